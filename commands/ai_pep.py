@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from opduel.commands.programs import arguments, string_map
 from opduel.records import UsageError
 from opduel.reporters.arguments import Parser
 
@@ -27,8 +28,6 @@ NOT_TAKEN: Mapping[Sequence[str], str] = {
     ("--platform_sig",): "use --platform NAME, a name for this kind of machine",
     ("--backend",): "a build has the backend that it was compiled with: name such builds with --control and "
     "--treatment, or use --ctx gpu",
-    ("--program",): "use --treatment PATH, an environment or a Python interpreter that imports the framework",
-    ("--command_args", "--string_map"): "a spec says how its operators are called: change the spec",
     ("--cooldown",): "both builds are measured in turn, without a pause between them: leave it out",
     ("--debug",): "nothing needs to be kept to look at a run again: its report.json has every sample",
     ("--user_string",): "use --user_identifier TEXT",
@@ -83,6 +82,16 @@ def add_ai_pep_options(parser: Parser) -> None:
         'measure only these cases, which regressed before: a JSON list of ids, ["add/forward"]; the run type is '
         "regress",
         type=_names,
+    )
+    add(
+        "--program PATH",
+        "for programs: where the program is in a build, with {build} for what --control and --treatment say",
+    )
+    add("--command_args WORDS", "for programs: further arguments at the end of each command line", type=arguments)
+    add(
+        "--string_map JSON",
+        'for programs: texts for the words in braces of command lines, {"size": "100"} for {size}',
+        type=string_map,
     )
     for names, why in NOT_TAKEN.items():
         for name in names:

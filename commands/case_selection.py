@@ -15,6 +15,7 @@ from opduel.commands.config import default_model_cache
 from opduel.commands.custom_network import custom_network
 from opduel.commands.entry import log
 from opduel.commands.options import asked_metrics, by_metric
+from opduel.commands.programs import refuse_program_options, with_arguments
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.harness.models import fetch_files
 from opduel.harness.specs import (
@@ -28,7 +29,7 @@ from opduel.harness.specs import (
     select_cases,
     validate,
 )
-from opduel.records import METRICS, Case, OpduelError, UsageError
+from opduel.records import METRICS, VALUE, Case, OpduelError, UsageError
 
 EVERYTHING = "all"  # the spec where only operators or categories are named
 LARGE_TENSORS = "int64"
@@ -65,17 +66,30 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
     cases = expand_cases(
         spec, thresholds=by_metric(options), metrics=asked_metrics(options), settings=settings, seed=seed
     )
-    if options.operators and (own or not options.inputs):
-        cases = select_cases(cases, options.operators)
+    framework = get_framework(spec.framework)
+    refuse_program_options(options, framework)
+    cases = with_arguments(cases, options)
+    if not are_discovered(cases, framework) and (own or not options.inputs):
+        cases = picked(cases, options)
+    elif not are_discovered(cases, framework):
+        cases = _regressed(cases, options)
     cases = _of_size(options, cases)
-    if options.regressed_types is not None:
-        cases = _named(cases, options.regressed_types)
     if options.timeout is not None:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
     injectable = Counter(case.metric for case in cases if METRICS[case.metric].injectable)
     if options.inject and max(injectable.values(), default=0) < 2:
         raise UsageError("--inject slows every second case: give it two cases or more")
     return Choice(spec, path, cases, own.name if own else FROM_COMMAND_LINE)
+
+
+def are_discovered(cases: Sequence[Case], framework: Framework) -> bool:
+    """Whether there are further cases when it is known what programs print."""
+    return framework.programs and any(case.metric == VALUE for case in cases)
+
+
+def picked(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+    """Those that ``--operators`` and ``--regressed_types`` leave; UsageError: one matches none."""
+    return _regressed(select_cases(cases, options.operators) if options.operators else cases, options)
 
 
 def framework_of(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) -> Framework:
@@ -197,15 +211,17 @@ def _framework(options: argparse.Namespace) -> str:
     return next((name for name in names if roots & set(get_framework(name).namespaces)), names[0])
 
 
-def _named(cases: Sequence[Case], ids: Sequence[str]) -> list[Case]:
-    """The cases of these ids, in their own order; UsageError where there is none of one of the ids."""
+def _regressed(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+    """The cases of ``--regressed_types``, or all; UsageError where there is none of one of the ids."""
+    if options.regressed_types is None:
+        return list(cases)
     known = {case.id: case for case in cases}
-    for id in ids:
+    for id in options.regressed_types:
         if id not in known:
             close = get_close_matches(id, known, 1)
             hint = f"did you mean {close[0]}?" if close else f"the first of {len(known)} is {next(iter(known))}"
             raise UsageError(f"--regressed_types: there is no case {id!r}: {hint}")
-    return [case for case in cases if case.id in set(ids)]
+    return [case for case in cases if case.id in set(options.regressed_types)]
 
 
 def _of_size(options: argparse.Namespace, cases: list[Case]) -> list[Case]:

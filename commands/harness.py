@@ -19,6 +19,7 @@ from opduel.commands.recorded_options import recorded
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import (
     Session,
+    discovered,
     exit_code,
     log_profiles,
     plan_session,
@@ -110,6 +111,7 @@ def plan_run(
     session = plan_session(options, config, command, reporters=reporters)
     control, treatment = _builds(options, config, session.framework, described)
     refuse_unknown_operators(options, session.cases, session.framework, [control, treatment], session.choice.path)
+    session = replace(session, cases=discovered(session, control, treatment))
     return session, session.request(control, treatment)
 
 

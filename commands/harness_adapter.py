@@ -9,7 +9,7 @@ from opduel.commands.builds import warn_of_python
 from opduel.commands.entry import log
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.session import Session, tell, warn_of_report
+from opduel.commands.session import Session, discovered, tell, warn_of_report
 from opduel.comparator import plan_looks, replicate_report
 from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
@@ -31,10 +31,14 @@ class HarnessAdapter:
 
     def __init__(self, session: Session) -> None:
         self._measuring = session
+        self._as_asked = session
         self.delivered: set[str] = set()  # ids of the reports delivered by this process
 
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on; two builds that are the same are not measured."""
+        if order.control.digest != order.treatment.digest:
+            cases = discovered(self._as_asked, order.control, order.treatment)
+            self._measuring = replace(self._as_asked, cases=cases)
         request = self._request(order)
         if order.control.digest == order.treatment.digest:
             log.info("%s and %s are byte-identical", order.control.requested, order.treatment.requested)

@@ -24,11 +24,13 @@ def refuse_unknown_operators(
     or in a ``spec`` that isn't ours.
 
     Only those that no spec of ours has are looked for in the builds: that takes as long as importing the framework.
-    What comes from a file (a saved network) isn't an operator of any build.
+    What comes from a file (a saved network) isn't an operator of any build, and a program has none.
 
     Raises:
         UsageError: one is in none; RunError: a build can't be started.
     """
+    if framework.programs:
+        return
     for_inputs = set(options.operators or ()) if options.inputs and not options.network else set()
     whole_spec = spec is not None and SPECIFICATIONS not in spec.parents  # ours have what only some releases have
     named: dict[str, Case] = {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from opduel.commands.case_selection import Choice, choose, framework_of, with_files
+from opduel.commands.case_selection import Choice, are_discovered, choose, framework_of, picked, with_files
 from opduel.commands.config import default_reports, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.options import variables
@@ -18,11 +18,13 @@ from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.recorded_options import run_configuration
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
 from opduel.harness.cpus import plan_cpus
+from opduel.harness.discovery import with_values
 from opduel.harness.instructions import require_counting
 from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.run import RunRequest
 from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunRecord, UsageError
 from opduel.records.atomic import check_folder
+from opduel.records.measurement import Side
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
 from opduel.reporters.local import FolderReporter, LocalReporter
 from opduel.reporters.screen import ScreenReporter
@@ -102,6 +104,16 @@ def plan_session(
     return Session(options, framework, choice, choice.cases, seed, reporters, labels, configuration)
 
 
+def discovered(session: Session, control: Build, treatment: Build) -> list[Case]:
+    """The session's cases, those of values that programs print among them; RunError: a worker can't be started."""
+    builds: dict[Side, Build] = {"control": control, "treatment": treatment}
+    if not are_discovered(session.cases, session.framework):
+        return list(session.cases)
+    threads, env = session.options.threads, variables(session.options)
+    cases = with_values(session.cases, session.framework, builds, threads, env, log.info)
+    return picked(cases, session.options)
+
+
 def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dict[str, str]:
     """The adaptor's functions that the options need beside those of every run -> the option."""
     metrics = {case.metric for case in cases}
@@ -109,7 +121,7 @@ def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dic
     needed |= {"profile": "--profiler native"} if options.profiler == "native" else {}
     needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
     needed |= {"memory": "--metric memory"} if "memory" in metrics else {}
-    needed |= {"value": "--metric value"} if "value" in metrics else {}
+    needed |= {name: f"--metric {name}" for name in ("cpu_time", "value") if name in metrics}
     return needed | ({"results": "--metric error"} if "error" in metrics else {})
 
 

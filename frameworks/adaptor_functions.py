@@ -13,6 +13,7 @@ FUNCTIONS: Mapping[str, str] = {
     "profile": "profile(call, calls)",
     "results": "results(case, seed, folder, limit)",
     "memory": "memory(case, seed, calls)",
+    "cpu_time": "cpu_time(case, seed)",
     "value": "value(case, seed)",
     "write_profile": "write_profile(call, calls, folder, name)",
 }

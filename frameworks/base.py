@@ -24,6 +24,9 @@ class Framework(ABC):
     # Operators are functions of whatever packages a build has, by their dotted names, and calls of such functions make
     # arguments; a build may be asked for by requirements.  ``namespaces`` is empty then.
     any_package: bool = False
+    also_required: Sequence[str] = ()  # packages that the adaptor needs, beside what a build is asked for
+    # A build is an executable file, which workers of opduel's own Python run; a case is a command line that runs it.
+    programs: bool = False
     # Where operators live: modules, and those directly within them.
     namespaces: Mapping[str, Sequence[str]] = MappingProxyType({})
     block_namespaces: Sequence[str] = ()  # those of them that hold blocks: made first, then called
@@ -34,6 +37,8 @@ class Framework(ABC):
     # Functions whose instructions are counted, those that they call included, as callgrind's --toggle-collect takes
     # them.  None of them may run within another, or within itself.  None: instructions can't be counted.
     counted_functions: Sequence[str] = ()
+    # Instead: the instructions of whole calls are counted, with what Python itself executes in them.
+    counts_whole_calls: bool = False
 
     # Roots of operators that are whole networks.
     networks: Sequence[str] = ()
@@ -89,6 +94,10 @@ class Framework(ABC):
 
     def counting_environment(self) -> Mapping[str, str]:
         """What counting needs beyond ``environment(1)``: all work done by the thread that calls."""
+        return {}
+
+    def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:
+        """Variables that tell a worker, before it forks, what it will be asked for; the same for both sides."""
         return {}
 
     def work(self, case: Case) -> Work | None:

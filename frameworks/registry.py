@@ -6,12 +6,17 @@ from pathlib import Path
 
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
 from opduel.frameworks.cross.framework import Cross
+from opduel.frameworks.generic.framework import Generic
 from opduel.frameworks.mxnet.framework import MXNet
+from opduel.frameworks.onnxruntime.framework import ONNXRuntime
 from opduel.frameworks.python.framework import Python
+from opduel.frameworks.torch.framework import Torch
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet, Python.name: Python, Cross.name: Cross}
+_FRAMEWORKS: dict[str, type[Framework]] = {
+    one.name: one for one in (MXNet, Generic, ONNXRuntime, Python, Torch, Cross)
+}
 GROUP = "opduel.frameworks"
 
 

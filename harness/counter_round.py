@@ -59,7 +59,7 @@ def run_value_round(pool: PairPool, plan: Round, rng: random.Random, result: Rou
         return Worker(side, bench.builds[side], bench.adaptor, {**bench.environment, **padding}, bench.cpus.start)
 
     def measure(processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
-        message = {"op": "value", "case": request.description(), "seed": request.seed}
+        message = {"op": request.case.metric, "case": request.description(), "seed": request.seed}
         values: dict[Side, float] = {}
         errors: dict[Side, AskError] = {}
         for side in rng.sample(SIDES, 2):

@@ -236,6 +236,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self.closed = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        kill_session(self._process.pid)
         self._process.wait()
         self._ours.close()
 
@@ -342,8 +343,12 @@ class CaseProcess:
         worker is lost, too."""
         if not self._fork or self.pid == self._worker.pid:
             raise self._worker.lost(failure)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        started: list[psutil.Process] = []
+        with contextlib.suppress(psutil.Error):
+            started = psutil.Process(self.pid).children(recursive=True)
+        for pid in (self.pid, *(one.pid for one in started)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.ending = True
         while not self.over:
             answer = yield from self._received(DYING_S)
@@ -359,6 +364,14 @@ class CaseProcess:
         except ValueError:
             failure = Failure(self._worker.side, "crash", "stopped while answering", self.output_tail())
             raise self._worker.lost(failure) from None
+
+
+def kill_session(leader: int) -> None:
+    """Kill what a worker's children have started in process groups of their own."""
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):  # it has ended meanwhile, or is somebody else's
+            if os.getsid(pid) == leader:
+                os.kill(pid, signal.SIGKILL)
 
 
 def pin(pid: int, cpus: frozenset[int]) -> None:

@@ -29,6 +29,7 @@ ROUNDS = {  # metric -> what a process pair does for it
     "instructions": run_counting_round,
     "memory": run_memory_round,
     "process_memory": run_memory_round,
+    "cpu_time": run_value_round,
     VALUE: run_value_round,
 }
 

@@ -35,6 +35,7 @@ METRICS: Mapping[str, Metric] = {
     "memory": Metric("memory", "bytes", lower_is_better=True, threshold=0.01),
     "process_memory": Metric("process_memory", "bytes", lower_is_better=True),
     # What a benchmark or program reports of itself; its unit, and which way is better, are the case's own.
+    "cpu_time": Metric("cpu_time", "ns", lower_is_better=True, noisy=True),  # of a process that is run for the case
     VALUE: Metric(VALUE, "", lower_is_better=True, noisy=True),
     "error": Metric("error", "tol", lower_is_better=True, threshold=0.0, sampled=False),
 }

@@ -40,10 +40,13 @@ class RunConfiguration:
     control: str | None = None
     treatment: str | None = None
     golden: str | None = None
+    allow_sdist: bool = False
     model_cache: str | None = None
     root_model_dir: str | None = None
     shared_libs: tuple[str, ...] = field(default=(), metadata=_JOINED)
     env: tuple[str, ...] = ()
+    command_args: str | None = None  # words, quoted as for a shell
+    string_map: str | None = None  # a JSON object
     # how it is measured and decided
     threshold: Mapping[str, float] = field(default_factory=dict)  # metric -> share
     alpha: float = 0.05  # the false discovery rate of the run
@@ -70,6 +73,7 @@ class RunConfiguration:
     remote_repository: str | None = None
     frameworks_dir: str | None = None
     cmake_args: str = ""
+    with_packages: str = ""
     build: str = "auto"
     # labels
     platform: str = "host"

@@ -8,8 +8,9 @@ from pathlib import Path
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.environment_build import locked_build, release_build
 from opduel.driver.builds.probe import ProbeError, probe
+from opduel.driver.builds.program_build import program_build
 from opduel.driver.builds.releases import Recipe, Releases, load_releases
-from opduel.driver.builds.requirements import lock, requirements_of
+from opduel.driver.builds.requirements import lock, requirements_of, with_packages
 from opduel.frameworks import Framework
 from opduel.records import Build, UsageError
 
@@ -18,21 +19,31 @@ _PATH_LIKE = (os.sep, "~", ".")
 
 
 def resolve_build(
-    request: str, framework: Framework, cache: BuildCache, environment: Mapping[str, str] | None = None
+    request: str,
+    framework: Framework,
+    cache: BuildCache,
+    environment: Mapping[str, str] | None = None,
+    *,
+    sdists: bool = False,
 ) -> Build:
     """The build that ``request`` names, ready to run.
 
     ``request`` is a release (``package==version``), a folder with ``bin/python``, or a Python interpreter; for a
-    framework of any package also several requirements, or a file of them.  What is in the cache starts no process.
-    ``environment``: variables that a build at a path needs; a release has all that it needs.
+    framework of any package also several requirements, or a file of them; for one of programs, a program.  What is in
+    the cache starts no process.
+    ``environment``: variables that a build at a path needs; a release has all that it needs. ``sdists``: requirements
+    may be met by source distributions, too.
 
     Raises:
         UsageError: the request can't be meant, or the path holds no such build.
         RunError: the release could not be made here.
     """
+    if framework.programs:
+        return program_build(request, framework, environment or {})
     requested = requirements_of(request) if framework.any_package else None
     if requested is not None:
-        return locked_build(request, lock(requested, cache.folder(framework.name)), framework, cache)
+        needed = with_packages(requested, framework.also_required)
+        return locked_build(request, lock(needed, cache.folder(framework.name), sdists=sdists), framework, cache)
     recipe = recipe_of(request, framework)
     if recipe:
         return release_build(request, recipe, framework, cache)
@@ -40,12 +51,12 @@ def resolve_build(
 
 
 def recipe_of(request: str, framework: Framework) -> Recipe | None:
-    """The recipe of the release that ``request`` names; None if it is a path or requirements.
+    """The recipe of the release that ``request`` names; None if it is a path, a program, or requirements.
 
     Raises:
         UsageError: none of these can be meant.
     """
-    if framework.any_package and requirements_of(request) is not None:
+    if framework.programs or (framework.any_package and requirements_of(request) is not None):
         return None
     release = _RELEASE.fullmatch(request)
     if release:
@@ -90,6 +101,7 @@ def _external_build(requested: str, framework: Framework, environment: Mapping[s
         python=facts.python,
         digest=facts.digest(files=facts.files),  # changes with any file's size or modification time
         packages=facts.packages,
+        details=facts.details,
         environment=dict(environment),
     )
 

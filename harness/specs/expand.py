@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from opduel.frameworks import get_framework
 from opduel.harness.specs.draw import draws, filled
 from opduel.harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
+from opduel.harness.specs.programs import ProgramTest, program_cases
 from opduel.harness.specs.two_sided import with_sides
 from opduel.harness.specs.values import Tensor
 from opduel.records import DEFAULT_METRIC, DEFAULT_MODE, METRICS, Case, Direction, Tolerance, UsageError, case_id_for
@@ -46,7 +47,19 @@ def expand_cases(
     cases: dict[str, Case] = {}
     origins: dict[str, str] = {}
     can_be_hybridized = get_framework(spec.framework).can_be_hybridized
+
+    def keep(case: Case, origin: str) -> None:
+        if case.id in cases and not (settings is not None and case == cases[case.id]):
+            raise _not_unique(case.id, origins[case.id], origin)
+        cases[case.id] = case
+        origins[case.id] = origin
+
     for number, test in enumerate(spec.tests):
+        if isinstance(test, ProgramTest):
+            origin = f"tests[{number}]"
+            for case in program_cases(test, origin, spec.defaults, settings, thresholds or {}, metrics):
+                keep(case, origin)
+            continue
         for index, (where, template) in enumerate(test.each_input()):
             origin = f"tests[{number}].{where}"
             levels = (settings or Settings(), template.case or CaseSettings(), test, spec.defaults)
@@ -55,10 +68,7 @@ def expand_cases(
                     if case.mode != DEFAULT_MODE and not can_be_hybridized(case.operator):
                         words = f"has the mode {case.mode}, which {case.operator} doesn't support: remove it"
                         raise UsageError(f"{origin} {words}")
-                    if case.id in cases and not (settings is not None and case == cases[case.id]):
-                        raise _not_unique(case.id, origins[case.id], origin)
-                    cases[case.id] = case
-                    origins[case.id] = origin
+                    keep(case, origin)
     return list(cases.values())
 
 

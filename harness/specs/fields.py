@@ -1,7 +1,7 @@
 """What a spec's models are made of: their base, and the small types of fields; each error states its fix."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
 
@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 from opduel.frameworks import framework_names, get_framework
 from opduel.records.text import show
 
-DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
 DIRECTIONS = ("forward", "backward", "both")
 PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRAWN")
 
@@ -28,6 +28,8 @@ PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRA
 _FRAMEWORKS = [get_framework(name) for name in framework_names()]
 # Frameworks whose operators are functions of any package of the build: their own adaptors look after what a name means.
 ANY_PACKAGE = tuple(framework.name for framework in _FRAMEWORKS if framework.any_package)
+# Frameworks whose cases are command lines of a program.
+PROGRAMS = tuple(framework.name for framework in _FRAMEWORKS if framework.programs)
 NAMESPACES = {root: inner for framework in _FRAMEWORKS for root, inner in framework.namespaces.items()}
 ROOTS = tuple(dict.fromkeys(root.partition(".")[0] for root in NAMESPACES))
 BLOCK_NAMESPACES = tuple(name for framework in _FRAMEWORKS for name in framework.block_namespaces)
@@ -54,6 +56,7 @@ BLOCK_PATTERN = rf"^(?!.{{101}})({'|'.join(map(re.escape, BLOCK_NAMESPACES))})\.
 _SIZE = r"-?(0|[1-9][0-9]{0,9})"
 ARGUMENT_PATTERN = rf"^{_NAME}$"
 FUNCTION_PATTERN = r"^[a-z][a-z0-9_]{0,63}$"
+ANY_FUNCTION_PATTERN = rf"^([a-z][a-z0-9_]{{0,63}}|(?!.{{101}}){_NAME}(\.{_NAME})+)$"
 _SUBSCRIPT = rf"({_SIZE}|({_SIZE})?:({_SIZE})?(:({_SIZE})?)?|\.\.\.|None)"
 INDEX_PATTERN = rf"^{_SUBSCRIPT}( ?, ?{_SUBSCRIPT})*$"
 CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
@@ -119,7 +122,24 @@ def text(pattern: str, fix: str) -> tuple[BeforeValidator, WithJsonSchema]:
     return BeforeValidator(matching(pattern, fix)), WithJsonSchema({"type": "string", "pattern": pattern})
 
 
-def _one_of(names: tuple[str, ...]) -> tuple[BeforeValidator, WithJsonSchema]:
+def some_of(known: Collection[str], what: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    """What makes of ``list[str]`` a field that takes one name, or a list of several, each once."""
+
+    def check(value: Any) -> Any:
+        names = value if isinstance(value, list) else [value]
+        for name in names:
+            if not isinstance(name, str) or name not in known:
+                raise ValueError(f"is {show(name)}: use one of {', '.join(known)}, or a list of several")
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"is {show(value)}: name each {what} once")
+        return names
+
+    one = {"type": "string", "enum": list(known)}
+    several = {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}
+    return BeforeValidator(check), WithJsonSchema({"anyOf": [one, several]})
+
+
+def one_of(names: tuple[str, ...]) -> tuple[BeforeValidator, WithJsonSchema]:
     check = matching(rf"^({'|'.join(names)})$", f"use one of {', '.join(names)}")
     return BeforeValidator(check), WithJsonSchema({"type": "string", "enum": list(names)})
 
@@ -175,21 +195,21 @@ Identifier = Annotated[
 ]
 _OPERATOR_FIX = f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}"
 check_operator = matching(OPERATOR_PATTERN, _OPERATOR_FIX)
-check_dotted = matching(DOTTED_PATTERN, "use a function's dotted name, such as package.module.function")
+DOTTED_FIX = "use a function's dotted name, such as package.module.function"
+FUNCTION_FIX = "use the name of a function that comes with the framework's adaptor"
+check_dotted = matching(DOTTED_PATTERN, DOTTED_FIX)
 # Which of the two it must be depends on the spec's framework.
 Operator = Annotated[
     str,
     *text(DOTTED_PATTERN, _OPERATOR_FIX),
 ]
-DottedName = Annotated[str, *text(DOTTED_PATTERN, "use a function's dotted name, such as package.module.function")]
-Dtype = Annotated[str, *_one_of(DTYPES)]
+DottedName = Annotated[str, *text(DOTTED_PATTERN, DOTTED_FIX)]
+Dtype = Annotated[str, *one_of(DTYPES)]
 Context = Annotated[str, *text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
 Index = Annotated[str, *text(INDEX_PATTERN, 'use what is between the brackets, such as "2:5, 0" or "..., ::2"')]
 Argument = Annotated[str, *text(ARGUMENT_PATTERN, "use the name of another argument")]
-FunctionName = Annotated[
-    str, *text(FUNCTION_PATTERN, "use the name of a function that comes with the framework's adaptor")
-]
-Direction = Annotated[str, *_one_of(DIRECTIONS)]
+FunctionName = Annotated[str, *text(ANY_FUNCTION_PATTERN, FUNCTION_FIX)]
+Direction = Annotated[str, *one_of(DIRECTIONS)]
 Threshold = Annotated[
     float,
     BeforeValidator(_threshold),

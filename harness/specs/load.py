@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from opduel.harness.specs.expand import expand_cases
-from opduel.harness.specs.model import Settings, Spec, Test
+from opduel.harness.specs.model import AnyTest, Settings, Spec
 from opduel.harness.specs.read import read_plain
 from opduel.records import UsageError
 from opduel.records.text import one_line, show
@@ -94,12 +94,13 @@ def _gathered(bundle: Spec, members: Sequence[tuple[Spec, Sequence[str]]]) -> Sp
     return bundle.model_copy(update={"tests": tests, "specs": None})
 
 
-def _settled(test: Test, defaults: Settings) -> Test:
+def _settled(test: AnyTest, defaults: Settings) -> AnyTest:
     """The test with all that it leaves to its own spec's defaults."""
-    said = {name for name in Settings.model_fields if getattr(test, name) is not None}
+    names = [name for name in Settings.model_fields if name in type(test).model_fields]
+    said = {name for name in names if getattr(test, name) is not None}
     if said & set(_DIRECTIONS):
         said |= set(_DIRECTIONS)
-    return test.model_copy(update={name: getattr(defaults, name) for name in Settings.model_fields if name not in said})
+    return test.model_copy(update={name: getattr(defaults, name) for name in names if name not in said})
 
 
 def _member(bundle: Spec, path: Path, index: int) -> tuple[Spec, list[str]]:

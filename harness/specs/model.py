@@ -1,7 +1,7 @@
 """The shape of a spec: pydantic models, one field each for everything that a spec can say."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,10 +23,11 @@ from opduel.harness.specs.fields import (
     ANY_PACKAGE,
     ARGUMENT_PATTERN,
     CODE_FILES,
-    DOTTED_PATTERN,
+    DOTTED_FIX,
     FILE_ARGUMENTS,
     FILES,
-    OPERATOR_PATTERN,
+    FUNCTION_FIX,
+    PROGRAMS,
     Context,
     Direction,
     Dtype,
@@ -41,10 +42,22 @@ from opduel.harness.specs.fields import (
     check_operator,
     field_error,
     optional,
+    some_of,
     text,
 )
+from opduel.harness.specs.programs import ProgramTest
 from opduel.harness.specs.two_sided import TWO_SIDED, SideOperator, check_sides, joined
-from opduel.harness.specs.values import MAX_ELEMENTS, Call, Positional, SameAs, SizeName, StoredFile, Tensor, Value
+from opduel.harness.specs.values import (
+    MAX_ELEMENTS,
+    Call,
+    FunctionOf,
+    Positional,
+    SameAs,
+    SizeName,
+    StoredFile,
+    Tensor,
+    Value,
+)
 from opduel.records import METRICS, MODES, ModelFile, UsageError
 from opduel.records.text import show
 
@@ -65,23 +78,6 @@ def _known_framework(name: str) -> str:
     return name
 
 
-def _some_of(known: Collection[str], what: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    """What makes of ``list[str]`` a field that takes one name, or a list of several, each once."""
-
-    def check(value: Any) -> Any:
-        names = value if isinstance(value, list) else [value]
-        for name in names:
-            if not isinstance(name, str) or name not in known:
-                raise ValueError(f"is {show(name)}: use one of {', '.join(known)}, or a list of several")
-        if not names or len(set(names)) < len(names):
-            raise ValueError(f"is {show(value)}: name each {what} once")
-        return names
-
-    one = {"type": "string", "enum": list(known)}
-    several = {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}
-    return BeforeValidator(check), WithJsonSchema({"anyOf": [one, several]})
-
-
 def _unique(directions: list[str]) -> list[str]:
     if len(set(directions)) < len(directions):
         raise ValueError("names a direction twice: name each once")
@@ -91,8 +87,8 @@ def _unique(directions: list[str]) -> list[str]:
 Framework = Annotated[
     str, AfterValidator(_known_framework), WithJsonSchema({"type": "string", "enum": framework_names()})
 ]
-MetricNames = Annotated[list[str], *_some_of(METRICS, "metric")]
-Modes = Annotated[list[str], *_some_of(MODES, "mode")]
+MetricNames = Annotated[list[str], *some_of(METRICS, "metric")]
+Modes = Annotated[list[str], *some_of(MODES, "mode")]
 Directions = Annotated[
     list[Direction], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_unique)
 ]
@@ -331,21 +327,27 @@ class Test(Settings):
         return self
 
 
-def _operators_like(pattern: str) -> dict[str, Any]:
-    """The JSON Schema of specs whose operators match a pattern."""
-    return {"properties": {"tests": {"items": {"properties": {"operator": {"pattern": pattern}}}}}}
-
-
-def _calls_in(value: Any, path: str) -> Iterator[str]:
-    """Where calls stand in a test's inputs, or a part of them."""
-    if isinstance(value, Call):
-        yield path
-    elif isinstance(value, list):
+def _named_in(value: Any, path: str) -> Iterator[tuple[str, Call | FunctionOf]]:
+    """The calls and functions in a test's inputs, or a part of them, and where they stand."""
+    if isinstance(value, Call | FunctionOf):
+        yield path, value
+    if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _calls_in(item, f"{path}[{index}]")
+            yield from _named_in(item, f"{path}[{index}]")
     elif isinstance(value, Inputs):
         for name, item in {"args": value.args, **(value.__pydantic_extra__ or {})}.items():
-            yield from _calls_in(item, f"{path}.{name}")
+            yield from _named_in(item, f"{path}.{name}")
+    elif isinstance(value, Call):
+        yield from _named_in(value.args, f"{path}.args")
+        for name, item in (value.kwargs or {}).items():
+            yield from _named_in(item, f"{path}.kwargs.{name}")
+
+
+# What a spec's test is: an operator, or a program's command line.
+AnyTest = Annotated[
+    Annotated[Test, Tag("<operator>")] | Annotated[ProgramTest, Tag("<program>")],
+    Discriminator(lambda value: "<program>" if ProgramTest.is_one(value) else "<operator>"),
+]
 
 
 class Spec(StrictModel):
@@ -357,9 +359,6 @@ class Spec(StrictModel):
     model_config = ConfigDict(
         json_schema_extra={
             "oneOf": [{"required": ["tests"]}, {"required": ["specs"]}],
-            "if": {"properties": {"framework": {"enum": list(ANY_PACKAGE)}}},
-            "then": _operators_like(DOTTED_PATTERN),
-            "else": _operators_like(OPERATOR_PATTERN),
         }
     )
 
@@ -367,7 +366,7 @@ class Spec(StrictModel):
     framework: Framework
     description: str | None = optional("For people; not read.")
     defaults: Settings = Field(default_factory=Settings, description="Settings for all tests.")
-    tests: Annotated[list[Test], Field(min_length=1)] = Field(default_factory=list)
+    tests: Annotated[list[AnyTest], Field(min_length=1)] = Field(default_factory=list)
     specs: Annotated[list[str], Field(min_length=1)] | None = optional(
         "Instead of tests: the files of other specs, relative to this file's folder."
     )
@@ -377,8 +376,16 @@ class Spec(StrictModel):
     def _operators_of_the_framework(cls, data: Any) -> Any:
         tests = data.get("tests") if isinstance(data, dict) and data.get("framework") in framework_names() else None
         for number, test in enumerate(tests if isinstance(tests, list) else ()):
+            if not isinstance(test, dict):
+                continue
+            programs = data["framework"] in PROGRAMS
+            if programs and "command" not in test:
+                raise field_error(f"tests[{number}].command", f"is missing: {data['framework']} runs programs")
+            if not programs and "command" in test:
+                raise field_error(f"tests[{number}].command", f"is for the framework {' or '.join(PROGRAMS)} alone")
             check_sides(test, number, data["framework"])
-            if data["framework"] not in TWO_SIDED and isinstance(test, dict) and isinstance(test.get("operator"), str):
+            named = not programs and data["framework"] not in TWO_SIDED
+            if named and isinstance(test.get("operator"), str):
                 try:
                     (check_dotted if data["framework"] in ANY_PACKAGE else check_operator)(test["operator"])
                 except ValueError as error:
@@ -387,11 +394,20 @@ class Spec(StrictModel):
 
     @model_validator(mode="after")
     def _calls_are_possible(self) -> "Spec":
-        for number, test in enumerate(self.tests if self.framework not in ANY_PACKAGE else ()):
+        any_package = self.framework in ANY_PACKAGE
+        for number, test in ((number, test) for number, test in enumerate(self.tests) if isinstance(test, Test)):
             for where, inputs in test.each_input():
-                for path in _calls_in(inputs, where):
-                    words = f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"
-                    raise field_error(f"tests[{number}].{path}", words)
+                for path, one in _named_in(inputs, where):
+                    field = f"tests[{number}].{path}"
+                    if isinstance(one, FunctionOf):
+                        if any_package != ("." in one.function):
+                            fix = DOTTED_FIX if any_package else FUNCTION_FIX
+                            raise field_error(f"{field}.function", f"is {show(one.function)}: {fix}")
+                    elif not any_package:
+                        words = (
+                            f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"
+                        )
+                        raise field_error(field, words)
         return self
 
     @model_validator(mode="after")

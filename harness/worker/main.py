@@ -25,6 +25,9 @@ Over a slot:
     {"op": "memory", "case": {...}, "seed": int, "calls": int} (unprepared)
                         -> {"bytes": {device: what a call needs beyond what it is given}}
     {"op": "value", "case": {...}, "seed": int} (unprepared)       -> {"value": what the case reports}
+    {"op": "cpu_time", "case": {...}, "seed": int} (unprepared)    -> {"value": ns of processor time of one call}
+    {"op": "values", "case": {...}, "seed": int} (unprepared)      -> {"values": [{"name", "value", ...}, ...]}, all
+                        that the case reports
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
@@ -48,6 +51,7 @@ import traceback
 WARM_UP_NS = 10 * 1000 * 1000  # calls before anything is timed: first calls are not like the rest
 WARM_UP_LIMIT_NS = 300 * 1000 * 1000
 WARM_UP_CALLS = 12
+WARM_UP_PROCESSES = 3  # calls that are processes of their own: what warms up is the system's cache of files
 SPIN_PROBE = 20000  # turns, some 0.1 ms
 SPIN_PROBES = 9
 SPIN_PROBE_NS = 1000 * 1000
@@ -120,10 +124,22 @@ def wipe():
 def time_calls(call, calls, inner, spins):
     """Time ``calls`` samples of ``inner`` calls each, ``spins`` turns of work after every call.
 
-    Returns nanoseconds a call. Both sides of a comparison run these same lines.
+    Returns nanoseconds a call. Both sides of a comparison run these same lines. A call whose work a device does has a
+    ``timer(work)``, which returns how long that takes by the device's own clock, in nanoseconds.
     """
     samples = []
     inner_range = range(inner)
+    if hasattr(call, "timer"):
+
+        def work():
+            for _ in inner_range:
+                call()
+                spin(spins)
+
+        for _ in range(calls):
+            wipe()
+            samples.append(call.timer(work) / inner)
+        return samples
     for _ in range(calls):
         wipe()
         start = clock()
@@ -138,14 +154,20 @@ def lower_quartile(values):
     return sorted(values)[len(values) // 4]
 
 
+def is_process(call):
+    """Whether each call is a process of its own, as the adaptor says."""
+    return getattr(call, "own_process", False)
+
+
 def warm_up(call):
     """Call until caches, pools and lazy set-up have settled; returns the lower quartile of late calls, in ns."""
     samples = []
+    enough = WARM_UP_PROCESSES if is_process(call) else WARM_UP_CALLS
     begin = clock()
     while True:
         samples.extend(time_calls(call, 1, 1, 0))
         spent = clock() - begin
-        if spent >= WARM_UP_NS and (len(samples) >= WARM_UP_CALLS or spent >= WARM_UP_LIMIT_NS):
+        if spent >= WARM_UP_NS and (len(samples) >= enough or spent >= WARM_UP_LIMIT_NS):
             return lower_quartile(samples[len(samples) // 2 :])
 
 
@@ -195,10 +217,11 @@ class Session:
     def __init__(self, adaptor):
         self.adaptor = adaptor
         self.call = None
+        self.case = None
         self.spins = 0
 
     def prepare(self, case, seed, inject, slow):
-        self.call = None
+        self.call, self.case = None, case
         gc.collect()
         call = self.adaptor.make_call(case, seed)
         if not callable(call):
@@ -210,7 +233,8 @@ class Session:
         return {"call_ns": call_ns, "spins": self.spins}
 
     def block(self, discard, calls, inner):
-        time_calls(self.call, discard, inner, self.spins)
+        if not is_process(self.call):  # of these none leaves anything behind for the next
+            time_calls(self.call, discard, inner, self.spins)
         return {"ns": time_calls(self.call, calls, inner, self.spins)}
 
     def profile(self, calls):
@@ -235,21 +259,36 @@ class Session:
         return {"bytes": function_of(self.adaptor, "memory(case, seed, calls)")(case, seed, calls)}
 
     def value(self, case, seed):
-        found = function_of(self.adaptor, "value(case, seed)")(case, seed)
+        return {"value": self._number("value", case, seed)}
+
+    def cpu_time(self, case, seed):
+        return {"value": self._number("cpu_time", case, seed)}
+
+    def _number(self, name, case, seed):
+        found = function_of(self.adaptor, name + "(case, seed)")(case, seed)
         if isinstance(found, bool) or not isinstance(found, (int, float)):
-            raise BadAdaptor("the adaptor's value returned {}, not a number".format(type(found).__name__))
-        return {"value": found}
+            raise BadAdaptor("the adaptor's {} returned {}, not a number".format(name, type(found).__name__))
+        return found
+
+    def values(self, case, seed):
+        return {"values": function_of(self.adaptor, "values(case, seed)")(case, seed)}
 
     def resident(self, calls):
+        """Of this process; or, where the adaptor says so, of the process that a call is."""
+        if hasattr(self.adaptor, "resident"):
+            return {"bytes": self.adaptor.resident(self.case)}
         return {"bytes": resident_peak(self.call, calls)}
 
 
 def describe(error, adaptor):
-    """One line for an exception; the adaptor knows which line of its framework's messages says what is wrong."""
+    """One line for an exception; the adaptor knows which line of its framework's messages says what is wrong.
+
+    An exception of the adaptor's own with ``says_all`` needs no name before its text.
+    """
     text = str(error).strip() or "".join(traceback.format_exception_only(type(error), error)).strip()
     line = adaptor.key_line(text) if hasattr(adaptor, "key_line") else text.splitlines()[0].strip()
     name = type(error).__name__
-    return line if line.startswith(name) else f"{name}: {line}"
+    return line if line.startswith(name) or getattr(error, "says_all", False) else f"{name}: {line}"
 
 
 class Channel:

@@ -2,18 +2,21 @@
 
 Runs inside the build: standard library, and NumPy if the build has it; Python 3.6 syntax.  The worker loads this folder
 as a package of its own (harness/worker/main.py, load_adaptor) and calls the functions of this file.  NumPy is imported
-once, before the worker forks; other packages in the child that a case runs in.
+once, before the worker forks, and so are the packages that the run's cases name (imports.py).
 """
 
 import gc
 import platform
 import tracemalloc
 
+from opduel_common.inputs import Inputs, numpy
 from opduel_common.names import called
+from opduel_common.results import digest_of
 
-from .inputs import Inputs, numpy
-from .results import digest_of
+from .imports import import_before_forking
 from .results import results as results_of
+
+import_before_forking()
 
 
 def versions():
@@ -34,6 +37,7 @@ def made_ready(case, seed):
     called(case["operator"], [], {})  # a name that isn't there is reported before the inputs are made
     inputs = Inputs(case, seed)
     args, kwargs = inputs.arguments()
+    inputs.check_dtype()
     function, args = called(case["operator"], args, kwargs)
     return function, inputs, args, kwargs
 
@@ -56,7 +60,7 @@ def results(case, seed, folder, limit):
 
 def digest(case, seed):
     """The SHA-256 of the arrays among the inputs, in hexadecimal digits; empty without any."""
-    return digest_of(made_ready(case, seed)[1])
+    return digest_of(made_ready(case, seed)[1].arrays)
 
 
 def memory(case, seed, calls):

@@ -1,0 +1,78 @@
+"""AI-PEP's options for programs: which file of a build is the program, and what is put into its command lines."""
+
+import argparse
+import dataclasses
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opduel.frameworks import Framework
+from opduel.records import Case, UsageError
+
+BUILD = "{build}"
+PROGRAM_WORD = "program"  # {program} is the program itself
+_COMMAND_LINES = ("command_args", "string_map")
+
+
+def refuse_program_options(options: argparse.Namespace, framework: Framework) -> None:
+    """Raise UsageError if an option for programs is given, and the framework has none; or if it can't be meant."""
+    instead = {"program": "use --treatment PATH", "command_args": "change the spec", "string_map": "change the spec"}
+    for name, words in instead.items():
+        if getattr(options, name) is not None and not framework.programs:
+            raise UsageError(f"--{name}: is for frameworks of programs, and the spec is for {framework.name}: {words}")
+    if options.fuzz is not None and framework.programs:
+        raise UsageError("--fuzz: a program has no inputs that could be drawn: leave it out")
+    if options.program is not None and BUILD not in options.program:
+        raise UsageError(
+            f"--program {options.program}: has no {BUILD}: write it where what --control and --treatment say belongs, "
+            f"such as out/{BUILD}/bench, or leave the option out"
+        )
+
+
+def program_of(options: argparse.Namespace, build: str) -> str:
+    """What is asked for by the name of a build: the build itself, or with ``--program`` the file of that build."""
+    return build if options.program is None else str(options.program.replace(BUILD, build))
+
+
+def with_arguments(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+    """The cases of programs with the words of ``--string_map`` put in place, and ``--command_args`` at their ends."""
+    if all(getattr(options, name) is None for name in _COMMAND_LINES):
+        return list(cases)
+    words = {name: str(value) for name, value in json.loads(options.string_map or "{}").items()}
+    more = shlex.split(options.command_args or "")
+    return [dataclasses.replace(case, inputs=_filled(case.inputs, words, more)) for case in cases]
+
+
+def _filled(inputs: Mapping[str, Any], words: Mapping[str, str], more: Sequence[str]) -> dict[str, Any]:
+    def fill(text: str) -> str:
+        for name, value in words.items():
+            text = text.replace(f"{{{name}}}", value)
+        return text
+
+    return {**inputs, "command": [*map(fill, inputs["command"]), *more]}
+
+
+def arguments(text: str) -> str:
+    """``--command_args``: words, quoted as for a shell."""
+    try:
+        shlex.split(text)
+        return text
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}: quote it as for a shell") from None
+
+
+def string_map(text: str) -> str:
+    """``--string_map``: a JSON object of texts and numbers."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    plain = isinstance(found, dict) and all(
+        isinstance(value, str | int | float) and not isinstance(value, bool) for value in found.values()
+    )
+    if not plain or PROGRAM_WORD in found:
+        raise argparse.ArgumentTypeError(
+            f'{text[:80]!r} is not a JSON object of texts and numbers: write {{"size": "100"}}'
+        )
+    return text

@@ -1,0 +1,86 @@
+"""A build that is a program: an executable file, and the digests of the libraries that it is linked with."""
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from opduel.driver.builds.process import run
+from opduel.frameworks import Framework, worker_environment
+from opduel.records import Build, UsageError
+
+PROGRAM_VARIABLE = "OPDUEL_PROGRAM"  # by which a worker knows the program
+_LINKED = re.compile(r"\s*(\S+) => (/.+) \(0x[0-9a-f]+\)")
+_LISTING_S = 10.0
+_SHOWN = 12  # hexadecimal digits of a digest
+_ELF = b"\x7fELF"
+
+
+def program_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:
+    """The program at a path, or of that name among the user's commands; ``environment`` holds variables that it needs.
+
+    Raises:
+        UsageError: there is none, or it can't be executed.
+    """
+    path = _found(requested)
+    own = _digest_of(path)
+    if _is_native(path):
+        libraries = _libraries(path, environment)
+        known = [own, *map(":".join, sorted(libraries.items()))]
+    else:  # a script may run whatever lies beside it: two at different places are different builds
+        libraries, known = {}, [own, str(path)]
+    digest = hashlib.sha256("\n".join(known).encode()).hexdigest()
+    return Build(
+        framework=framework.name,
+        requested=requested,
+        strategy="program",
+        interpreter=sys.executable,
+        version=f"{path.name} {own[:_SHOWN]}",
+        python=platform.python_version(),
+        digest=digest,
+        packages={name: found[:_SHOWN] for name, found in libraries.items()},
+        environment={**environment, PROGRAM_VARIABLE: str(path)},
+    )
+
+
+def _found(requested: str) -> Path:
+    name = os.path.expanduser(requested)
+    if os.sep not in name and not os.path.exists(name):
+        name = shutil.which(name) or name
+    path = Path(os.path.abspath(name))  # not resolved: a program may go by the name that it is called by
+    if not os.path.exists(path):
+        raise UsageError(f"{requested}: no such program: give the path of an executable file, or a command's name")
+    if not os.path.isfile(path):
+        raise UsageError(f"{requested}: is not a file: give the path of an executable file")
+    if not os.access(path, os.X_OK):
+        raise UsageError(f"{requested}: is not executable: give a program, or make it executable (chmod +x)")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{requested}: can't be read: a program is known by its content; make it readable")
+    return path
+
+
+def _is_native(path: Path) -> bool:
+    with open(path, "rb") as stream:
+        return stream.read(len(_ELF)) == _ELF
+
+
+def _digest_of(path: Path) -> str:
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read: {error.strerror}") from None
+
+
+def _libraries(path: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Name -> digest of the shared libraries that the dynamic linker finds for it; empty where it can't be asked."""
+    try:
+        listed = run(["ldd", str(path)], timeout=_LISTING_S, whole_environment={**worker_environment(), **environment})
+    except OSError:
+        return {}
+    found = {match[1]: Path(match[2]) for line in listed.stdout.splitlines() if (match := _LINKED.match(line))}
+    return {name: _digest_of(library) for name, library in found.items()}

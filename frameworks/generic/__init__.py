@@ -1,0 +1,1 @@
+"""Any program: measured as a process, or by the values that it prints."""

@@ -1,0 +1,28 @@
+"""Programs, as the controller knows them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from opduel.frameworks.base import Framework
+
+HERE = Path(__file__).resolve().parent
+
+
+class Generic(Framework):
+    """A build is an executable file, and a case a command line that runs it."""
+
+    name = "generic"
+    import_name = None
+    programs = True
+    namespaces = {}  # noqa: RUF012 - a constant
+    not_operators = ()
+
+    adaptor = HERE / "adaptor"
+
+    def environment(self, threads: int) -> Mapping[str, str]:
+        """Of a program nothing else is known than that it may use OpenMP."""
+        return {"OMP_NUM_THREADS": str(threads)}
+
+    def can_fork(self, threads: int, context: str) -> bool:
+        """Always: the worker starts programs, and has no threads of its own."""
+        return True

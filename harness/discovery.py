@@ -1,0 +1,97 @@
+"""Which values the programs of a spec print: each is run once on both builds, and each value becomes a case.
+
+What only one build prints is a case, too, which then fails on the other side.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from opduel.frameworks import Framework, run_environment
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.records import VALUE, Build, Case, Failure
+from opduel.records.measurement import SIDES, Side
+from opduel.records.text import counted
+
+LONGEST_NAME = 150  # characters of a value's name in an id
+_UNFIT = re.compile(r"[^A-Za-z0-9_.+=,@:<>\[\]-]+")
+
+
+def with_values(
+    cases: Sequence[Case],
+    framework: Framework,
+    builds: Mapping[Side, Build],
+    threads: int,
+    env: Mapping[str, str],
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[Case]:
+    """The cases, with those of the metric ``value`` replaced by one for each value that their programs print; a case
+    whose program prints none on any side stays, and fails when it is measured. ``tell`` hears what is run.
+
+    Raises:
+        RunError: a worker can't be started. UsageError: as ``run_environment``.
+    """
+    asked = [case for case in cases if case.metric == VALUE]
+    tell(f"running {counted(len(asked), 'command')} once on each build, to see what it prints")
+    printed: dict[str, dict[Side, list[dict[str, Any]] | Failure]] = {case.id: {} for case in asked}
+    environment = run_environment(framework, threads, env, list(builds.values()))
+    for side in SIDES:
+        with RestartingWorker(side, builds[side], framework.adaptor, environment, plan_cpus(threads).measure) as worker:
+            for case in asked:
+                question = {"op": "values", "case": CaseRequest(case, 0).description(), "seed": 0}
+                answer = worker.ask([question], case.timeout_s)
+                printed[case.id][side] = answer if isinstance(answer, Failure) else answer[0]["values"]
+    found: list[Case] = []
+    for case in cases:
+        found += cases_of(case, printed[case.id], tell) if case.id in printed else [case]
+    return found
+
+
+def cases_of(
+    case: Case, printed: Mapping[Side, list[dict[str, Any]] | Failure], tell: Callable[[str], None] = lambda _: None
+) -> list[Case]:
+    """A case for each value that either side prints, in the control's order, then the treatment's; ``case`` itself
+    where there is none."""
+    lists = {side: said for side, said in printed.items() if not isinstance(said, Failure)}
+    values: dict[str, dict[str, Any]] = {}
+    for side in SIDES:
+        for one in lists.get(side, ()):
+            values.setdefault(one["name"], one)
+    for side, said in lists.items():
+        missing = [name for name in values if name not in {one["name"] for one in said}]
+        if missing and len(lists) == len(SIDES):
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            tell(f"{case.time_id}: the {side} does not print {missing[0]}{more}")
+    ids: dict[str, str] = {}
+    for name in values:
+        ids[name] = _unused(_in_id(name), ids.values())
+    return [_case(case, one, ids[name]) for name, one in values.items()] or [case]
+
+
+def _case(case: Case, one: Mapping[str, Any], name: str) -> Case:
+    head, slash, rest = case.id.partition("/")
+    return replace(
+        case,
+        id=f"{head}.{name}{slash}{rest}",
+        inputs={**case.inputs, "value": one["name"], "unit": one["unit"]},
+        unit=one["unit"],
+        lower_is_better=one["lower_is_better"],
+    )
+
+
+def _in_id(name: str) -> str:
+    """A value's name as a part of an id, which stands for a path in places."""
+    return _UNFIT.sub("_", name)[:LONGEST_NAME].strip("_") or "value"
+
+
+def _unused(name: str, taken: Any) -> str:
+    """The name, or with a number where another value has it already."""
+    names = set(taken)
+    number = 2
+    found = name
+    while found in names:
+        found, number = f"{name}_{number}", number + 1
+    return found

@@ -1,0 +1,66 @@
+"""The whole product on programs: printed values, a slower one found, and failures that cost their own cases alone."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from forked import ONE_FORK, Forked
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def program(path: Path, *lines: str) -> str:
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]), encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def line(name: str, value: float, unit: str, lower: bool = True) -> str:
+    return "echo '" + json.dumps({"name": name, "value": value, "unit": unit, "lower_is_better": lower}) + "'"
+
+
+def measured(folder: Path, code: int, tests: list[dict[str, Any]], *sides: str) -> tuple[dict[str, Any], str]:
+    """The comparisons by case, and what was logged."""
+    spec = folder / "own.json"
+    spec.write_text(json.dumps({"framework": "generic", "tests": tests}), encoding="utf-8")
+    options = ["-b", str(spec), "--busy_host", "report", "--simple_local_reporter", str(folder / "report")]
+    process = Forked([sys.executable, str(ROOT / "harness.py"), *options, *sides], cwd=folder, first=ONE_FORK)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == code, errors
+    report = json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))
+    return {one["case"]: one for one in report["comparisons"]}, errors
+
+
+def test_programs_are_measured_and_what_they_print_is_compared(tmp_path: Path) -> None:
+    same, noise = line("same", 4, "MB"), "echo not json"
+    control = program(tmp_path / "a", noise, line("rate", 100, "MB/s", False), line("rise", 5, "ms"), same)
+    bad = "[ -z \"$BAD\" ] || { echo 'no data' >&2; exit 3; }"
+    treatment = program(tmp_path / "b", bad, line("rate", 80, "MB/s", False), line("rise", 4, "ms"), line("new", 1, ""))
+    tests = [
+        {"command": ["{program}"], "parse": "json_lines", "identifier": "it", "metric": ["value", "process_memory"]},
+        {"command": ["{program}"], "identifier": "bad", "env": {"BAD": "1"}, "metric": "cpu_time"},
+        {"command": ["{program}"], "identifier": "timed", "threshold": 0.9},
+    ]
+    sides = ("--control", control, "--treatment", treatment, "--max_rounds", "5")
+    found, errors = measured(tmp_path, 1, tests, *sides)
+    assert {case: one["verdict"] for case, one in found.items() if one["metric"] == "value"} == {
+        "it.rate/forward/value": "regressed",
+        "it.rise/forward/value": "improved",
+        "it.same/forward/value": "failed",
+        "it.new/forward/value": "failed",
+    }
+    rise, rate = found["it.rise/forward/value"], found["it.rate/forward/value"]
+    assert (rise["control"], rise["treatment"], rise["unit"]) == (5e6, 4e6, "ns")
+    assert (rate["unit"], rate["lower_is_better"]) == ("MB/s", False)
+    sides_of = {
+        case: one["failure"] and (one["failure"]["side"], one["failure"]["kind"]) for case, one in found.items()
+    }
+    assert sides_of["it.same/forward/value"] == ("treatment", "missing")
+    assert sides_of["it.new/forward/value"] == ("control", "missing")
+    assert sides_of["bad/forward/cpu_time"] == ("treatment", "error")
+    reason = found["bad/forward/cpu_time"]["failure"]
+    assert (reason["reason"], reason["output_tail"]) == ("the program ended with exit code 3: no data", "no data")
+    assert found["timed/forward"]["rounds"] == 5
+    assert found["it/forward/process_memory"]["control"] > 100_000
+    assert "it/forward: the treatment does not print same" in errors

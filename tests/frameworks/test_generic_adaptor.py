@@ -1,0 +1,133 @@
+"""Programs as the worker runs them: one run at a time, what it used and printed, and every way in which it can fail."""
+
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from generic_adaptor import load
+
+adaptor = load()
+program = adaptor.program
+Script = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
+    """Writes a shell script, makes it the program of this build, and returns a case that runs it."""
+    monkeypatch.setattr(adaptor, "_SHARED", os.memfd_create("fresh"))  # as in a worker of its own
+
+    def write(text: str, **inputs: Any) -> dict[str, Any]:
+        path = tmp_path / "program"
+        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        path.chmod(0o755)
+        monkeypatch.setenv("OPDUEL_PROGRAM", str(path))
+        return {"id": "one/forward", "inputs": {"command": ["{program}"], **inputs}}
+
+    return write
+
+
+def printed(case: dict[str, Any]) -> str:
+    return str(program.Command(case["inputs"]).run(keep=True).output)
+
+
+def test_arguments_environment_and_folder_are_the_cases_own(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MALLOC_TOP_PAD_", "1")
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    case = script(
+        'printf "%s|" "$#" "$1" "$2" "$SIZE" "$PWD" "$MALLOC_TOP_PAD_$PYTHONHASHSEED$OPDUEL_PROGRAM"; cat',
+        command=["{program}", "a b; $(id)", "-x={program}"],
+        env={"SIZE": "7"},
+        cwd=str(tmp_path),
+    )
+    path = tmp_path / "program"
+    assert printed(case) == f"2|a b; $(id)|-x={path}|7|{tmp_path}||"
+
+
+def test_a_run_leads_a_process_group_of_its_own_and_has_no_other_descriptors(script: Script) -> None:
+    shown = printed(script('cut -d" " -f5 /proc/$$/stat; echo $$; ls /proc/$$/fd; grep SigIgn /proc/$$/status'))
+    group, pid, *rest = shown.split()
+    assert group == pid
+    assert rest[: rest.index("SigIgn:")] in (["0", "1", "10", "2"], ["0", "1", "2"], ["0", "1", "2", "255"])
+    assert int(rest[-1], 16) & (1 << (signal.SIGPIPE - 1)) == 0
+
+
+def test_what_a_program_leaves_running_is_killed(script: Script, tmp_path: Path) -> None:
+    adaptor.make_call(script(f"sleep 100 & echo $! > {tmp_path}/pid"), 0)()
+    left = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{left}/stat").exists() and time.monotonic() < deadline:
+        if Path(f"/proc/{left}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            return  # dead; whoever it was left to has yet to notice
+        time.sleep(0.01)
+    assert not Path(f"/proc/{left}").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("echo so far; echo no such data >&2; exit 3", "error", "the program ended with exit code 3: no such data"),
+        ("echo only this; exit 1", "error", "the program ended with exit code 1: only this"),
+        ("kill -SEGV $$", "crash", "the program was killed by SIGSEGV"),
+    ],
+)
+def test_a_program_that_fails_says_how(script: Script, text: str, kind: str, words: str) -> None:
+    with pytest.raises(program.RunFailed) as error:
+        adaptor.make_call(script(text), 0)()
+    assert (error.value.kind, str(error.value)) == (kind, words)
+
+
+def test_one_that_cannot_be_started_says_why(script: Script, tmp_path: Path) -> None:
+    case = script("echo")
+    (tmp_path / "program").write_text("#!/no/such/interpreter\n")
+    with pytest.raises(program.RunFailed, match=r"program can't be started: No such file or directory"):
+        adaptor.make_call(case, 0)()
+    with pytest.raises(program.RunFailed, match=r"the working directory /no/such can't be used: No such file"):
+        adaptor.make_call(script("echo", cwd="/no/such"), 0)()
+
+
+def test_too_much_output_is_dropped_or_refused(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "MOST_KEPT", 1 << 20)
+    flood = script("head -c 20000000 /dev/zero; head -c 20000000 /dev/zero >&2", parse="json_lines")
+    adaptor.make_call(flood, 0)()
+    with pytest.raises(adaptor.ProgramError, match="printed more than 1 MiB: print the values alone"):
+        adaptor.values(flood, 0)
+
+
+def test_its_own_processor_time_and_memory_are_measured(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    spent = adaptor.cpu_time(script("i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"), 0)
+    assert spent > 2 * adaptor.cpu_time(script("sleep 0.2"), 0)
+    small = adaptor.resident(script("exit 0"))
+    own = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert 0 < small < own / 4  # not that of the process that became the program
+    monkeypatch.setenv("OPDUEL_PROGRAM", "/usr/bin/env")
+    python = "import os; x = bytearray(300 << 20)"
+    case = {"id": "one/forward", "inputs": {"command": ["{program}", sys.executable, "-c", python]}}
+    assert adaptor.resident(case) > 300 << 20
+
+
+def test_values_are_printed_once_for_all_their_cases(script: Script, tmp_path: Path) -> None:
+    case = script(
+        f'echo run >> {tmp_path}/runs; echo \'{{"name": "x", "value": 3, "unit": "MB"}}\'', parse="json_lines"
+    )
+    assert adaptor.values(case, 0) == [{"name": "x", "value": 3.0, "unit": "MB", "lower_is_better": True}]
+    wanted = {**case, "inputs": {**case["inputs"], "value": "x", "unit": "MB"}}
+    assert adaptor.value(wanted, 0) == 3.0
+    with pytest.raises(adaptor.ProgramError, match="prints no value y") as error:
+        adaptor.value({**wanted, "inputs": {**wanted["inputs"], "value": "y"}}, 0)
+    assert error.value.kind == "missing"
+    with pytest.raises(adaptor.ProgramError, match="prints x in MB, and the other build in GB"):
+        adaptor.value({**wanted, "inputs": {**wanted["inputs"], "unit": "GB"}}, 0)
+    assert (tmp_path / "runs").read_text() == "run\n"
+    failing = script(f"echo run >> {tmp_path}/runs; exit 2", parse="json_lines", env={"A": "1"})
+    for _ in range(2):
+        with pytest.raises(adaptor.ProgramError, match="exit code 2"):
+            adaptor.values(failing, 0)
+    assert (tmp_path / "runs").read_text() == "run\nrun\n"

@@ -1,0 +1,121 @@
+"""What programs print, read: Google Benchmark's JSON, JSON lines, AI-PEP's observers; and output that is none of it."""
+
+import json
+from typing import Any
+
+import pytest
+from generic_adaptor import load
+
+printed = load().printed
+
+
+def read(form: str, text: str, higher: tuple[str, ...] = ()) -> dict[str, tuple[Any, ...]]:
+    """name -> value or error, unit, direction"""
+    found = printed.values_of(form, text, higher)
+    return {one["name"]: (one.get("value", one.get("error")), one["unit"], one["lower_is_better"]) for one in found}
+
+
+def benchmark(name: str, **fields: Any) -> dict[str, Any]:
+    usual = {"run_name": name, "run_type": "iteration", "real_time": 9.0, "cpu_time": 2.0, "time_unit": "us"}
+    return {"name": name, **usual, **fields}
+
+
+def google(*rows: dict[str, Any]) -> str:
+    return json.dumps({"context": {"date": "2026"}, "benchmarks": list(rows)}, indent=2)
+
+
+def test_google_benchmark_has_the_time_that_each_benchmark_is_about() -> None:
+    rows = [benchmark("BM_a/64"), benchmark("BM_b/real_time"), benchmark("BM_c/manual_time", items_per_second=7)]
+    assert read("google_benchmark", "Running ./bench\n" + google(*rows) + "\n") == {
+        "BM_a/64": (2000.0, "ns", True),
+        "BM_b/real_time": (9000.0, "ns", True),
+        "BM_c/manual_time": (9000.0, "ns", True),
+    }
+
+
+def test_of_repetitions_the_median_is_taken() -> None:
+    runs = [benchmark("BM_a", cpu_time=time) for time in (5.0, 1.0, 2.0)]
+    mean = benchmark("BM_a", run_type="aggregate", aggregate_name="mean", cpu_time=77.0)
+    assert read("google_benchmark", google(*runs, mean)) == {"BM_a": (2000.0, "ns", True)}
+    middle = {**mean, "name": "BM_a_median", "aggregate_name": "median", "cpu_time": 3.0}
+    assert read("google_benchmark", google(mean, middle)) == {"BM_a": (3000.0, "ns", True)}
+    old = [{"name": f"BM_a{end}", "cpu_time": time} for end, time in (("_mean", 5), ("_median", 4), ("_stddev", 1))]
+    assert read("google_benchmark", google(*old)) == {"BM_a": (4.0, "ns", True)}
+    assert read("google_benchmark", google({"name": "BM_a", "cpu_time": 8}, *old)) == {"BM_a": (8.0, "ns", True)}
+
+
+def test_a_benchmark_with_an_error_costs_its_own_value_alone() -> None:
+    rows = [benchmark("BM_a", error_occurred=True, error_message="no data"), benchmark("BM_b")]
+    found = read("google_benchmark", google(*rows))
+    assert found == {"BM_a": ("reports an error: no data", "ns", True), "BM_b": (2000.0, "ns", True)}
+
+
+def test_json_lines_are_found_among_others() -> None:
+    text = """starting {
+{"level": "info", "text": "a log of another kind"}
+{"name": "rate", "value": 5, "unit": "MB/s", "lower_is_better": false}
+  {"name": "latency  p99", "value": "1.5", "unit": "ms"}
+{"name": "latency  p99", "value": 2.5, "unit": "ms"}
+{"name": "plain", "value": 1e3, "unit": null}
+"""
+    text = text.replace("starting {", "starting")
+    expected = {
+        "rate": (5.0, "MB/s", False),
+        "latency p99": (2e6, "ns", True),
+        "plain": (1000.0, "", True),
+    }
+    assert read("json_lines", text) == expected
+    assert read("json_lines", text, ("pl*", "rate"))["plain"] == (1000.0, "", False)
+
+
+def test_observers_of_ai_pep() -> None:
+    text = """I0101 12:00:00 PyTorchObserver {"type": "NET", "metric": "latency", "unit": "us", "value": "10"}
+PyTorchObserver {"type": "NET", "metric": "latency", "unit": "us", "value": "12"}
+Caffe2Observer {"conv_0": {"flops": {"value": 77, "unit": "FLOP"}}}
+PyTorchObserver {"type": "NET", "metric": "power", "unit": "mW", "summary": {"p50": 3.5, "mean": 9}}
+PyTorchObserver {"type": "NET", "metric": "command", "unit": "", "info_string": "run"}
+{"type": "NET", "metric": "not an observer's", "value": 1}
+"""
+    assert read("observer", text) == {
+        "NET latency": (11000.0, "ns", True),
+        "conv_0 flops": (77.0, "FLOP", True),
+        "NET power": (3.5, "mW", True),
+    }
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "words"),
+    [
+        ("google_benchmark", "", r"^prints no value: Google Benchmark's JSON is expected"),
+        ("google_benchmark", '{"context": {}, "bench', r"^prints no whole JSON document: Unterminated string"),
+        ("google_benchmark", '{"a": 1}', r"^prints JSON without benchmarks: "),
+        ("google_benchmark", '{"benchmarks": [1]}', r"^prints benchmarks that are not objects: "),
+        ("json_lines", "hello\n", r"^prints no value: lines such as .* are expected$"),
+        ("json_lines", '{"name": "x", "val', r'^line 1 is not whole JSON \(.*\): {"name": "x", "val$'),
+        ("json_lines", '\n{"name": "x"}', r"^line 2 has no value: "),
+        ("json_lines", '{"value": 3}', r"^line 1 has no name: "),
+        ("json_lines", '{"name": "x", "value": 1, "lower_is_better": "no"}', r"^line 1: lower_is_better is neither"),
+        ("json_lines", '{"name": "", "value": 1}', r"^prints a value without a printable name"),
+        ("observer", "PyTorchObserver {", r"^line 1 is not whole JSON"),
+        ("observer", "PyTorchObserver [1]", r"^line 1 is not a JSON object"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(form: str, text: str, words: str) -> None:
+    with pytest.raises(printed.Unreadable, match=words) as error:
+        read(form, text)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", '"fast"', "null", "true", "[1]"])
+def test_a_value_that_is_no_number_costs_its_own_case_alone(value: str) -> None:
+    found = read("json_lines", f'{{"name": "x", "value": {value}}}\n{{"name": "y", "value": 1}}')
+    assert found["y"] == (1.0, "", True)
+    assert "for x, which is not a finite number" in found["x"][0]
+
+
+def test_two_units_of_one_value_cannot_be_mixed() -> None:
+    found = read("json_lines", '{"name": "x", "value": 1, "unit": "MB"}\n{"name": "x", "value": 1, "unit": "GB"}')
+    assert found["x"][0] == "prints x in MB and in GB: use one unit"
+    too_many = "\n".join(f'{{"name": "{number}", "value": 1}}' for number in range(printed.MOST_VALUES + 1))
+    with pytest.raises(printed.Unreadable, match="more than 5000 values"):
+        read("json_lines", too_many)

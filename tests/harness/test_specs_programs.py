@@ -1,0 +1,98 @@
+"""Specs of programs: command lines, what is read of them, and what can't be meant."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opduel.harness.specs import Settings, Spec, expand_cases, load_spec, validate
+from opduel.records import Case, UsageError
+
+
+def spec_of(*tests: dict[str, Any], **fields: Any) -> Spec:
+    return validate({"framework": "generic", "tests": list(tests), **fields})
+
+
+def one(**fields: Any) -> dict[str, Any]:
+    return {"command": ["{program}"], **fields}
+
+
+def cases(*tests: dict[str, Any], **fields: Any) -> list[Case]:
+    return expand_cases(spec_of(*tests, **fields))
+
+
+def test_a_command_line_is_a_case_for_each_metric() -> None:
+    found = cases(
+        one(command=["{program}", "--size=100", "-x", "a b"], metric=["time", "cpu_time"], timeout=5.0),
+        one(parse="observer", identifier="net", env={"A": "b"}, threshold="5%"),
+        defaults={"timeout": 7.0},
+    )
+    assert [(case.id, case.metric, case.timeout_s, case.threshold) for case in found] == [
+        ("size=100_x_a_b/forward", "time", 5.0, 0.02),
+        ("size=100_x_a_b/forward/cpu_time", "cpu_time", 5.0, 0.02),
+        ("net/forward/value", "value", 7.0, 0.05),
+    ]
+    assert found[0].inputs == {"command": ["{program}", "--size=100", "-x", "a b"]}
+    assert found[2].inputs == {"command": ["{program}"], "parse": "observer", "env": {"A": "b"}}
+    assert {case.operator for case in found} == {"size=100_x_a_b", "net"}
+    assert cases(one())[0].id == "program/forward"
+
+
+def test_it_runs_in_the_specs_folder_or_one_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps({"framework": "generic", "tests": [one(), one(identifier="b", cwd="data")]}))
+    first, second = expand_cases(load_spec(path))
+    assert (first.inputs["cwd"], second.inputs["cwd"]) == (str(tmp_path), str(tmp_path / "data"))
+    assert first.category == "own"
+    bundle = tmp_path / "bundle.json"
+    bundle.write_text(json.dumps({"framework": "generic", "specs": ["own.json"], "defaults": {"metric": "cpu_time"}}))
+    assert {case.metric for case in expand_cases(load_spec(bundle))} == {"cpu_time"}
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [
+        ({"operator": "nd.add", "inputs": {}}, "tests[0].command is missing: generic runs programs"),
+        (one(command=[]), "tests[0].command is empty"),
+        (one(command=["/bin/sh", "-c"]), 'tests[0].command begins with "/bin/sh": begin with "{program}"'),
+        (one(command="{program} -x"), 'tests[0].command is "{program} -x": use a list'),
+        (one(commands=["x"]), "tests[0].commands is not a field: did you mean command?"),
+        (one(dtype="float64"), "tests[0].dtype is not a field"),
+        (one(parse="csv"), 'tests[0].parse is "csv": use one of google_benchmark, json_lines, observer'),
+        (one(metric="value"), "tests[0].parse is missing: the metric value needs it"),
+        (one(metric="memory"), 'tests[0].metric is "memory": use one of time, cpu_time, process_memory, value'),
+        (one(metric="time", parse="observer"), "tests[0].parse is for the metric value: add that"),
+        (one(higher_is_better=["x"]), "tests[0].higher_is_better is for printed values: add parse"),
+        (one(env={"OPDUEL_PROGRAM": "x"}), "use the name of an environment variable"),
+        (one(env={"A": 1}), "tests[0].env.A is 1: use a string"),
+        (one(identifier="a/b"), 'tests[0].identifier is "a/b": use letters'),
+        (one(timeout=0.0), "tests[0].timeout is 0.0: use a number greater than 0"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_with_the_field(test: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as error:
+        spec_of(test)
+    assert words in str(error.value).replace("'", '"')
+    assert "\n" not in str(error.value)
+
+
+def test_other_frameworks_have_no_command_lines() -> None:
+    with pytest.raises(UsageError, match=r"tests\[0\].command is for the framework generic alone"):
+        validate({"framework": "mxnet", "tests": [one()]})
+
+
+def test_what_is_asked_for_on_the_command_line_must_be_for_programs() -> None:
+    spec = spec_of(one())
+    assert [case.metric for case in expand_cases(spec, metrics=["cpu_time"], thresholds={"cpu_time": 0.3})] == [
+        "cpu_time"
+    ]
+    for settings, metrics, words in (
+        (Settings(dtype="float64"), (), "--dtype: a program has none"),
+        (None, ("error",), r"tests\[0\]: the metric error isn't for programs: use time"),
+        (None, ("value",), r"tests\[0\]: has no parse, which the metric value needs"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            expand_cases(spec, settings=settings, metrics=metrics)
+    with pytest.raises(UsageError, match=r"tests\[1\] and tests\[0\] have the same id, program/forward: give their"):
+        cases(one(), one())
