@@ -48,6 +48,8 @@ class Framework(ABC):
     # that prints the operator calls of a network (driver/catalogue/network.py).
     registry_script: Path | None = None
     network_script: Path | None = None
+    # Another, which executes the framework's own benchmarks and prints them as tests (commands/own_benchmarks.py).
+    benchmarks_script: Path | None = None
 
     def __init__(self, frameworks_dir: Path = FRAMEWORKS_DIR) -> None:
         """``frameworks_dir``: where the data of all frameworks are, each in a folder of its name."""
