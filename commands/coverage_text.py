@@ -64,14 +64,10 @@ class BuildCoverage:
 
 
 def coverage_text(
-    builds: Sequence[BuildCoverage],
-    categories: Sequence[str],
-    peer: Mapping[str, bool],
-    options: str = "",
-    bundle: str = "all",
+    builds: Sequence[BuildCoverage], peer: Mapping[str, bool], *, options: str = "", bundle: str = "all"
 ) -> str:
-    """The document. The first build is reported in full, the others in what differs. ``options``: those of the command
-    before its action, with a space behind."""
+    """The document, of the cases of the spec ``bundle``; ``options`` are those of the command before its subcommand.
+    The first build is reported in full, the others in what differs."""
     first = builds[0]
     requests = " ".join(build.request for build in builds)
     functions = {name: why for name, why in first.left_out.items() if name not in first.registry.registered}
@@ -93,7 +89,8 @@ def _registered(build: BuildCoverage) -> str:
     rows = []
     for kind, is_backward in (("forward", False), ("of backward passes", True)):
         names = [name for name in every if (BACKWARD in name) == is_backward]
-        rows.append((kind, len(names), len([name for name in names if name not in unseen])))
+        if names:
+            rows.append((kind, len(names), len([name for name in names if name not in unseen])))
     return (
         table(("registered operators", "in all", "ran"), rows)
         + "\n\nSeen by the framework's own profiler in one call of each case. Those that did not run:\n\n"
