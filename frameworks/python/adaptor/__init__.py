@@ -11,12 +11,16 @@ import tracemalloc
 
 from opduel_common.names import called
 
+from . import profiler
 from .imports import import_before_forking
 from .inputs import Inputs, numpy
 from .results import digest_of
 from .results import results as results_of
 
 import_before_forking()
+
+profile = profiler.profile
+write_profile = profiler.write_profile
 
 
 def versions():
@@ -48,6 +52,7 @@ def make_call(case, seed):
     def call():
         function(*args, **kwargs)
 
+    call.operator = case["operator"]
     return call
 
 
