@@ -1,8 +1,8 @@
 """What Python's own profiler sees of a call: how long each Python function, and each function in C, took by itself.
 
 A function's time is without that of the functions that it calls, so that the times add up to the call.  Python reports
-functions in C by their names, but not ufuncs, nor what a library does within: that is the time of whoever called them;
-what the case's own function leaves is its own.  Watching costs time for each function: small ones look larger than they are.
+functions in C by their names, but not ufuncs, nor what a library does within: that counts for whoever called them.
+Watching costs time for each function: small ones look larger than they are.
 """
 
 import cProfile
