@@ -83,7 +83,7 @@ def of_array(name, value, depth):
         )
     if kind == "V" and array.dtype.names:
         return [one for field in array.dtype.names for one in flat(f"{name}[{field!r}]", array[field], depth)]
-    if kind == "O" and array.ndim:
+    if kind == "O" and isinstance(value, numpy.ndarray):
         return [one for i, item in enumerate(array.reshape(-1)) for one in flat(f"{name}[{i}]", item, depth)]
     if kind in KINDS:
         return [(name, array)]
