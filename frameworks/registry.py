@@ -4,15 +4,20 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from opduel.frameworks.asv.framework import Asv
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
+from opduel.frameworks.cross.framework import Cross
 from opduel.frameworks.generic.framework import Generic
 from opduel.frameworks.mxnet.framework import MXNet
 from opduel.frameworks.onnxruntime.framework import ONNXRuntime
 from opduel.frameworks.python.framework import Python
+from opduel.frameworks.torch.framework import Torch
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {one.name: one for one in (Generic, MXNet, ONNXRuntime, Python)}
+_FRAMEWORKS: dict[str, type[Framework]] = {
+    one.name: one for one in (MXNet, Asv, Generic, ONNXRuntime, Python, Torch, Cross)
+}
 GROUP = "opduel.frameworks"
 
 

@@ -14,11 +14,11 @@ from opduel.reporters.text import printable
 _OF_A_CASE = (
     *("category", "ctx", "dtype", "framework", "int64_tensor", "timeout", "model_cache", "root_model_dir"),
     *("shared_libs", "threshold", "alpha", "max_rounds", "threads", "wipe_cache", "roofline", "breakdown"),
-    *("with_operators", "command_args", "string_map"),
+    *("with_operators", "allow_sdist", "command_args", "string_map", "higher_is_better"),
 )
 _OF_INPUTS = ("directions", "metric")
 _OF_A_NETWORK = ("network", "inputs")
-_OF_THE_DRIVER = ("cmake_args", "frameworks_dir", "remote_repository", "repo_dir")
+_OF_THE_DRIVER = ("cmake_args", "with_packages", "frameworks_dir", "remote_repository", "repo_dir")
 _ROOT = Path(__file__).resolve().parent.parent  # a checkout has its scripts there
 _SPECIFICATIONS = re.compile(r"(?:.*/)?specifications/(.+)\.(?:json|ya?ml)")
 
@@ -71,7 +71,10 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _spec(report: Report) -> list[str]:
-    """``-b`` and the spec: one of our own by its name, any other by its path; nothing where there was none."""
+    """``-b`` and the spec: one of our own by its name, any other by its path; ``--suite`` and the suite, at the commit
+    that was run; nothing where there was neither."""
+    if suite := report.run.suite:
+        return ["--suite", suite.pinned or suite.requested]
     path = report.run.spec_path
     if not path:
         return []

@@ -19,14 +19,20 @@ _PATH_LIKE = (os.sep, "~", ".")
 
 
 def resolve_build(
-    request: str, framework: Framework, cache: BuildCache, environment: Mapping[str, str] | None = None
+    request: str,
+    framework: Framework,
+    cache: BuildCache,
+    environment: Mapping[str, str] | None = None,
+    *,
+    sdists: bool = False,
 ) -> Build:
     """The build that ``request`` names, ready to run.
 
     ``request`` is a release (``package==version``), a folder with ``bin/python``, or a Python interpreter; for a
     framework of any package also several requirements, or a file of them; for one of programs, a program.  What is in
     the cache starts no process.
-    ``environment``: variables that a build at a path needs; a release has all that it needs.
+    ``environment``: variables that a build at a path needs; a release has all that it needs. ``sdists``: requirements
+    may be met by source distributions, too.
 
     Raises:
         UsageError: the request can't be meant, or the path holds no such build.
@@ -36,10 +42,11 @@ def resolve_build(
         return program_build(request, framework, environment or {})
     requested = requirements_of(request) if framework.any_package else None
     if requested is not None:
-        return locked_build(request, lock(requested, cache.folder(framework.name)), framework, cache)
-    recipe = recipe_of(request, framework)
-    if recipe:
-        return release_build(request, recipe, framework, cache)
+        recipe = lock(requested, cache.folder(framework.name), sdists=sdists, besides=framework.also_required)
+        return locked_build(request, recipe, framework, cache)
+    release = recipe_of(request, framework)
+    if release:
+        return release_build(request, release, framework, cache)
     return _external_build(request, framework, environment or {})
 
 
@@ -94,6 +101,7 @@ def _external_build(requested: str, framework: Framework, environment: Mapping[s
         python=facts.python,
         digest=facts.digest(files=facts.files),  # changes with any file's size or modification time
         packages=facts.packages,
+        details=facts.details,
         environment=dict(environment),
     )
 

@@ -72,8 +72,13 @@ def test_functions_may_come_from_anywhere(tmp_path: Path, source: str, package: 
 
 @pytest.mark.parametrize("name", framework_names())
 def test_the_frameworks_that_there_are_have_all_of_them(name: str) -> None:
-    # no profiler of its own, no operators that report a value
-    without = {"python": {"profile", "write_profile", "value"}, "mxnet": {"value"}}.get(name, set())
+    reported = {"value", "cpu_time"}  # of processes that are run for a case
+    without = {
+        "mxnet": reported,
+        "python": {"profile", "write_profile", *reported},
+        "generic": {"profile", "write_profile", "memory", "results"},
+        "asv": {"profile", "write_profile", "results", "cpu_time"},
+    }.get(name, set())
     require_functions(get_framework(name).adaptor, dict.fromkeys(FUNCTIONS.keys() - without, "--metric any"))
     for function in without:
         with pytest.raises(UsageError, match="leave the option out"):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +12,7 @@ from test_run import request
 from test_single import measured
 from toy_bench import toy_case
 
-from opduel.harness.blocks import plan_blocks
+from opduel.harness.blocks import Regions, plan_blocks
 from opduel.harness.cpus import LEAST_WIPED, MOST_WIPED, USUAL_WIPED, WIPING_VARIABLE, largest_cache, plan_wiping
 from opduel.harness.process import WORKER
 from opduel.harness.run import run_ab
@@ -74,6 +75,26 @@ def test_caches_are_evicted_before_each_sample_and_never_while_the_clock_runs(mo
     assert happened == ["wipe", "clock", "call", "clock"] * 3
 
 
+def test_a_call_with_a_timer_is_timed_by_that() -> None:
+    """As on a GPU: all calls of a sample are within one measurement of the device's, the injected work too."""
+    worker = load_worker()
+    happened: list[str] = []
+
+    class DeviceCall:
+        def __call__(self) -> None:
+            happened.append("call")
+
+        def timer(self, work: Callable[[], None]) -> float:
+            happened.append("start")
+            work()
+            happened.append("end")
+            return 600.0
+
+    worker.spin = lambda spins: happened.append(f"spin {spins}")
+    assert worker.time_calls(DeviceCall(), calls=2, inner=3, spins=7) == [200.0, 200.0]
+    assert happened == ["start", *["call", "spin 7"] * 3, "end"] * 2
+
+
 def test_nothing_is_evicted_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(WIPING_VARIABLE, raising=False)
     assert len(load_worker().EVICTING) == 0
@@ -82,7 +103,7 @@ def test_nothing_is_evicted_unless_asked_for(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_sample_is_one_call_and_eviction_counts_as_time_spent() -> None:
     call_ns = dict.fromkeys(SIDES, 2_000.0)
-    warm, cold = plan_blocks(call_ns), plan_blocks(call_ns, wipe_ns=10e6)
+    warm, cold = plan_blocks(call_ns), plan_blocks(call_ns, Regions(10e6, 1))
     assert (cold.inner, cold.calls["control"], cold.discard["control"]) == (1, 1, 1)
     assert warm.calls["control"] > 100 * cold.calls["control"]
     assert 1 < cold.quads < warm.quads

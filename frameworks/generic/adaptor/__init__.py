@@ -85,7 +85,7 @@ def value(case, seed):
     found = values(case, seed)
     inputs = case["inputs"]
     if "value" not in inputs:
-        raise ProgramError("printed {} values, which could not be told apart".format(len(found)))
+        raise ProgramError("has no name to choose one of the {} values by".format(len(found)))
     for one in found:
         if one["name"] == inputs["value"]:
             if one["unit"] != inputs["unit"]:

@@ -9,12 +9,12 @@ import gc
 import platform
 import tracemalloc
 
+from opduel_common.inputs import Inputs, numpy
 from opduel_common.names import called
+from opduel_common.results import digest_of
 
 from . import profiler
 from .imports import import_before_forking
-from .inputs import Inputs, numpy
-from .results import digest_of
 from .results import results as results_of
 
 import_before_forking()
@@ -41,6 +41,7 @@ def made_ready(case, seed):
     called(case["operator"], [], {})  # a name that isn't there is reported before the inputs are made
     inputs = Inputs(case, seed)
     args, kwargs = inputs.arguments()
+    inputs.check_dtype()
     function, args = called(case["operator"], args, kwargs)
     return function, inputs, args, kwargs
 
@@ -64,7 +65,7 @@ def results(case, seed, folder, limit):
 
 def digest(case, seed):
     """The SHA-256 of the arrays among the inputs, in hexadecimal digits; empty without any."""
-    return digest_of(made_ready(case, seed)[1])
+    return digest_of(made_ready(case, seed)[1].arrays)
 
 
 def memory(case, seed, calls):

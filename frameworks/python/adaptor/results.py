@@ -1,20 +1,16 @@
 """What a case computes: what its function returns, and the arrays that it changed, written to files."""
 
 import contextlib
-import hashlib
-import os
 
-from .inputs import numpy, seed_generators
+from opduel_common.inputs import numpy, seed_generators
+from opduel_common.results import as_numbers, write_all
 
 DEEPEST = 2  # of objects within objects
-KINDS = "biuf"  # of NumPy's dtypes, those that can be compared
 
 
 def results(case, seed, inputs, function, args, kwargs, folder, limit):
-    """Call the function once, every global generator seeded, and write what came of it to ``folder``.
-
-    A list of {"name", "dtype", "shape", "storage", "file", "count"}: a file holds the first ``count`` elements in C
-    order, all of them if they are at most ``limit`` bytes. Raises TypeError for what holds no number and no text.
+    """Call the function once, every global generator seeded, and write what came of it to ``folder``, as ``write_all``
+    says. Raises TypeError for what holds no number and no text.
     """
     if numpy is None:
         raise TypeError("results can be compared only in a build that has NumPy")
@@ -24,17 +20,7 @@ def results(case, seed, inputs, function, args, kwargs, folder, limit):
     for name, one in inputs.arrays.items():
         if one.tobytes() != before[name]:
             found.append((name + " after the call", one))
-    return [write(number, name, array, folder, limit) for number, (name, array) in enumerate(found)]
-
-
-def digest_of(inputs):
-    """The SHA-256 of all arrays: names, dtypes, shapes and values."""
-    found = hashlib.sha256()
-    for name in sorted(inputs.arrays):
-        array = numpy.ascontiguousarray(inputs.arrays[name])
-        found.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
-        found.update(array.tobytes())
-    return found.hexdigest() if inputs.arrays else ""
+    return write_all(found, folder, limit)
 
 
 def flat(name, value, depth=0):
@@ -70,24 +56,14 @@ def of_array(name, value, depth):
     """The same of one array, or of what can be made one."""
     array = numpy.asarray(value)
     kind = array.dtype.kind
-    if kind == "c":
-        return [(name + ".real", array.real), (name + ".imag", array.imag)]
-    if kind in "mM":
-        return [(name, array.view("int64"))]
     if kind in "US":
-        letters = numpy.ascontiguousarray(array).reshape(-1)
-        return (
-            [(name, letters.view("uint32" if kind == "U" else "uint8").reshape((*array.shape, -1)))]
-            if array.size
-            else []
-        )
+        letters = numpy.ascontiguousarray(array).reshape(-1).view("uint32" if kind == "U" else "uint8")
+        return [(name, letters.reshape((*array.shape, -1)))] if array.size else []
     if kind == "V" and array.dtype.names:
         return [one for field in array.dtype.names for one in flat(f"{name}[{field!r}]", array[field], depth)]
     if kind == "O" and isinstance(value, numpy.ndarray):
         return [one for i, item in enumerate(array.reshape(-1)) for one in flat(f"{name}[{i}]", item, depth)]
-    if kind in KINDS:
-        return [(name, array)]
-    found = of_object(name, value, depth) if kind == "O" else []
+    found = of_object(name, value, depth) if kind == "O" else as_numbers(name, array)
     if not found:
         raise TypeError(f"{name}: a {type(value).__name__} holds no numbers and no text")
     return found
@@ -109,19 +85,3 @@ def of_object(name, value, depth):
 def is_numbers(value):
     """Whether a list holds numbers alone, so that it is one array."""
     return bool(value) and all(isinstance(one, (bool, int, float)) for one in value)
-
-
-def write(number, name, array, folder, limit):
-    shape = list(array.shape)
-    array = numpy.ascontiguousarray(array)
-    count = min(array.size, max(1, limit // array.dtype.itemsize))
-    path = os.path.join(folder, f"{number}.bin")
-    array.reshape(-1)[:count].tofile(path)
-    return {
-        "name": name,
-        "dtype": array.dtype.str,
-        "shape": shape,
-        "storage": "default",
-        "file": os.path.basename(path),
-        "count": count,
-    }
