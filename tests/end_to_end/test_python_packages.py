@@ -99,6 +99,7 @@ def test_instructions_of_whole_calls_repeat_and_an_injected_percent_is_found(tmp
     assert verdicts == {True: "regressed", False: "unchanged"}
 
 
+@pytest.mark.nightly
 def test_a_breakdown_names_pythons_functions(tmp_path: Path) -> None:
     sides = ("--control", "numpy==2.2.6", "--treatment", "numpy==2.2.6", "--max_rounds", "2", "--breakdown")
     report, _, _ = finished(tmp_path, 0, "-b", "numpy/reduction", "--operators", "numpy.median_large/float64", *sides)
