@@ -82,6 +82,6 @@ def test_a_framework_that_can_not_be_loaded_is_named_with_its_package(tmp_path: 
 def test_a_reporter_that_can_not_be_loaded_stops_nothing(tmp_path: Path) -> None:
     group = "[opduel.reporters]\nchat = other_package:Chat\n"
     lines, said = printed(tmp_path, group + "bad = other_package:Gone\nsecond = other_package:Second\n")
-    assert lines[:3] == ["['mxnet', 'python']", "True", "['Chat']"]
+    assert lines[:3] == ["['mxnet', 'python', 'generic']", "True", "['Chat']"]
     assert "reporter bad: not available" in said
     assert "reporter second: not available (the option --local_reporter already exists)" in said
