@@ -17,6 +17,7 @@ SUBCOMMANDS = {
     "calibrate": "find out which changes this machine can detect",
     "list": "list all cases",
     "spec-from": "write a spec of the operator calls of a network",
+    "conformance": "test whether a framework keeps what opduel relies on",
     "convert": "write a report in the format of another tool",
     "send": "send reports on disk to a results server",
     "flush": "send the reports that wait for a results server",
@@ -87,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _listed() -> str:
-    lines = [f"  {name:<12}{summary}\n" for name, summary in SUBCOMMANDS.items()]
+    lines = [f"  {name:<13}{summary}\n" for name, summary in SUBCOMMANDS.items()]
     return "Subcommands:\n" + "".join(lines)
 
 

@@ -44,6 +44,7 @@ SHORT: dict[str, tuple[str, str | None]] = {
     ),
     "list": ("[PATTERN] [OPTIONS OF opduel compare]", None),
     "spec-from": ("NETWORK [OPTIONS]", None),
+    "conformance": ("-b SPEC --control BUILD [OPTIONS]", None),
     "convert": ("REPORT --to FORMAT [OPTIONS]", None),
     "send": ("REPORT ... --remote_reporter PLACE [OPTIONS]", None),
     "flush": ("[OPTIONS]", None),

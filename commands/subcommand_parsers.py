@@ -43,6 +43,13 @@ def network_parser() -> Parser:
     return parser
 
 
+def conformance_parser() -> Parser:
+    """``opduel conformance``."""
+    from opduel.commands.conformance import conformance_parser as its_parser  # imports what few subcommands need
+
+    return its_parser()
+
+
 def convert_parser() -> Parser:
     """``opduel convert``."""
     parser = _small("convert")
@@ -91,6 +98,7 @@ def completion_parser() -> Parser:
 SMALL: Mapping[str, Callable[[], Parser]] = {
     "list": list_parser,
     "spec-from": network_parser,
+    "conformance": conformance_parser,
     "convert": convert_parser,
     "send": send_parser,
     "flush": flush_parser,

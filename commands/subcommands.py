@@ -46,6 +46,7 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         "calibrate": _calibrate,
         "list": _list,
         "spec-from": _spec_from,
+        "conformance": _conformance,
         "convert": _convert,
         "send": _send,
         "flush": _flush,
@@ -178,6 +179,12 @@ def _spec_from(arguments: Sequence[str]) -> int:
     from opduel.commands.spec_from import write_spec_from
 
     return write_spec_from(arguments, network_parser())
+
+
+def _conformance(arguments: Sequence[str]) -> int:
+    from opduel.commands.conformance import conformance_parser, run_conformance
+
+    return run_conformance(arguments, conformance_parser())
 
 
 def _convert(arguments: Sequence[str]) -> int:

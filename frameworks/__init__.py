@@ -1,6 +1,6 @@
 """What a framework is to opduel; the registry finds one by name."""
 
-from opduel.frameworks.adaptor_functions import require_functions
+from opduel.frameworks.adaptor_functions import adaptor_names, require_functions
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
 from opduel.frameworks.environment import recorded_environment, run_environment, worker_environment
 from opduel.frameworks.registry import framework_names, get_framework
@@ -8,6 +8,7 @@ from opduel.frameworks.registry import framework_names, get_framework
 __all__ = [
     "FRAMEWORKS_DIR",
     "Framework",
+    "adaptor_names",
     "framework_names",
     "get_framework",
     "recorded_environment",

@@ -27,8 +27,7 @@ def require_functions(adaptor: Path, needed: Mapping[str, str]) -> None:
     Raises:
         UsageError: one is missing, or the source can't be read.
     """
-    source = adaptor / "__init__.py" if adaptor.is_dir() else adaptor
-    names = set(_names(_parsed(source)))
+    source, names = _source(adaptor), adaptor_names(adaptor)
     if "*" in names:
         return  # it may have any
     for name in (*_ALWAYS, *needed):
@@ -36,6 +35,19 @@ def require_functions(adaptor: Path, needed: Mapping[str, str]) -> None:
             asked = f"{needed[name]}: " if name in needed else ""
             instead = "add it, or leave the option out" if name in needed else "add it"
             raise UsageError(f"{asked}{source}: the adaptor has no function {FUNCTIONS[name]}: {instead}")
+
+
+def adaptor_names(adaptor: Path) -> frozenset[str]:
+    """What the adaptor, a file or a package, defines or imports; ``*`` for all of another module.
+
+    Raises:
+        UsageError: the source can't be read.
+    """
+    return frozenset(_names(_parsed(_source(adaptor))))
+
+
+def _source(adaptor: Path) -> Path:
+    return adaptor / "__init__.py" if adaptor.is_dir() else adaptor
 
 
 def _parsed(source: Path) -> ast.Module:

@@ -12,7 +12,11 @@ FRAMEWORKS_DIR = SPECIFICATIONS / "frameworks"
 
 
 class Framework(ABC):
-    """One deep-learning framework. A new one is one new package here and one line in the registry."""
+    """What can be measured: what a build is, what its operators are called, and the adaptor that calls them.
+
+    A new one is one new package here and one line in the registry, or a package of its own with an entry point
+    (docs/how-to/add-a-framework.md); ``opduel conformance`` tests it.
+    """
 
     name: str  # as in specifications/frameworks/<name>/ and in a spec's "framework" field
     import_name: str | None  # what the build's interpreter imports, with __version__; None: any environment is a build
@@ -21,9 +25,10 @@ class Framework(ABC):
     any_package: bool = False
     # A build is an executable file, which workers of opduel's own Python run; a case is a command line that runs it.
     programs: bool = False
-    namespaces: Mapping[str, Sequence[str]]  # where operators live: modules, and those directly within them
+    # Where operators live: modules, and those directly within them.
+    namespaces: Mapping[str, Sequence[str]] = MappingProxyType({})
     block_namespaces: Sequence[str] = ()  # those of them that hold blocks: made first, then called
-    not_operators: Sequence[str]  # functions in those namespaces that read or write files instead of computing
+    not_operators: Sequence[str] = ()  # functions in those namespaces that read or write files instead of computing
     # Those of them that can be measured all the same, on a temporary file: which of their arguments says the file.
     file_arguments: Mapping[str, str] = MappingProxyType({})
     graph_namespaces: Sequence[str] = ()  # those whose operators can be run as a graph of one operator: hybridized

@@ -7,11 +7,12 @@ from pathlib import Path
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
 from opduel.frameworks.generic.framework import Generic
 from opduel.frameworks.mxnet.framework import MXNet
+from opduel.frameworks.onnxruntime.framework import ONNXRuntime
 from opduel.frameworks.python.framework import Python
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {MXNet.name: MXNet, Python.name: Python, Generic.name: Generic}
+_FRAMEWORKS: dict[str, type[Framework]] = {one.name: one for one in (MXNet, Python, ONNXRuntime, Generic)}
 GROUP = "opduel.frameworks"
 
 

@@ -19,8 +19,6 @@ class Python(Framework):
     name = "python"
     import_name = None
     any_package = True
-    namespaces = {}  # noqa: RUF012 - a constant
-    not_operators = ()
 
     adaptor = HERE / "adaptor"
 

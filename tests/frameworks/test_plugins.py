@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from opduel.frameworks import framework_names
+
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = """
 from opduel.frameworks.mxnet.framework import MXNet
 from opduel.reporters.base import Reporter
 
-class Torch(MXNet):
-    name = "torch"
+class Jax(MXNet):
+    name = "jax"
 
 class Chat(Reporter):
     option = "chat"
@@ -38,7 +40,7 @@ parser = argparse.ArgumentParser()
 add_reporter_options(parser)
 print([type(one).__name__ for one in chosen_reporters(parser.parse_args(["--chat"]), False)])
 try:
-    print(type(get_framework("torch")).__name__)
+    print(type(get_framework("jax")).__name__)
 except Exception as error:
     print(f"{type(error).__name__}: {error}")
 """
@@ -59,22 +61,22 @@ def printed(folder: Path, points: str) -> tuple[list[str], str]:
 
 
 def test_a_package_adds_a_framework_and_a_reporter(tmp_path: Path) -> None:
-    points = "[opduel.frameworks]\ntorch = other_package:Torch\n[opduel.reporters]\nchat = other_package:Chat\n"
+    points = "[opduel.frameworks]\njax = other_package:Jax\n[opduel.reporters]\nchat = other_package:Chat\n"
     lines, said = printed(tmp_path, points)
-    assert lines == ["['mxnet', 'python', 'generic', 'torch']", "True", "['Chat']", "Torch"]
+    assert lines == [f"{[*framework_names(), 'jax']}", "True", "['Chat']", "Jax"]
     assert said == ""
 
 
 @pytest.mark.parametrize(
     ("value", "words"),
     [("other_package:Gone", "cannot be loaded"), ("other_package:MODULE", "cannot be loaded"),
-     ("other_package:Chat", "is not a subclass of Framework"), ("gone:Torch", "No module named 'gone'")],
+     ("other_package:Chat", "is not a subclass of Framework"), ("gone:Jax", "No module named 'gone'")],
 )  # fmt: skip
 def test_a_framework_that_can_not_be_loaded_is_named_with_its_package(tmp_path: Path, value: str, words: str) -> None:
-    points = f"[opduel.frameworks]\ntorch = {value}\n[opduel.reporters]\nchat = other_package:Chat\n"
+    points = f"[opduel.frameworks]\njax = {value}\n[opduel.reporters]\nchat = other_package:Chat\n"
     (folder := tmp_path / "x").mkdir()
     lines, _ = printed(folder, points)
-    assert lines[-1].startswith("UsageError: framework 'torch': ")
+    assert lines[-1].startswith("UsageError: framework 'jax': ")
     assert words in lines[-1]
     assert "other-package" in lines[-1]
 
@@ -82,6 +84,6 @@ def test_a_framework_that_can_not_be_loaded_is_named_with_its_package(tmp_path: 
 def test_a_reporter_that_can_not_be_loaded_stops_nothing(tmp_path: Path) -> None:
     group = "[opduel.reporters]\nchat = other_package:Chat\n"
     lines, said = printed(tmp_path, group + "bad = other_package:Gone\nsecond = other_package:Second\n")
-    assert lines[:3] == ["['mxnet', 'python', 'generic']", "True", "['Chat']"]
+    assert lines[:3] == [f"{framework_names()}", "True", "['Chat']"]
     assert "reporter bad: not available" in said
     assert "reporter second: not available (the option --local_reporter already exists)" in said

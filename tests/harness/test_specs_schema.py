@@ -6,6 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from opduel.frameworks import framework_names
 from opduel.harness.specs import schema
 from opduel.harness.specs.load import validate
 
@@ -22,7 +23,7 @@ def test_no_field_may_be_null_or_untyped_by_mistake() -> None:
     assert {"type": "null"} not in [field for model in document["$defs"].values() for field in model.values()]
     for name in ("Settings", "CaseSettings", "Test", "Tensor", "Attribute"):
         assert document["$defs"][name]["additionalProperties"] is False
-    assert document["properties"]["framework"] == {"enum": ["mxnet", "python", "generic"], "type": "string"}
+    assert document["properties"]["framework"] == {"enum": framework_names(), "type": "string"}
 
 
 def test_print_and_write(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

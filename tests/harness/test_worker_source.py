@@ -7,17 +7,26 @@ from pathlib import Path
 import pytest
 import vermin
 
+from opduel.harness.conformance.subject import WRAPPER
 from opduel.harness.instructions import SCRIPT
 from opduel.harness.process import WORKER
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMON = [*ROOT.glob("frameworks/common/opduel_common/*.py")]
-ADAPTORS = sorted([*ROOT.glob("frameworks/*/adaptor/*.py"), *ROOT.glob("frameworks/mxnet/[nor]*.py"), *COMMON])
+ADAPTORS = sorted(
+    [
+        *ROOT.glob("frameworks/*/adaptor/*.py"),
+        *ROOT.glob("frameworks/mxnet/[nor]*.py"),
+        *ROOT.glob("frameworks/*/registered.py"),
+        *COMMON,
+    ]
+)
 INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance", "inside", "benchmarks")]
 ALLOWED = {
     "mxnet": {"mxnet", "numpy", "benchmark", "registered"},  # opperf itself, and the script beside network.py
     "python": {"numpy"},
     "generic": set(),
+    "onnxruntime": {"numpy", "onnx", "onnxruntime"},
     "common": {"numpy"},
 }
 IN_OUR_PYTHON = {"generic"}  # these run programs, and not in a build's interpreter
@@ -38,7 +47,9 @@ def test_there_is_something_to_check() -> None:
     assert ADAPTORS
 
 
-@pytest.mark.parametrize("path", [WORKER, SCRIPT, *ADAPTORS, *INSIDE], ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path", [WORKER, SCRIPT, WRAPPER, *ADAPTORS, *INSIDE], ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_runs_on_python_3_6(path: Path) -> None:
     config = vermin.Config()
     config.set_eval_annotations(True)
@@ -64,7 +75,10 @@ def test_the_check_can_fail() -> None:
 
 
 def test_the_worker_imports_the_standard_library_alone() -> None:
-    assert imports(WORKER.read_text()) | imports(SCRIPT.read_text()) <= sys.stdlib_module_names
+    assert (
+        imports(WORKER.read_text()) | imports(SCRIPT.read_text()) | imports(WRAPPER.read_text())
+        <= sys.stdlib_module_names
+    )
 
 
 def test_what_is_imported_into_a_build_imports_the_standard_library_alone() -> None:

@@ -1,0 +1,107 @@
+"""opduel conformance: does a framework, of ours or of another package, keep what the harness relies on?"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from opduel.commands.entry import DONE, REGRESSED, log
+from opduel.commands.option_types import path
+from opduel.commands.options import Parser
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import get_framework
+from opduel.harness.conformance import CHECKS, Outcome, Subject, check
+from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases
+from opduel.records import DEFAULT_METRIC, VALUE, Case, UsageError
+from opduel.reporters.stream import print_result
+
+_WIDTH = max(map(len, CHECKS)) + 2
+
+
+def conformance_parser() -> Parser:
+    """The parser of ``opduel conformance``."""
+    parser = Parser(
+        prog="opduel conformance",
+        description="Test whether a framework keeps what opduel relies on: equal inputs on both sides, failures that "
+        "cost one case, equal results in a fork, and so on. Exit codes: 0 it does; 1 it has problems, one a line; "
+        "2 wrong usage or input; 3 a build can't be started.",
+    )
+    add = parser.options()
+    add("-b --benchmark_file SPEC", "a spec of the framework, whose cases run on both builds", required=True)
+    add("--control BUILD", "a build, as opduel compare takes it", required=True)
+    add("--treatment BUILD", "another build, or the same (default: the control)")
+    add("--operators PATTERN", "only these cases of the spec; repeatable", action="append")
+    add("--check NAME", "only this check; repeatable (default: all)", action="append", choices=list(CHECKS))
+    add("--seed N", "what the inputs' values come from (default: 1)", type=int, default=1)
+    add("--exec_dir DIR", "the build cache (default: in the user's cache folder)", type=path)
+    return parser
+
+
+def run_conformance(arguments: Sequence[str], parser: Parser) -> int:
+    """Make the checks and print a line for each; returns the exit code, or raises an OpduelError that has it."""
+    options = parser.parse_args(list(arguments))
+    subject = subject_of(
+        options.benchmark_file,
+        options.control,
+        options.treatment,
+        operators=options.operators or (),
+        seed=options.seed,
+        exec_dir=options.exec_dir,
+    )
+    logging.getLogger("opduel.harness").setLevel(logging.ERROR)
+    found = []
+    for name in options.check or CHECKS:
+        log.debug("check %s", name)
+        found.append(check(name, subject))
+        print_result("".join(f"{line}\n" for line in lines_of(found[-1])), "")
+    problems = sum(len(one.problems) for one in found)
+    name = subject.framework.name
+    log.info("%s: %s", name, f"{problems} problems" if problems else f"conforms ({len(found)} checks)")
+    return REGRESSED if problems else DONE
+
+
+def lines_of(outcome: Outcome) -> list[str]:
+    """A check's outcome as text: ``ok``, or its problems, and what was not checked."""
+    said = [("PROBLEM", one) for one in outcome.problems] or [("ok", "")]
+    said += [("note", one) for one in outcome.notes]
+    return [f"{outcome.check:<{_WIDTH}}{kind:<9}{text}".rstrip() for kind, text in said]
+
+
+def subject_of(
+    spec: str | Path,
+    control: str,
+    treatment: str | None = None,
+    *,
+    operators: Sequence[str] = (),
+    seed: int = 1,
+    exec_dir: Path | None = None,
+) -> Subject:
+    """What ``check`` takes: the framework of a spec, its cases measured by time, and two builds, made if need be.
+
+    ``treatment``: by default the control. ``operators``: as ``--operators``.
+
+    Raises:
+        UsageError: a bad spec, no case to measure, or no such build.
+        RunError: a build can't be made.
+    """
+    found = load_spec(find_spec(str(spec)))
+    framework = get_framework(found.framework)
+    cases = [case for case in expand_cases(found) if not case.files]
+    cases = _measured_once(select_cases(cases, operators) if operators else cases)
+    if not cases:
+        raise UsageError(f"{spec}: has no case without files: give a spec that has one")
+    cache = BuildCache(exec_dir)
+    first = resolve_build(control, framework, cache)
+    second = first if treatment in (None, control) else resolve_build(str(treatment), framework, cache)
+    return Subject(framework, first, second, cases, seed=seed)
+
+
+def _measured_once(cases: Sequence[Case]) -> list[Case]:
+    """Each of the cases once: by time, or by the value that it reports where the spec has it measured by that alone;
+    those by time first."""
+    found: dict[str, Case] = {}
+    for case in cases:
+        if case.time_id not in found or case.metric == DEFAULT_METRIC:
+            timed = case.metric != VALUE
+            found[case.time_id] = replace(case, id=case.time_id, metric=DEFAULT_METRIC) if timed else case
+    return sorted(found.values(), key=lambda case: case.metric != DEFAULT_METRIC)

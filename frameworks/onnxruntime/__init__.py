@@ -1,0 +1,1 @@
+"""ONNX Runtime: models from files, and single operators of its CPU provider."""

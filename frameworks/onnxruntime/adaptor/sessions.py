@@ -1,0 +1,83 @@
+"""A session and its options: those of the run, which the environment holds, and those of a case."""
+
+import os
+
+import onnxruntime
+
+from .messages import MissingOperator, key_line, says_absent
+
+LEVELS = {
+    "disabled": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+EXECUTION = {
+    "sequential": onnxruntime.ExecutionMode.ORT_SEQUENTIAL,
+    "parallel": onnxruntime.ExecutionMode.ORT_PARALLEL,
+}
+SWITCHES = ("enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse", "use_deterministic_compute")
+PROVIDERS = ["CPUExecutionProvider"]
+FATAL_ONLY = 4  # of ONNX Runtime's own log: errors are raised, too
+
+
+def make_session(model, plain, is_network, profile=None):
+    """A session of ``model``, bytes or the path of a file; ``plain`` are the case's options, ``profile`` the beginning
+    of the path of a profile that it writes.
+
+    Raises MissingOperator; ValueError for an option that there isn't; what ONNX Runtime raises.
+    """
+    options = session_options(plain, is_network)
+    if profile is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = profile
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=PROVIDERS)
+    except Exception as error:
+        if says_absent(str(error)):
+            raise MissingOperator(key_line(str(error))) from None
+        raise
+
+
+def session_options(plain, is_network):
+    """The run's options, and over them the case's. Raises ValueError: one that isn't known, with those that are."""
+    options = onnxruntime.SessionOptions()
+    threads = int(os.environ.get("OPDUEL_ORT_THREADS", "1"))
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    options.log_severity_level = FATAL_ONLY
+    spinning = os.environ.get("OPDUEL_ORT_SPINNING", "0")
+    for pool in ("intra_op", "inter_op"):
+        options.add_session_config_entry("session.{}.allow_spinning".format(pool), spinning)
+    usual = "OPDUEL_ORT_LEVEL_MODEL" if is_network else "OPDUEL_ORT_LEVEL_OPERATOR"
+    said = {
+        "graph_optimization_level": os.environ.get(usual, "all" if is_network else "disabled"),
+        "execution_mode": os.environ.get("OPDUEL_ORT_EXECUTION", "sequential"),
+    }
+    for name, value in dict(said, **plain).items():
+        set_option(options, name, value)
+    return options
+
+
+def set_option(options, name, value):
+    """Set one option: a name with dots is a configuration entry of the session, any other one of those below."""
+    if "threads" in name:
+        raise ValueError("session.{}: --threads says how many threads there are: leave it out".format(name))
+    if "." in name:
+        options.add_session_config_entry(name, str(int(value) if isinstance(value, bool) else value))
+    elif name == "graph_optimization_level":
+        options.graph_optimization_level = one_of(LEVELS, name, value)
+    elif name == "execution_mode":
+        options.execution_mode = one_of(EXECUTION, name, value)
+    elif name in SWITCHES:
+        if not isinstance(value, bool):
+            raise ValueError("session.{} is {!r}: use true or false".format(name, value))
+        setattr(options, name, value)
+    else:
+        known = ", ".join(("graph_optimization_level", "execution_mode", *SWITCHES))
+        raise ValueError("session.{} is not known: use {}, or a configuration entry's key".format(name, known))
+
+
+def one_of(known, name, value):
+    if value not in known:
+        raise ValueError("session.{} is {!r}: use one of {}".format(name, value, ", ".join(known)))
+    return known[value]

@@ -1,0 +1,184 @@
+"""Checks of what a framework is before it computes: its adaptor's source, how it starts, and its environment."""
+
+import ast
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from opduel.frameworks import require_functions
+from opduel.harness.channel import complete
+from opduel.harness.conformance.subject import Outcome, Subject
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.process import AskError, Worker, WorkerLostError
+from opduel.records import Build, Failure, UsageError
+from opduel.records.measurement import Side
+
+OLDEST = (3, 6)  # the oldest Python that a build may have
+# Modules of the standard library that this one lacks.
+NEWER = {"dataclasses", "contextvars", "importlib.resources", "importlib.metadata", "zoneinfo", "graphlib", "tomllib"}
+COMMON = "opduel_common"  # what adaptors share: the worker makes it importable
+IMPORTABLE = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+
+
+def check_adaptor(subject: Subject, outcome: Outcome) -> None:
+    """The adaptor's functions, and that its source runs inside a build: Python 3.6 syntax, and imports of the standard
+    library, of the adaptor itself, and of what both builds have."""
+    adaptor = subject.framework.adaptor
+    if not adaptor.exists():
+        outcome.problem(f"{adaptor}: there is no such adaptor: correct {_class_of(subject)}.adaptor")
+        return
+    with _problems_of(outcome):
+        require_functions(adaptor, {})
+    imported: dict[str, Path] = {}
+    for path in _sources(adaptor):
+        try:
+            tree = ast.parse(path.read_bytes(), str(path), feature_version=OLDEST)
+        except SyntaxError as error:
+            outcome.problem(f"{path}, line {error.lineno}: is no Python 3.6 ({error.msg}): write it in older syntax")
+            continue
+        for name in _imports(tree):
+            imported.setdefault(name, path)
+    for name, path in imported.items():
+        _check_import(subject, name, path, outcome)
+
+
+def check_start(subject: Subject, outcome: Outcome) -> None:
+    """Both builds start, and say the same versions each time, among them the build's own."""
+    for side, build in subject.builds.items():
+        first, second = _started(subject, side, outcome), _started(subject, side, outcome)
+        if first is None or second is None:
+            continue
+        if first != second:
+            outcome.problem(f"{side}: versions() returned {first}, then {second}: return the same every time")
+        if not first or not all(isinstance(value, str) for value in first.values()):
+            outcome.problem(f"{side}: versions() returned {first}: return a dict of names and versions, as texts")
+        elif subject.framework.import_name and build.version not in first.values():
+            outcome.problem(f"{side}: versions() returned {first}, but the build is {build.version}: add it")
+
+
+def check_environment(subject: Subject, outcome: Outcome) -> None:
+    """The framework states its threads in variables, the same every time, and the import leaves all variables alone."""
+    framework, where = subject.framework, f"{_class_of(subject)}.environment"
+    for threads in (1, 3):
+        found = framework.environment(threads)
+        if found != framework.environment(threads):
+            outcome.problem(f"{where}({threads}) differs from one call to the next: return the same variables")
+        if not all(isinstance(one, str) for pair in found.items() for one in pair):
+            outcome.problem(f"{where}({threads}) is {found}: return names and values as texts")
+    if framework.environment(1) == framework.environment(3):
+        _check_one_thread(subject, where, outcome)
+    faulty = subject.with_faults()
+    for side in subject.builds:
+        answer = _ready(faulty, side)
+        if isinstance(answer, Failure):
+            outcome.problem(f"the {side} doesn't start: {answer.kind}: {answer.reason}")
+            continue
+        given, seen = faulty.environment(), answer["environment"]
+        for name in sorted(given):
+            if seen.get(name) != given[name]:
+                outcome.problem(
+                    f"{side}: {name} is {given[name]!r} for a worker, and {seen.get(name)!r} after the import: "
+                    "leave the variable alone, or change it in the framework's environment"
+                )
+
+
+def _check_one_thread(subject: Subject, where: str, outcome: Outcome) -> None:
+    """Whether a framework whose environment states no threads has one thread only."""
+    case, build = subject.cases[0], subject.control
+    (message,) = subject.messages(case, "prepare")
+    try:
+        with Worker("control", build, subject.framework.adaptor, subject.environment(), plan_cpus(1).start) as worker:
+            worker.wait_ready()
+            process = complete(worker.beginning(fork=False))
+            process.ask(message, case.timeout_s)
+            count = psutil.Process(process.pid).num_threads()
+    except AskError as error:
+        outcome.problem(f"{case.id}: {error.failure.kind}: {error.failure.reason}")
+        return
+    if count > 1:
+        outcome.problem(
+            f"{where} is the same for one thread and three, but a case's process has {count} threads: set what the "
+            "framework reads its threads from"
+        )
+    else:
+        outcome.note("the framework runs in one thread: --threads makes no difference")
+
+
+def _check_import(subject: Subject, name: str, path: Path, outcome: Outcome) -> None:
+    """Whether the adaptor can import a module in both builds."""
+    top, own = name.partition(".")[0], type(subject.framework).__module__.partition(".")[0]
+    if name in NEWER:
+        outcome.problem(f"{path}: imports {name}, which Python 3.6 lacks: do without")
+    elif top in sys.stdlib_module_names or top == COMMON:
+        return
+    elif top in ("opduel", own):
+        outcome.problem(f"{path}: imports {name}, which is not in a build: use relative imports, or what builds have")
+    else:
+        for side, build in subject.builds.items():
+            if not _has(build, subject.environment(), top):
+                outcome.problem(f"{path}: imports {top}, which the {side} ({build.requested}) lacks: do without")
+
+
+def _has(build: Build, environment: Mapping[str, str], module: str) -> bool:
+    """Whether a build has a top-level module."""
+    command = [build.interpreter, "-c", IMPORTABLE, module]
+    done = subprocess.run(command, env={**environment, **build.environment}, capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def _imports(tree: ast.AST, guarded: bool = False) -> Iterator[str]:
+    """The modules that a source imports by absolute names, but for those that it does without: within a ``try`` that
+    catches ImportError."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import) and not guarded:
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and not guarded:
+            yield str(node.module)
+        elif isinstance(node, ast.Try):
+            caught = {word for one in node.handlers for word in ast.unparse(one.type or ast.Tuple([])).split(", ")}
+            body = ast.Module(body=node.body, type_ignores=[])
+            yield from _imports(body, guarded or bool(caught & {"ImportError", "ModuleNotFoundError", "Exception"}))
+            for other in (*node.handlers, *node.orelse, *node.finalbody):
+                yield from _imports(other, guarded)
+        else:
+            yield from _imports(node, guarded)
+
+
+def _sources(adaptor: Path) -> list[Path]:
+    return sorted(adaptor.rglob("*.py")) if adaptor.is_dir() else [adaptor]
+
+
+def _started(subject: Subject, side: Side, outcome: Outcome) -> dict[str, Any] | None:
+    answer = _ready(subject, side)
+    if isinstance(answer, Failure):
+        outcome.problem(f"the {side} doesn't start: {answer.kind}: {answer.reason}")
+        return None
+    return answer
+
+
+def _ready(subject: Subject, side: Side) -> dict[str, Any] | Failure:
+    """What a fresh worker says once the framework is imported."""
+    try:
+        build, adaptor = subject.builds[side], subject.framework.adaptor
+        with Worker(side, build, adaptor, subject.environment(), plan_cpus(1).start) as worker:
+            return worker.wait_ready()
+    except WorkerLostError as error:
+        return error.failure
+
+
+def _class_of(subject: Subject) -> str:
+    return type(subject.framework).__name__
+
+
+@contextlib.contextmanager
+def _problems_of(outcome: Outcome) -> Iterator[None]:
+    """A UsageError within it is a problem."""
+    try:
+        yield
+    except UsageError as error:
+        outcome.problem(str(error))

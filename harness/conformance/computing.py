@@ -1,0 +1,196 @@
+"""Checks of what a framework computes: its inputs, its outputs, its memory, its directions, and all of it in a fork."""
+
+import dataclasses
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opduel.harness.conformance.subject import Outcome, Subject, sides_of
+from opduel.harness.outputs import MOST_BYTES, Array, difference
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.records import Case, Direction, Failure
+
+NAMES = ("first", "second")
+FEW_BYTES = 64
+DIRECTIONS: tuple[Direction, ...] = ("forward", "backward", "both")
+MEMORY_CALLS = 2
+
+
+def check_inputs(subject: Subject, outcome: Outcome) -> None:
+    """The values of a case's inputs are the same on both sides and in every process, and others with another seed."""
+    if "digest" not in subject.has:
+        outcome.note("the adaptor has no function digest(case, seed): that both sides get the same values is unchecked")
+        return
+    seeded = False
+    with subject.workers() as workers:
+        for case in subject.cases:
+            found: dict[str, str] = {}
+            for name, worker in [*sides_of(workers), ("control again", workers["control"])]:
+                answer = subject.ask(worker, case, "digest")
+                if outcome.answered(name, case, "digest", answer) and not isinstance(answer, Failure):
+                    found[name] = str(answer[0]["digest"])
+            if len(set(found.values())) > 1:
+                outcome.problem(f"{case.id}: the inputs' digests differ: {_listed(found)}: use the seed alone")
+            other = subject.ask(workers["control"], case, "digest", seed=subject.seed + 1)
+            seeded |= not isinstance(other, Failure) and str(other[0]["digest"]) != found.get("control")
+    if not seeded:
+        outcome.problem("the inputs' digest is the same with another seed, for every case: make values of the seed")
+
+
+def check_outputs(subject: Subject, outcome: Outcome) -> None:
+    """Equal builds compute equal outputs, in files as described, within the limit; other inputs give others."""
+    if "results" not in subject.has:
+        outcome.note("the adaptor has no function results(case, seed, folder, limit): the metric error isn't available")
+        return
+    seeded = "digest" not in subject.has
+    with subject.workers() as workers, tempfile.TemporaryDirectory(prefix="opduel-conformance-") as folder:
+        worker = workers["control"]
+        for number, case in enumerate(subject.cases):
+            place = Path(folder) / str(number)
+            first = _results(subject, worker, case, place / "first", outcome)
+            second = _results(subject, worker, case, place / "second", outcome)
+            _results(subject, worker, case, place / "few", outcome, FEW_BYTES)
+            if first is None or second is None:
+                continue
+            if not first:
+                outcome.problem(f"{case.id}: has no outputs: return those of the call, or raise where there are none")
+            if said := difference(first, second, case.tolerance, NAMES).words:
+                outcome.problem(f"{case.id}: two processes of one build differ: {said}")
+            seeded = seeded or _depends_on_seed(subject, worker, case, place, first, outcome)
+    if not seeded:
+        outcome.problem("no case's outputs change with its inputs: return what the call computes of them")
+
+
+def check_memory(subject: Subject, outcome: Outcome) -> None:
+    """Where the adaptor measures memory: bytes by device."""
+    if "memory" not in subject.has:
+        outcome.note("the adaptor has no function memory(case, seed, calls): the metric memory isn't available")
+        return
+    with subject.workers() as workers:
+        answer = subject.ask(workers["control"], case := subject.cases[0], "memory", calls=MEMORY_CALLS)
+    if outcome.answered("control", case, "memory", answer) and not isinstance(answer, Failure):
+        found = answer[0]["bytes"]
+        sizes = found.values() if isinstance(found, dict) else [None]
+        if not all(isinstance(size, int | float) and size >= 0 for size in sizes):
+            outcome.problem(f"{case.id}: memory() returned {found}: return a dict of devices and bytes")
+
+
+def check_directions(subject: Subject, outcome: Outcome) -> None:
+    """Each direction runs or is refused, and computes something else than forward does."""
+    case = subject.cases[0]
+    found: dict[str, list[Array]] = {}
+    with subject.workers() as workers, tempfile.TemporaryDirectory(prefix="opduel-conformance-") as folder:
+        for direction in DIRECTIONS:
+            one = dataclasses.replace(case, direction=direction, id="conformance_direction/forward")
+            answer = subject.ask(workers["control"], one, "prepare")
+            if isinstance(answer, Failure):
+                if answer.kind != "error" or direction == case.direction:
+                    outcome.problem(f"{case.operator}, {direction}: {answer.kind}: {answer.reason}: raise an exception")
+                else:
+                    outcome.note(f"{case.operator} has no direction {direction}: {answer.reason}")
+            elif "results" in subject.has:
+                found[direction] = _results(subject, workers["control"], one, Path(folder) / direction, outcome) or []
+        told = {
+            direction: {(one.name, Path(one.file).read_bytes()) for one in arrays}
+            for direction, arrays in found.items()
+        }
+    for direction in [name for name in ("backward", "both") if name in told and "forward" in told]:
+        if told[direction] <= told["forward"]:
+            words = "computes no more than forward: refuse a direction that isn't there"
+            outcome.problem(f"{case.operator}: {direction} {words}")
+    if "both" in told and not {name for name, _ in told.get("forward", ())} <= {name for name, _ in told["both"]}:
+        outcome.problem(f"{case.operator}: both lacks outputs that forward has")
+
+
+def check_fork(subject: Subject, outcome: Outcome) -> None:
+    """Where the framework says that it can be forked: a fork gives what the process that imported it gives."""
+    forked = [case for case in subject.cases if subject.can_fork(case)]
+    if not forked:
+        outcome.note("the framework can't be forked: every case gets a process pair of its own")
+    asked = ["prepare", *(["digest"] if "digest" in subject.has else [])]
+    with subject.workers() as workers, tempfile.TemporaryDirectory(prefix="opduel-conformance-") as folder:
+        for number, case in enumerate(forked):
+            answers: dict[bool, Any] = {}
+            arrays: dict[bool, Any] = {}
+            for fork in (True, False):
+                answers[fork] = subject.ask(workers["control"], case, *asked, fork=fork)
+                if not outcome.answered("control", case, "in a fork" if fork else "without a fork", answers[fork]):
+                    break
+                if "results" in subject.has:
+                    place = Path(folder) / f"{number}{fork}"
+                    arrays[fork] = _results(subject, workers["control"], case, place, outcome, fork=fork)
+            else:
+                if answers[True][1:] != answers[False][1:]:
+                    outcome.problem(f"{case.id}: other inputs in a fork than without: make values of the seed alone")
+                if all(arrays.get(fork) is not None for fork in (True, False)):
+                    said = difference(arrays[False], arrays[True], case.tolerance, ("process", "fork")).words
+                    if said:
+                        outcome.problem(f"{case.id}: a fork computes something else: {said}: correct can_fork")
+
+
+def _depends_on_seed(
+    subject: Subject, worker: RestartingWorker, case: Case, place: Path, first: list[Array], outcome: Outcome
+) -> bool:
+    """Whether another seed gives other outputs."""
+    other = _results(subject, worker, case, place / "other", outcome, seed=subject.seed + 1)
+    return other is not None and [Path(one.file).read_bytes() for one in first] != [
+        Path(one.file).read_bytes() for one in other
+    ]
+
+
+def _results(
+    subject: Subject,
+    worker: RestartingWorker,
+    case: Case,
+    folder: Path,
+    outcome: Outcome,
+    limit: int = MOST_BYTES,
+    fork: bool | None = None,
+    seed: int | None = None,
+) -> list[Array] | None:
+    """What a fresh process computes, each file checked against its description; None if that failed."""
+    folder.mkdir(parents=True)
+    seed = subject.seed if seed is None else seed
+    answer = subject.ask(worker, case, "results", fork=fork, seed=seed, folder=str(folder), limit=limit)
+    if not outcome.answered(worker.side, case, "results", answer) or isinstance(answer, Failure):
+        return None
+    try:
+        arrays = [Array(**{**one, "file": str(folder / one["file"])}) for one in answer[0]["arrays"]]
+    except (TypeError, KeyError) as error:
+        outcome.problem(f"{case.id}: results() returned {answer[0]['arrays']!r:.200}: give all fields ({error})")
+        return None
+    for one in arrays:
+        if why := _wrong(one, limit):
+            outcome.problem(f"{case.id}: {one.name}: {why}")
+            return None
+    if len({one.name for one in arrays}) < len(arrays):
+        outcome.problem(f"{case.id}: two outputs have one name: {', '.join(sorted(one.name for one in arrays))}")
+        return None
+    return arrays
+
+
+def _wrong(array: Array, limit: int) -> str:
+    """What is wrong with a file of results; empty for nothing."""
+    try:
+        size = np.dtype(array.dtype).itemsize
+    except TypeError:
+        return f"{array.dtype!r} is no dtype: use numpy's words, such as <f8"
+    if not Path(array.file).is_file():
+        return f"the file {Path(array.file).name} was not written"
+    whole = math.prod(array.shape)
+    if array.count > whole or (array.count < whole and array.count * size > limit):
+        return f"holds {array.count} of {whole} elements, with a limit of {limit} bytes"
+    if array.count < min(whole, max(1, limit // size)):
+        return f"holds {array.count} of {whole} elements, where {limit // size} were asked for"
+    if Path(array.file).stat().st_size != array.count * size:
+        return f"the file has {Path(array.file).stat().st_size} bytes, not {array.count} elements of {size}"
+    if array.count * size > max(limit, size):
+        return f"the file has {array.count * size} bytes, more than the limit of {limit}"
+    return ""
+
+
+def _listed(found: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value[:12] or 'empty'}" for name, value in found.items())

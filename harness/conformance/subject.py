@@ -1,0 +1,150 @@
+"""What a conformance test is about, what it found, and how it asks the workers of both sides."""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from opduel.frameworks import Framework, adaptor_names, run_environment
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.restarting_worker import RestartingWorker
+from opduel.records import Build, Case, Failure, UsageError
+from opduel.records.measurement import SIDES, Side
+
+WRAPPER = Path(__file__).resolve().parent.parent / "worker" / "conformance_adaptor.py"
+VARIABLE = "OPDUEL_CONFORMANCE"  # what the wrapper does, in a build's own environment
+NO_SUCH = "opduel_no_such"  # in a name that no framework has
+HANG_S = 4.0  # given to a case that never answers
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A framework to check, with two builds and the cases of a spec; all of these have to run on both builds.
+
+    ``refused``: a case that the framework has to refuse. The usual one is the first case, with nothing but an argument
+    that it doesn't know. ``missing``: a case whose operator no build has, by default the first with another name.
+    """
+
+    framework: Framework
+    control: Build
+    treatment: Build
+    cases: Sequence[Case]
+    refused: Case | None = None
+    missing: Case | None = None
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.cases:
+            raise UsageError("the conformance test needs a case that runs on both builds: give a spec that has one")
+
+    @property
+    def builds(self) -> dict[Side, Build]:
+        """Both builds, by side."""
+        return {"control": self.control, "treatment": self.treatment}
+
+    @property
+    def refused_case(self) -> Case:
+        """A case with an argument that there isn't."""
+        inputs = {NO_SUCH: {"value": "argument"}}
+        return self.refused or _named(dataclasses.replace(self.cases[0], inputs=inputs), "refused")
+
+    @property
+    def missing_case(self) -> Case:
+        """A case of an operator that there isn't."""
+        first = self.cases[0]
+        return self.missing or _named(dataclasses.replace(first, operator=f"{first.operator}_{NO_SUCH}"), "missing")
+
+    @cached_property
+    def has(self) -> frozenset[str]:
+        """The names of the optional functions that the adaptor has."""
+        return adaptor_names(self.framework.adaptor)
+
+    def environment(self, threads: int = 1) -> dict[str, str]:
+        """What a run's workers get, on both sides alike."""
+        return run_environment(self.framework, threads, {}, list(self.builds.values()))
+
+    def can_fork(self, case: Case) -> bool:
+        """Whether a case runs in a fork."""
+        return self.framework.can_fork(1, case.context)
+
+    @contextlib.contextmanager
+    def workers(self) -> Iterator[dict[Side, RestartingWorker]]:
+        """Workers of both builds."""
+        cpus, environment = plan_cpus(1).start, self.environment()
+        with contextlib.ExitStack() as stack:
+            yield {
+                side: stack.enter_context(RestartingWorker(side, build, self.framework.adaptor, environment, cpus))
+                for side, build in self.builds.items()
+            }
+
+    def messages(self, case: Case, *operations: str, seed: int | None = None, **more: Any) -> list[dict[str, Any]]:
+        """The worker's requests for these operations: ``prepare``, or those that need no preparing. ``more``: further
+        fields of each but ``prepare`` and ``digest``."""
+        request = CaseRequest(case, self.seed if seed is None else seed)
+        about = {"case": request.description(), "seed": request.seed}
+        found = []
+        for name in operations:
+            fields = {} if name == "digest" else more
+            found.append(request.message("control") if name == "prepare" else {"op": name, **about, **fields})
+        return found
+
+    def ask(
+        self, worker: RestartingWorker, case: Case, *operations: str, fork: bool | None = None, **more: Any
+    ) -> list[dict[str, Any]] | Failure:
+        """The answers to ``messages(case, *operations, **more)``, in a fresh process."""
+        messages = self.messages(case, *operations, **more)
+        return worker.ask(messages, case.timeout_s, fork=self.can_fork(case) if fork is None else fork)
+
+    def with_faults(self, **faults: Mapping[str, str]) -> "Subject":
+        """The same on builds whose adaptor has faults; ``faults``: by side, case id -> what happens there."""
+        inner = self.framework
+        wrapped = type(f"Faulty{type(inner).__name__}", (type(inner),), {"adaptor": WRAPPER})
+        framework: Framework = object.__new__(wrapped)
+        framework.__dict__.update(inner.__dict__)
+
+        def build(side: Side) -> Build:
+            told = json.dumps({"adaptor": str(inner.adaptor), "faults": dict(faults.get(side, {}))})
+            one = self.builds[side]
+            return dataclasses.replace(one, environment={**one.environment, VARIABLE: told})
+
+        return dataclasses.replace(self, framework=framework, control=build("control"), treatment=build("treatment"))
+
+
+def _named(case: Case, name: str) -> Case:
+    return dataclasses.replace(case, id=f"conformance_{name}/{case.direction}")
+
+
+@dataclass
+class Outcome:
+    """What one check found. ``problems``: a line for each; without any it passed. ``notes``: what does not apply to
+    the framework, and so wasn't checked."""
+
+    check: str
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def problem(self, text: str) -> None:
+        """Add one, once."""
+        if text not in self.problems:
+            self.problems.append(text)
+
+    def note(self, text: str) -> None:
+        """Add one, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def answered(self, side: str, case: Case, doing: str, answer: object) -> bool:
+        """Whether there is an answer; a failure is a problem."""
+        if isinstance(answer, Failure):
+            self.problem(f"{case.id} on the {side}, {doing}: {answer.kind}: {answer.reason}")
+        return not isinstance(answer, Failure)
+
+
+def sides_of(workers: Mapping[Side, RestartingWorker]) -> list[tuple[Side, RestartingWorker]]:
+    """Both, control first."""
+    return [(side, workers[side]) for side in SIDES]

@@ -1,0 +1,62 @@
+"""Run in a build of ONNX Runtime: what the adaptor makes of the cases on stdin, a JSON list; a JSON list on stdout.
+
+An answer: {"outputs": [[name, dtype, shape, sum]], "digest": str, "operators": those that the profiler saw in a call,
+"forked": the sums that a forked child computes}, or {"error": kind, "reason": str}. The first one is what the import
+has left: {"threads": int, "versions": {...}}.
+"""
+
+import json
+import os
+import sys
+import tempfile
+
+import numpy
+
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "common"))
+import adaptor
+
+SEED = 7
+
+
+def outputs(case):
+    with tempfile.TemporaryDirectory() as folder:
+        found = adaptor.results(case, SEED, folder, 1 << 20)
+        values = [numpy.fromfile(os.path.join(folder, one["file"]), one["dtype"]) for one in found]
+    return [
+        [one["name"], one["dtype"], one["shape"], float(value.sum())] for one, value in zip(found, values, strict=True)
+    ]
+
+
+def forked(case):
+    """What a child computes that is forked now."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with os.fdopen(writing, "w") as stream:
+            json.dump([one[-1] for one in outputs(case)], stream)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as stream:
+        text = stream.read()
+    assert os.waitpid(pid, 0)[1] == 0
+    return json.loads(text)
+
+
+def answer(case):
+    try:
+        in_child = forked(case) if case.pop("fork", False) else None
+        call = adaptor.make_call(case, SEED)
+        call()
+        (profiled,) = adaptor.profile(call, 1)
+        found = {"outputs": outputs(case), "digest": adaptor.digest(case, SEED), "forked": in_child}
+        return dict(found, operators=profiled["operators"])
+    except Exception as error:
+        return {"error": getattr(error, "kind", "error"), "reason": adaptor.key_line(str(error))}
+
+
+first = {"threads": len(os.listdir("/proc/self/task")), "versions": adaptor.versions()}
+given = json.load(sys.stdin)
+with open(sys.argv[2], "w") as stream:
+    json.dump([first, *map(answer, given)], stream)
+os._exit(0)

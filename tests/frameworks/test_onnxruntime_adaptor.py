@@ -1,0 +1,162 @@
+"""The adaptor for ONNX Runtime: its messages and profiles without it; graphs, sessions and forks in a real build."""
+
+import importlib.util
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import get_framework, worker_environment
+
+ORT = get_framework("onnxruntime")
+Answers = list[dict[str, Any]]
+WEIGHT = {"X": [1, 3, 8, 8], "W": [4, 3, 3, 3]}
+CONSTANT = {"constant": {"value": ["W"]}}
+LEVEL = {"session": {"value": {"graph_optimization_level": "all"}}}
+
+
+def module(name: str) -> ModuleType:
+    """A module of the adaptor that needs no ONNX Runtime."""
+    spec = importlib.util.spec_from_file_location(f"ort_{name}", ORT.adaptor / f"{name}.py")
+    assert spec
+    assert spec.loader
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def case(operator: str, inputs: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    usual = {"id": "one/forward", "dtype": "float32", "context": "cpu", "direction": "forward", "files": {}}
+    return {**usual, **fields, "operator": operator, "inputs": inputs}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Answers]:
+    """What ``onnx_of.py`` answers in a release's build."""
+    folder = tmp_path_factory.mktemp("answers")
+
+    def ask(*cases: dict[str, Any], version: str = "1.20.1", threads: int = 1) -> Answers:
+        build = resolve_build(f"onnxruntime=={version}", ORT, BuildCache())
+        script = Path(__file__).with_name("onnx_of.py")
+        command = [build.interpreter, str(script), str(ORT.adaptor), str(folder / "answer")]
+        environment = {**worker_environment(), **ORT.environment(threads)}
+        subprocess.run(command, input=json.dumps(cases), text=True, env=environment, check=True, timeout=120)
+        found: Answers = json.loads((folder / "answer").read_text())
+        return found
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find X(19)", "Could not find X(19)"),
+        (
+            "[ONNXRuntimeError] : 1 : FAIL : loading: /a/onnxruntime/core/x.cc:12 void onnxruntime::Do(const "
+            "std::function<int(bool)>&, int)::<lambda()> Opset 23 is (still) new\nmore",
+            "loading: Opset 23 is (still) new",
+        ),
+        (
+            "/o/onnxruntime/e.cc:7 onnxruntime::Kernel<F>::Kernel(int) [with F = onnxruntime::Elu<float>] no alpha",
+            "no alpha",
+        ),
+        ("running: gated.cc:63 Compute (last) must be 1", "running: Compute (last) must be 1"),
+        ("Invalid input name: X", "Invalid input name: X"),
+        ("", "no reason given"),
+    ],
+)
+def test_messages_without_places_in_the_source(message: str, line: str) -> None:
+    assert module("messages").key_line(message) == line
+
+
+def test_the_profilers_events_are_told_apart_by_call() -> None:
+    def node(operator: str, microseconds: int) -> dict[str, Any]:
+        return {"name": f"{operator}_7_kernel_time", "dur": microseconds, "args": {"op_name": operator}}
+
+    run = {"name": "model_run", "dur": 9}
+    events = [
+        {"name": "session_initialization"},
+        node("Conv", 5),
+        node("Relu", 1),
+        node("Relu", 2),
+        run,
+        node("Conv", 6),
+        run,
+    ]
+    assert module("profiler").by_call(events, "onnx.Conv") == [
+        {"operators": {"onnx.Conv": [5000], "Relu": [1000, 2000]}, "memory": {}},
+        {"operators": {"onnx.Conv": [6000]}, "memory": {}},
+    ]
+
+
+@pytest.mark.wheels
+def test_graphs_of_one_operator(asked: Callable[..., Answers]) -> None:
+    branches = {"then_branch": {"function": "then_branch"}, "else_branch": {"function": "else_branch"}}
+    first, *found = asked(
+        case("onnx.Conv", {**WEIGHT, "strides": [2, 2]}, fork=True),
+        case("onnx.Conv", {**WEIGHT, **CONSTANT}),
+        case("onnx.Conv", {**WEIGHT, **CONSTANT, **LEVEL}),
+        case("onnx.Concat", {"args": [[2, 3], [2, 4]], "axis": 1}),
+        case("onnx.Split", {"input": [4, 6], "axis": 1, "outputs": 3}),
+        case("onnx.Clip", {"input": [4, 4], "max": 0}),  # min is left out
+        case("onnx.Gather", {"data": [20, 4], "indices": [5]}),
+        case("onnx.ml.Scaler", {"X": [2, 2], "offset": {"value": [0, 1]}, "scale": {"value": [1, 2]}}),
+        case("onnx.If", {"cond": {"value": True}, **branches}),
+        case("onnx.ScaledTanh", {"input": [3], "alpha": 1, "beta": 2.0, "opset": 9}),  # in no onnx of today
+        case("com.microsoft.FusedMatMul", {"A": [3, 4], "B": [3, 5], "transA": 1}),
+        case("onnx.Mish", {"X": [4]}),  # ONNX Runtime runs a graph in its place
+        case("onnx.Abs", {"X": [4]}, dtype="int8"),
+    )
+    assert first == {"threads": 1, "versions": {"framework": "1.20.1", "numpy": "1.26.4", "onnx": "1.19.1"}}
+    shapes = [[one[2] for one in answer["outputs"]] for answer in found]
+    assert shapes == [
+        *([[1, 4, 3, 3]], [[1, 4, 6, 6]], [[1, 4, 6, 6]], [[2, 7]], [[4, 2]] * 3, [[4, 4]], [[5, 4]], [[2, 2]]),
+        *([[64, 64]], [[3]], [[4, 5]], [[4]], [[4]]),
+    ]
+    assert found[0]["forked"] == [found[0]["outputs"][0][-1]]
+    assert found[5]["outputs"][0][-1] < 0  # nothing is above max
+    assert found[-1]["outputs"][0][1] == "|i1"
+    assert [list(one["operators"]) for one in found[:3]] == [
+        ["onnx.Conv"],
+        ["onnx.Conv"],
+        ["onnx.Conv", "ReorderOutput"],
+    ]
+    assert set(found[-2]["operators"]) == {"Softplus", "Tanh", "Mul"}
+    assert len({one["digest"] for one in found[1:4]}) == 2  # a session's options are no part of the graph
+    (_, other) = asked(case("onnx.Conv", {**WEIGHT, **CONSTANT}), version="1.19.2", threads=2)
+    assert other["digest"] == found[1]["digest"]
+
+
+@pytest.mark.wheels
+def test_what_cannot_be_run(asked: Callable[..., Answers]) -> None:
+    option = {"session": {"value": {"intra_op_num_threads": 4}}}
+    _, *found = asked(
+        case("onnx.Nothing", {"X": [4]}),
+        case("com.microsoft.Nothing", {"X": [4]}),
+        case("onnx.TreeEnsemble", {"X": [4]}),
+        case("onnx.Gelu", {"X": [4], "opset": 17}),
+        case("onnx.DeformConv", {"X": [1, 4, 6, 6], "W": [4, 4, 3, 3], "offset": [1, 18, 4, 4]}),
+        case("onnx.Abs", {"Y": [4]}),
+        case("onnx.Abs", {"X": [4]}, direction="backward"),
+        case("onnx.Abs", {"X": [4], **option}),
+        case("onnx.Abs", {"X": [4], "session": {"value": {"arena": False}}}),
+        case("onnx.Abs", {"X": {"shape": [4], "dtype": "int32"}}, dtype="float64"),
+        case("onnx.Transpose", {"data": [4, 4], "perm": "first"}),
+        case("onnx.StringConcat", {"X": [4], "Y": [4]}),
+        case("onnx.MatMul", {"A": [4, 4], "B": [5, 5]}),
+    )
+    kinds = [one["error"] for one in found]
+    assert kinds == ["missing"] * 5 + ["error"] * 8
+    reasons = [
+        *("no operator Nothing in the domain ai.onnx", "in the domain com.microsoft", "no operator TreeEnsemble in"),
+        *("from opset 20 on", "Could not find an implementation for DeformConv(19)", "Y is no argument of Abs: use X"),
+        *("no backward direction", "--threads says how many", "session.arena is not known", "would be float64"),
+        *("perm: first is no value of this attribute", "strings must be said", "Incompatible dimensions"),
+    ]
+    for reason, one in zip(reasons, found, strict=True):
+        assert reason in one["reason"]

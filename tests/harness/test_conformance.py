@@ -1,0 +1,146 @@
+"""The conformance test finds a framework that breaks what the harness relies on, and passes one that doesn't."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from toy_bench import toy_case
+
+from opduel.frameworks import Framework
+from opduel.harness.conformance import CHECKS, Subject, check, failing
+from opduel.records import Build, UsageError
+from opduel.records.measurement import Side
+
+HERE = Path(__file__).resolve().parent
+
+
+class Toy(Framework):
+    """One thread, one operator."""
+
+    name = "toy"
+    import_name = "toy"
+    namespaces: Mapping[str, tuple[str, ...]] = {"toy": ()}
+    adaptor = HERE / "conformance_toy.py"
+
+    def __init__(self, broken: str = "", adaptor: Path | None = None) -> None:
+        self.broken = broken
+        if adaptor:
+            self.adaptor = adaptor
+
+    def environment(self, threads: int) -> Mapping[str, str]:
+        """``TOY_CONTROLLER``: who is the parent of a process that is no fork."""
+        told = {"TOY_BROKEN": self.broken, "TOY_CONTROLLER": str(os.getpid())}
+        fixed = self.broken in ("knows no threads", "starts threads")
+        return told if fixed else {**told, "TOY_THREADS": str(threads)}
+
+    def can_fork(self, threads: int, context: str) -> bool:
+        return self.broken != "can't be forked"
+
+
+def subject(broken: str = "", adaptor: Path | None = None) -> Subject:
+    def build(side: Side) -> Build:
+        variables = {"TOY_SIDE": side}
+        return Build("toy", "toy", "interpreter", sys.executable, "1.0", "3.11", "digest", environment=variables)
+
+    case = toy_case("sum/forward", "toy.sum", size=8)
+    return Subject(Toy(broken, adaptor), build("control"), build("treatment"), [replace(case, timeout_s=2.0)])
+
+
+@pytest.fixture(autouse=True)
+def short_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that never ends is given up soon."""
+    monkeypatch.setattr(failing, "HANG_S", 1.0)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_framework_that_keeps_all_of_it_passes(name: str) -> None:
+    assert check(name, subject()).problems == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "name", "words"),
+    [
+        ("dies at import on one side", "start", "the treatment doesn't start: crash: exited with code 1"),
+        ("other versions each time", "start", "return the same every time"),
+        ("changes the environment", "environment", "TOY_THREADS is '1' for a worker, and '8' after the import"),
+        ("starts threads", "environment", "the same for one thread and three, but a case's process has 2 threads"),
+        ("has no calls", "cases", "make_call returned NoneType, not a function"),
+        ("takes any argument", "refusals", "on the control: ran: raise an exception"),
+        ("exits when it refuses", "refusals", "failed as crash, exited with code 1, not as missing"),
+        ("calls missing an error", "refusals", 'not as missing: raise an exception that has kind = "missing"'),
+        ("other inputs on one side", "inputs", "the inputs' digests differ"),
+        ("other inputs in each process", "inputs", "the inputs' digests differ"),
+        ("ignores the seed", "inputs", "the same with another seed"),
+        ("other outputs in each process", "outputs", "two processes of one build differ"),
+        ("computes nothing", "outputs", "no case's outputs change with its inputs"),
+        ("ignores the limit", "outputs", "more than the limit of 64"),
+        ("writes another dtype", "outputs", "the file has 36 bytes, not 9 elements of 8"),
+        ("names two outputs alike", "outputs", "two outputs have one name"),
+        ("negative memory", "memory", "return a dict of devices and bytes"),
+        ("ignores the direction", "directions", "backward computes no more than forward"),
+        ("crashes when it refuses", "directions", "toy.sum, backward: crash: killed by SIGABRT"),
+        ("needs its thread", "fork", "in a fork: timeout"),
+        ("other outputs in a fork", "fork", "a fork computes something else"),
+        ("gives up by itself", "faults", "a hang on the treatment was reported as error"),
+        ("leaves a process", "faults", "a process was left behind: sleep 8"),
+    ],
+)
+def test_what_a_framework_breaks_is_found(broken: str, name: str, words: str) -> None:
+    found = check(name, subject(broken)).problems
+    assert any(words in line for line in found), found
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ("ignores signals", "a crash on the treatment was not noticed"),
+        ("closes stdout", "a case with garbage: error on side treatment: ValueError: I/O operation on closed"),
+        ("prints its outputs", "equal builds compute different outputs"),
+    ],
+)
+def test_more_that_a_run_shows(broken: str, words: str) -> None:
+    found = check("faults", subject(broken)).problems
+    assert any(words in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("versions = make_call = None\nif (n := 3):\n    pass\n", "is no Python 3.6"),
+        ("versions = make_call = None\nimport dataclasses\n", "which Python 3.6 lacks"),
+        ("versions = make_call = None\nfrom opduel import frameworks\n", "opduel, which is not in a build"),
+        ("versions = make_call = None\nimport no_such_package\n", "which the treatment (toy) lacks"),
+        ("versions = None\n", "has no function make_call(case, seed)"),
+        (None, "there is no such adaptor"),
+    ],
+)
+def test_the_adaptors_source_is_checked(tmp_path: Path, source: str | None, words: str) -> None:
+    adaptor = tmp_path / "adaptor.py"
+    if source is not None:
+        adaptor.write_text(source)
+    found = check("adaptor", subject(adaptor=adaptor)).problems
+    assert any(words in line for line in found), found
+
+
+def test_what_an_adaptor_can_do_without_may_be_missing(tmp_path: Path) -> None:
+    adaptor = tmp_path / "adaptor.py"
+    guarded = "try:\n    import no_such_package\nexcept ImportError:\n    no_such_package = None\n"
+    adaptor.write_text(f"{guarded}versions = make_call = None\n")
+    assert check("adaptor", subject(adaptor=adaptor)).problems == []
+    for name in ("inputs", "outputs", "memory"):
+        outcome = check(name, subject(adaptor=adaptor))
+        assert (len(outcome.notes), outcome.problems) == (1, [])
+
+
+def test_what_does_not_apply_is_noted() -> None:
+    assert "one thread" in check("environment", subject("knows no threads")).notes[0]
+    assert "can't be forked" in check("fork", subject("can't be forked")).notes[0]
+
+
+def test_a_subject_needs_a_case() -> None:
+    with pytest.raises(UsageError, match="needs a case"):
+        replace(subject(), cases=[])

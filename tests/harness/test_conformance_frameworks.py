@@ -1,0 +1,43 @@
+"""Each framework passes the conformance test on real builds: the cheap checks here, the others every night."""
+
+import pytest
+
+from opduel.commands.conformance import subject_of
+from opduel.frameworks import framework_names
+from opduel.harness.conformance import CHECKS, Subject, check
+
+# Framework -> a spec, the cases of it that are checked, and two builds; and the mark of tests on such builds.
+SUBJECTS = {
+    "mxnet": ("smoke", ["softmax/forward", "dot/forward"], "mxnet==1.8.0.post0", "mxnet==1.9.1", pytest.mark.mxnet),
+    "python": ("numpy", ["sort_0/forward", "fft_0/forward"], "numpy==1.26.4", "numpy==2.2.6", pytest.mark.wheels),
+}
+NOT_YET = {"asv", "generic", "onnxruntime", "torch"}
+CHEAP = [name for name in CHECKS if name != "faults"]
+_made: dict[str, Subject] = {}
+
+
+def subject(framework: str) -> Subject:
+    """Made once: builds take a while the first time."""
+    if framework not in _made:
+        spec, operators, control, treatment, _ = SUBJECTS[framework]
+        _made[framework] = subject_of(spec, control, treatment, operators=operators)
+    return _made[framework]
+
+
+def test_every_framework_is_checked() -> None:
+    assert set(framework_names()) - NOT_YET == set(SUBJECTS) - NOT_YET
+
+
+@pytest.mark.wheels
+@pytest.mark.parametrize("name", CHEAP)
+def test_a_cheap_framework(name: str) -> None:
+    assert check(name, subject("python")).problems == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("framework", "name"),
+    [pytest.param(one, name, marks=SUBJECTS[one][-1]) for one in SUBJECTS for name in CHECKS],
+)
+def test_every_framework(framework: str, name: str) -> None:
+    assert check(name, subject(framework)).problems == []
