@@ -23,6 +23,7 @@ class Framework(ABC):
     # Operators are functions of whatever packages a build has, by their dotted names, and calls of such functions make
     # arguments; a build may be asked for by requirements.  ``namespaces`` is empty then.
     any_package: bool = False
+    also_required: Sequence[str] = ()  # packages that the adaptor needs, beside what a build is asked for
     # A build is an executable file, which workers of opduel's own Python run; a case is a command line that runs it.
     programs: bool = False
     # Where operators live: modules, and those directly within them.

@@ -9,10 +9,11 @@ from opduel.frameworks.generic.framework import Generic
 from opduel.frameworks.mxnet.framework import MXNet
 from opduel.frameworks.onnxruntime.framework import ONNXRuntime
 from opduel.frameworks.python.framework import Python
+from opduel.frameworks.torch.framework import Torch
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {one.name: one for one in (MXNet, Python, ONNXRuntime, Generic)}
+_FRAMEWORKS: dict[str, type[Framework]] = {one.name: one for one in (MXNet, Generic, ONNXRuntime, Python, Torch)}
 GROUP = "opduel.frameworks"
 
 

@@ -79,6 +79,12 @@ def requirements_of(request: str) -> tuple[str, ...] | None:
     return found
 
 
+def with_packages(requested: Sequence[str], needed: Sequence[str]) -> tuple[str, ...]:
+    """The requirements, and those packages that they don't name."""
+    names = {_name(line) for line in requested}
+    return (*requested, *(name for name in needed if name not in names))
+
+
 def lock(requested: Sequence[str], place: Path) -> LockedRecipe:
     """The recipe for the requirements, resolved for the Python that runs this; ``place`` is the folder in which the
     answer is kept for the next time.

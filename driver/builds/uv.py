@@ -119,10 +119,17 @@ def _done(arguments: Sequence[str], failure: str, inherit: Sequence[int]) -> str
 def _uv(arguments: Sequence[str], inherit: Sequence[int] = ()) -> Outcome:
     """Run uv in the root folder, where no project's settings reach it."""
     command = [_executable(), *arguments]
+    settings = {**_SETTINGS, **_links()}
     try:
-        return run(command, timeout=_TIMEOUT_S, environment=_SETTINGS, directory=Path(os.sep), inherit=inherit)
+        return run(command, timeout=_TIMEOUT_S, environment=settings, directory=Path(os.sep), inherit=inherit)
     except OSError as error:
         raise RunError(f"uv can't be started ({error.strerror}): run `make setup` again") from None
+
+
+def _links() -> dict[str, str]:
+    """The places where pip looks for further wheels (PIP_FIND_LINKS), for uv, unless it has its own (UV_FIND_LINKS)."""
+    places = os.environ.get("PIP_FIND_LINKS", "").split()
+    return {"UV_FIND_LINKS": ",".join(places)} if places and "UV_FIND_LINKS" not in os.environ else {}
 
 
 def _executable() -> str:

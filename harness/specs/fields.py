@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 from opduel.frameworks import framework_names, get_framework
 from opduel.records.text import show
 
-DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
 DIRECTIONS = ("forward", "backward", "both")
 PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRAWN")
 

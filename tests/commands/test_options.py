@@ -146,7 +146,7 @@ def test_defaults() -> None:
         (["-b", "smoke", "--threads", "100000"], ["--threads 100000", str(len(os.sched_getaffinity(0)))]),
         (["-b", "no-such-spec"], ["no-such-spec", "smoke"]),
         (["-b", "/"], ["'/'"]),
-        (["-b", "smoke", "--framework", "torch"], ["--framework torch", "mxnet"]),
+        (["-b", "smoke", "--framework", "jax"], ["--framework jax", "mxnet"]),
         (["-b", "smoke", "--operators", "no such case"], ["no such case"]),
         (["-b", "smoke", "--control", "mxnet==0.0.1"], ["0.0.1", "1.9.1"]),
         (["-b", "smoke", "--control", "torch==2.0"], ["torch", "mxnet==1.9.1"]),

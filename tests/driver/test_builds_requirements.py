@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from opduel.driver.builds import requirements
+from opduel.driver.builds import requirements, uv
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.requirements import LockedRecipe, lock, requirements_of
+from opduel.driver.builds.requirements import LockedRecipe, lock, requirements_of, with_packages
 from opduel.driver.builds.resolve import resolve_build
 from opduel.frameworks import get_framework
 from opduel.records import UsageError
@@ -85,3 +85,24 @@ def test_requirements_that_conflict_are_refused_in_uvs_words(tmp_path: Path) -> 
     assert "\n" not in str(it.value)
     with pytest.raises(UsageError, match=r"numpy==0.0.1 can't be resolved: .*numpy==0.0.1.*correct the requirements"):
         resolve_build("numpy==0.0.1", get_framework("python"), BuildCache(tmp_path))
+
+
+def test_what_an_adaptor_needs_is_added_where_it_is_not_named() -> None:
+    assert with_packages(("torch==2.13.0",), ("numpy",)) == ("torch==2.13.0", "numpy")
+    assert with_packages(("torch==2.13.0", "NumPy==2.2.6"), ("numpy",)) == ("torch==2.13.0", "NumPy==2.2.6")
+
+
+def test_uv_looks_where_pip_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PIP_FIND_LINKS is pip's own variable, with spaces between places; uv's has commas, and comes first."""
+    program = tmp_path / "uv"
+    program.write_text("#!/bin/sh\necho uv $UV_FIND_LINKS\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(uv, "_executable", lambda: str(program))
+    monkeypatch.delenv("UV_FIND_LINKS", raising=False)
+    monkeypatch.setenv("PIP_FIND_LINKS", "/one /two")
+    assert uv.version() == "/one,/two"
+    monkeypatch.setenv("UV_FIND_LINKS", "/three")
+    assert uv.version() == "/three"
+    monkeypatch.delenv("UV_FIND_LINKS")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    assert uv.version() == "unknown"

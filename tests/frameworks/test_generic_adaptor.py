@@ -1,7 +1,9 @@
 """Programs as the worker runs them: one run at a time, what it used and printed, and every way in which it can fail."""
 
 import os
+import resource
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from generic_adaptor import load
 
 adaptor = load()
 program = adaptor.program
+PLAIN = {"direction": "forward", "context": "cpu"}
 Script = Callable[..., dict[str, Any]]
 
 
@@ -25,7 +28,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
         path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         path.chmod(0o755)
         monkeypatch.setenv("OPDUEL_PROGRAM", str(path))
-        return {"id": "one/forward", "inputs": {"command": ["{program}"], **inputs}}
+        return {"id": "one/forward", **PLAIN, "inputs": {"command": ["{program}"], **inputs}}
 
     return write
 
@@ -82,6 +85,12 @@ def test_a_program_that_fails_says_how(script: Script, text: str, kind: str, wor
     assert (error.value.kind, str(error.value)) == (kind, words)
 
 
+@pytest.mark.parametrize("other", [{"direction": "backward"}, {"context": "gpu"}])
+def test_a_program_has_one_direction_and_no_context(script: Script, other: dict[str, str]) -> None:
+    with pytest.raises(adaptor.ProgramError, match="a program has no"):
+        adaptor.make_call({**script("exit 0"), **other}, 0)
+
+
 def test_one_that_cannot_be_started_says_why(script: Script, tmp_path: Path) -> None:
     case = script("echo")
     (tmp_path / "program").write_text("#!/no/such/interpreter\n")
@@ -103,12 +112,11 @@ def test_its_own_processor_time_and_memory_are_measured(script: Script, monkeypa
     spent = adaptor.cpu_time(script("i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"), 0)
     assert spent > 2 * adaptor.cpu_time(script("sleep 0.2"), 0)
     small = adaptor.resident(script("exit 0"))
-    status = Path("/proc/self/status").read_text().splitlines()
-    own = 1024 * int(next(line for line in status if line.startswith("VmHWM")).split()[1])
+    own = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert 0 < small < own / 4  # not that of the process that became the program
     monkeypatch.setenv("OPDUEL_PROGRAM", "/usr/bin/env")
     python = "import os; x = bytearray(300 << 20)"
-    case = {"id": "one/forward", "inputs": {"command": ["{program}", os.sys.executable, "-c", python]}}
+    case = {"id": "one/forward", "inputs": {"command": ["{program}", sys.executable, "-c", python]}}
     assert adaptor.resident(case) > 300 << 20
 
 

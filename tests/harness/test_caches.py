@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -72,6 +73,26 @@ def test_caches_are_evicted_before_each_sample_and_never_while_the_clock_runs(mo
     worker.EVICTING, worker.clock = Read(), clock
     worker.time_calls(lambda: happened.append("call"), calls=3, inner=1, spins=0)
     assert happened == ["wipe", "clock", "call", "clock"] * 3
+
+
+def test_a_call_with_a_timer_is_timed_by_that() -> None:
+    """As on a GPU: all calls of a sample are within one measurement of the device's, the injected work too."""
+    worker = load_worker()
+    happened: list[str] = []
+
+    class DeviceCall:
+        def __call__(self) -> None:
+            happened.append("call")
+
+        def timer(self, work: Callable[[], None]) -> float:
+            happened.append("start")
+            work()
+            happened.append("end")
+            return 600.0
+
+    worker.spin = lambda spins: happened.append(f"spin {spins}")
+    assert worker.time_calls(DeviceCall(), calls=2, inner=3, spins=7) == [200.0, 200.0]
+    assert happened == ["start", *["call", "spin 7"] * 3, "end"] * 2
 
 
 def test_nothing_is_evicted_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ ADAPTORS = sorted(
         *ROOT.glob("frameworks/*/adaptor/*.py"),
         *ROOT.glob("frameworks/mxnet/[nor]*.py"),
         *ROOT.glob("frameworks/*/registered.py"),
+        *ROOT.glob("frameworks/torch/operator_benchmark.py"),
         *COMMON,
     ]
 )
@@ -25,8 +26,9 @@ INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance",
 ALLOWED = {
     "mxnet": {"mxnet", "numpy", "benchmark", "registered"},  # opperf itself, and the script beside network.py
     "python": {"numpy"},
-    "generic": set(),
+    "torch": {"torch", "numpy"},
     "onnxruntime": {"numpy", "onnx", "onnxruntime"},
+    "generic": set(),
     "common": {"numpy"},
 }
 IN_OUR_PYTHON = {"generic"}  # these run programs, and not in a build's interpreter

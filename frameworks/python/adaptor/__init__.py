@@ -9,10 +9,10 @@ import gc
 import platform
 import tracemalloc
 
+from opduel_common.inputs import Inputs, numpy
 from opduel_common.names import called
+from opduel_common.results import digest_of
 
-from .inputs import Inputs, numpy
-from .results import digest_of
 from .results import results as results_of
 
 
@@ -34,6 +34,7 @@ def made_ready(case, seed):
     called(case["operator"], [], {})  # a name that isn't there is reported before the inputs are made
     inputs = Inputs(case, seed)
     args, kwargs = inputs.arguments()
+    inputs.check_dtype()
     function, args = called(case["operator"], args, kwargs)
     return function, inputs, args, kwargs
 
@@ -56,7 +57,7 @@ def results(case, seed, folder, limit):
 
 def digest(case, seed):
     """The SHA-256 of the arrays among the inputs, in hexadecimal digits; empty without any."""
-    return digest_of(made_ready(case, seed)[1])
+    return digest_of(made_ready(case, seed)[1].arrays)
 
 
 def memory(case, seed, calls):

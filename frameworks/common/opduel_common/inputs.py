@@ -1,4 +1,7 @@
-"""A case's plain data as arguments: arrays whose values come from the seed, what calls make, and plain values."""
+"""A case's plain data as arguments: arrays whose values come from the seed, what calls make, and plain values.
+
+For frameworks whose operators are functions of any package. One that has tensors of its own overrides ``array``.
+"""
 
 import random
 import zlib
@@ -23,6 +26,8 @@ def is_shape(value):
 class Inputs:
     """Turns a case's plain data into arguments."""
 
+    whose = "Python functions"  # in messages
+
     def __init__(self, case, seed):
         self.case = case
         self.seed = seed
@@ -30,16 +35,25 @@ class Inputs:
 
     def arguments(self):
         """``(args, kwargs)``. Raises ValueError for an argument of a form that there isn't."""
-        seed_generators(zlib.crc32("{}|{}".format(self.seed, self.case["id"]).encode("utf-8")))  # what calls draw from
+        self.seed_generators()
         inputs = dict(self.case["inputs"])
-        args = self.values("args", inputs.pop("args", []))
-        kwargs = self.named("", inputs)
-        dtypes = sorted({one.dtype.name for one in self.arrays.values()})
+        return self.values("args", inputs.pop("args", [])), self.named("", inputs)
+
+    def seed_generators(self):
+        """Seed what calls draw from, by the seed and the case alone."""
+        seed_generators(zlib.crc32("{}|{}".format(self.seed, self.case["id"]).encode("utf-8")))
+
+    def check_dtype(self):
+        """Raise ValueError if nothing is of the dtype that the case's name says."""
+        dtypes = sorted(self.dtypes())
         dtype = self.case["dtype"]
         if dtype != USUAL_DTYPE and dtype not in dtypes:
             what = "its arrays are {}".format(" and ".join(dtypes)) if dtypes else "it has no arrays made of shapes"
             raise ValueError(f"nothing in this case would be {dtype}, {what}: leave the dtype out")
-        return args, kwargs
+
+    def dtypes(self):
+        """Names of the arrays' dtypes."""
+        return {one.dtype.name for one in self.arrays.values()}
 
     def values(self, name, plain):
         return [self.value(f"{name}{i}", item) for i, item in enumerate(plain)]
@@ -68,7 +82,7 @@ class Inputs:
         if "tuple" in plain:
             return tuple(self.values(name, plain["tuple"]))
         form = next((one for one in UNKNOWN if one in plain), "form")
-        raise ValueError(f'{name}: {{"{form}": ...}} is not an argument of Python functions: use a call')
+        raise ValueError(f'{name}: {{"{form}": ...}} is not an argument of {self.whose}: use a call')
 
     def made(self, name, plain):
         """What a call returns. Raises UnusableCall; whatever the function raises."""
@@ -81,22 +95,28 @@ class Inputs:
         return function(*args, **kwargs)
 
     def array(self, name, plain):
-        """An array of the shape, its values from the seed, the case and the name alone."""
+        """An array of the shape, as the function gets it."""
+        self.arrays[name] = self.numbers(name, plain)
+        return self.arrays[name]
+
+    def numbers(self, name, plain):
+        """A NumPy array of the shape, its values from the seed, the case and the name alone."""
         if numpy is None:
             raise ValueError(f"{name}: an array needs NumPy, which this build doesn't have")
         if plain.get("stype") not in (None, "default", "numpy"):
             raise ValueError("{}: there are no {} arrays: make one by a call".format(name, plain["stype"]))
-        key = "{}|{}|{}".format(self.seed, self.case["id"], name)
-        generator = numpy.random.RandomState(zlib.crc32(key.encode("utf-8")) & 0xFFFFFFFF)
         dtype = plain.get("dtype") or self.case["dtype"]
         try:
-            made = make_array(
-                generator, tuple(plain["shape"]), dtype, plain.get("init"), plain.get("low"), plain.get("high")
+            return make_array(
+                self.random(name), tuple(plain["shape"]), dtype, plain.get("init"), plain.get("low"), plain.get("high")
             )
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
-        self.arrays[name] = made
-        return made
+
+    def random(self, name):
+        """Random numbers that depend on the seed, the case and the name alone."""
+        key = "{}|{}|{}".format(self.seed, self.case["id"], name)
+        return numpy.random.RandomState(zlib.crc32(key.encode("utf-8")) & 0xFFFFFFFF)
 
 
 def seed_generators(seed):

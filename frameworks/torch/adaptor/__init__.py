@@ -1,0 +1,102 @@
+"""PyTorch as the worker runs it: one call of a case, forward or backward, its inputs from a seed.
+
+Runs inside the build: standard library, NumPy and PyTorch only, Python 3.6 syntax.  The worker loads this folder as a
+package of its own (harness/worker/main.py, load_adaptor) and calls the functions of this file.
+"""
+
+import os
+
+import numpy
+import torch
+
+from opduel_common.names import called, resolve
+from opduel_common.results import as_numbers, digest_of, write_all
+
+from .devices import device_of, on_device
+from .gradients import backward_call, both_call, gradients_of
+from .inputs import Inputs
+from .modules import ModuleCall, is_module
+from .profiler import memory_of, profile, write_profile  # noqa: F401 - the worker calls two of them
+from .results import changed, named_tensors, plain
+
+THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
+torch.set_num_threads(THREADS)
+torch.set_num_interop_threads(1)  # of what runs beside an operator: nothing in a case does
+
+
+def versions():
+    """What the controller receives once the framework is imported."""
+    return {"framework": torch.__version__, "numpy": numpy.__version__}
+
+
+def key_line(message):
+    """The line of an error message that says what is wrong: PyTorch's begin with it and end with C++ frames."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason given"]
+    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+
+
+def made_ready(case, seed):
+    """What is called, its ``Inputs``, and what they come to as ``args`` and ``kwargs``.
+
+    Raises MissingOperator; ValueError for a context that this machine, or build, doesn't have.
+    """
+    device = device_of(case["context"])
+    found = resolve(case["operator"])[0]  # a name that isn't there is reported before the inputs are made
+    inputs = Inputs(case, seed, device)
+    if is_module(found):
+        made = ModuleCall(case, found, inputs)
+        function, args, kwargs = made.module, made.args, made.kwargs
+    else:
+        args, kwargs = inputs.arguments()
+        function, args = called(case["operator"], args, kwargs)
+    inputs.check_dtype()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return function, inputs, args, kwargs
+
+
+def make_call(case, seed):
+    """A function of no arguments that runs the case once. Raises as ``made_ready``; whatever PyTorch raises.
+
+    On a GPU it returns before the work is done, and its ``timer`` times it with CUDA events: devices.py.
+    """
+    function, inputs, args, kwargs = made_ready(case, seed)
+    if case["direction"] == "forward":
+
+        def call():
+            function(*args, **kwargs)
+
+    else:
+        make = {"backward": backward_call, "both": both_call}[case["direction"]]
+        call = make(function, args, kwargs, inputs.differentiable())
+    return on_device(call, inputs.device, case["id"])
+
+
+def results(case, seed, folder, limit):
+    """What the case computes, written to files: outputs, gradients, and inputs that it changed. Raises as
+    ``make_call``."""
+    function, inputs, args, kwargs = made_ready(case, seed)
+    before = {name: plain(one).tobytes() for name, one in inputs.tensors.items()}
+    inputs.seed_generators()  # what the call draws from
+    if case["direction"] == "forward":
+        found = named_tensors("output", function(*args, **kwargs))
+    else:
+        found = gradients_of(case, seed, inputs.differentiable(), function, args, kwargs)
+    found += changed(inputs.tensors, before)
+    return write_all([one for name, each in found for one in as_numbers(name, plain(each))], folder, limit)
+
+
+def digest(case, seed):
+    """The SHA-256 of the values of the case's inputs and parameters, in hexadecimal digits."""
+    inputs = made_ready(case, seed)[1]
+    values = dict(inputs.tensors)
+    values.update(("parameter " + name, one) for name, one in inputs.parameters.items())
+    return digest_of({name: plain(one) for name, one in values.items()})
+
+
+def memory(case, seed, calls):
+    """``{device: bytes}``: the most that PyTorch's allocator held at once in a call beyond what was there before; the
+    median over so many calls."""
+    call = make_call(case, seed)
+    call()  # what the first call caches is not needed by each
+    return memory_of(call, calls, device_of(case["context"]))

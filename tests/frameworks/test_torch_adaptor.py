@@ -1,0 +1,154 @@
+"""PyTorch's adaptor in a real build: functions, methods, modules, gradients, refusals; skipped without a wheel."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from torch_at_hand import torch_build
+
+from opduel.frameworks import get_framework, worker_environment
+
+pytestmark = pytest.mark.wheels
+TORCH = get_framework("torch")
+ONES = {"shape": [2, 3], "init": "ones"}
+INDICES = {"shape": [4], "dtype": "int64", "init": "randint", "low": 0, "high": 5}
+LAYERS = {"value": [{"block": "torch.nn.Linear", "in_features": 3, "out_features": 4}, {"block": "torch.nn.ReLU"}]}
+CASES: dict[str, dict[str, Any]] = {
+    "function": {"operator": "torch.add", "inputs": {"input": ONES, "other": 2, "alpha": 3}},
+    "method": {"operator": "torch.Tensor.sum", "inputs": {"self": ONES, "dim": {"value": [0]}}},
+    "in place": {"operator": "torch.Tensor.neg_", "inputs": {"self": ONES}},
+    "product backward": {"operator": "torch.mul", "direction": "backward", "inputs": {"input": [3], "other": [3]}},
+    "product both": {"operator": "torch.mul", "direction": "both", "inputs": {"input": [3], "other": [3]}},
+    "indices": {
+        "operator": "torch.nn.functional.embedding",
+        "direction": "backward",
+        "inputs": {"input": INDICES, "weight": [5, 2]},
+    },
+    "module": {"operator": "torch.nn.Linear", "inputs": {"input": [2, 3], "in_features": 3, "out_features": 4}},
+    "module backward": {
+        "operator": "torch.nn.Linear",
+        "direction": "backward",
+        "inputs": {"input": [2, 3], "in_features": 3, "out_features": 4},
+    },
+    "container": {"operator": "torch.nn.Sequential", "inputs": {"input": [2, 3], "layers": LAYERS}},
+    "half": {"operator": "torch.exp", "dtype": "float16", "inputs": {"input": [100]}},
+    "bfloat16": {"operator": "torch.exp", "dtype": "bfloat16", "inputs": {"input": [100]}},
+    "cast": {"operator": "torch.Tensor.to", "inputs": {"self": [2], "dtype": "torch.float64"}},
+    "call": {"operator": "torch.numel", "inputs": {"input": {"call": "torch.eye", "args": [{"value": 3}]}}},
+    "complex": {"operator": "torch.fft.fft", "inputs": {"input": [4]}},
+    "random": {"operator": "torch.bernoulli", "inputs": {"input": {"shape": [50], "init": "uniform"}}},
+    "large": {"operator": "torch.exp", "inputs": {"input": [1000, 250]}},
+    "missing": {"operator": "torch.addd", "inputs": {"input": [2]}},
+    "no gradient": {"operator": "torch.argmax", "direction": "backward", "inputs": {"input": [2]}},
+    "no input": {"operator": "torch.eye", "direction": "backward", "inputs": {"n": 3}},
+    "gpu": {"operator": "torch.exp", "context": "gpu", "inputs": {"input": [2]}},
+    "unknown argument": {"operator": "torch.nn.ReLU", "inputs": {"data": [2]}},
+    "shapes": {"operator": "torch.mm", "inputs": {"input": [2, 3], "mat2": [2, 3]}},
+    "dtype": {"operator": "torch.eye", "dtype": "float64", "inputs": {"n": 3}},
+    "unknown block": {
+        "operator": "torch.nn.Sequential",
+        "inputs": {"input": [2], "layers": {"value": [{"block": "torch.nn.No"}]}},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What torch_in.py says of CASES, by name; the rest of its answer as ``rest``."""
+    usual = {"dtype": "float32", "context": "cpu", "direction": "forward"}
+    cases = [{**usual, "id": f"{name}/x", **case} for name, case in CASES.items()]
+    environment = {**worker_environment(), **TORCH.environment(1), **TORCH.profiling_environment()}
+    script = Path(__file__).with_name("torch_in.py")
+    command = [torch_build().interpreter, str(script), json.dumps(cases)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    return {**dict(zip(CASES, answer.pop("cases"), strict=True)), "rest": answer}
+
+
+def outputs(found: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: numpy.array(one["values"]) for key, one in found[name]["results"].items()}
+
+
+def test_functions_methods_and_calls(found: dict[str, Any]) -> None:
+    assert outputs(found, "function")["output"].tolist() == [[7, 7, 7], [7, 7, 7]]
+    assert outputs(found, "method")["output"].tolist() == [2, 2, 2]
+    assert outputs(found, "in place")["self after the call"].tolist() == [[-1, -1, -1], [-1, -1, -1]]
+    assert outputs(found, "call")["output"] == 9
+    assert set(outputs(found, "complex")) == {"output.real", "output.imag"}
+    assert found["cast"]["results"]["output"]["dtype"] == "<f8"
+
+
+def test_gradients_are_those_of_autograd(found: dict[str, Any]) -> None:
+    assert set(outputs(found, "product backward")) == {"gradient of input", "gradient of other"}
+    both = outputs(found, "product both")
+    # d(xy)/dx * d(xy)/dy with one head gradient w: (w y)(w x) = w^2 times the output
+    product = both["gradient of input"] * both["gradient of other"]
+    assert numpy.all(product / both["output"] > 0)
+    assert set(outputs(found, "indices")) == {"gradient of weight"}
+    assert any("Backward" in name for name in found["product backward"]["operators"])
+    assert not any("Backward" in name for name in found["function"]["operators"])
+    assert "aten::add" in found["function"]["operators"]
+
+
+def test_modules_are_made_first_with_weights_from_the_seed(found: dict[str, Any]) -> None:
+    assert outputs(found, "module")["output"].shape == (2, 4)
+    assert set(outputs(found, "module backward")) == {"gradient of input", "gradient of weight", "gradient of bias"}
+    container = outputs(found, "container")["output"]
+    assert container.shape == (2, 4)
+    assert container.min() == 0 < container.max()  # ReLU
+
+
+@pytest.mark.parametrize("name", ["function", "module", "random", "bfloat16"])
+def test_inputs_come_from_the_seed_alone(found: dict[str, Any], name: str) -> None:
+    first, again, other = found[name]["digests"]
+    assert first == again
+    assert (first == other) == (name == "function")  # ones
+
+
+def test_dtypes(found: dict[str, Any]) -> None:
+    assert found["half"]["results"]["output"]["dtype"] == "<f2"
+    assert found["bfloat16"]["results"]["output"]["dtype"] == "<f2"  # NumPy has none
+    values = outputs(found, "bfloat16")["output"].astype("float32")
+    assert numpy.all(values.view("uint32") & 0xFFFF == 0)  # rounded to bfloat16 by PyTorch, exact in what is compared
+
+
+def test_memory_is_what_the_allocator_gave(found: dict[str, Any]) -> None:
+    assert found["large"]["memory"] == {"cpu/0": 1_000_000}
+    assert found["in place"]["memory"] == {"cpu/0": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("missing", "missing", "torch.addd does not exist"),
+        ("no gradient", "error", "its direction is forward"),
+        ("no input", "error", "no input has a gradient: its direction is forward"),
+        ("gpu", "error", "gpu: this build of PyTorch has no CUDA: use cpu"),
+        (
+            "unknown argument",
+            "error",
+            "data is neither an argument of the constructor (inplace, layers) nor of the call",
+        ),
+        ("shapes", "error", "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
+        ("dtype", "error", "nothing in this case would be float64"),
+        ("unknown block", "error", "torch.nn.No does not exist"),
+    ],
+)
+def test_what_can_not_run_is_one_line(found: dict[str, Any], name: str, kind: str, words: str) -> None:
+    assert found[name].get("kind") == kind
+    assert words in found[name]["error"]
+
+
+def test_threads_and_the_profiler_s_files(found: dict[str, Any]) -> None:
+    assert found["rest"] == {"threads": 1, "files": ["table.txt", "trace.json"]}
+
+
+def test_a_process_can_be_forked_only_at_one_thread_on_a_processor() -> None:
+    assert [TORCH.can_fork(*one) for one in ((1, "cpu"), (2, "cpu"), (1, "gpu"), (1, "gpu(1)"))] == [True, *[False] * 3]
+    assert TORCH.environment(3)["OMP_NUM_THREADS"] == TORCH.environment(3)["MKL_NUM_THREADS"] == "3"
+    assert TORCH.is_block("torch.nn.Conv2d")
+    assert not TORCH.is_block("torch.nn.functional.conv2d")
+    assert not TORCH.can_be_hybridized("torch.nn.Conv2d")

@@ -1,0 +1,52 @@
+"""Runs inside a build: what the adaptor of PyTorch makes of cases. Argument: a list of cases as JSON; prints JSON.
+
+Of each case: its results as lists, the digests of seeds 1, 1 and 2, memory, and the operators of its profile; or the
+error as the worker sends it. All in one process, as importing PyTorch is what takes time.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FRAMEWORKS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "frameworks")
+PACKAGE = os.path.join(FRAMEWORKS, "torch", "adaptor")
+sys.path.append(os.path.join(FRAMEWORKS, "common"))
+spec = importlib.util.spec_from_file_location(
+    "opduel_adaptor", os.path.join(PACKAGE, "__init__.py"), submodule_search_locations=[PACKAGE]
+)
+adaptor = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = adaptor
+spec.loader.exec_module(adaptor)
+import numpy  # noqa: E402
+import torch  # noqa: E402
+
+
+def values(folder, one):
+    return numpy.fromfile(os.path.join(folder, one["file"]), one["dtype"]).reshape(one["shape"]).tolist()
+
+
+def described(case):
+    with tempfile.TemporaryDirectory() as folder:
+        found = adaptor.results(case, 1, folder, 1 << 20)
+        results = {one["name"]: {"dtype": one["dtype"], "values": values(folder, one)} for one in found}
+    call = adaptor.make_call(case, 1)
+    call()
+    call()
+    operators = sorted(adaptor.profile(call, 1)[0]["operators"])
+    digests = [adaptor.digest(case, seed) for seed in (1, 1, 2)]
+    return {"results": results, "digests": digests, "memory": adaptor.memory(case, 1, 3), "operators": operators}
+
+
+answer = []
+for case in json.loads(sys.argv[1]):
+    try:
+        answer.append(described(case))
+    except Exception as error:
+        answer.append({"kind": getattr(error, "kind", "error"), "error": adaptor.key_line(str(error))})
+with tempfile.TemporaryDirectory() as folder:
+    adaptor.write_profile(adaptor.make_call(json.loads(sys.argv[1])[0], 1), 2, folder, "one")
+    files = sorted(os.listdir(folder))
+print(json.dumps({"cases": answer, "threads": torch.get_num_threads(), "files": files}))
