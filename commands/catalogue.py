@@ -9,10 +9,11 @@ from opduel.commands.coverage_text import BuildCoverage, coverage_text
 from opduel.commands.entry import DONE, log, run_command
 from opduel.commands.option_types import path
 from opduel.commands.options import Parser
+from opduel.commands.package_coverage import package_coverage_text
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue.apply import apply_rules
 from opduel.driver.catalogue.registry import ask_registry
-from opduel.driver.catalogue.rules import load_rules
+from opduel.driver.catalogue.rules import USUAL, Rules, catalogue_names, load_rules
 from opduel.driver.catalogue.write import spec_files, write_specs
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
@@ -21,7 +22,7 @@ from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import UsageError
 from opduel.reporters.stream import print_result
 
-DOCUMENT = SPECIFICATIONS.parent / "docs" / "reference" / "coverage.md"
+DOCUMENTS = SPECIFICATIONS.parent / "docs" / "reference"
 PEER_FILE = "opperf.json"  # in the framework's data: operator -> whether that tool measures its backward
 EVERY = 200  # cases between two lines of progress
 
@@ -36,14 +37,15 @@ def catalogue_parser() -> Parser:
     parser = Parser(prog="python -m opduel.commands.catalogue", description=__doc__)
     add = parser.options()
     add("--framework", "whose catalogue", choices=framework_names(), default=framework_names()[0])
+    add("--catalogue NAME", "which of its catalogues, if it has several: the name of a file of rules", default=USUAL)
     add("--exec_dir DIR", "the build cache", type=path)
     actions = parser.add_subparsers(dest="action", required=True)
     write = actions.add_parser("write", help="write the specs of all categories, and the bundle that lists them")
     write.options()("build BUILD", "the build whose registry is read")
     coverage = actions.add_parser("coverage", help="try every case once, and report what ran").options()
     coverage("build BUILD", "the builds to try them on; the report covers the first one in full", nargs="+")
-    coverage("-b --benchmark_file SPEC", "the spec. Default: all", default="all")
-    coverage("--write", "write docs/reference/coverage.md instead of printing it")
+    coverage("-b --benchmark_file SPEC", "the spec. Default: that of the whole catalogue")
+    coverage("--write", "write the catalogue's page in docs/reference instead of printing it")
     return parser
 
 
@@ -51,41 +53,50 @@ def _catalogue(arguments: Sequence[str] | None) -> int:
     options = catalogue_parser().parse_args(arguments)
     framework = get_framework(options.framework)
     cache = BuildCache(options.exec_dir)
+    names = catalogue_names(framework)
+    if options.catalogue not in names:
+        fix = f"use one of {', '.join(names)}" if names else "write its specs by hand"
+        raise UsageError(f"--catalogue {options.catalogue}: {framework.name} has no such catalogue: {fix}")
+    rules = load_rules(framework, options.catalogue)
     if options.action == "write":
-        return _write(options.build, framework, cache)
-    return _coverage(options, framework, cache)
+        return _write(options.build, framework, rules, cache)
+    return _coverage(options, framework, rules, cache)
 
 
-def _write(request: str, framework: Framework, cache: BuildCache) -> int:
-    rules = load_rules(framework)
-    catalogue = apply_rules(rules, ask_registry(resolve_build(request, framework, cache), framework))
-    write_specs(spec_files(catalogue, rules, framework.name), SPECIFICATIONS)
+def _write(request: str, framework: Framework, rules: Rules, cache: BuildCache) -> int:
+    registry = ask_registry(resolve_build(request, framework, cache), framework, rules.namespaces)
+    catalogue = apply_rules(rules, registry)
+    write_specs(spec_files(catalogue, rules, framework.name), rules.folder, SPECIFICATIONS)
     count = sum(len(tests) for tests in catalogue.tests.values())
     log.info("%d operators in %d specs; %d left out", count, len(catalogue.tests), len(catalogue.left_out))
     return DONE
 
 
-def _coverage(options: argparse.Namespace, framework: Framework, cache: BuildCache) -> int:
-    rules, spec_path = load_rules(framework), find_spec(options.benchmark_file)
+def _coverage(options: argparse.Namespace, framework: Framework, rules: Rules, cache: BuildCache) -> int:
+    spec_path = find_spec(options.benchmark_file or rules.bundle)
     cases = expand_cases(load_spec(spec_path), metrics=["time"])
     covered = []
     for request in options.build:
         build = resolve_build(request, framework, cache)
-        registry = ask_registry(build, framework)
+        registry = ask_registry(build, framework, rules.namespaces)
         attempts: list[SmokeCheck] = []
-        for attempt in smoke_check(build, framework, cases, profile=True):
+        for attempt in smoke_check(build, framework, cases, profile=not rules.namespaces):
             attempts.append(attempt)
             if len(attempts) % EVERY == 0:
                 log.info("%s: %d of %d cases tried", request, len(attempts), len(cases))
         covered.append(BuildCoverage(request, registry, tuple(attempts), apply_rules(rules, registry).left_out))
-    text = coverage_text(covered, list(rules.categories), _peer(framework))
+    if rules.namespaces:
+        text = package_coverage_text(options.catalogue, covered, rules)
+    else:
+        text = coverage_text(covered, list(rules.categories), _peer(framework))
     if not options.write:
         print_result(text)
         return DONE
+    document = DOCUMENTS / f"{rules.page}.md"
     try:
-        DOCUMENT.write_text(text, encoding="utf-8")
+        document.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{DOCUMENT}: cannot be written: {error.strerror}: check the path") from None
+        raise UsageError(f"{document}: cannot be written: {error.strerror}: check the path") from None
     return DONE
 
 

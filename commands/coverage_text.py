@@ -74,8 +74,8 @@ def coverage_text(builds: Sequence[BuildCoverage], categories: Sequence[str], pe
         "all` was called\na few times, forward or backward, in a process of its own.",
         _totals(builds),
         *(_against_peer(first, peer) if peer else ()),
-        f"## Cases that failed\n\n{_failures(builds)}",
-        f"## Functions without a case on {first.request}\n\n{_by_reason(functions)}",
+        f"## Cases that failed\n\n{failures(builds)}",
+        f"## Functions without a case on {first.request}\n\n{by_reason(functions)}",
         f"## Operators that {first.request} registers and that did not run\n\n" + _registered(first),
     ]
     return "\n\n".join(parts) + "\n"
@@ -88,9 +88,9 @@ def _registered(build: BuildCoverage) -> str:
         names = [name for name in every if (BACKWARD in name) == is_backward]
         rows.append((kind, len(names), len([name for name in names if name not in unseen])))
     return (
-        _table(("registered operators", "in all", "ran"), rows)
+        table(("registered operators", "in all", "ran"), rows)
         + "\n\nSeen by the framework's own profiler in one call of each case. Those that did not run:\n\n"
-        + _by_reason(unseen)
+        + by_reason(unseen)
     )
 
 
@@ -109,7 +109,7 @@ def _totals(builds: Sequence[BuildCoverage]) -> str:
     ]
     head = ("build", "functions", "ran forward", "ran backward", "registered operators that ran", "cases", "failed")
     note = "\n\nRegistered operators are counted once, whatever their aliases, and without those of backward passes."
-    return _table(head, rows) + note
+    return table(head, rows) + note
 
 
 def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[str]:
@@ -128,7 +128,7 @@ def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[st
         f"{len(backward)} of them backward, too. All of them are in `nd`, and only functions of `nd` are compared with "
         "them."
     )
-    yield _table(
+    yield table(
         ("", "opperf", "of these here", "here in all"),
         [
             ("names, forward", len(peer), len(peer) - len(absent), len(build.operators("forward"))),
@@ -140,24 +140,27 @@ def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[st
         yield f"Not run {direction} here: {', '.join(names) or 'none'}."
 
 
-def _failures(builds: Sequence[BuildCoverage]) -> str:
+def failures(builds: Sequence[BuildCoverage]) -> str:
+    """A table of the cases that failed, with the reasons."""
     rows = [
         (build.request, one.case.id, one.reason.replace("|", "\\|"))
         for build in builds
         for one in build.attempts
         if one.reason is not None
     ]
-    return _table(("build", "case", "reason"), rows) if rows else "None."
+    return table(("build", "case", "reason"), rows) if rows else "None."
 
 
-def _by_reason(reasons: Mapping[str, str]) -> str:
+def by_reason(reasons: Mapping[str, str]) -> str:
+    """A table of names by reason."""
     names: dict[str, list[str]] = defaultdict(list)
     for name, reason in reasons.items():
         names[reason].append(f"`{name}`")
     rows = [(reason, len(found), ", ".join(sorted(found))) for reason, found in sorted(names.items())]
-    return _table(("reason", "count", "names"), rows) if rows else "None."
+    return table(("reason", "count", "names"), rows) if rows else "None."
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)

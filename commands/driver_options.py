@@ -173,7 +173,17 @@ def _add_builds(parser: Parser) -> None:
         "the folder of the frameworks' build data and scripts (default: specifications/frameworks)",
         type=path,
     )
-    builds("--cmake_args ARGS", "further arguments of CMake, as in a shell", default="")
+    builds(
+        "--cmake_args ARGS",
+        "further arguments of CMake, as in a shell; for a Python package settings of its build backend, KEY=VALUE",
+        default="",
+    )
+    builds(
+        "--with_packages REQUIREMENTS",
+        "what commits of a Python package get besides what they need, with spaces between, such as 'python==3.12 "
+        "scipy==1.15.3'; the same on both sides",
+        default="",
+    )
     builds("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache folder)", type=path)
     builds(
         "--build_timeout SECONDS",

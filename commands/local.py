@@ -70,7 +70,9 @@ def plan_local(options: DriverOptions, session: Session, work: Path) -> tuple[Dr
 
 
 def _see_framework(repository: Repository, head: Commit, framework: Framework, folder: Path) -> None:
-    """Raise UsageError unless it is a checkout of the framework."""
+    """Raise UsageError unless it is a checkout of the framework; any is, where any package can be measured."""
+    if framework.any_package:
+        return
     package = load_repository_data(framework).package
     try:
         repository.tree(head, package)

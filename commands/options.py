@@ -80,6 +80,10 @@ def harness_parser() -> Parser:
     what("-p --platform NAME", "platform name to store in the report (default: host)", default="host")
     what("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache folder)", type=path)
     what(
+        "--allow_sdist",
+        "requirements and what a package's commits need may be built from source distributions (default: wheels only)",
+    )
+    what(
         "--model_cache DIR",
         "the folder in which files of networks are kept (default: in the user's cache folder)",
         type=path,

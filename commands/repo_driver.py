@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import functools
 import hashlib
 import json
 import logging
@@ -26,10 +27,12 @@ from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import Session, exit_code, plan_session
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
+from opduel.driver.builds.builder import Builder, builder_of, platform_of
 from opduel.driver.builds.cache import prune
-from opduel.driver.builds.commit_builder import BuildSettings, CommitBuilder
+from opduel.driver.builds.commit_builder import BuildSettings
 from opduel.driver.builds.compiler import Limits
-from opduel.driver.builds.repository_data import load_platform, load_repository_data
+from opduel.driver.builds.repository_data import load_repository_data
+from opduel.driver.builds.requirements import requirements_of
 from opduel.driver.commit_file import kept_name
 from opduel.driver.documents import write_document
 from opduel.driver.git.local import is_changed
@@ -43,6 +46,7 @@ from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.harness.cpus import plan_cpus
 from opduel.records import WORSE, Commit, OpduelError, UsageError, Verdict, disk_error
+from opduel.records.atomic import path_part
 from opduel.records.text import counted
 from opduel.reporters import Reporter, catch_up_all, reporter_options
 from opduel.reporters.github import GithubReporter
@@ -127,11 +131,11 @@ class _Driver:
             if one.commit_file is not None:
                 kept_name(one.commit_file)  # a file of somebody else's is refused before anything is fetched
         if own.build == "source":  # else it may not be needed
-            load_platform(framework, own.platforms)
+            platform_of(framework, own.platforms)
         repository = open_repository(self._work, self._remote(), own.repo_dir, insists=not own.dry_run)
         if own.repo_dir and own.local is None and own.commit is not None:
             _warn_of_changes(repository, own.commit)
-        builder = CommitBuilder(framework, repository, self._cache, self._build_settings(), self._work / "builds")
+        builder = builder_of(framework, repository, self._cache, self._build_settings(), self._work / "builds")
         services = Services(repository, builder, self._runs, self._journal, self._teller)
         watch = Watch(services, self._watch_settings())
         if own.dry_run:
@@ -161,17 +165,25 @@ class _Driver:
         own = self._own
         if own.local is not None:
             return None
-        usual = "origin" if own.repo_dir else load_repository_data(self._measuring.framework).remote
+        framework = self._measuring.framework
+        if framework.any_package and not own.repo_dir and not own.remote_repository:
+            raise UsageError(
+                f"--ab_testing: {framework.name} has no repository of its own: name the package's with "
+                "--remote_repository (a URL or folder) or --repo_dir (your clone)"
+            )
+        usual = "origin" if own.repo_dir else own.remote_repository or load_repository_data(framework).remote
         return str(own.remote_repository or usual)
 
     def releases(self) -> int:
         """Find the first bad one among releases; returns the exit code."""
         own, framework = self._own, self._measuring.framework
+        sdists = self._measuring.options.allow_sdist
+        resolve = functools.partial(resolve_build, framework=framework, cache=self._cache, sdists=sdists)
         names = [name.strip() for name in own.bisect_releases.split(",")]
         for name in names:  # what is written wrongly is said before anything is measured
             if recipe_of(name, framework) is None:
-                resolve_build(name, framework, self._cache)
-        revisions = [Revision(name, lambda name: resolve_build(name, framework, self._cache)) for name in names]
+                resolve(name)
+        revisions = [Revision(name, resolve) for name in names]
         investigation = Investigation(revisions, self._runs, self._journal, self._identity)
         if own.dry_run:
             _say(
@@ -192,7 +204,7 @@ class _Driver:
             log.error("error: %s", reason)
         return _code_of(outcome, traced=True)
 
-    def _dry_run(self, watch: Watch, builder: CommitBuilder) -> int:
+    def _dry_run(self, watch: Watch, builder: Builder) -> int:
         """Say what would be done; of all that can be done only the fetching was."""
         tally = Tally()
         watch.fetch(tally)
@@ -210,7 +222,9 @@ class _Driver:
     def _build_settings(self) -> BuildSettings:
         own = self._own
         limits = Limits(own.build_timeout, int(own.min_free * GIB), jobs=len(os.sched_getaffinity(0)))
-        return BuildSettings(limits, own.build, own.platforms, tuple(shlex.split(own.cmake_args)))
+        flags, beside = shlex.split(own.cmake_args), requirements_of(own.with_packages) if own.with_packages else ()
+        sdists = self._measuring.options.allow_sdist
+        return BuildSettings(limits, own.build, own.platforms, tuple(flags), beside or (), sdists)
 
     def _watch_settings(self) -> WatchSettings:
         own = self._own
@@ -331,15 +345,25 @@ def _identity(options: DriverOptions, session: Session) -> str:
     cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
     own = options.own
-    data = [str(own.frameworks_dir.absolute())] if own.frameworks_dir else []  # other scripts may make other builds
-    return json.dumps([settings, measured, own.build, own.cmake_args, *data], sort_keys=True, default=str)
+    more = [str(own.frameworks_dir.absolute())] if own.frameworks_dir else []  # other scripts may make other builds
+    more += [own.with_packages] if own.with_packages else []
+    return json.dumps(
+        [settings, measured, own.build, own.cmake_args, *more],
+        sort_keys=True,
+        default=str,
+    )
 
 
 def _work_directory(own: argparse.Namespace, session: Session) -> Path:
     given: Path | None = own.work_dir
     if given is None and own.local is not None:
         return local_work_directory(own, session.framework)
-    return given.absolute() if given else platformdirs.user_state_path("opduel") / "driver" / session.framework.name
+    place = platformdirs.user_state_path("opduel") / "driver" / session.framework.name
+    if given is None and session.framework.any_package and not own.bisect_releases:
+        where = str(own.remote_repository or own.repo_dir or "")
+        name = Path(where.rstrip("/")).name.removesuffix(".git")
+        place = place / f"{path_part(name)}-{hashlib.sha256(where.encode()).hexdigest()[:8]}"
+    return given.absolute() if given else place
 
 
 def _say(lines: Sequence[str]) -> None:

@@ -140,9 +140,14 @@ def schema_page(title: str, introduction: str, schema: Mapping[str, Any]) -> str
     """The fields of a JSON Schema: those of the document first, then those of each object within it."""
     lines = [f"# {title}", "", introduction, "", f"## {schema['title'].capitalize()}", ""]
     lines += _fields(schema)
-    for name, part in sorted(schema.get("$defs", {}).items()):
+    for name, part in described(schema).items():
         lines += [f"## {name}", "", *_fields(part)]
     return "\n".join(lines)
+
+
+def described(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The definitions of what a document may hold, by name; not those that only restrict others."""
+    return {name: part for name, part in sorted(schema.get("$defs", {}).items()) if "$comment" not in part}
 
 
 def _fields(part: Mapping[str, Any]) -> list[str]:

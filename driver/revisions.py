@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opduel.driver.builds.commit_builder import CommitBuilder
+from opduel.driver.builds.builder import Builder
 from opduel.records import BrokenBuildError, Build, Commit, NoSpaceError, RunError
 
 
@@ -47,7 +47,7 @@ class Revision:
 
 
 def commit_revision(
-    commit: Commit, builder: CommitBuilder, strategy: str, processors: frozenset[int] | None = None
+    commit: Commit, builder: Builder, strategy: str, processors: frozenset[int] | None = None
 ) -> Revision:
     """A commit, built by the line's strategy; a compile runs on ``processors`` (None: all)."""
     return Revision(

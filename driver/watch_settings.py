@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from opduel.driver.builds.commit_builder import CommitBuilder
+from opduel.driver.builds.builder import Builder
 from opduel.driver.commit_file import PLACEHOLDER
 from opduel.driver.git.repository import Repository
 from opduel.driver.investigation import Outcome
@@ -92,7 +92,7 @@ class Services:
     """What the loop works with, whatever it is asked to do."""
 
     repository: Repository
-    builder: CommitBuilder
+    builder: Builder
     runs: Runs
     journal: Journal
     listener: "Listener"

@@ -36,6 +36,8 @@ class Framework(ABC):
     # Functions whose instructions are counted, those that they call included, as callgrind's --toggle-collect takes
     # them.  None of them may run within another, or within itself.  None: instructions can't be counted.
     counted_functions: Sequence[str] = ()
+    # Instead: the instructions of whole calls are counted, with what Python itself executes in them.
+    counts_whole_calls: bool = False
 
     # Roots of operators that are whole networks.
     networks: Sequence[str] = ()
@@ -76,6 +78,10 @@ class Framework(ABC):
 
     def counting_environment(self) -> Mapping[str, str]:
         """What counting needs beyond ``environment(1)``: all work done by the thread that calls."""
+        return {}
+
+    def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:
+        """Variables that tell a worker, before it forks, what it will be asked for; the same for both sides."""
         return {}
 
     def work(self, case: Case) -> Work | None:

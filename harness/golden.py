@@ -121,7 +121,11 @@ def write_golden(
     """
     check_new(folder)
     found: dict[str, GoldenCase] = {}
-    environment = {**worker_environment(), **request.framework.environment(request.threads)}
+    environment = {
+        **worker_environment(),
+        **request.framework.environment(request.threads),
+        **request.framework.preparation(request.cases),
+    }
     cpus, adaptor = plan_cpus(request.threads).start, request.framework.adaptor
     try:
         (folder / "outputs").mkdir(parents=True)

@@ -11,6 +11,7 @@ import random
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -57,7 +58,7 @@ def require_counting(framework: Framework, cases: Sequence[Case]) -> None:
     counted = [case for case in cases if case.metric == "instructions"]
     if not counted:
         return
-    if not framework.counted_functions:
+    if not framework.counted_functions and not framework.counts_whole_calls:
         raise UsageError(
             f"--metric instructions: {framework.name} doesn't say which functions to count in; leave it out"
         )
@@ -83,14 +84,16 @@ def threads_of(case: Case, threads: int) -> int:
     return 1 if case.metric == "instructions" else threads
 
 
-def plan_counting(framework: Framework, env: Mapping[str, str] | None = None) -> Counting:
-    """How a run counts, with the user's variables ``env``; ``require_counting`` has found valgrind."""
-    environment = {**run_environment(framework, 1, env or {}), **ALLOCATOR, **framework.counting_environment()}
+def plan_counting(framework: Framework, env: Mapping[str, str] | None = None, cases: Sequence[Case] = ()) -> Counting:
+    """How a run of these cases counts, with the user's variables ``env``; ``require_counting`` has found valgrind."""
+    ours = {**run_environment(framework, 1, env or {}), **framework.preparation(cases)}
+    environment = {**ours, **ALLOCATOR, **framework.counting_environment()}
     return Counting(shutil.which("valgrind") or "valgrind", tuple(framework.counted_functions), environment)
 
 
 def callgrind(counting: Counting, paths: Path) -> list[str]:
-    """The command that runs an interpreter so that ``counting.functions`` are counted in, once a worker says so.
+    """The command that runs an interpreter so that ``counting.functions`` are counted in, once a worker says so; where
+    there are none, the worker says when to count, too.
 
     ``paths`` is the beginning of the paths of what callgrind writes; the process's id and a number follow.
     """
@@ -125,12 +128,15 @@ def run_counting_round(pool: PairPool, plan: Round, rng: random.Random, result: 
         return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
 
     with TemporaryDirectory(prefix="opduel-counts-") as folder:
-        run_counter_round(plan, rng, result, start, START_TIMEOUT_S, _count)
+        count = partial(_count, whole=not counting.functions)
+        run_counter_round(plan, rng, result, start, START_TIMEOUT_S, count)
 
 
-def _count(processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
-    """Count one case. Raises CaseRefusedError, CaseLostError, WorkerLostError: as ``_counts``."""
+def _count(processes: Processes, request: CaseRequest, plan: Round, *, whole: bool) -> PairSample:
+    """Count one case, perhaps in ``whole`` calls. Raises what ``_counts`` does."""
     preparation = {"op": "prepare", "case": request.description(), "seed": request.seed}
+    if whole:
+        preparation["whole"] = True
     first = _counts(processes, dict.fromkeys(SIDES, preparation), request.case, plan)
     counts = plan_counts(first, request.inject)
     messages = {side: {"op": "count", "discard": counts.discard, "calls": counts.calls[side]} for side in SIDES}

@@ -20,7 +20,8 @@ Pair = dict[Side, Worker]
 
 @dataclass(frozen=True)
 class Counting:
-    """How instructions are counted: valgrind's path, the functions to count in, and the whole environment."""
+    """How instructions are counted: valgrind's path, the functions to count in (none: in whole calls), and the whole
+    environment."""
 
     valgrind: str
     functions: Sequence[str]

@@ -125,13 +125,14 @@ def _bench_of(request: RunRequest) -> Bench:
     asked = request.configuration
     builds: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
     environment = run_environment(request.framework, asked.threads, request.env, list(builds.values()))
+    environment |= request.framework.preparation(request.cases)
     counts = any(case.metric == "instructions" for case in request.cases)
     return Bench(
         builds,
         request.framework.adaptor,
         environment,
         plan_cpus(asked.threads),
-        plan_counting(request.framework, request.env) if counts else None,
+        plan_counting(request.framework, request.env, request.cases) if counts else None,
         plan_wiping() if asked.wipe_cache else None,
         request.framework.memory_environment(),
     )

@@ -114,7 +114,7 @@ class _Run:
         ours = run_environment(request.framework, asked.threads, request.env, [request.build])
         self._wiping = plan_wiping() if asked.wipe_cache else None
         wiping = {WIPING_VARIABLE: str(self._wiping.size)} if self._wiping else {}
-        environment = {**ours, **profiling, **wiping}
+        environment = {**ours, **request.framework.preparation(request.cases), **profiling, **wiping}
         self._bench = Bench({"treatment": request.build}, request.framework.adaptor, environment, self._cpus)
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)

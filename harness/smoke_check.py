@@ -44,7 +44,7 @@ def smoke_check(
     Raises:
         RunError: the build can't be started.
     """
-    environment = {**worker_environment(), **framework.environment(1)}
+    environment = {**worker_environment(), **framework.environment(1), **framework.preparation(cases)}
     if profile:
         environment.update(framework.profiling_environment())
     with RestartingWorker("treatment", build, framework.adaptor, environment, plan_cpus(1).start) as worker:

@@ -42,6 +42,9 @@ class Build:
     python: str  # the interpreter's version, "3.11.7"
     digest: str
     packages: Mapping[str, str] = field(default_factory=dict)  # name -> version, as installed
+    # What else is part of it: "BLAS of numpy" -> "OpenBLAS 0.3.27", "cc" -> the compiler of a build from source.  None:
+    # it was made before this was recorded.
+    details: Mapping[str, str] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)  # variables that the build itself needs
     directory: str | None = None  # in the build cache; None for a build that the user brought
     created: str | None = None  # ISO 8601, UTC
@@ -55,12 +58,22 @@ class Build:
 
 
 def differing_packages(control: Build, treatment: Build) -> dict[str, tuple[str, str]]:
-    """What else than the packages that both sides name differs: Python, and packages by name -> version on either side,
-    ``none`` where it is missing."""
-    sides = ({"python": control.python, **control.packages}, {"python": treatment.python, **treatment.packages})
-    asked = [set(re.findall(r"(?:^|\s)([A-Za-z0-9._-]+)==", one.requested)) for one in (control, treatment)]
-    named = {re.sub(r"[-_.]+", "-", name).lower() for name in asked[0] & asked[1]}
-    versions = {
-        name: (sides[0].get(name, "none"), sides[1].get(name, "none")) for name in sorted({**sides[0], **sides[1]})
-    }
+    """What else than the packages that both sides name, or that both are commits of, differs: Python, the numerical
+    libraries in the packages, compilers, and packages by name -> version on either side, ``none`` where it is
+    missing."""
+    builds = (control, treatment)
+    known = all(one.details is not None for one in builds)
+    details = [(known and one.details) or {} for one in builds]
+    sides = [{"python": one.python, **more, **one.packages} for one, more in zip(builds, details, strict=True)]
+    named = _named(control) & _named(treatment)
+    packages = sorted({*control.packages, *treatment.packages})
+    names = ["python", *sorted({*details[0], *details[1]}), *packages]
+    versions = {name: (sides[0].get(name, "none"), sides[1].get(name, "none")) for name in names}
     return {name: both for name, both in versions.items() if both[0] != both[1] and name not in named}
+
+
+def _named(build: Build) -> set[str]:
+    """The packages that a build was asked for by name, and the one that it is a commit of."""
+    asked = re.findall(r"(?:^|\s)([A-Za-z0-9._-]+)==", build.requested)
+    asked += [build.version.split()[0]] if build.commit else []
+    return {re.sub(r"[-_.]+", "-", name).lower() for name in asked}

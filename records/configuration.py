@@ -40,6 +40,7 @@ class RunConfiguration:
     control: str | None = None
     treatment: str | None = None
     golden: str | None = None
+    allow_sdist: bool = False
     model_cache: str | None = None
     root_model_dir: str | None = None
     shared_libs: tuple[str, ...] = field(default=(), metadata=_JOINED)
@@ -72,6 +73,7 @@ class RunConfiguration:
     remote_repository: str | None = None
     frameworks_dir: str | None = None
     cmake_args: str = ""
+    with_packages: str = ""
     build: str = "auto"
     # labels
     platform: str = "host"

@@ -14,11 +14,11 @@ from opduel.reporters.text import printable
 _OF_A_CASE = (
     *("category", "ctx", "dtype", "framework", "int64_tensor", "timeout", "model_cache", "root_model_dir"),
     *("shared_libs", "threshold", "alpha", "max_rounds", "threads", "wipe_cache", "roofline", "breakdown"),
-    *("with_operators", "command_args", "string_map"),
+    *("with_operators", "allow_sdist", "command_args", "string_map"),
 )
 _OF_INPUTS = ("directions", "metric")
 _OF_A_NETWORK = ("network", "inputs")
-_OF_THE_DRIVER = ("cmake_args", "frameworks_dir", "remote_repository", "repo_dir")
+_OF_THE_DRIVER = ("cmake_args", "with_packages", "frameworks_dir", "remote_repository", "repo_dir")
 _ROOT = Path(__file__).resolve().parent.parent  # a checkout has its scripts there
 _SPECIFICATIONS = re.compile(r"(?:.*/)?specifications/(.+)\.(?:json|ya?ml)")
 

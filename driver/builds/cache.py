@@ -15,9 +15,7 @@ from types import FrameType
 
 import platformdirs
 
-from opduel.driver.builds.manifest import FILE_NAME, CommitRecipe, Manifest, UnusableBuild, read_manifest
-from opduel.driver.builds.releases import Recipe
-from opduel.driver.builds.requirements import LockedRecipe
+from opduel.driver.builds.manifest import FILE_NAME, AnyRecipe, Manifest, UnusableBuild, read_manifest
 from opduel.records import Build, NoSpaceError, RunError, is_full
 
 log = logging.getLogger(__name__)
@@ -30,7 +28,6 @@ _USED = ".used"
 # Makes the build in a directory that exists, and describes it.  Whatever process it starts must inherit the file
 # descriptor, through which the lock is held: a build whose maker was killed is swept only when all have ended.
 Maker = Callable[[Path, int], Manifest]
-AnyRecipe = Recipe | CommitRecipe | LockedRecipe
 
 
 class BuildCache:

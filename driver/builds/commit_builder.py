@@ -36,12 +36,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class BuildSettings:
-    """How commits are built: by which strategy, for which platform, with which further arguments of CMake."""
+    """How commits are built: by which strategy, for which platform, with which further arguments of CMake, or settings
+    of a package's build backend."""
 
     limits: Limits
     strategy: str = "auto"
     platform: str = "host"
     flags: Sequence[str] = field(default_factory=tuple)
+    beside: Sequence[str] = ()  # requirements that builds of a package get besides its own
+    sdists: bool = False  # whether these may be built from source distributions
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,7 @@ class CommitBuilder:
             require_space(self._work, limits.free_bytes)
             destination = self._work / "libraries" / commit.short
             leftovers.callback(shutil.rmtree, destination, ignore_errors=True)
-            log_path = _unused(self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log")
+            log_path = unused(self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log")
             log.info("compiling %s (%s); log: %s", commit.short, commit.subject, log_path)
             began = time.monotonic()
             compiler.compile(commit, destination, log_path, limits)
@@ -202,7 +205,7 @@ class CommitBuilder:
 
     @cached_property
     def _compiler(self) -> Compiler:
-        platform = load_platform(self._framework, self._settings.platform)
+        platform = load_platform(self._framework.specifications, self._settings.platform)
         data = self._data
 
         def checkout(commit: Commit, folder: Path) -> None:
@@ -264,7 +267,7 @@ class CommitBuilder:
         return f"has native sources of its own, unlike every release ({known}) and cached build: use --build source"
 
 
-def _unused(path: Path) -> Path:
+def unused(path: Path) -> Path:
     """``path``, or with a number where there is such a file: compiles of one commit may begin in one second."""
     names = (path, *(path.with_stem(f"{path.stem}-{number}") for number in range(2, 1000)))
     return next((name for name in names if not name.exists()), path)

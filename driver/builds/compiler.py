@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,8 +62,16 @@ class Compiler:
     """
 
     def __init__(
-        self, folder: Path, platform: Platform, flags: Sequence[str], checkout: Checkout, stopped: threading.Event
+        self,
+        folder: Path,
+        platform: Platform,
+        flags: Sequence[str],
+        checkout: Checkout,
+        stopped: threading.Event,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
+        """``variables``: further ones for the script."""
+        self._variables = dict(variables or {})
         self.platform = platform
         self.flags = tuple(flags)
         self._folder = folder
@@ -81,7 +89,8 @@ class Compiler:
     @cached_property
     def toolchain(self) -> tuple[str, ...]:
         """What each tool says of its version; RunError if one is not installed."""
-        return tuple(_version(tool) for tool in self.platform.tools)
+        optional = [tool for tool in self.platform.optional_tools if shutil.which(tool)]
+        return tuple(_version(tool) for tool in (*self.platform.tools, *optional))
 
     def compile(self, commit: Commit, destination: Path, log_path: Path, limits: Limits) -> None:
         """Leave the commit's library in ``destination``.
@@ -179,9 +188,9 @@ class Compiler:
     def _environment(self, build: Path, limits: Limits) -> dict[str, str]:
         """All that the script gets. Paths below our folder are cached by ccache as relative ones, wherever that is."""
         found = {name: value for name, value in clean_environment().items() if name not in DROPPED_VARIABLES}
-        found |= {"BUILD_DIR": str(build), "JOBS": str(limits.jobs)}
+        found |= {"BUILD_DIR": str(build), "JOBS": str(limits.jobs), **self._variables}
         if shutil.which("ccache"):
-            found |= {"CCACHE_BASEDIR": str(self._folder), "CCACHE_NOHASHDIR": "1"}
+            found |= {"CCACHE_BASEDIR": str(self._folder), "CCACHE_NOHASHDIR": "1", "CCACHE": "ccache"}
             found |= {f"CMAKE_{language}_COMPILER_LAUNCHER": "ccache" for language in ("C", "CXX", "CUDA")}
         return found
 

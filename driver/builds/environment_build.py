@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from opduel.driver.builds import uv
-from opduel.driver.builds.cache import AnyRecipe, BuildCache
+from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.builds.library import Library
 from opduel.driver.builds.manifest import CommitRecipe, Manifest, NativePart
@@ -20,7 +20,7 @@ from opduel.driver.builds.requirements import LockedRecipe
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, RunError
 
-_INTERPRETER = Path("bin") / "python"  # of an environment
+INTERPRETER = Path("bin") / "python"  # of an environment
 
 Export = Callable[[Path], None]  # puts the Python package's files at a commit into a folder
 
@@ -72,11 +72,11 @@ def commit_build(
         native = library()
 
         def lay_code() -> NativePart:
-            package = _site_packages(directory) / str(framework.import_name)
+            package = site_packages(directory) / str(framework.import_name)
             package.mkdir()
             export(package)
             for name, source in native.files.items():
-                _lay(source, package / name)
+                lay(source, package / name)
             return NativePart(
                 commit=commit.id,
                 sources=native.sources,
@@ -100,21 +100,21 @@ def _make(
     directory: Path,
     lock: int,
     framework: Framework,
-    recipe: AnyRecipe,
+    recipe: Recipe | CommitRecipe | LockedRecipe,
     packages: Mapping[str, str],
     requested: str,
     strategy: str,
     lay_code: Callable[[], NativePart | None] = lambda: None,
 ) -> Manifest:
     started = time.monotonic()
-    interpreter = directory / _INTERPRETER
+    interpreter = directory / INTERPRETER
     log = uv.make_environment(directory, find_interpreter(recipe.python), (lock,))
     if isinstance(recipe, LockedRecipe):
-        log += uv.install_locked(recipe.request, recipe.locked, directory, interpreter, (lock,))
+        log += uv.install_locked(recipe.request, recipe.locked, directory, interpreter, (lock,), sdists=recipe.sdists)
     elif recipe.requirements:
         log += uv.install(recipe.request, recipe.requirements, interpreter, (lock,))
     native = lay_code()
-    facts = _checked_facts(interpreter, lock, recipe.request, packages, framework)
+    facts = checked_facts(interpreter, lock, recipe.request, packages, framework)
     package = directory / native.package if native else None
     if package and facts.location.resolve() != package.resolve():
         raise RunError(f"{recipe.request} was built, but {framework.import_name} was imported from {facts.location}")
@@ -122,23 +122,24 @@ def _make(
         framework=framework.name,
         requested=requested,
         strategy=strategy,
-        interpreter=str(_INTERPRETER),
+        interpreter=str(INTERPRETER),
         version=facts.version,
         python=facts.python,
         digest=_digest(facts, package),
         packages=dict(facts.packages),
+        details=dict(facts.details),
         environment={},
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         duration_s=round(time.monotonic() - started, 3),
         recipe=recipe,
         native=native,
-        libraries=_own_libraries(facts, directory),
+        libraries=own_libraries(facts, directory),
         uv=uv.version(),
         log=log,
     )
 
 
-def _checked_facts(
+def checked_facts(
     interpreter: Path, lock: int, request: str, packages: Mapping[str, str], framework: Framework
 ) -> Facts:
     """Import what was made for ``request``, and see that its packages are those asked for (name -> version)."""
@@ -158,7 +159,7 @@ def _checked_facts(
     return facts
 
 
-def _own_libraries(facts: Facts, directory: Path) -> dict[str, int]:
+def own_libraries(facts: Facts, directory: Path) -> dict[str, int]:
     """The native libraries that lie in the environment, relative to it -> size in bytes."""
     root = directory.resolve()
     absolute = {facts.location.resolve() / name: size for name, size in facts.libraries.items()}
@@ -169,17 +170,18 @@ def _digest(facts: Facts, package: Path | None) -> str:
     """Equal for equal content, wherever and whenever it was made: of a release's libraries, or a commit's files."""
     if package is None:
         own = [name for name in facts.libraries if not Path(name).is_absolute()]
-        return facts.digest(libraries={name: _sha256(facts.location / name) for name in own})
+        return facts.digest(libraries={name: sha256_of(facts.location / name) for name in own})
     files = (path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return facts.digest(files={str(path.relative_to(package)): _sha256(path) for path in files})
+    return facts.digest(files={str(path.relative_to(package)): sha256_of(path) for path in files})
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Of a file's content, in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _site_packages(directory: Path) -> Path:
+def site_packages(directory: Path) -> Path:
     """The environment's own; RunError if it has none, or several."""
     found = list(directory.glob("lib/python*/site-packages"))
     if len(found) != 1:
@@ -187,7 +189,7 @@ def _site_packages(directory: Path) -> Path:
     return found[0]
 
 
-def _lay(source: Path, destination: Path) -> None:
+def lay(source: Path, destination: Path) -> None:
     """A hard link, or a copy where that can't be: a library is large, and never written to."""
     destination.parent.mkdir(parents=True, exist_ok=True)
     destination.unlink(missing_ok=True)

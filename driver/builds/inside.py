@@ -9,6 +9,7 @@ import sys
 
 sys.path.pop(0)  # this folder: its modules must not hide any of the build's
 
+import ctypes
 import json
 import os
 import re
@@ -28,6 +29,7 @@ def main(name: str) -> None:
         "python": python,
         "location": location,
         "packages": installed_packages(),
+        "details": {} if name else numerical_libraries(location),
         "files": describe(own_files(location), location, mapped_files() - before),
     }
     with os.fdopen(answer, "w") as stream:
@@ -61,6 +63,62 @@ def installed_packages() -> Dict[str, str]:
                 if name:
                     packages.setdefault(re.sub("[-_.]+", "-", name).lower(), version or "unknown")
     return packages
+
+
+def numerical_libraries(site: str) -> Dict[str, str]:
+    """What computes linear algebra for the packages: "BLAS of numpy" -> "OpenBLAS 0.3.27".
+
+    The libraries that lie in the packages are asked themselves; where NumPy brings none, it is asked what it was built
+    with.
+    """
+    found = {}
+    for folder, folders, files in os.walk(site):
+        if os.path.relpath(folder, site).count(os.sep) >= 1:
+            del folders[:]  # libraries lie in numpy.libs, or scipy_openblas64/lib
+        for name in files:
+            if "openblas" in name and ".so" in name:
+                owner = os.path.relpath(folder, site).split(os.sep)[0]
+                owner = owner[: -len(".libs")] if owner.endswith(".libs") else owner
+                found["BLAS of " + owner] = openblas_version(os.path.join(folder, name)) or "OpenBLAS"
+    if "BLAS of numpy" not in found and os.path.isdir(os.path.join(site, "numpy")):
+        built_with = numpy_blas()
+        found.update({"BLAS of numpy": built_with} if built_with else {})
+    return found
+
+
+def openblas_version(path: str) -> Optional[str]:
+    """What the library says of itself: "OpenBLAS 0.3.27". None: it can't be loaded, or has no such function."""
+    folder = os.path.dirname(path)
+    # Those that it needs lie beside it, where it may not look by itself: quadmath, then gfortran.
+    needed = sorted((name for name in os.listdir(folder) if "quadmath" in name or "gfortran" in name), reverse=True)
+    try:
+        for name in needed:
+            ctypes.CDLL(os.path.join(folder, name))
+        library = ctypes.CDLL(path)
+    except OSError:
+        return None
+    for prefix in ("scipy_", ""):
+        for suffix in ("64_", "_64", "64", ""):
+            function = getattr(library, prefix + "openblas_get_config" + suffix, None)
+            if function is not None:
+                function.restype = ctypes.c_char_p
+                words = (function() or b"").decode("ascii", "replace").split()
+                return " ".join(words[:2]) or None
+    return None
+
+
+def numpy_blas() -> Optional[str]:
+    """What NumPy says that it was built with; None if it doesn't say, or can't be imported."""
+    try:
+        import numpy.__config__
+
+        blas = numpy.__config__.CONFIG["Build Dependencies"]["blas"]
+        name = str(blas.get("name", "auto"))
+        if name == "auto" or not blas.get("found", True):  # none was found
+            return "its own"
+        return " ".join(word for word in (name, str(blas.get("version", ""))) if word and word != "unknown")
+    except Exception:
+        return None
 
 
 def headers(path: str) -> Tuple[Optional[str], Optional[str]]:

@@ -51,6 +51,57 @@ class CommitRecipe:
         return f"code-{self.code[:12]}-{hashlib.sha256(content).hexdigest()[:12]}"
 
 
+@dataclass(frozen=True)
+class PackageRecipe:
+    """Of any Python package: commits with equal recipes share one build.
+
+    ``native`` is the identity of the native sources, ``code`` that of the Python code
+    (``opduel.driver.builds.package_sources``); ``toolchain`` what the compilers and other tools say of their version,
+    ``script`` the identity of the build script, ``flags`` the build backend's settings; ``built_with`` a requirements
+    file of exactly what it was built with, ``beside`` the requirements that the environment has to meet besides the
+    package's own.
+    """
+
+    project: str
+    native: str
+    code: str
+    python: str
+    backend: str
+    toolchain: tuple[str, ...]
+    script: str
+    flags: tuple[str, ...]
+    built_with: str
+    beside: tuple[str, ...]
+    sdists: bool = False
+
+    @property
+    def request(self) -> str:
+        """What is made, in words."""
+        return f"{self.project}, code {self.code[:12]} over native sources {self.native[:12]}"
+
+    @property
+    def key(self) -> str:
+        """A readable name with a short hash of the content: equal keys, equal builds."""
+        content = json.dumps(asdict(self), sort_keys=True).encode()
+        return f"code-{self.code[:12]}-{hashlib.sha256(content).hexdigest()[:12]}"
+
+
+AnyRecipe = Recipe | CommitRecipe | LockedRecipe | PackageRecipe
+
+
+class PackagePart(BaseModel):
+    """Of a package's build: the commit whose files it has, and how its native part came about."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    commit: str  # that the build was made for; others with equal sources share it
+    compiled: str  # the commit at which its native part was compiled: the same, but for an overlay
+    distribution: str  # "scikit-learn"
+    imports: list[str]  # what its packages are called when they are imported
+    locked: str  # a requirements file of the packages beside it
+    ccache: dict[str, int]  # what ccache counted -> how often; empty for an overlay, or without ccache
+
+
 class NativePart(BaseModel):
     """Of a commit's build: the native library in it, and where that came from."""
 
@@ -78,11 +129,13 @@ class Manifest(BaseModel):
     python: str
     digest: str
     packages: dict[str, str]
+    details: dict[str, str] | None = None
     environment: dict[str, str]
     created: str
     duration_s: float
-    recipe: Recipe | CommitRecipe | LockedRecipe
+    recipe: AnyRecipe
     native: NativePart | None = None
+    source: PackagePart | None = None
     libraries: dict[str, int]  # the framework's native libraries -> size in bytes
     uv: str
     log: str  # what uv said
@@ -98,7 +151,7 @@ class Manifest(BaseModel):
         return Build(**{**kept, "interpreter": str(directory / self.interpreter)}, directory=str(directory))
 
 
-def read_manifest(directory: Path, recipe: Recipe | CommitRecipe | LockedRecipe | None = None) -> Manifest:
+def read_manifest(directory: Path, recipe: AnyRecipe | None = None) -> Manifest:
     """The manifest in ``directory``, checked against ``recipe`` (if given) and the files; starts no process.
 
     Raises:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from opduel.driver.builds.process import run
@@ -27,6 +27,7 @@ class Facts:
     location: Path  # the framework's own folder
     packages: Mapping[str, str]
     files: Mapping[str, tuple[int, int]]  # path, relative within ``location`` -> size in bytes, mtime in ns
+    details: Mapping[str, str] = field(default_factory=dict)  # "BLAS of numpy" -> "OpenBLAS 0.3.27"
 
     @property
     def libraries(self) -> dict[str, int]:
@@ -65,6 +66,7 @@ def probe(
     try:
         said = json.loads(outcome.stdout)
         files = {path: (int(size), int(mtime)) for path, (size, mtime) in said["files"].items()}
-        return Facts(said["version"], said["python"], Path(said["location"]), dict(said["packages"]), files)
+        details = {str(name): str(value) for name, value in said["details"].items()}
+        return Facts(said["version"], said["python"], Path(said["location"]), dict(said["packages"]), files, details)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ProbeError("its answer is not understood: is it a Python interpreter?") from None

@@ -33,12 +33,14 @@ class RepositoryData(Strict):
 class _PlatformFile(Strict):
     submodules: list[str] = Field(default_factory=list)
     tools: list[str] = Field(min_length=1)
+    optional_tools: list[str] = Field(default_factory=list)
     processor_minutes: int | None = Field(default=None, gt=0)
 
 
 @dataclass(frozen=True)
 class Platform:
-    """How native libraries are compiled for one kind of machine: the script, and what it needs.
+    """How commits are compiled for one kind of machine: the script, and what it needs (``tools``) or takes if it is
+    there (``optional_tools``).
 
     ``processor_minutes``: what compiling all of it takes, in minutes of one processor; None where nobody has measured.
     """
@@ -48,6 +50,7 @@ class Platform:
     submodules: Sequence[str]
     tools: Sequence[str]
     processor_minutes: int | None = None
+    optional_tools: Sequence[str] = ()
 
 
 def load_repository_data(framework: Framework) -> RepositoryData:
@@ -71,16 +74,16 @@ def load_repository_data(framework: Framework) -> RepositoryData:
     return data
 
 
-def load_platform(framework: Framework, name: str) -> Platform:
-    """The platform's build script and data.
+def load_platform(folder: Path, name: str) -> Platform:
+    """The platform's build script and data, in a folder of its name within ``folder``.
 
     Raises:
         UsageError: there is no such platform (those that there are, are named), or its data are bad.
     """
-    folder = framework.specifications / name
+    folder = folder / name
     script = folder / BUILD_SCRIPT
     if not script.is_file():
         known = ", ".join(sorted(one.parent.name for one in script.parents[1].glob(f"*/{BUILD_SCRIPT}"))) or "none"
         raise UsageError(f"--platform {name}: no {BUILD_SCRIPT} in {folder}: write it, or use one of: {known}")
     data = read_data(folder / PLATFORM_FILE, _PlatformFile, "it says what the build script needs")
-    return Platform(name, script, data.submodules, data.tools, data.processor_minutes)
+    return Platform(name, script, data.submodules, data.tools, data.processor_minutes, data.optional_tools)

@@ -19,6 +19,8 @@ from opduel.records.atomic import path_part, write_atomically
 from opduel.records.files import UnreadableError, read_text
 
 _FILE_SUFFIX = ".txt"
+_PYTHON = re.compile(r"python\s*==\s*(.*)", re.IGNORECASE)  # which Python, among the requirements
+_PYTHON_VERSION = re.compile(r"3\.[0-9]+")
 _NAMED = 3  # packages in a build's version
 _PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
 
@@ -33,6 +35,7 @@ class LockedRecipe:
     requested: tuple[str, ...]  # a line of the requirements each
     python: str  # "3.11"
     locked: str
+    sdists: bool = False  # whether packages may be built from source distributions
 
     @property
     def request(self) -> str:
@@ -50,13 +53,14 @@ class LockedRecipe:
         """What was asked for by name, with the versions that were found: ``scipy 1.14.1, numpy 1.26.4``."""
         pins = self.pins
         names = [name for line in self.requested if (name := _name(line)) in pins] or list(pins)
-        words = [f"{name} {pins[name]}" for name in names[:_NAMED]]
+        words = [f"{name} {pins[name]}" for name in names[:_NAMED]] or [f"python {self.python}"]
         return ", ".join(words) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
     @property
     def key(self) -> str:
         """A readable name with a short hash of the content: equal keys, equal environments."""
-        content = json.dumps(asdict(self), sort_keys=True).encode()
+        told = {name: value for name, value in asdict(self).items() if name != "sdists" or value}
+        content = json.dumps(told, sort_keys=True).encode()
         first = path_part(self.version.partition(",")[0].replace(" ", "-"))
         return f"{first}-py{self.python}-{hashlib.sha256(content).hexdigest()[:10]}"
 
@@ -85,38 +89,73 @@ def with_packages(requested: Sequence[str], needed: Sequence[str]) -> tuple[str,
     return (*requested, *(name for name in needed if name not in names))
 
 
-def lock(requested: Sequence[str], place: Path) -> LockedRecipe:
-    """The recipe for the requirements, resolved for the Python that runs this; ``place`` is the folder in which the
-    answer is kept for the next time.
+def lock(
+    requested: Sequence[str],
+    place: Path,
+    *,
+    sdists: bool = False,
+    python: str | None = None,
+    preferred: Path | None = None,
+    without: str | None = None,
+) -> LockedRecipe:
+    """The recipe for the requirements, resolved for the Python that one of them names (``python==3.12``), else for
+    ``python``, else for the one that runs this; ``place`` is the folder in which the answer is kept for the next time.
+
+    ``sdists``: source distributions are taken, too. ``preferred``: a file with an answer to similar requirements, whose
+    versions are kept where they can be; the new answer replaces it. ``without``: a package that is left out.
 
     Raises:
         UsageError: they can't be met.
         RunError: they can't be resolved, or the answer can't be kept.
     """
-    python = "{}.{}".format(*sys.version_info)
-    text = "".join(f"{line}\n" for line in requested)
-    digest = hashlib.sha256((python + text).encode()).hexdigest()
+    python = python_of(requested) or python or "{}.{}".format(*sys.version_info)
+    text = "".join(f"{line}\n" for line in requested if not _PYTHON.fullmatch(line))
+    more = "".join(["sdists" if sdists else "", f"without {without}" if without else ""])
+    digest = hashlib.sha256((python + text + more).encode()).hexdigest()
     kept = place / f".locked-{digest[:16]}{_FILE_SUFFIX}"
     try:
         if not kept.exists():
             place.mkdir(parents=True, exist_ok=True)
-            write_atomically(kept, _resolved(requested, text, python).encode())
-        recipe = LockedRecipe(tuple(requested), python, kept.read_text(encoding="utf-8"))
+            earlier = preferred.read_text(encoding="utf-8") if preferred and preferred.exists() else ""
+            answer = _resolved(requested, text, python, sdists=sdists, preferred=earlier, without=without)
+            write_atomically(kept, answer.encode())
+            if preferred:
+                write_atomically(preferred, answer.encode())
+        recipe = LockedRecipe(tuple(requested), python, kept.read_text(encoding="utf-8"), sdists)
     except OSError as error:
         why = f"{error.filename or kept}: {error.strerror}"
         raise RunError(f"build cache: {why}: fix that, or give another folder with --exec_dir") from None
-    if not recipe.pins:  # all of them for other Pythons, or other systems
+    if not recipe.pins and not without and text:  # all of them for other Pythons, or other systems
         raise UsageError(
             f"{recipe.request}: none of these packages is for Python {python} on this system: name one that is"
         )
     return recipe
 
 
-def _resolved(requested: Sequence[str], text: str, python: str) -> str:
+def python_of(requested: Sequence[str]) -> str | None:
+    """The Python that the requirements name, ``3.12``; None if they name none.
+
+    Raises:
+        UsageError: it is no version, or they name two.
+    """
+    found = {match[1] for line in requested if (match := _PYTHON.fullmatch(line))}
+    for one in found:
+        if not _PYTHON_VERSION.fullmatch(one):
+            raise UsageError(f"python=={one}: not a version of Python: write one such as python==3.12")
+    if len(found) > 1:
+        raise UsageError(f"{' and '.join(f'python=={one}' for one in sorted(found))}: name one Python")
+    return next(iter(found), None)
+
+
+def _resolved(
+    requested: Sequence[str], text: str, python: str, *, sdists: bool, preferred: str, without: str | None
+) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "requirements.in")
         path.write_text(text, encoding="utf-8")
-        return uv.resolve(" ".join(requested), path, find_interpreter(python))
+        interpreter = find_interpreter(python)
+        words = " ".join(requested)
+        return uv.resolve(words, path, interpreter, sdists=sdists, preferred=preferred, without=without)
 
 
 def _lines_of(path: Path) -> tuple[str, ...]:

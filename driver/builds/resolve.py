@@ -19,14 +19,20 @@ _PATH_LIKE = (os.sep, "~", ".")
 
 
 def resolve_build(
-    request: str, framework: Framework, cache: BuildCache, environment: Mapping[str, str] | None = None
+    request: str,
+    framework: Framework,
+    cache: BuildCache,
+    environment: Mapping[str, str] | None = None,
+    *,
+    sdists: bool = False,
 ) -> Build:
     """The build that ``request`` names, ready to run.
 
     ``request`` is a release (``package==version``), a folder with ``bin/python``, or a Python interpreter; for a
     framework of any package also several requirements, or a file of them; for one of programs, a program.  What is in
     the cache starts no process.
-    ``environment``: variables that a build at a path needs; a release has all that it needs.
+    ``environment``: variables that a build at a path needs; a release has all that it needs. ``sdists``: requirements
+    may be met by source distributions, too.
 
     Raises:
         UsageError: the request can't be meant, or the path holds no such build.
@@ -37,7 +43,7 @@ def resolve_build(
     requested = requirements_of(request) if framework.any_package else None
     if requested is not None:
         needed = with_packages(requested, framework.also_required)
-        return locked_build(request, lock(needed, cache.folder(framework.name)), framework, cache)
+        return locked_build(request, lock(needed, cache.folder(framework.name), sdists=sdists), framework, cache)
     recipe = recipe_of(request, framework)
     if recipe:
         return release_build(request, recipe, framework, cache)
@@ -95,6 +101,7 @@ def _external_build(requested: str, framework: Framework, environment: Mapping[s
         python=facts.python,
         digest=facts.digest(files=facts.files),  # changes with any file's size or modification time
         packages=facts.packages,
+        details=facts.details,
         environment=dict(environment),
     )
 

@@ -17,6 +17,7 @@ _TIMEOUT_S = 1800.0  # a release is 50 to 100 MB, and the line may be slow
 
 _FULL, _NO_WHEEL = "the disk is full", "no wheel for this Python and platform"
 
+_NO_WHEELS = r"no usable wheels|no wheels? with a matching|requires building|building from source is disabled"
 _UNREACHABLE = (
     r"network was disabled|error sending request|dns error|tcp connect|Connection refused|timed? ?out"
     r"|Could not connect|Failed to (?:fetch|download)"
@@ -30,7 +31,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
      "a folder can't be written ({detail}): fix its permissions, or give another with --exec_dir"),
     (_UNREACHABLE,
      "the package index can't be reached ({detail}): check the network and uv's index settings, then try again"),
-    (r"no usable wheels|no wheels? with a matching|requires building|building from source is disabled",
+    (_NO_WHEELS,
      f"{_NO_WHEEL} ({{detail}}): ask for another release, or give a path to a build"),
     (r"no version of|was not found|not found in the",
      "the package index has no such version ({detail}): check uv's index settings"),
@@ -54,32 +55,61 @@ def install(request: str, requirements: Sequence[str], interpreter: Path, inheri
     return _done(command, f"{request} could not be installed", inherit)
 
 
-def resolve(request: str, requirements: Path, interpreter: Path) -> str:
+def resolve(
+    request: str,
+    requirements: Path,
+    interpreter: Path,
+    *,
+    sdists: bool = False,
+    preferred: str = "",
+    without: str | None = None,
+) -> str:
     """The exact version and the hashes of every package that a requirements file comes to, as another such file; from
-    wheels alone.
+    wheels alone, unless ``sdists``. Versions of ``preferred``, an earlier answer, are kept where they meet the
+    requirements. The package ``without`` is left out of the answer.
 
     Raises:
         UsageError: the requirements can't be met; with uv's own reason.
         RunError: they can't be resolved for another reason, such as an unreachable index.
     """
-    options = ("--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-build")
-    outcome = _uv(["pip", "compile", *options, "--python", str(interpreter), str(requirements)])
+    answer = requirements.with_name("requirements.out")
+    answer.write_text(preferred, encoding="utf-8")
+    options = ["--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"]
+    options += [*([] if sdists else ["--no-build"]), *(["--no-emit-package", without] if without else [])]
+    places = ("--python", str(interpreter), "--output-file", str(answer), str(requirements))
+    outcome = _uv(["pip", "compile", *options, *places])
     if outcome.ok:
-        return outcome.stdout
+        return answer.read_text(encoding="utf-8")
     failure = f"{request} can't be resolved"
     if re.search(_UNREACHABLE, outcome.stderr) or outcome.code is None or outcome.code < 0:
         raise RunError(f"{failure}: {explain(outcome)}")
     reason = redact(_reason(outcome.stderr)) or outcome.output_tail
-    raise UsageError(f"{failure}: {reason}: correct the requirements")
+    hint = ", or add --allow_sdist" if not sdists and re.search(_NO_WHEELS, reason) else ""
+    raise UsageError(f"{failure}: {reason}: correct the requirements{hint}")
 
 
-def install_locked(request: str, locked: str, directory: Path, interpreter: Path, inherit: Sequence[int] = ()) -> str:
+def install_locked(
+    request: str,
+    locked: str,
+    directory: Path,
+    interpreter: Path,
+    inherit: Sequence[int] = (),
+    *,
+    sdists: bool = False,
+) -> str:
     """Install what ``resolve`` returned, checked by the hashes, into the environment in ``directory``; returns what uv
     said. Raises as ``install``."""
     path = directory / "requirements.txt"
     path.write_text(locked, encoding="utf-8")
-    command = ["pip", "install", "--no-deps", "--no-build", "--require-hashes", "--python", str(interpreter)]
+    build = [] if sdists else ["--no-build"]
+    command = ["pip", "install", "--no-deps", *build, "--require-hashes", "--python", str(interpreter)]
     return _done([*command, "-r", str(path)], f"{request} could not be installed", inherit)
+
+
+def install_wheel(wheel: Path, interpreter: Path, inherit: Sequence[int] = ()) -> str:
+    """Install a wheel that was built here, and nothing else; returns what uv said. Raises as ``install``."""
+    command = ["pip", "install", "--no-deps", "--no-index", "--no-cache", "--python", str(interpreter), str(wheel)]
+    return _done(command, f"{wheel.name} could not be installed", inherit)
 
 
 def version() -> str:
@@ -118,7 +148,7 @@ def _done(arguments: Sequence[str], failure: str, inherit: Sequence[int]) -> str
 
 def _uv(arguments: Sequence[str], inherit: Sequence[int] = ()) -> Outcome:
     """Run uv in the root folder, where no project's settings reach it."""
-    command = [_executable(), *arguments]
+    command = [executable(), *arguments]
     settings = {**_SETTINGS, **_links()}
     try:
         return run(command, timeout=_TIMEOUT_S, environment=settings, directory=Path(os.sep), inherit=inherit)
@@ -132,7 +162,8 @@ def _links() -> dict[str, str]:
     return {"UV_FIND_LINKS": ",".join(places)} if places and "UV_FIND_LINKS" not in os.environ else {}
 
 
-def _executable() -> str:
+def executable() -> str:
+    """Where uv is; RunError if it is not installed."""
     beside = Path(sys.executable).with_name("uv")
     found = str(beside) if beside.is_file() else shutil.which("uv")
     if not found:

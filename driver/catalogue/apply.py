@@ -4,13 +4,15 @@ import fnmatch
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, get_args
 
 from opduel.driver.catalogue.registry import Function, Registry
-from opduel.driver.catalogue.rules import Category, Operator, Rules
+from opduel.driver.catalogue.rules import Category, FunctionKind, Operator, Rules
 from opduel.records import MODES, UsageError
 
 SIZES = ("small", "large", "skewed")
+KINDS = get_args(FunctionKind)
 ALWAYS_TAKEN = ("args", "out", "backend")  # beside a function's own arguments
 
 Test = dict[str, Any]
@@ -64,9 +66,12 @@ def _functions_of(category: Category, rules: Rules, registry: Registry, left_out
             else:
                 yield registry.functions[listed]
             continue
-        for name in sorted(fnmatch.filter(registry.functions, listed)):
+        matching = sorted(fnmatch.filter(registry.functions, listed))
+        for name in sorted(matching, key=lambda name: registry.functions[name].registered != name):  # own names first
             function = registry.functions[name]
-            if name in named or _identity(function) in taken:
+            if name in named or _identity(function) in taken or function.kind not in (category.kinds or KINDS):
+                continue
+            if any(fnmatch.fnmatchcase(name, glob) for glob in category.but):
                 continue
             taken.add(_identity(function))
             if why := _why(name, rules.cannot):
@@ -91,7 +96,7 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
         LookupError: with the name of an argument that has no rule.
         UsageError: a rule for an argument that isn't one.
     """
-    own = rules.operators.get(function.name, Operator())
+    own = _rule(function, rules)
     stem = category.prefix + _readable(function.name)
     inputs = []
     for case, whole in (own.cases or {"": {}}).items():
@@ -100,14 +105,48 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
             if argument not in function.arguments and argument not in ALWAYS_TAKEN:
                 known = ", ".join(function.arguments)
                 raise UsageError(f"operators.{function.name}: {argument} is no argument: use one of {known}")
-        resolved = _inputs(function, [values, own.inputs, category.inputs], rules.arguments)
-        for size in _wanted(_sizes(resolved), own.sizes or category.sizes):
-            identifier = "_".join(part for part in (stem, case, size) if part)
-            inputs.append({**_pick(resolved, size), "case": {"identifier": identifier, **whole.get("case", {})}})
+        general = {**rules.arguments, **category.arguments}
+        resolved = _inputs(function, [values, own.inputs, category.inputs], general)
+        sizes = _wanted(_sizes(resolved), own.sizes or category.sizes)
+        dtypes = _dtypes(function, category.dtypes if own.dtypes is None else own.dtypes, resolved)
+        for size, dtype in [*product(sizes, dtypes[:1]), *product(sizes[-1:], dtypes[1:])]:
+            name = {"identifier": "_".join(part for part in (stem, case, size) if part)}
+            usual = {**name, "dtype": dtype} if dtype else name
+            inputs.append({**_pick(resolved, size), "case": {**usual, **whole.get("case", {})}})
     backward = category.backward if own.backward is None else own.backward
     hybrid = function.hybrid if own.hybrid is None else own.hybrid
     settings = {**({"run_backward": True} if backward else {}), **({"mode": list(MODES)} if hybrid else {})}
     return {"operator": function.name, **settings, "inputs": inputs}
+
+
+def _rule(function: Function, rules: Rules) -> Operator:
+    """What the rules say of one function: by its name, or else by the first glob over names, as far as it has these
+    arguments."""
+    if function.name in rules.operators:
+        return rules.operators[function.name]
+    own = next((one for glob, one in rules.operators.items() if fnmatch.fnmatchcase(function.name, glob)), Operator())
+    taken = {name: value for name, value in own.inputs.items() if name in (*function.arguments, *ALWAYS_TAKEN)}
+    return own.model_copy(update={"inputs": taken})
+
+
+def _dtypes(function: Function, wanted: Sequence[str], inputs: Mapping[str, Any]) -> Sequence[str]:
+    """The dtypes to make cases of: those that the function takes, if any of its inputs is an array that says none; one
+    without a name otherwise."""
+    taken = [one for one in wanted if function.dtypes is None or one in function.dtypes]
+    return taken if taken and any(map(_is_free, inputs.values())) else [""]
+
+
+def _is_free(value: Any) -> bool:
+    """Whether an input is, or holds, an array that takes the case's dtype."""
+    if isinstance(value, list):
+        return all(isinstance(one, int) for one in value) or any(map(_is_free, value))
+    if not isinstance(value, dict) or "value" in value:
+        return False
+    if "shape" in value:
+        return "dtype" not in value
+    if "call" in value:
+        return any(map(_is_free, [*value.get("args", ()), *value.get("kwargs", {}).values()]))
+    return any(map(_is_free, value.values()))
 
 
 def _readable(name: str) -> str:
@@ -119,27 +158,46 @@ def _readable(name: str) -> str:
 def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Mapping[str, Any]) -> dict[str, Any]:
     """Argument -> value from the nearest level that has it; the general ones are for tensors and required arguments."""
     found: dict[str, Any] = {}
-    by_place = any("args" in level for level in levels)  # so that what is required may be among them
+    places: list[Any] = []  # of arguments that have no name
+    given = _level(levels, "args")
+    by_place = given is not None and given["args"] is not None  # so that what is required may be among them
     variadic = next((name for name, kind in function.arguments.items() if kind == "tensors"), None)
     for name, kind in function.arguments.items():
-        if kind == "tensors":
+        if kind == "tensors" or (kind in ("required", "positional") and by_place and not _level(levels, name)):
             continue
-        level = next((level for level in levels if name in level), None)
-        if level is not None:
-            found[name] = level[name]
-        elif kind == "required" and by_place:
-            continue
-        elif kind in ("tensor", "required") and name in general:
-            found[name] = general[name]
-        elif kind == "tensor" or (kind == "required" and not (variadic and name.startswith("num_"))):
-            raise LookupError(name)
+        level = _level(levels, name)
+        if level is None and kind in ("tensor", "required", "positional"):
+            level = general
+            if name not in general and not (kind == "required" and variadic and name.startswith("num_")):
+                raise LookupError(name)
+        if level is not None and name in level:
+            if kind == "positional" and level[name] is not None:
+                places.append(_placed(level[name]))
+            else:
+                found[name] = level[name]
     for name in ALWAYS_TAKEN:
-        level = next((level for level in levels if name in level), None)
+        level = _level(levels, name)
         if level is not None:
             found[name] = level[name]
+    if by_place and isinstance(found["args"], list):
+        found["args"] = [_placed(one) for one in found["args"]]
+    if places and not by_place:
+        found["args"] = places
     if variadic and "args" not in found:
         raise LookupError(variadic)
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _placed(value: Any) -> Any:
+    """A value as it stands in a spec's ``args``, which take no plain values and no lists but shapes."""
+    if isinstance(value, list) and not all(isinstance(one, int) for one in value):
+        return {"call": "builtins.list", "args": [value]}
+    return value if isinstance(value, dict | list) else {"value": value}
+
+
+def _level(levels: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
+    """The nearest level that has an argument."""
+    return next((level for level in levels if name in level), None)
 
 
 def _wanted(there: Sequence[str], wanted: Sequence[str]) -> Sequence[str]:

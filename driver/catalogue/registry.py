@@ -13,7 +13,7 @@ from opduel.records import Build, RunError, UsageError
 TIMEOUT_S = 180.0  # the import takes 1 to 4 s; a cold disk or an emulated CPU much longer
 
 _Answer = TypeVar("_Answer")
-Kind = Literal["tensor", "tensors", "required", "optional"]
+Kind = Literal["tensor", "tensors", "positional", "required", "optional"]
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,11 @@ class Function:
 
     name: str  # as in a spec: "nd.linalg.gemm2"
     registered: str | None  # the operator that it calls, by its own name; None if unknown
-    arguments: Mapping[str, Kind]  # in order; "tensors" are a variadic operator's
+    arguments: Mapping[str, Kind]  # in order; "tensors" are a variadic operator's, "positional" have no name
     hybrid: bool | None = None  # of a block: whether it can be compiled to a graph; None: no block
     takes_dtype: bool = False  # whether it has an argument "dtype", be it one that it only hands on
+    kind: str = "function"  # or "ufunc", "class", "method"
+    dtypes: Sequence[str] | None = None  # of its inputs, all alike; None: not known
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class Registry:
         return next((own for own, names in self.registered.items() if name in names), None)
 
 
-def ask_registry(build: Build, framework: Framework) -> Registry:
-    """What ``build`` itself says of its operators.
+def ask_registry(build: Build, framework: Framework, namespaces: Sequence[str] = ()) -> Registry:
+    """What ``build`` itself says of its operators; of those in ``namespaces``, for a framework of any package.
 
     Raises:
         UsageError: the framework has no registry that could be asked.
@@ -53,12 +55,20 @@ def ask_registry(build: Build, framework: Framework) -> Registry:
 
     def read(answer: Mapping[str, Any]) -> Registry:
         functions = {
-            name: Function(name, one["registered"], dict(one["arguments"]), one.get("hybrid"), one.get("dtype", False))
+            name: Function(
+                name,
+                one["registered"],
+                dict(one["arguments"]),
+                one.get("hybrid"),
+                one.get("dtype", False),
+                one.get("kind", "function"),
+                one.get("dtypes"),
+            )
             for name, one in answer["functions"].items()
         }
         return Registry(answer["version"], answer["registered"], functions)
 
-    return ask_build(build, framework, [script], TIMEOUT_S, "can't list its operators", read)
+    return ask_build(build, framework, [script, *namespaces], TIMEOUT_S, "can't list its operators", read)
 
 
 def ask_build(

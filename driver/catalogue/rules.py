@@ -9,10 +9,12 @@ from opduel.driver.builds.data_file import Strict, read_data
 from opduel.frameworks import Framework
 from opduel.records import UsageError
 
-FILE_NAME = "operators.yaml"
+USUAL = "operators"  # the rules of a framework that has one catalogue
+SUFFIX = ".yaml"
 PURPOSE = "it has the rules for this framework's operators"
 
 Size = Literal["small", "large", "skewed"]
+FunctionKind = Literal["function", "ufunc", "class", "method"]
 
 
 class Category(Strict):
@@ -20,7 +22,12 @@ class Category(Strict):
 
     description: str
     operators: list[str] = Field(min_length=1)  # functions' names, or globs over them
+    but: list[str] = Field(default_factory=list)  # globs over those that its own globs don't mean
+    kinds: list[FunctionKind] | None = None  # of those that globs match; all of them by default
     inputs: dict[str, Any] = Field(default_factory=dict)  # for those of its operators that have such an argument
+    arguments: dict[str, Any] = Field(default_factory=dict)  # the same where it is required; before those of all
+    # Each of them, for operators whose inputs can be of it: the first for all sizes, the others for the last one.
+    dtypes: list[str] = Field(default_factory=list)
     backward: bool = False
     sizes: list[Size] = Field(default=["small", "large", "skewed"])  # of those that its values have
     prefix: str = ""  # of the cases' names
@@ -33,6 +40,7 @@ class Operator(Strict):
     cases: dict[str, dict[str, Any]] = Field(default_factory=dict)
     backward: bool | None = None
     sizes: list[Size] | None = None
+    dtypes: list[str] | None = None
     hybrid: bool | None = None  # false: a block that says it can be hybridized, and can't
 
 
@@ -48,15 +56,26 @@ class Rules(Strict):
     unlisted: dict[str, str] = Field(default_factory=dict)  # the same of functions that no category names
     beside: list[str] = Field(default_factory=list)  # specs written by hand that the bundle lists, too
     more: list[str] = Field(default_factory=list)  # other files of rules beside this one
+    namespaces: list[str] = Field(default_factory=list)  # what the registry's script lists: its arguments
+    folder: str = "operators"  # of the specs, below specifications/
+    bundle: str = "all"  # the spec that lists them, without suffix
+    page: str = "coverage"  # the document of what ran, docs/reference/<page>.md
 
 
-def load_rules(framework: Framework) -> Rules:
-    """The framework's rules.
+def catalogue_names(framework: Framework) -> list[str]:
+    """The framework's catalogues, by the names of their files of rules."""
+    return sorted(
+        path.stem for path in framework.specifications.glob("*" + SUFFIX) if "categories:" in path.read_text()
+    )
+
+
+def load_rules(framework: Framework, name: str = USUAL) -> Rules:
+    """The framework's rules, or those of the catalogue called ``name``, if it has several.
 
     Raises:
         UsageError: the file is missing, isn't YAML or says something impossible; names file, field and fix.
     """
-    path = framework.specifications / FILE_NAME
+    path = framework.specifications / f"{name}{SUFFIX}"
     rules = read_data(path, Rules, PURPOSE)
     for name in rules.more:
         rules = _joined(rules, read_data(path.with_name(name), Rules, PURPOSE), path.with_name(name))
@@ -70,6 +89,6 @@ def _joined(rules: Rules, more: Rules, path: Path) -> Rules:
         ours, theirs = getattr(rules, field), getattr(more, field)
         for name in theirs:
             if name in ours:
-                raise UsageError(f"{path}: {field}.{name}: is in {FILE_NAME} or another file, too: keep one")
+                raise UsageError(f"{path}: {field}.{name}: is in {USUAL}{SUFFIX} or another file, too: keep one")
         both[field] = {**ours, **theirs}
     return rules.model_copy(update=both)

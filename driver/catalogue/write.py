@@ -9,8 +9,6 @@ from opduel.driver.catalogue.apply import Catalogue
 from opduel.driver.catalogue.rules import Rules
 from opduel.records import UsageError
 
-FOLDER = "operators"
-BUNDLE = "all.json"
 _WIDTH = 150  # of a line with one test or one input on it
 
 
@@ -23,14 +21,14 @@ def spec_files(catalogue: Catalogue, rules: Rules, framework: str) -> dict[str, 
             "framework": framework,
             "description": rules.categories[name].description,
         }
-        files[f"{FOLDER}/{name}.json"] = spec_text(head, tests)
+        files[f"{rules.folder}/{name}.json"] = spec_text(head, tests)
     bundle = {
         "$schema": "./spec.schema.json",
         "framework": framework,
         "description": "Every operator that there are rules for, by category.",
         "specs": [*files, *rules.beside],
     }
-    return {**files, BUNDLE: json.dumps(bundle, indent=2) + "\n"}
+    return {**files, f"{rules.bundle}.json": json.dumps(bundle, indent=2) + "\n"}
 
 
 def spec_text(head: Mapping[str, str], tests: Sequence[Mapping[str, Any]]) -> str:
@@ -50,12 +48,14 @@ def test_text(test: Mapping[str, Any]) -> str:
     return f'    {json.dumps(head)[:-1]}, "inputs": [\n{inputs}\n    ]}}'
 
 
-def write_specs(files: Mapping[str, str], root: Path) -> None:
-    """Write the files below ``root``, and remove specs of former categories. UsageError: a file can't be written."""
+def write_specs(files: Mapping[str, str], folder: str, root: Path) -> None:
+    """Write the files below ``root``, and remove specs of former categories in its ``folder``.
+
+    UsageError: a file can't be written."""
     try:
-        (root / FOLDER).mkdir(parents=True, exist_ok=True)
-        for old in (root / FOLDER).glob("*.json"):
-            if f"{FOLDER}/{old.name}" not in files:
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        for old in (root / folder).glob("*.json"):
+            if f"{folder}/{old.name}" not in files:
                 old.unlink()
         for name, text in files.items():
             (root / name).write_text(text, encoding="utf-8")

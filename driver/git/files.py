@@ -39,6 +39,18 @@ class Trees:
         """All files below a folder, relative to it, symbolic links included, submodules not."""
         return [name for what, name in self._list(self.tree(commit, path), recursive=True) if what.split()[1] == "blob"]
 
+    def listing(self, commit: Commit) -> dict[str, str]:
+        """All files and submodules of the commit: path -> "mode type hash"."""
+        return {path: what for what, path in self._list(commit.id, recursive=True)}
+
+    def content(self, commit: Commit, path: str) -> bytes | None:
+        """The content of one file; None if the commit has no such file."""
+        for what, _ in self._list(commit.id, path):
+            _, kind, name = what.split()
+            if kind == "blob":
+                return self.git.run("cat-file", "blob", name)
+        return None
+
     def export(self, commit: Commit, path: str, destination: Path) -> None:
         """Write the files of a folder at a commit into ``destination``, which is made.
 

@@ -1,11 +1,14 @@
 """Functions of any Python package, as the controller knows them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from opduel.frameworks.base import Framework
+from opduel.records import Case
 
 HERE = Path(__file__).resolve().parent
+IMPORTS = "OPDUEL_IMPORTS"  # modules that a worker imports before it forks: adaptor/imports.py
 # Thread counts that the libraries below NumPy and its users read when they are loaded.
 THREAD_VARIABLES = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
@@ -21,11 +24,26 @@ class Python(Framework):
     any_package = True
 
     adaptor = HERE / "adaptor"
+    counts_whole_calls = True
+    registry_script = HERE / "registered.py"
 
     def environment(self, threads: int) -> Mapping[str, str]:
         """Threads of the libraries that compute; a waiting thread must not take the other side's processors."""
         return {**dict.fromkeys(THREAD_VARIABLES, str(threads)), "OMP_WAIT_POLICY": "PASSIVE"}
 
+    def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:
+        """The modules, or classes in them, of all functions that the cases name."""
+        names = {name.rpartition(".")[0] for case in cases for name in (case.operator, *_called(case.inputs))}
+        return {IMPORTS: ",".join(sorted(names))}
+
     def can_fork(self, threads: int, context: str) -> bool:
         """Not with more than one thread: the threads of OpenMP and of thread pools don't survive a fork."""
         return threads == 1 and context.startswith("cpu")
+
+
+def _called(value: Any) -> Iterator[str]:
+    """The functions that make a case's arguments, and those that are arguments."""
+    if isinstance(value, Mapping):
+        yield from (value[key] for key in ("call", "function") if isinstance(value.get(key), str))
+    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from _called(item)

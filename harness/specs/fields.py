@@ -56,6 +56,7 @@ BLOCK_PATTERN = rf"^(?!.{{101}})({'|'.join(map(re.escape, BLOCK_NAMESPACES))})\.
 _SIZE = r"-?(0|[1-9][0-9]{0,9})"
 ARGUMENT_PATTERN = rf"^{_NAME}$"
 FUNCTION_PATTERN = r"^[a-z][a-z0-9_]{0,63}$"
+ANY_FUNCTION_PATTERN = rf"^([a-z][a-z0-9_]{{0,63}}|(?!.{{101}}){_NAME}(\.{_NAME})+)$"
 _SUBSCRIPT = rf"({_SIZE}|({_SIZE})?:({_SIZE})?(:({_SIZE})?)?|\.\.\.|None)"
 INDEX_PATTERN = rf"^{_SUBSCRIPT}( ?, ?{_SUBSCRIPT})*$"
 CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
@@ -194,20 +195,20 @@ Identifier = Annotated[
 ]
 _OPERATOR_FIX = f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}"
 check_operator = matching(OPERATOR_PATTERN, _OPERATOR_FIX)
-check_dotted = matching(DOTTED_PATTERN, "use a function's dotted name, such as package.module.function")
+DOTTED_FIX = "use a function's dotted name, such as package.module.function"
+FUNCTION_FIX = "use the name of a function that comes with the framework's adaptor"
+check_dotted = matching(DOTTED_PATTERN, DOTTED_FIX)
 # Which of the two it must be depends on the spec's framework.
 Operator = Annotated[
     str,
     *text(DOTTED_PATTERN, _OPERATOR_FIX),
 ]
-DottedName = Annotated[str, *text(DOTTED_PATTERN, "use a function's dotted name, such as package.module.function")]
+DottedName = Annotated[str, *text(DOTTED_PATTERN, DOTTED_FIX)]
 Dtype = Annotated[str, *one_of(DTYPES)]
 Context = Annotated[str, *text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
 Index = Annotated[str, *text(INDEX_PATTERN, 'use what is between the brackets, such as "2:5, 0" or "..., ::2"')]
 Argument = Annotated[str, *text(ARGUMENT_PATTERN, "use the name of another argument")]
-FunctionName = Annotated[
-    str, *text(FUNCTION_PATTERN, "use the name of a function that comes with the framework's adaptor")
-]
+FunctionName = Annotated[str, *text(ANY_FUNCTION_PATTERN, FUNCTION_FIX)]
 Direction = Annotated[str, *one_of(DIRECTIONS)]
 Threshold = Annotated[
     float,

@@ -23,10 +23,10 @@ from opduel.harness.specs.fields import (
     ANY_PACKAGE,
     ARGUMENT_PATTERN,
     CODE_FILES,
-    DOTTED_PATTERN,
+    DOTTED_FIX,
     FILE_ARGUMENTS,
     FILES,
-    OPERATOR_PATTERN,
+    FUNCTION_FIX,
     PROGRAMS,
     Context,
     Direction,
@@ -46,7 +46,17 @@ from opduel.harness.specs.fields import (
     text,
 )
 from opduel.harness.specs.programs import ProgramTest
-from opduel.harness.specs.values import MAX_ELEMENTS, Call, Positional, SameAs, SizeName, StoredFile, Tensor, Value
+from opduel.harness.specs.values import (
+    MAX_ELEMENTS,
+    Call,
+    FunctionOf,
+    Positional,
+    SameAs,
+    SizeName,
+    StoredFile,
+    Tensor,
+    Value,
+)
 from opduel.records import METRICS, MODES, ModelFile, UsageError
 from opduel.records.text import show
 
@@ -304,21 +314,20 @@ class Test(Settings):
         return self
 
 
-def _operators_like(pattern: str) -> dict[str, Any]:
-    """The JSON Schema of specs whose operators match a pattern."""
-    return {"properties": {"tests": {"items": {"properties": {"operator": {"pattern": pattern}}}}}}
-
-
-def _calls_in(value: Any, path: str) -> Iterator[str]:
-    """Where calls stand in a test's inputs, or a part of them."""
-    if isinstance(value, Call):
-        yield path
-    elif isinstance(value, list):
+def _named_in(value: Any, path: str) -> Iterator[tuple[str, Call | FunctionOf]]:
+    """The calls and functions in a test's inputs, or a part of them, and where they stand."""
+    if isinstance(value, Call | FunctionOf):
+        yield path, value
+    if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _calls_in(item, f"{path}[{index}]")
+            yield from _named_in(item, f"{path}[{index}]")
     elif isinstance(value, Inputs):
         for name, item in {"args": value.args, **(value.__pydantic_extra__ or {})}.items():
-            yield from _calls_in(item, f"{path}.{name}")
+            yield from _named_in(item, f"{path}.{name}")
+    elif isinstance(value, Call):
+        yield from _named_in(value.args, f"{path}.args")
+        for name, item in (value.kwargs or {}).items():
+            yield from _named_in(item, f"{path}.kwargs.{name}")
 
 
 # What a spec's test is: an operator, or a program's command line.
@@ -337,9 +346,6 @@ class Spec(StrictModel):
     model_config = ConfigDict(
         json_schema_extra={
             "oneOf": [{"required": ["tests"]}, {"required": ["specs"]}],
-            "if": {"properties": {"framework": {"enum": list(ANY_PACKAGE)}}},
-            "then": _operators_like(DOTTED_PATTERN),
-            "else": _operators_like(OPERATOR_PATTERN),
         }
     )
 
@@ -373,12 +379,20 @@ class Spec(StrictModel):
 
     @model_validator(mode="after")
     def _calls_are_possible(self) -> "Spec":
-        tests = enumerate(self.tests if self.framework not in ANY_PACKAGE else ())
-        for number, test in ((number, test) for number, test in tests if isinstance(test, Test)):
+        any_package = self.framework in ANY_PACKAGE
+        for number, test in ((number, test) for number, test in enumerate(self.tests) if isinstance(test, Test)):
             for where, inputs in test.each_input():
-                for path in _calls_in(inputs, where):
-                    words = f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"
-                    raise field_error(f"tests[{number}].{path}", words)
+                for path, one in _named_in(inputs, where):
+                    field = f"tests[{number}].{path}"
+                    if isinstance(one, FunctionOf):
+                        if any_package != ("." in one.function):
+                            fix = DOTTED_FIX if any_package else FUNCTION_FIX
+                            raise field_error(f"{field}.function", f"is {show(one.function)}: {fix}")
+                    elif not any_package:
+                        words = (
+                            f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"
+                        )
+                        raise field_error(field, words)
         return self
 
     @model_validator(mode="after")

@@ -3,16 +3,18 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from opduel.frameworks.base import SPECIFICATIONS
+from opduel.harness.specs.fields import ANY_PACKAGE, DOTTED_PATTERN, FUNCTION_PATTERN, OPERATOR_PATTERN
 from opduel.harness.specs.model import Spec
 from opduel.records import OpduelError
 
+RESTRICTS = "restricts what other definitions allow"
 SCHEMA_FILE = SPECIFICATIONS / "spec.schema.json"
 
 
@@ -29,13 +31,41 @@ class _Generator(GenerateJsonSchema):
         return False
 
 
+def _tests_like(pattern: str, arguments: str) -> dict[str, Any]:
+    """The JSON Schema of specs whose operators match a pattern, and whose arguments are as a definition below."""
+    inputs = {"additionalProperties": {"$ref": f"#/$defs/{arguments}"}, "items": {"$ref": f"#/$defs/{arguments}Inputs"}}
+    return {"properties": {"tests": {"items": {"properties": {"operator": {"pattern": pattern}, "inputs": inputs}}}}}
+
+
+def _arguments(name: str, restrictions: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of an argument whose fields are restricted at every depth, but for those within a ``value``."""
+    inner = {"$ref": f"#/$defs/{name}"}
+    fields = {"value": True, "kwargs": {"additionalProperties": inner}, **restrictions}
+    plain = {"$comment": RESTRICTS, "items": inner, "properties": fields, "additionalProperties": inner}
+    return {
+        name: plain,
+        f"{name}Inputs": {"$comment": RESTRICTS, "properties": {"case": True}, "additionalProperties": inner},
+    }
+
+
+# What a function as an argument may be called, and whether calls may be arguments, depends on the framework.
+DEFINITIONS = {
+    **_arguments("AnyPackage", {"function": {"pattern": DOTTED_PATTERN}}),
+    **_arguments("OwnNamespaces", {"call": False, "function": {"pattern": FUNCTION_PATTERN}}),
+}
+
+
 def schema_text() -> str:
     """The schema as it is stored, made from the models."""
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Spec.model_json_schema(schema_generator=_Generator),
         "title": "opduel spec",
+        "if": {"properties": {"framework": {"enum": list(ANY_PACKAGE)}}},
+        "then": _tests_like(DOTTED_PATTERN, "AnyPackage"),
+        "else": _tests_like(OPERATOR_PATTERN, "OwnNamespaces"),
     }
+    document["$defs"] = {**document["$defs"], **DEFINITIONS}
     return json.dumps(document, indent=2) + "\n"
 
 

@@ -3,10 +3,11 @@
 Standard library and Python 3.6 syntax only, as main.py, whose protocol it speaks.  callgrind was given the functions
 to count in; it starts with its instrumentation off, so that importing the framework takes seconds and not a minute,
 and is switched on here, in the child that a case has to itself.  What was counted since the last time is in the file
-that callgrind writes when it is asked to.
+that callgrind writes when it is asked to.  Where whole calls are counted, callgrind has no functions to count in: it
+is then switched on before the calls and off after them, and what the same lines execute without a call is subtracted.
 
 Requests and answers in place of main.py's "prepare" and "block":
-    {"op": "prepare", "case": {...}, "seed": int}         -> {"count": instructions of one call}
+    {"op": "prepare", "case": {...}, "seed": int[, "whole": true]} -> {"count": instructions of one call}
     {"op": "count", "discard": int, "calls": int}         -> {"count": instructions of all these calls}
 """
 
@@ -29,6 +30,7 @@ PREFIX = "OPDUEL_COUNTS"  # environment variable: the beginning of the paths tha
 RUNNING_ON_VALGRIND = 0x1001
 CALLGRIND = ord("C") << 24 | ord("T") << 16
 DUMP_STATS = CALLGRIND + 0
+TOGGLE_COLLECT = CALLGRIND + 2
 START_INSTRUMENTATION = CALLGRIND + 4
 
 # A client request (valgrind.h, __SPECIAL_INSTRUCTION_PREAMBLE, amd64) as a function of its argument block and of the
@@ -63,6 +65,10 @@ class Valgrind:
     def start(self):
         """Switch the instrumentation on: from here on calls are counted, and slow."""
         self.request(START_INSTRUMENTATION)
+
+    def toggle(self):
+        """Begin or end counting, where there are no functions to count in."""
+        self.request(TOGGLE_COLLECT)
 
     def count(self):
         """The instructions counted since the last time."""
@@ -112,9 +118,10 @@ class CountingSession:
         self.adaptor = adaptor
         self.valgrind = Valgrind()
         self.call = None
+        self.whole = False
 
-    def prepare(self, case, seed):
-        self.call = None
+    def prepare(self, case, seed, whole=False):
+        self.call, self.whole = None, whole
         gc.collect()
         level_allocator()
         self.call = self.adaptor.make_call(case, seed)
@@ -127,9 +134,18 @@ class CountingSession:
         for _ in range(discard):
             self.call()
         self.valgrind.count()
+        counted = self.counted(calls)
+        return {"count": counted - self.counted(0) if self.whole else counted}
+
+    def counted(self, calls):
+        """The instructions of so many calls; where whole calls are counted, those of these lines, too."""
+        if self.whole:
+            self.valgrind.toggle()
         for _ in range(calls):
             self.call()
-        return {"count": self.valgrind.count()}
+        if self.whole:
+            self.valgrind.toggle()
+        return self.valgrind.count()
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ def test_the_document() -> None:
 
 
 def test_the_committed_document_names_its_command_and_reaches_the_goal() -> None:
-    text = opduel.commands.catalogue.DOCUMENT.read_text(encoding="utf-8")
+    text = (opduel.commands.catalogue.DOCUMENTS / "coverage.md").read_text(encoding="utf-8")
     assert "`.venv/bin/python -m opduel.commands.catalogue coverage mxnet==1.9.1 mxnet==1.8.0.post0 --write`" in text
     assert "Not run forward here: none." in text
     assert "no rule" not in text

@@ -69,7 +69,7 @@ def test_every_field_of_a_spec_and_of_a_report_is_there() -> None:
         "reference/report-fields.md": PAGES.TypeAdapter(PAGES.Report).json_schema(mode="serialization"),
     }
     for path, schema in schemas.items():
-        parts = {schema["title"].capitalize(): schema, **schema["$defs"]}
+        parts = {schema["title"].capitalize(): schema, **PAGES.described(schema)}
         sections = dict(re.findall(r"^## ([\w ]+)\n(.*?)(?=^## |\Z)", GENERATED[path], flags=re.MULTILINE | re.DOTALL))
         assert set(sections) == set(parts)
         for title, part in parts.items():

@@ -49,7 +49,7 @@ def test_words_that_can_not_be_meant() -> None:
 
 
 def test_requirements_for_other_pythons_alone_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requirements.uv, "resolve", lambda *_: "")
+    monkeypatch.setattr(requirements.uv, "resolve", lambda *_, **__: "")
     with pytest.raises(UsageError, match=r"^numpy; python_version<'3': none of these packages is for Python 3\.\d+ on"):
         lock(("numpy; python_version<'3'",), tmp_path)
 
@@ -57,7 +57,7 @@ def test_requirements_for_other_pythons_alone_are_none(tmp_path: Path, monkeypat
 def test_what_was_resolved_once_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def resolve(request: str, path: Path, interpreter: Path) -> str:
+    def resolve(request: str, path: Path, interpreter: Path, **_: object) -> str:
         asked.append(path.read_text())
         return LOCKED
 
@@ -97,7 +97,7 @@ def test_uv_looks_where_pip_is_told_to(tmp_path: Path, monkeypatch: pytest.Monke
     program = tmp_path / "uv"
     program.write_text("#!/bin/sh\necho uv $UV_FIND_LINKS\n")
     program.chmod(0o755)
-    monkeypatch.setattr(uv, "_executable", lambda: str(program))
+    monkeypatch.setattr(uv, "executable", lambda: str(program))
     monkeypatch.delenv("UV_FIND_LINKS", raising=False)
     monkeypatch.setenv("PIP_FIND_LINKS", "/one /two")
     assert uv.version() == "/one,/two"
@@ -106,3 +106,61 @@ def test_uv_looks_where_pip_is_told_to(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.delenv("UV_FIND_LINKS")
     monkeypatch.delenv("PIP_FIND_LINKS")
     assert uv.version() == "unknown"
+
+
+def test_a_requirement_names_the_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(requirements, "find_interpreter", lambda python: asked.append(python) or Path("/python"))
+    monkeypatch.setattr(requirements.uv, "resolve", lambda *arguments, **_: arguments[1].read_text() and LOCKED)
+    recipe = lock(("numpy", "python==3.99"), tmp_path)
+    assert (recipe.python, asked) == ("3.99", ["3.99"])
+    assert recipe.key != lock(("numpy",), tmp_path).key
+    with pytest.raises(UsageError, match=r"^python==4: not a version of Python: write one such as python==3.12$"):
+        lock(("numpy", "python==4"), tmp_path)
+    with pytest.raises(UsageError, match=r"^python==3.10 and python==3.9: name one Python$"):
+        lock(("python==3.9", "python==3.10"), tmp_path)
+
+
+def test_source_distributions_are_another_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def resolve(*_: object, sdists: bool, **__: object) -> str:
+        asked.append(sdists)
+        return LOCKED
+
+    monkeypatch.setattr(requirements.uv, "resolve", resolve)
+    recipes = [lock(("numpy",), tmp_path, sdists=one) for one in (False, True)]
+    assert asked == [False, True]
+    assert recipes[0].key != recipes[1].key
+
+
+def test_earlier_versions_are_kept_for_other_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sides of a comparison get the same versions, where both allow them."""
+    asked: list[str] = []
+
+    def resolve(*_: object, preferred: str, **__: object) -> str:
+        asked.append(preferred)
+        return LOCKED
+
+    monkeypatch.setattr(requirements.uv, "resolve", resolve)
+    for line in ("numpy>=1", "numpy>=1.1"):
+        lock((line,), tmp_path, preferred=tmp_path / "preferred.txt")
+    assert asked == ["", LOCKED]
+
+
+@pytest.mark.wheels
+def test_a_package_without_a_wheel_is_built_where_that_is_allowed(tmp_path: Path) -> None:
+    cache, python = BuildCache(tmp_path), get_framework("python")
+    with pytest.raises(UsageError, match=r"docopt==0.6.2 can't be resolved: .*, or add --allow_sdist$"):
+        resolve_build("docopt==0.6.2", python, cache)
+    build = resolve_build("docopt==0.6.2", python, cache, sdists=True)
+    assert build.packages == {"docopt": "0.6.2"}
+
+
+@pytest.mark.wheels
+def test_uv_keeps_earlier_versions_where_it_can(tmp_path: Path) -> None:
+    preferred = tmp_path / "preferred.txt"
+    preferred.write_text("packaging==24.0\n")
+    assert lock(("packaging>=23",), tmp_path, preferred=preferred).pins == {"packaging": "24.0"}
+    assert lock(("packaging>=24.2,<25",), tmp_path, preferred=preferred).pins == {"packaging": "24.2"}
+    assert lock(("packaging>=24",), tmp_path, preferred=preferred).pins == {"packaging": "24.2"}

@@ -198,7 +198,7 @@ def test_files_are_valid_json_and_old_ones_go(tmp_path: Path) -> None:
     assert json.loads(bundle)["specs"] == ["operators/a.json", "operators/b.json", "own.json"]
     (tmp_path / "operators").mkdir()
     (tmp_path / "operators" / "old.json").write_text("{}")
-    write_specs(files, tmp_path)
+    write_specs(files, "operators", tmp_path)
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.json")) == sorted(files)
     assert json.loads((tmp_path / "operators" / "a.json").read_text())["tests"][0]["operator"] == "nd.exp"
 

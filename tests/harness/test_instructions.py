@@ -51,7 +51,7 @@ def counted(name: str, operator: str = "work", **inputs: Any) -> Case:
     return made
 
 
-def with_counting(functions: tuple[str, ...] = (), valgrind: str = "", **environment: str) -> Bench:
+def with_counting(functions: tuple[str, ...] = ("work*",), valgrind: str = "", **environment: str) -> Bench:
     """The toy's bench, its workers under ``valgrind`` or, without, beside the stand-in of toy_counting.py."""
     variables = {**worker_environment(), "PYTHONPATH": str(HERE), "TOY_COUNTING": str(SCRIPT), **environment}
     return replace(toy_bench(**environment), counting=Counting(valgrind, functions, variables))

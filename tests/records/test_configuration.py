@@ -13,7 +13,7 @@ from opduel.records import SAMPLED, RunConfiguration
 from opduel.records.configuration import kinds
 from opduel.records.upgrade import configuration_of
 
-DRIVERS = ("repo_dir", "remote_repository", "frameworks_dir", "cmake_args", "build")
+DRIVERS = ("repo_dir", "remote_repository", "frameworks_dir", "cmake_args", "with_packages", "build")
 NO_OPTIONS = ("program", "env", "seed", "regressed_types")  # env: names without values; regressed_types: JSON
 GIVEN = RunConfiguration(
     benchmark_file="smoke",

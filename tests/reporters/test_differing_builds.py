@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
-from opduel.records import Report
+from opduel.records import Commit, Report
 from opduel.reporters.markdown import to_markdown
 from opduel.reporters.screen import render
 
@@ -50,3 +50,23 @@ def test_what_differs_is_said_before_the_results(
 def test_another_python_is_a_difference() -> None:
     one = made("numpy==1", "numpy==2", {}, {}, python="3.12.1")
     assert "differ     python 3.11.7 and 3.12.1\n" in render(one)
+
+
+def test_numerical_libraries_and_compilers_come_before_packages() -> None:
+    one = made("numpy==1", "numpy==2", {"numpy": "1", "b": "1"}, {"numpy": "2", "b": "2"})
+    details = [{"BLAS of numpy": "OpenBLAS 0.3.23", "compiler cc": "gcc 12"}, {"BLAS of numpy": "OpenBLAS 0.3.29"}]
+    control, treatment = (
+        replace(build, details=what) for build, what in zip((one.control, one.treatment), details, strict=True)
+    )
+    both = replace(one, control=control, treatment=treatment)
+    words = "BLAS of numpy OpenBLAS 0.3.23 and OpenBLAS 0.3.29, compiler cc gcc 12 and none, b 1 and 2"
+    assert f"Also different: {words}" in to_markdown(both)
+    # of an older build it isn't known what it holds, which is no difference
+    assert "Also different: b 1 and 2" in to_markdown(replace(one, control=control))
+
+
+def test_a_package_is_not_said_to_differ_from_commit_to_commit() -> None:
+    one = made("0123456789ab", "ba9876543210", {"numpy": "2.3.dev0+1"}, {"numpy": "2.3.dev0+2"})
+    commit = Commit("1" * 40, 0, "Ada <ada@toy.example>", "A commit")
+    control, treatment = (replace(side, version="numpy 2.3", commit=commit) for side in (one.control, one.treatment))
+    assert "Also different" not in to_markdown(replace(one, control=control, treatment=treatment))

@@ -3,10 +3,11 @@
 For frameworks whose operators are functions of any package. One that has tensors of its own overrides ``array``.
 """
 
+import functools
 import random
 import zlib
 
-from opduel_common.names import MissingOperator, UnusableCall, called
+from opduel_common.names import MissingOperator, UnusableCall, called, resolve
 
 try:
     import numpy
@@ -16,7 +17,7 @@ except ImportError:  # a build without NumPy: only calls and plain values can be
     numpy = None
 
 USUAL_DTYPE = "float32"  # of a case that says none; its name doesn't say it
-UNKNOWN = ("index", "context", "function", "file", "size")  # of an argument's forms, those of other frameworks
+UNKNOWN = ("index", "context", "file", "size")  # of an argument's forms, those of other frameworks
 
 
 def is_shape(value):
@@ -77,6 +78,8 @@ class Inputs:
             return plain["value"]
         if "call" in plain:
             return self.made(name, plain)
+        if "function" in plain:
+            return self.function(name, plain)
         if "shape" in plain:
             return self.array(name, plain)
         if "tuple" in plain:
@@ -93,6 +96,15 @@ class Inputs:
         except MissingOperator as error:
             raise UnusableCall(f"{name}: {error}") from None
         return function(*args, **kwargs)
+
+    def function(self, name, plain):
+        """A function as an argument, with its first arguments if those are given. Raises UnusableCall."""
+        try:
+            found = resolve(plain["function"])[0]
+        except MissingOperator as error:
+            raise UnusableCall(f"{name}: {error}") from None
+        args = self.values(name + ".args", plain.get("args") or [])
+        return functools.partial(found, *args) if args else found
 
     def array(self, name, plain):
         """An array of the shape, as the function gets it."""

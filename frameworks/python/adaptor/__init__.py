@@ -2,7 +2,7 @@
 
 Runs inside the build: standard library, and NumPy if the build has it; Python 3.6 syntax.  The worker loads this folder
 as a package of its own (harness/worker/main.py, load_adaptor) and calls the functions of this file.  NumPy is imported
-once, before the worker forks; other packages in the child that a case runs in.
+once, before the worker forks, and so are the packages that the run's cases name (imports.py).
 """
 
 import gc
@@ -13,7 +13,10 @@ from opduel_common.inputs import Inputs, numpy
 from opduel_common.names import called
 from opduel_common.results import digest_of
 
+from .imports import import_before_forking
 from .results import results as results_of
+
+import_before_forking()
 
 
 def versions():

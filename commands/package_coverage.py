@@ -1,0 +1,79 @@
+"""docs/reference/coverage-<package>.md: which public functions of a package have cases that run; why others don't."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from opduel.commands.coverage_text import BuildCoverage, by_reason, failures, table
+from opduel.driver.catalogue.rules import Rules
+
+
+def package_coverage_text(catalogue: str, builds: Sequence[BuildCoverage], rules: Rules) -> str:
+    """The document. The first build is reported in full, the others in what differs."""
+    first = builds[0]
+    requests = " ".join(f'"{build.request}"' if " " in build.request else build.request for build in builds)
+    command = (
+        f"python -m opduel.commands.catalogue --framework python --catalogue {catalogue} coverage {requests} --write"
+    )
+    return (
+        "\n\n".join(
+            [
+                f"# What the catalogue of {catalogue} covers",
+                f"Written by `.venv/bin/{command}`: every case of `-b {rules.bundle}` was called a few times, in a "
+                "process of its own.\nA function is counted once, whatever its names; a method is one of each class.",
+                _totals(builds),
+                f"## By category on {first.request}\n\n{_categories(first, rules)}",
+                f"## Cases that failed\n\n{failures(builds)}",
+                f"## Functions without a case on {first.request}\n\n{by_reason(_without(first))}",
+            ]
+        )
+        + "\n"
+    )
+
+
+def _covered(build: BuildCoverage) -> set[str]:
+    """The functions with a case that ran, by their first names."""
+    return {
+        build.registry.functions[one].registered or one
+        for one in build.operators("forward")
+        if one in build.registry.functions
+    }
+
+
+def _totals(builds: Sequence[BuildCoverage]) -> str:
+    rows = []
+    for build in builds:
+        every, failed = len(build.registry.registered), len(build.attempts) - len(build.ran)
+        covered = len(_covered(build))
+        rows.append((build.request, every, covered, f"{covered / every:.0%}", len(build.attempts), failed))
+    return table(("build", "public functions", "ran", "share", "cases", "failed"), rows)
+
+
+def _categories(build: BuildCoverage, rules: Rules) -> str:
+    tried = Counter(one.case.category for one in build.attempts)
+    functions = {name: {one.case.operator for one in build.ran if one.case.category == name} for name in tried}
+    slow = {
+        name: max((one.call_ns or 0.0) for one in build.attempts if one.case.category == name) / 1e6 for name in tried
+    }
+    rows = [
+        (f"`{name}`", one.description, len(functions[name]), tried[name], f"{slow[name]:.1f} ms")
+        for name, one in rules.categories.items()
+        if name in tried
+    ]
+    return table(("category", "what", "functions that ran", "cases", "longest call"), rows)
+
+
+def _without(build: BuildCoverage) -> Mapping[str, str]:
+    """The functions that did not run, by their first names, with the reason."""
+    covered = _covered(build)
+    failed = dict(_reasons_of_failures(build))
+    return {
+        name: build.left_out.get(name) or failed.get(name) or "its category is not in the spec"
+        for name in sorted(set(build.registry.registered) - covered)
+    }
+
+
+def _reasons_of_failures(build: BuildCoverage) -> Iterator[tuple[str, str]]:
+    for one in build.attempts:
+        if one.reason is not None and one.case.operator in build.registry.functions:
+            own = build.registry.functions[one.case.operator].registered or one.case.operator
+            yield own, f"its case fails: {one.reason}".replace("|", "\\|")

@@ -1,0 +1,54 @@
+"""What builds commits: one interface, and which of the two it is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.commit_builder import BuildSettings, CommitBuilder
+from opduel.driver.builds.package_builder import DATA, PackageBuilder
+from opduel.driver.builds.repository_data import Platform, load_platform
+from opduel.driver.git.repository import Repository
+from opduel.frameworks import Framework
+from opduel.records import Build, Commit
+
+
+class Builder(Protocol):
+    """Builds commits of one repository."""
+
+    def strategy(self, commits: Sequence[Commit]) -> str:
+        """How all of these can be built. UsageError: what was asked for does not serve."""
+
+    def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
+        """The commit's build, from the cache or made now; a compile runs on these processors (None: all). RunError: it
+        can't be built."""
+
+    def stop(self) -> None:
+        """End a compile that another thread is at, and let none begin until ``resume``."""
+
+    def resume(self) -> None:
+        """Let compiles begin again."""
+
+    def is_cached(self, commit: Commit, strategy: str) -> bool:
+        """Whether the build is there, or needs no compiler."""
+
+    def describe(self, commit: Commit, strategy: str) -> str:
+        """What building it would mean, in words."""
+
+    def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
+        """Those that would have to be compiled; and about how many minutes the first of them takes here from nothing,
+        None where that isn't known."""
+
+
+def builder_of(
+    framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
+) -> Builder:
+    """The builder of the framework's commits: of any package's, where the framework is no package of its own."""
+    kind = PackageBuilder if framework.any_package else CommitBuilder
+    return kind(framework, repository, cache, settings, work)
+
+
+def platform_of(framework: Framework, name: str) -> Platform:
+    """The platform of that name for the framework's commits. UsageError: there is none, or its data are bad."""
+    folder = framework.frameworks_dir / DATA if framework.any_package else framework.specifications
+    return load_platform(folder, name)

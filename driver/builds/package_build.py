@@ -1,0 +1,237 @@
+"""A commit of a Python package in an environment of its own: its wheel, or its code over another commit's build."""
+
+import os
+import re
+import shutil
+import time
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.parser import BytesParser
+from email.policy import compat32
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from opduel.driver.builds import uv
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.environment_build import (
+    INTERPRETER,
+    checked_facts,
+    lay,
+    named_after,
+    own_libraries,
+    sha256_of,
+    site_packages,
+)
+from opduel.driver.builds.interpreters import find_interpreter
+from opduel.driver.builds.manifest import Manifest, PackagePart, PackageRecipe, read_manifest
+from opduel.driver.builds.package_sources import normalized
+from opduel.driver.builds.probe import TIMEOUT_S
+from opduel.driver.builds.process import run
+from opduel.driver.builds.requirements import lock
+from opduel.frameworks import Framework, worker_environment
+from opduel.records import BrokenBuildError, Build, Commit
+
+_DIST_INFO = ".dist-info"
+_COMPILERS = ("cc:", "c++:", "gfortran:")
+
+
+@dataclass(frozen=True)
+class Donor:
+    """A build with the same native sources: where it is, and of the Python files that differ from its own, path below
+    ``site-packages`` -> content."""
+
+    place: Path
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class BuiltWheel:
+    """A wheel, and what ccache counted while it was built."""
+
+    path: Path
+    ccache: Mapping[str, int] = field(default_factory=dict)
+
+
+def package_build(
+    commit: Commit,
+    recipe: PackageRecipe,
+    framework: Framework,
+    cache: BuildCache,
+    source: Callable[[], Donor | BuiltWheel],
+) -> Build:
+    """The commit's build, from the cache or made now; ``source`` is called only if it is made.
+
+    Raises:
+        RunError: it can't be built, no interpreter, no network, no space, or what was made does not import.
+    """
+
+    def make(directory: Path, descriptor: int) -> Manifest:
+        began = time.monotonic()
+        found = source()
+        log = uv.make_environment(directory, find_interpreter(recipe.python), (descriptor,))
+        if isinstance(found, Donor):
+            part, strategy = _overlaid(commit, found, directory), "overlay"
+        else:
+            part, said = _installed(commit, recipe, found, directory, descriptor, cache.folder(framework.name))
+            strategy, log = "source", log + said
+        return _described(commit, recipe, part, strategy, framework, directory, descriptor, (began, log))
+
+    return named_after(commit, cache.find_or_make(framework.name, recipe, make))
+
+
+def _installed(
+    commit: Commit, recipe: PackageRecipe, wheel: BuiltWheel, directory: Path, descriptor: int, place: Path
+) -> tuple[PackagePart, str]:
+    """The wheel in the environment, with what it needs; and what uv said."""
+    name, needed = _metadata(wheel.path)
+    requested = [*needed, *recipe.beside]
+    beside = lock(
+        requested,
+        place,
+        sdists=recipe.sdists,
+        python=recipe.python,
+        preferred=place / f".beside-{recipe.project}.txt",
+        without=name,
+    )
+    interpreter = directory / INTERPRETER
+    log = ""
+    if beside.pins:
+        words = f"what {name} needs"
+        log = uv.install_locked(words, beside.locked, directory, interpreter, (descriptor,), sdists=recipe.sdists)
+    log += uv.install_wheel(wheel.path, interpreter, (descriptor,))
+    part = PackagePart(
+        commit=commit.id,
+        compiled=commit.id,
+        distribution=name,
+        imports=_imports(wheel.path, name),
+        locked=beside.locked,
+        ccache=dict(wheel.ccache),
+    )
+    return part, log
+
+
+def _overlaid(commit: Commit, donor: Donor, directory: Path) -> PackagePart:
+    """All packages of the donor, by hard links, with the commit's own Python files; bytecode is left behind."""
+    theirs, ours = site_packages(donor.place), site_packages(directory)
+    for folder, folders, names in os.walk(theirs):
+        folders[:] = [one for one in folders if one != "__pycache__"]
+        for name in names:
+            path = Path(folder, name)
+            relative = path.relative_to(theirs)
+            if str(relative) in donor.files:
+                place = ours / relative
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(donor.files[str(relative)])
+                shutil.copymode(path, place)
+            else:
+                lay(path, ours / relative)
+    source = read_manifest(donor.place).source
+    assert source is not None, "donors are builds of packages"
+    return source.model_copy(update={"commit": commit.id, "ccache": {}})
+
+
+def _described(
+    commit: Commit,
+    recipe: PackageRecipe,
+    part: PackagePart,
+    strategy: str,
+    framework: Framework,
+    directory: Path,
+    descriptor: int,
+    so_far: tuple[float, str],
+) -> Manifest:
+    """The manifest of what was made, once it was imported."""
+    began, log = so_far
+    interpreter = directory / INTERPRETER
+    request = f"{part.distribution} at {commit.short}"
+    _import(interpreter, part.imports, request, framework, descriptor)
+    facts = checked_facts(interpreter, descriptor, request, {}, framework)
+    version = facts.packages.get(normalized(part.distribution), "unknown")
+    compilers = [one.split(": ", 1) for one in recipe.toolchain if one.startswith(_COMPILERS)]
+    details = {f"compiler {name}": said for name, said in compilers if _has_native(facts.libraries, part)}
+    return Manifest(
+        framework=framework.name,
+        requested=commit.id,
+        strategy=strategy,
+        interpreter=str(INTERPRETER),
+        version=f"{part.distribution} {version}",
+        python=facts.python,
+        digest=facts.digest(files=_content(site_packages(directory))),
+        packages=dict(facts.packages),
+        details={**facts.details, **details},
+        environment={},
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        duration_s=round(time.monotonic() - began, 3),
+        recipe=recipe,
+        source=part,
+        libraries=own_libraries(facts, directory),
+        uv=uv.version(),
+        log=log,
+    )
+
+
+def _has_native(libraries: Mapping[str, int], part: PackagePart) -> bool:
+    """Whether the package has compiled modules of its own."""
+    return any(name.startswith((f"{one}/", f"{one}.")) for one in part.imports for name in libraries)
+
+
+def _content(site: Path) -> dict[str, str]:
+    """Every file of the packages, but for bytecode and for what describes their installation -> SHA-256."""
+    files = (path for path in site.rglob("*") if path.is_file())
+    relative = {path.relative_to(site): path for path in files}
+    return {
+        str(name): sha256_of(path)
+        for name, path in relative.items()
+        if "__pycache__" not in name.parts and not name.parts[0].endswith(_DIST_INFO)
+    }
+
+
+def _import(interpreter: Path, names: Sequence[str], request: str, framework: Framework, descriptor: int) -> None:
+    """Raise BrokenBuildError if one of the package's modules can't be imported."""
+    script = "".join(f"import {name}\n" for name in names)
+    environment = {**worker_environment(), **framework.environment(1)}
+    outcome = run([interpreter, "-c", script], timeout=TIMEOUT_S, whole_environment=environment, inherit=(descriptor,))
+    if not outcome.ok:
+        raise BrokenBuildError(f"{request} was built, but can't be imported: {outcome.output_tail}")
+
+
+def _metadata(wheel: Path) -> tuple[str, list[str]]:
+    """The package's name, and what it needs without extras. BrokenBuildError: it isn't a wheel."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = [one for one in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", one)]
+            headers = BytesParser(policy=compat32).parsebytes(archive.read(name), headersonly=True)
+    except (ValueError, OSError, zipfile.BadZipFile):
+        raise BrokenBuildError(f"{wheel.name}: what was built is no wheel") from None
+    needed = []
+    for line in headers.get_all("Requires-Dist", []):
+        try:
+            requirement = Requirement(str(line))
+        except InvalidRequirement:
+            continue
+        if "extra" not in str(requirement.marker or ""):
+            needed.append(str(requirement))
+    return str(headers["Name"]), needed
+
+
+def _imports(wheel: Path, name: str) -> list[str]:
+    """The modules at the top of a wheel that are imported to see that it works: that of the package's name, or all."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    found = {one.split("/")[0] for one in names if one.endswith("/__init__.py") and one.count("/") == 1}
+    found |= {match[1] for one in names if (match := re.fullmatch(r"(\w+)(\.[\w-]+)?\.(py|so)", one))}
+    found = {one for one in found if one.isidentifier()}
+    usual = normalized(name).replace("-", "_")
+    public = sorted(one for one in found if not one.startswith("_"))
+    return [usual] if usual in found else public
+
+
+def find_wheel(folder: Path) -> Path:
+    """The one wheel in a folder. BrokenBuildError: there is none, or several."""
+    found = list(folder.glob("*.whl"))
+    if len(found) != 1:
+        raise BrokenBuildError(f"the build left {len(found)} wheels instead of one")
+    return found[0]

@@ -1,0 +1,283 @@
+"""From a commit of any Python package to its build: by the package's own build backend, or as an overlay."""
+
+import logging
+import shutil
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+from opduel.driver.builds import uv
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.commit_builder import BuildSettings, unused
+from opduel.driver.builds.compiler import Compiler, require_space
+from opduel.driver.builds.environment_build import locked_build, site_packages
+from opduel.driver.builds.manifest import PackageRecipe, UnusableBuild, read_manifest
+from opduel.driver.builds.package_build import BuiltWheel, Donor, find_wheel, package_build
+from opduel.driver.builds.package_sources import (
+    PROJECT_FILE,
+    Project,
+    Rules,
+    Sources,
+    installed_as,
+    load_rules,
+    read_project,
+    sources_of,
+)
+from opduel.driver.builds.repository_data import load_platform
+from opduel.driver.builds.requirements import LockedRecipe, lock, python_of
+from opduel.driver.git.repository import Repository
+from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.frameworks import Framework
+from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError, disk_error
+
+DATA = "packages"  # the folder of rules and build scripts, beside those of frameworks
+
+log = logging.getLogger(__name__)
+
+
+class PackageBuilder:
+    """Builds commits of one package's repository. ``work`` keeps what compiles leave, and their logs.
+
+    A commit is compiled, unless its native sources equal those of a build in the cache that was compiled in the same
+    way: then its Python code is laid over that build, which gives the same files.
+    """
+
+    def __init__(
+        self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
+    ) -> None:
+        self._framework = framework
+        self._repository = repository
+        self._cache = cache
+        self._settings = settings
+        self._work = work
+        self._stopped = threading.Event()
+        self._data = framework.frameworks_dir / DATA
+        self._platform = load_platform(self._data, settings.platform)
+        self._place = cache.folder(framework.name)
+        self._known: dict[str, tuple[Project, Rules, Sources]] = {}
+        self._compilers: dict[str, Compiler] = {}
+
+    def strategy(self, commits: Sequence[Commit]) -> str:
+        """How these are built: "source" compiles what has no build yet, "auto" only what can't be laid over one.
+
+        Raises:
+            UsageError: what was asked for does not serve; names the commit.
+        """
+        asked = self._settings.strategy
+        if asked == "release":
+            raise UsageError(f"--build release: {self._framework.name} has no releases of commits: use --build auto")
+        if asked == "overlay":
+            compiled = next((one for one in commits if not self.is_cached(one, "auto")), None)
+            if compiled is not None:
+                raise UsageError(
+                    f"--build overlay: {compiled.short} ({compiled.subject}) has native sources unlike those of every "
+                    "cached build: use --build auto"
+                )
+        return "source" if asked == "source" else "auto"
+
+    def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
+        """The commit's build, from the cache or made now; a compile runs on these processors (None: all).
+
+        Raises:
+            RunError: it can't be built; says why, and for a compile where the log is.
+        """
+        recipe = self._recipe(commit)
+        leftover = self._work / "wheels" / commit.short
+
+        def source() -> Donor | BuiltWheel:
+            donor = None if strategy == "source" else self._donor(commit, recipe)
+            if donor is not None:
+                log.info("%s: its Python code over the build %s", commit.short, donor.place.name)
+            return donor or self._compiled(commit, recipe, leftover, processors)
+
+        try:
+            return package_build(commit, recipe, self._framework, self._cache, source)
+        finally:
+            shutil.rmtree(leftover, ignore_errors=True)
+
+    def stop(self) -> None:
+        """End a compile that another thread is at, and let none begin until ``resume``."""
+        self._stopped.set()
+        for compiler in list(self._compilers.values()):
+            compiler.stop()
+
+    def resume(self) -> None:
+        """Let compiles begin again."""
+        self._stopped.clear()
+
+    def is_cached(self, commit: Commit, strategy: str) -> bool:
+        """Whether the build is there, or needs no compiler; False, too, for what can't be built."""
+        try:
+            recipe = self._recipe(commit)
+        except OpduelError:  # said when it is built
+            return False
+        if self._cache.find(self._framework.name, recipe) is not None:
+            return True
+        return strategy != "source" and self._donor(commit, recipe) is not None
+
+    def describe(self, commit: Commit, strategy: str) -> str:
+        """What building it would mean, in words."""
+        try:
+            recipe = self._recipe(commit)
+        except OpduelError as error:
+            return f"can't be built: {error}"
+        if self._cache.find(self._framework.name, recipe) is not None:
+            return "in the build cache"
+        if strategy != "source" and self._donor(commit, recipe) is not None:
+            return "its Python code over a cached build"
+        return f"built from source by {recipe.backend}"
+
+    def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
+        """Those that would have to be compiled, as far as that is known before; how long it takes isn't: None."""
+        found: dict[str, Commit] = {}
+        for commit in commits:
+            if self.is_cached(commit, strategy):
+                continue
+            with suppress(OpduelError):  # what can't be built takes no compiler
+                recipe = self._recipe(commit)
+                found.setdefault(recipe.key if strategy == "source" else recipe.native, commit)
+        return list(found.values()), None
+
+    def _recipe(self, commit: Commit) -> PackageRecipe:
+        """All that decides the commit's build."""
+        project, rules, sources = self._facts(commit)
+        python = python_of(self._settings.beside) or "{}.{}".format(*sys.version_info)
+        if not project.allows(python):
+            needed = project.requires_python
+            raise BrokenBuildError(
+                f"{project.name} at {commit.short} needs Python {needed}, not {python}: name one that it takes with "
+                "--with_packages, as python==3.12"
+            )
+        script = sha256(self._platform.script.read_bytes()).hexdigest()
+        return PackageRecipe(
+            project=project.name,
+            native=sources.native,
+            code=sources.code,
+            python=python,
+            backend=project.backend,
+            toolchain=self._toolchain,
+            script=script[:20],
+            flags=(*rules.settings, *self._settings.flags),
+            built_with=self._built_with(project, rules, python).locked,
+            beside=tuple(self._settings.beside),
+            sdists=self._settings.sdists,
+        )
+
+    def _facts(self, commit: Commit) -> tuple[Project, Rules, Sources]:
+        if commit.id not in self._known:
+            content = self._repository.content(commit, PROJECT_FILE)
+            url = self._repository.git.access.url or ""
+            project = read_project(content, Path(url.rstrip("/")).name.removesuffix(".git") or "package")
+            rules = load_rules(self._data, project.name)
+            self._known[commit.id] = (project, rules, sources_of(self._repository.listing(commit), rules))
+        return self._known[commit.id]
+
+    def _built_with(self, project: Project, rules: Rules, python: str) -> LockedRecipe:
+        """What commits with these requirements are built with: the same versions for all that allow them."""
+        requires = (*project.requires, *rules.backends.get(project.backend, ()), *rules.build_requires)
+        preferred = self._place / f".built-with-{project.name}.txt"
+        return lock(requires, self._place, sdists=self._settings.sdists, python=python, preferred=preferred)
+
+    def _donor(self, commit: Commit, recipe: PackageRecipe) -> Donor | None:
+        """A build with the commit's native sources, into which its Python code can be put; None: there is none."""
+        for place in self._cache.places(self._framework.name):
+            try:
+                manifest = read_manifest(place) if place.name.startswith("code-") else None
+            except UnusableBuild:
+                continue
+            theirs = manifest.recipe if manifest and manifest.source else None
+            if isinstance(theirs, PackageRecipe) and asdict(replace(theirs, code=recipe.code)) == asdict(recipe):
+                assert manifest is not None
+                assert manifest.source is not None
+                files = self._differing_files(commit, manifest.source.commit, place)
+                if files is not None:
+                    return Donor(place, files)
+        return None
+
+    def _differing_files(self, commit: Commit, other_id: str, place: Path) -> dict[str, bytes] | None:
+        """The commit's Python files that differ from those of another one, which the build at ``place`` holds: path
+        there -> content. None: one of them isn't there as it is in the repository."""
+        try:
+            other = self._facts(self._repository.commit(other_id))[2]
+        except UsageError:
+            return None  # of another repository
+        ours, site, found = self._facts(commit)[2], site_packages(place), {}
+        for path in ours.differing(other):
+            name = installed_as(path, other.files[path], site) if path in other.files else None
+            if name is None:
+                log.debug("%s: %s is not installed as it is: no overlay", commit.short, path)
+                return None
+            found[name] = self._repository.content(commit, path) or b""
+        return found
+
+    def _compiled(
+        self, commit: Commit, recipe: PackageRecipe, destination: Path, processors: frozenset[int] | None
+    ) -> BuiltWheel:
+        limits = self._settings.limits
+        if processors is not None:
+            limits = replace(limits, jobs=max(1, min(limits.jobs, len(processors))), processors=processors)
+        counted = self._work / "ccache.log"
+        try:
+            self._work.mkdir(parents=True, exist_ok=True)
+            require_space(self._work, limits.free_bytes)
+            counted.unlink(missing_ok=True)
+            compiler = self._compiler(commit, recipe, counted)
+            log_path = unused(self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log")
+            log.info("building %s (%s) by %s; log: %s", commit.short, commit.subject, recipe.backend, log_path)
+            began = time.monotonic()
+            compiler.compile(commit, destination, log_path, limits)
+            wheel = BuiltWheel(find_wheel(destination), _ccache_counts(counted))
+            log.info("built %s in %.0f s%s", wheel.path.name, time.monotonic() - began, _ccache_words(wheel))
+        except OSError as error:
+            raise disk_error(self._work, error, ANOTHER_FOLDER) from error
+        return wheel
+
+    def _compiler(self, commit: Commit, recipe: PackageRecipe, counted: Path) -> Compiler:
+        """The compiler for all commits that are built with the same tools, in a folder of their own."""
+        project, rules, _ = self._facts(commit)
+        locked = self._built_with(project, rules, recipe.python)
+        environment = locked_build(f"what {project.name} is built with", locked, self._framework, self._cache)
+        name = f"{project.name}-{sha256(f'{locked.key} {recipe.backend}'.encode()).hexdigest()[:8]}"
+        if name not in self._compilers:
+            variables = {
+                "BUILD_PYTHON": environment.interpreter,
+                "BUILD_BACKEND": recipe.backend,
+                "UV": uv.executable(),
+                "CCACHE_STATSLOG": str(counted),
+            }
+            folder = self._work / self._platform.name / name
+            self._compilers[name] = Compiler(
+                folder, self._platform, recipe.flags, self._checkout, self._stopped, variables
+            )
+        return self._compilers[name]
+
+    def _checkout(self, commit: Commit, folder: Path) -> None:
+        """The commit's work tree with its submodules, but for those that reach no build."""
+        rules = self._facts(commit)[1]
+        listing = self._repository.listing(commit)
+        modules = [path for path, what in listing.items() if " commit " in what and not rules.is_ignored(f"{path}/")]
+        self._repository.checkout(commit, folder, (), modules)
+
+    @cached_property
+    def _toolchain(self) -> tuple[str, ...]:
+        return Compiler(self._work, self._platform, (), self._checkout, self._stopped).toolchain
+
+
+def _ccache_counts(path: Path) -> dict[str, int]:
+    """What ccache wrote of what it did: a line for each event, and comments."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+    kept = ("direct_cache_hit", "preprocessed_cache_hit", "cache_miss")
+    return dict(Counter(line for line in lines if line in kept))
+
+
+def _ccache_words(wheel: BuiltWheel) -> str:
+    hits = sum(count for name, count in wheel.ccache.items() if name.endswith("_hit"))
+    misses = wheel.ccache.get("cache_miss", 0)
+    return f" (ccache: {hits} of {hits + misses} compiles from its cache)" if hits + misses else ""

@@ -1,0 +1,133 @@
+"""Commits of a package with a C extension, built for real by setuptools: from source, as overlays, and not at all."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tiny_package import CODE, NATIVE, PROJECT, PYTHON, Tiny, answer
+
+from opduel.driver.builds import BuildCache
+from opduel.driver.builds.builder import platform_of
+from opduel.records import BrokenBuildError, UsageError
+from opduel.records.build import differing_packages
+
+pytestmark = pytest.mark.wheels
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+    tiny = Tiny(tmp_path_factory.mktemp("tiny"))
+    sources = {"pyproject.toml": PROJECT, "src/tinysum/__init__.py": CODE.replace("FACTOR", "2")}
+    tiny.add("first", {**sources, "src/tinysum/_native.c": NATIVE.replace("FACTOR", "10")})
+    tiny.add("python", {"src/tinysum/__init__.py": CODE.replace("FACTOR", "3")})
+    tiny.add("docs", {"README.md": "Tiny.\n"})
+    tiny.add("native", {"src/tinysum/_native.c": NATIVE.replace("FACTOR", "100")})
+    tiny.add("broken", {"src/tinysum/_native.c": "#error broken on purpose\n"})
+    tiny.add("modern", {"pyproject.toml": PROJECT.replace(">=3.9", ">=3.99")})
+    tiny.open()
+    return tiny
+
+
+def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny, tmp_path: Path) -> None:
+    builder = tiny.builder()
+    line = [tiny.commit(name) for name in ("first", "python", "docs", "native")]
+    assert [one.id for one in builder.to_compile(line, "auto")[0]] == [line[0].id, line[3].id]
+    first, python, docs, native = (builder.build(one, builder.strategy(line)) for one in line)
+    assert [one.strategy for one in (first, python, docs, native)] == ["source", "overlay", "overlay", "source"]
+    assert [answer(one) for one in (first, python, native)] == ["20", "30", "300"]
+    assert docs.digest == python.digest != first.digest
+    assert (docs.directory, docs.commit) == (python.directory, tiny.commit("docs"))
+    assert builder.to_compile(line, "auto") == ([], None)
+    assert first.version == "tiny-sum 1.0"
+    assert {"compiler cc", "compiler c++"} & set(first.details or {})
+    assert set(first.packages) == {"tiny-sum", "packaging"}
+    assert differing_packages(first, native) == {}  # but for the package itself
+    assert (Path(str(first.directory)) / "bin" / "python").exists()
+    # what an overlay holds is what compiling the same commit gives
+    compiled = tiny.builder("source", BuildCache(tmp_path / "another")).build(tiny.commit("python"), "source")
+    assert (compiled.strategy, compiled.digest) == ("source", python.digest)
+    manifest = json.loads((Path(str(compiled.directory)) / "manifest.json").read_text())
+    assert "setuptools==80.9.0" in manifest["recipe"]["built_with"]
+    assert manifest["source"]["distribution"] == "tiny-sum"
+    if shutil.which("ccache"):  # the same native sources were compiled before
+        assert list(manifest["source"]["ccache"].items()) in (
+            [("direct_cache_hit", 1)],
+            [("preprocessed_cache_hit", 1)],
+        )
+
+
+def test_a_commit_that_does_not_compile_leaves_nothing(tiny: Tiny) -> None:
+    with pytest.raises(BrokenBuildError, match=r"build.sh ended with exit code \d+: .*broken on purpose; log: "):
+        tiny.build("broken")
+    assert list(tiny.cache.directory.glob("*/*/.making-*")) == []
+
+
+def test_what_can_not_be_built_is_said(tiny: Tiny) -> None:
+    with pytest.raises(
+        BrokenBuildError, match=r"tiny-sum at \w+ needs Python >=3.99, not 3\.\d+: name one .*python==3.12"
+    ):
+        tiny.build("modern")
+    modern, broken = tiny.commit("modern"), [tiny.commit("broken")]
+    assert not tiny.builder().is_cached(modern, "auto")
+    assert tiny.builder().describe(modern, "auto").startswith("can't be built: tiny-sum at ")
+    assert tiny.builder().to_compile([modern, *broken], "auto") == (broken, None)
+    with pytest.raises(UsageError, match=r"^--build overlay: \w+ \(broken\) has native sources unlike those of every"):
+        tiny.builder("overlay").strategy(broken)
+    with pytest.raises(UsageError, match=r"^--build release: python has no releases of commits: use --build auto"):
+        tiny.builder("release").strategy(broken)
+    with pytest.raises(UsageError, match=r"^--platform cuda: no build.sh in .*packages/cuda: .* use one of: host"):
+        platform_of(PYTHON, "cuda")
+
+
+MESON = """project('tiny-sum', 'c', version: '1.0')
+py = import('python').find_installation(pure: false)
+py.extension_module('_native', 'src/tinysum/_native.c', install: true, subdir: 'tinysum')
+py.install_sources('src/tinysum/__init__.py', subdir: 'tinysum')
+"""
+CMAKE = """cmake_minimum_required(VERSION 3.15)
+project(tiny C)
+find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
+python_add_library(_native MODULE src/tinysum/_native.c WITH_SOABI)
+install(TARGETS _native DESTINATION tinysum)
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("requires", "backend", "further"),
+    [
+        ("meson-python", "mesonpy", {"meson.build": MESON}),
+        ("scikit-build-core", "scikit_build_core.build", {"CMakeLists.txt": CMAKE}),
+    ],
+)
+def test_other_build_backends(requires: str, backend: str, further: dict[str, str], tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path)
+    project = PROJECT.partition("[tool")[0].replace("setuptools==80.9.0", requires)
+    project += '[tool.scikit-build]\nwheel.packages = ["src/tinysum"]\n'
+    files = {"pyproject.toml": project.replace("setuptools.build_meta", backend), **further}
+    files["src/tinysum/__init__.py"] = CODE.replace("FACTOR", "2")
+    tiny.add("first", {**files, "src/tinysum/_native.c": NATIVE.replace("FACTOR", "10")})
+    tiny.add("native", {"src/tinysum/_native.c": NATIVE.replace("FACTOR", "100")})
+    tiny.add("python", {"src/tinysum/__init__.py": CODE.replace("FACTOR", "3")})
+    tiny.open()
+    builds = [tiny.build(subject) for subject in ("first", "native", "python")]
+    assert [answer(build) for build in builds] == ["20", "200", "300"]
+    assert [build.strategy for build in builds] == ["source", "source", "overlay"]
+    compiled = tiny.builder("source", BuildCache(tmp_path / "another")).build(tiny.commit("python"), "source")
+    assert compiled.digest == builds[2].digest
+
+
+@pytest.mark.nightly
+def test_a_package_of_python_alone_needs_no_compiler(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path)
+    project = PROJECT.partition("[tool")[0].replace("setuptools==80.9.0", "hatchling")
+    files = {"pyproject.toml": project.replace("setuptools.build_meta", "hatchling.build")}
+    files["pyproject.toml"] += '[tool.hatch.build.targets.wheel]\npackages = ["src/tinysum"]\n'
+    tiny.add("first", {**files, "src/tinysum/__init__.py": "def answer():\n    return 1\n"})
+    tiny.add("second", {"src/tinysum/__init__.py": "def answer():\n    return 2\n"})
+    tiny.open()
+    builds = [tiny.build(subject) for subject in ("first", "second")]
+    assert [answer(build) for build in builds] == ["1", "2"]
+    assert [build.strategy for build in builds] == ["source", "overlay"]
+    assert builds[0].details == {}  # no compiler took part

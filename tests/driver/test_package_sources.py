@@ -1,0 +1,102 @@
+"""What of a Python package's commit decides its build."""
+
+from pathlib import Path
+
+import pytest
+
+from opduel.driver.builds.package_builder import DATA
+from opduel.driver.builds.package_sources import (
+    LEGACY_BACKEND,
+    Rules,
+    blob_id,
+    installed_as,
+    load_rules,
+    read_project,
+    sources_of,
+)
+from opduel.frameworks import FRAMEWORKS_DIR
+from opduel.records import UsageError
+
+RULES = load_rules(FRAMEWORKS_DIR / DATA, "any")
+FILES = {
+    "pyproject.toml": "100644 blob 01",
+    "README.md": "100644 blob 02",
+    "src/toy/__init__.py": "100644 blob 03",
+    "src/toy/_native.c": "100644 blob 04",
+    "src/toy/tests/test_toy.py": "100644 blob 05",
+    "tools/generate_c.py": "100644 blob 06",
+    "vendored/library": "160000 commit 07",
+}
+ANOTHER = {name: what[:-2] + "99" for name, what in FILES.items()}
+
+
+@pytest.mark.parametrize(
+    ("changed", "native", "code"),
+    [
+        ("README.md", False, False),
+        ("src/toy/tests/test_toy.py", False, False),
+        ("src/toy/__init__.py", False, True),
+        ("src/toy/_native.c", True, False),
+        ("pyproject.toml", True, False),
+        ("tools/generate_c.py", True, False),
+        ("vendored/library", True, False),
+    ],
+)
+def test_what_a_change_touches(changed: str, native: bool, code: bool) -> None:
+    before, after = sources_of(FILES, RULES), sources_of({**FILES, changed: ANOTHER[changed]}, RULES)
+    assert (before.native != after.native, before.code != after.code) == (native, code)
+    assert before.differing(after) == ([changed] if code else [])
+
+
+def test_a_new_file_of_python_code_is_for_the_backend() -> None:
+    before = sources_of(FILES, RULES)
+    assert sources_of({**FILES, "src/toy/more.py": "100644 blob 08"}, RULES).native != before.native
+    assert sources_of({**FILES, "src/toy/tests/test_more.py": "100644 blob 08"}, RULES) == before
+
+
+def test_the_project_file_is_read() -> None:
+    text = b"""[build-system]
+requires = ["meson-python>=0.18"]
+build-backend = "mesonpy"
+[project]
+name = "Scikit_Learn"
+requires-python = ">=3.11"
+"""
+    project = read_project(text, "repository")
+    assert (project.name, project.backend) == ("scikit-learn", "mesonpy")
+    assert project.requires == ("meson-python>=0.18",)
+    assert [project.allows(python) for python in ("3.10", "3.11", "3.13")] == [False, True, True]
+
+
+def test_a_commit_without_a_project_file_is_built_by_setuptools() -> None:
+    project = read_project(None, "repository")
+    assert (project.name, project.backend, project.requires) == ("repository", LEGACY_BACKEND, ("setuptools", "wheel"))
+    assert project.allows("3.7")
+
+
+def test_a_project_file_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^pyproject.toml: can't be read \(.*\): build another commit$"):
+        read_project(b"[build-system\n", "repository")
+
+
+def test_where_a_file_is_installed(tmp_path: Path) -> None:
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "fast.py").write_bytes(b"FAST = 1\n")
+    blob = "f8b1ff2a8e1a4e4b3a0b6a6f2d8a6c2c2e0e2b0c"
+    assert installed_as("src/toy/fast.py", blob, tmp_path) is None  # another content
+    blob = blob_id(b"FAST = 1\n", blob)
+    assert installed_as("src/toy/fast.py", blob, tmp_path) == "toy/fast.py"
+    assert installed_as("other/fast.py", blob, tmp_path) is None
+    (tmp_path / "toy" / "fast.cpython-311-x86_64-linux-gnu.so").touch()  # compiled by mypyc, or by Cython
+    assert installed_as("src/toy/fast.py", blob, tmp_path) is None
+
+
+def test_git_hashes_are_gits() -> None:
+    assert blob_id(b"hello\n", "0" * 40) == "ce013625030ba8dba906f756967f9e9ca394464a"
+
+
+def test_well_known_packages_have_rules_of_their_own() -> None:
+    for name in ("numpy", "scipy", "pandas", "scikit-learn"):
+        rules = load_rules(FRAMEWORKS_DIR / DATA, name)
+        assert isinstance(rules, Rules)
+        assert len(rules.ignored) > len(RULES.ignored)

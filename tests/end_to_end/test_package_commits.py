@@ -1,0 +1,70 @@
+"""repo_driver.py on the repository of a Python package: what it would do, and the commit that made it slower."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tiny_package import CODE, NATIVE, PROJECT, Tiny
+
+pytestmark = pytest.mark.wheels
+ROOT = Path(__file__).resolve().parent.parent.parent
+SPEC = {
+    "framework": "python",
+    "tests": [{"operator": f"tinysum.{name}", "inputs": {"times": 1}} for name in ("answer", "other")],
+}
+OTHER = "\n\ndef other(times):\n    return sum(range(2000))\n"
+
+
+def driven(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command with a work directory and a cache of its own."""
+    spec = folder / "spec.json"
+    spec.write_text(json.dumps(SPEC))
+    command = [sys.executable, str(ROOT / "repo_driver.py"), "--ab_testing", "-b", str(spec)]
+    places = ["--work_dir", str(folder / "work"), "--exec_dir", str(folder / "cache")]
+    reports = ["--busy_host", "report", "--local_reporter", str(folder / "reports")]
+    return subprocess.run([*command, *places, *reports, *arguments], cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+    """Five commits, of which the fourth makes ``answer`` slower, in Python, and the second has other native sources."""
+    tiny = Tiny(tmp_path_factory.mktemp("tiny"))
+    code = CODE.replace("FACTOR", "2").replace("answer()", "answer(times)") + OTHER
+    code = code.replace("return total", "sum(range(1000))\n    return total")
+    sources = {"pyproject.toml": PROJECT, "src/tinysum/__init__.py": code}
+    tiny.add("first", {**sources, "src/tinysum/_native.c": NATIVE.replace("FACTOR", "10")})
+    tiny.add("native", {"src/tinysum/_native.c": NATIVE.replace("FACTOR", "100")})
+    tiny.add("python", {"src/tinysum/__init__.py": f"{code}\nANY = 1\n"})
+    tiny.add("slower", {"src/tinysum/__init__.py": code.replace("range(1000)", "range(2000)")})
+    tiny.add("docs", {"README.md": "Tiny.\n"})
+    tiny.open()
+    return tiny
+
+
+def test_what_would_be_done(tiny: Tiny, tmp_path: Path) -> None:
+    ends = ("--base_commit", tiny.commits["first"], "--exact_base", "--commit", tiny.commits["docs"])
+    ended = driven(tmp_path, "--remote_repository", str(tiny.folder), *ends, "--regression", "--dry_run")
+    assert ended.returncode == 0, ended.stderr
+    first, native = (tiny.commits[name][:12] for name in ("first", "native"))
+    assert f"compiles   {first} and {native}: " in ended.stdout
+    assert f"  {first}: built from source by setuptools.build_meta\n" in ended.stdout
+
+
+def test_the_repository_has_to_be_named(tmp_path: Path) -> None:
+    ended = driven(tmp_path)
+    assert ended.returncode == 2
+    assert "--ab_testing: python has no repository of its own: name the package's with --remote_rep" in ended.stderr
+
+
+@pytest.mark.nightly
+def test_the_commit_that_made_it_slower_is_named(tiny: Tiny, tmp_path: Path) -> None:
+    ends = ("--base_commit", tiny.commits["first"], "--exact_base", "--commit", tiny.commits["docs"])
+    budget = ("--time_budget", "30", "--threshold", "20%")
+    ended = driven(tmp_path, "--remote_repository", str(tiny.folder), *ends, *budget, "--regression")
+    assert ended.returncode == 1, ended.stderr
+    assert f"first bad: {tiny.commits['slower'][:12]} " in ended.stdout
+    assert "  answer_0/forward: regressed, +" in ended.stdout
+    assert "other_0/forward: regressed" not in ended.stdout
+    assert ended.stderr.count("by setuptools.build_meta; log:") == 2  # the others are overlays
