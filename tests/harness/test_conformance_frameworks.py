@@ -18,6 +18,7 @@ SUBJECTS = {
         ["onnx.Relu_small/", "onnx.Gemm_bias_small/"],
         *("onnxruntime==1.19.2", "onnxruntime==1.20.1", pytest.mark.wheels),
     ),
+    "cross": ("cross/numpy-mxnet", ["add_256/forward"], "numpy==2.2.6", "mxnet==1.9.1", pytest.mark.mxnet),
     "python": ("numpy", ["sort_0/forward", "fft_0/forward"], "numpy==1.26.4", "numpy==2.2.6", pytest.mark.wheels),
 }
 NOT_YET = {"asv", "torch"}
