@@ -3,7 +3,6 @@
 import hashlib
 import logging
 import os
-import platform
 import shutil
 import sys
 import threading
@@ -137,7 +136,7 @@ class ProgramBuilder:
             strategy="source",
             interpreter=sys.executable,
             version=f"{Path(self._program).name} {commit.short}",
-            python=platform.python_version(),
+            python="",
             digest=_digest_of(directory),
             packages={},
             environment={},
