@@ -58,7 +58,7 @@ class Build:
 
     @property
     def description(self) -> str:
-        """The label, and the Python that it runs in: ``mxnet 1.9.1, Python 3.11.7``; a program has none."""
+        """The label, and the Python that it runs in: ``numpy 1.26.4, Python 3.11.7``; a program has none."""
         return f"{self.label}, Python {self.python}" if self.python else self.label
 
 

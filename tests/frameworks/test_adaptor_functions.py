@@ -72,15 +72,16 @@ def test_functions_may_come_from_anywhere(tmp_path: Path, source: str, package: 
 
 @pytest.mark.parametrize("name", framework_names())
 def test_the_frameworks_that_there_are_have_all_of_them(name: str) -> None:
-    reported = {"value", "cpu_time"}  # of programs, and of benchmarks that report a value
+    reported = {"value", "cpu_time"}  # of processes that are run for a case
     without = {
-        "generic": {"profile", "write_profile", "memory", "results"},
         "mxnet": reported,
-        "onnxruntime": {"memory", *reported},
         "python": {"profile", "write_profile", *reported},
-        "torch": reported,
+        "generic": {"profile", "write_profile", "memory", "results"},
         "asv": {"profile", "write_profile", "results", "cpu_time"},
-    }.get(name, set())
+        "onnxruntime": {"memory", *reported},
+        "torch": reported,
+        "cross": {"profile", "write_profile", "memory", *reported},
+    }[name]
     require_functions(get_framework(name).adaptor, dict.fromkeys(FUNCTIONS.keys() - without, "--metric any"))
     for function in without:
         with pytest.raises(UsageError, match="leave the option out"):
