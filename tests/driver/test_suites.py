@@ -177,6 +177,8 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
             assert "\n" not in line
         (cached,) = {one.benchmark.setup_cache for one in chosen if ".Cached." in one.name}
         assert (made.place(side) / str(cached) / "written.txt").read_text() == "by setup_cache"
+        swept = made.copies[side] / "swept"
+        assert {path.name: path.read_text() for path in swept.iterdir()} == {"Sweeps": "3", "SweepsToo": "3"}
     assert len(problems) == 8
     folder = Path(made.folder.name)
     del made
