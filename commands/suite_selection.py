@@ -12,6 +12,7 @@ import platformdirs
 
 from opduel.commands.case_selection import Choice, picked, require_two_to_inject
 from opduel.commands.options import asked_metrics, by_metric, refuse
+from opduel.commands.single import is_single
 from opduel.driver.suites.discovery import (
     DEFAULT_TIMEOUT_S,
     Discovered,
@@ -126,6 +127,14 @@ class SuiteSelection:
             "skipped_by_parameters": skipped_by_parameters(found, benchmarks),
             "problems": list(problems),
         }
+
+
+def refuse_suite_options(options: argparse.Namespace) -> None:
+    """Raise UsageError if a suite is to be run by what runs none, or options of a suite are given without one."""
+    if options.suite is None:
+        refuse(options, ("bench", "higher_is_better"), "is for a suite's benchmarks: add --suite, or leave it out")
+    elif options.golden is not None or is_single(options):
+        raise UsageError("--suite: needs two builds: add --control, and leave out the options of a single build")
 
 
 def suite_framework(name: str | None) -> Framework:

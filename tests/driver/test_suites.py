@@ -75,7 +75,7 @@ def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
 ) -> None:
     folder, (_, second) = repository
     clean = opened(str(folder / "bench"), tmp_path)
-    assert (clean.commit, clean.dirty) == (second, False)
+    assert (clean.commit, clean.dirty, clean.pinned) == (second, False, str(folder / "bench"))
     (folder / "elsewhere.py").write_text("")
     assert opened(str(folder / "bench"), tmp_path).dirty is False
     (folder / "bench" / "benchmarks" / "two.py").write_text("")
