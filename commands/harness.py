@@ -18,7 +18,16 @@ from opduel.commands.options import harness_parser
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
 from opduel.commands.round_log import FileRoundLog
-from opduel.commands.session import Session, discovered, exit_code, log_profiles, plan_session, tell, warn_of_report
+from opduel.commands.session import (
+    Session,
+    discovered,
+    exit_code,
+    log_profiles,
+    plan_session,
+    refuse_two_sided,
+    tell,
+    warn_of_report,
+)
 from opduel.commands.single import is_single, refuse_single_options, run_one_build
 from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options
 from opduel.driver.descriptor import Described, read_info
@@ -73,7 +82,9 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     fuzz = Fuzz(options) if options.fuzz is not None else None
     session, request = plan_run(options, KeptAnswers(config_path()), command)
     request = replace(request, log=rounds)
-    request = fuzz.drawn(request) if fuzz else request
+    if fuzz:
+        refuse_two_sided(request.framework, "--fuzz")
+        request = fuzz.drawn(request)
     count, name = len(request.cases), session.choice.file_name
     names = request.control.requested, request.treatment.requested
     log.info("%s of %s, %s against %s", counted(count, "case"), name, *names)
@@ -159,11 +170,22 @@ def _builds(
     requests = []
     for side in SIDES:
         asked = described[side].location if side in described else getattr(options, side)
-        requests.append(usual_build(side, config, framework) if asked is None else asked)
-    builds = make_builds(options, framework, requests)
+        requests.append(usual_build(side, config, framework.of_side(side)) if asked is None else asked)
+    builds = _made(options, framework, requests)
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment
+
+
+def _made(options: argparse.Namespace, framework: Framework, requests: Sequence[str]) -> list[Build]:
+    """Both builds, each of its side's framework."""
+    if not framework.two_sided:
+        return make_builds(options, framework, requests)
+    found = []
+    for side, request in zip(SIDES, requests, strict=True):
+        (build,) = make_builds(options, framework.of_side(side), [request])
+        found.append(framework.equipped(side, build, options.threads))
+    return found
 
 
 def _as_described(side: Described | None, build: Build) -> Build:

@@ -88,7 +88,7 @@ def plan_session(
     for one in reporters:
         refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
     choice = dataclasses.replace(choice, cases=with_files(choice, options))
-    framework = framework_of(options, choice, frameworks_dir)
+    framework = framework_of(options, choice, frameworks_dir).for_cases(choice.cases)
     plan_cpus(options.threads)  # these are reported before builds are made, not after
     run_environment(framework, options.threads, variables(options))
     require_counting(framework, choice.cases)
@@ -165,6 +165,14 @@ def _checked(reporters: list[Reporter]) -> list[Reporter]:
         one.check()
         one.meet(reporters)
     return reporters
+
+
+def refuse_two_sided(framework: Framework, option: str) -> None:
+    """Raise UsageError if the spec is for two frameworks, and ``option`` for one."""
+    if framework.two_sided:
+        raise UsageError(
+            f"{option}: the spec compares two frameworks, one on each side: leave it out, or give a spec of one of them"
+        )
 
 
 def check_profile_output(options: argparse.Namespace) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
-from opduel.records import Case, Work
+from opduel.records import Build, Case, Work
+from opduel.records.measurement import Side
 
 SPECIFICATIONS = Path(__file__).resolve().parent.parent / "specifications"
 FRAMEWORKS_DIR = SPECIFICATIONS / "frameworks"
@@ -61,6 +62,9 @@ class Framework(ABC):
         """``frameworks_dir``: where the data of all frameworks are, each in a folder of its name."""
         self.frameworks_dir = frameworks_dir
 
+    # Each side of a run has a framework of its own, and a case an operator of either.
+    two_sided: bool = False
+
     @property
     @abstractmethod
     def adaptor(self) -> Path:
@@ -81,6 +85,18 @@ class Framework(ABC):
         found.suite_variables = variables
         found.also_required = (*self.also_required, *requirements)
         return found
+
+    def for_cases(self, cases: Sequence[Case]) -> "Framework":
+        """The framework as it measures these cases. Raises UsageError: they can't be measured in one run."""
+        return self
+
+    def of_side(self, side: Side) -> "Framework":
+        """The framework whose builds and operators a side has."""
+        return self
+
+    def equipped(self, side: Side, build: Build, threads: int) -> Build:
+        """The build as its workers need it on that side, with further variables."""
+        return build
 
     def is_block(self, operator: str) -> bool:
         """Whether a spec's operator is a block: made first, with weights of its own, and perhaps hybridized."""

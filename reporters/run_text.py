@@ -29,11 +29,22 @@ def suite_text(suite: SuiteRecord | None) -> str:
 
 
 def differences_text(control: Build, treatment: Build) -> str:
-    """``numpy 1.26.4 and 2.2.6``: what else differs between the sides than what was asked for; empty if nothing."""
+    """``numpy 1.26.4 and 2.2.6``: what else differs between the sides than what was asked for; empty if nothing, and
+    where the sides have different frameworks."""
+    if control.framework != treatment.framework:
+        return ""
     found = differing_packages(control, treatment)
     words = [f"{name} {first} and {second}" for name, (first, second) in found.items()]
     more = [f"{len(words) - _MOST_PACKAGES} more"] if len(words) > _MOST_PACKAGES else []
     return ", ".join([*words[:_MOST_PACKAGES], *more])
+
+
+def frameworks_text(control: Build, treatment: Build) -> str:
+    """What verdicts say where the sides have different frameworks: nothing there has regressed from one commit to
+    another; empty where both have the same."""
+    if control.framework == treatment.framework:
+        return ""
+    return f"regressed: {treatment.framework} is slower than {control.framework}, or differs"
 
 
 def failure_text(failure: Failure) -> str:

@@ -10,6 +10,7 @@ from opduel.reporters.run_text import (
     commit_moment,
     disturbance_text,
     effort_text,
+    frameworks_text,
     host_text,
     incidents,
     is_number,
@@ -28,7 +29,7 @@ def heading(report: Report) -> dict[str, Any]:
     known = (run.spec, run.framework, asked.platform, run.started, asked.user_identifier, run.id and f"run {run.id}")
     return {
         "title": f"{report.treatment.requested} against {report.control.requested}",
-        "about": ", ".join(one for one in known if one),
+        "about": ", ".join(one for one in (*known, frameworks_text(report.control, report.treatment)) if one),
         "counts": [(verdict, report.count(verdict)) for verdict in WORST_FIRST],
         "effort": effort_text(report),
         "warnings": list(_warnings(report)),

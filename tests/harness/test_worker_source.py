@@ -31,6 +31,7 @@ ALLOWED = {
     "onnxruntime": {"numpy", "onnx", "onnxruntime"},
     "generic": set(),
     "common": {"numpy"},
+    "cross": set(),
 }
 IN_OUR_PYTHON = {"generic"}  # these run programs, and not in a build's interpreter
 
