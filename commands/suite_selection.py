@@ -11,7 +11,7 @@ from typing import Any
 import platformdirs
 
 from opduel.commands.case_selection import Choice, picked, require_two_to_inject
-from opduel.commands.options import asked_metrics, by_metric, refuse
+from opduel.commands.options import asked_metrics, by_metric, refuse, variables
 from opduel.commands.single import is_single
 from opduel.driver.suites.discovery import (
     DEFAULT_TIMEOUT_S,
@@ -88,7 +88,7 @@ class SuiteSelection:
         require_two_to_inject(options, cases)
         kept = {(case.operator, tuple(case.inputs.values())) for case in cases}
         chosen = [one for one in chosen if (one.benchmark.name, tuple(one.parameters.values())) in kept]
-        problems += self.work.make_caches(sides, self.framework, chosen, options.timeout)
+        problems += self.work.make_caches(sides, self.framework, chosen, options.timeout, variables(options))
         _log_problems(problems)
         framework = self.work.framework(self.framework, _modules(chosen, found))
         labels = {"suite": self._record(found, chosen, problems)}
@@ -104,12 +104,16 @@ class SuiteSelection:
         asked: dict[str, Discovered] = {}  # by the build's digest
         for side, build in sides.items():
             if build.digest not in asked:
-                asked[build.digest] = discover(build, self.framework, self.work.copies[side], self.work.place(side))
+                asked[build.digest] = self._discover(side, build)
             found[side] = asked[build.digest]
         cases = len(all_cases(found))
         names = {one.name for side in found.values() for one in side.benchmarks}
         log.info("%s: %s, %s", self.suite.name, counted(len(names), "benchmark"), counted(cases, "case"))
         return found
+
+    def _discover(self, side: Side, build: Build) -> Discovered:
+        env = variables(self.options)
+        return discover(build, self.framework, self.work.copies[side], self.work.place(side), env)
 
     def _record(
         self, found: Mapping[Side, Discovered], chosen: Sequence[SuiteCase], problems: Sequence[str]

@@ -51,12 +51,17 @@ class SuiteWork:
         return framework.of_suite(variables)
 
     def make_caches(
-        self, builds: Mapping[Side, Build], framework: Framework, chosen: Sequence[SuiteCase], timeout_s: float | None
+        self,
+        builds: Mapping[Side, Build],
+        framework: Framework,
+        chosen: Sequence[SuiteCase],
+        timeout_s: float | None,
+        env: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Run each ``setup_cache`` that the chosen cases need, once on either side; returns a line for each that
         failed, whose cases then fail.
 
-        ``timeout_s`` overrides what the suite says.
+        ``timeout_s`` overrides what the suite says; ``env`` has the user's variables.
         """
         needed = {one.benchmark.setup_cache: one.benchmark for one in chosen if one.benchmark.setup_cache is not None}
         problems = []
@@ -66,7 +71,8 @@ class SuiteWork:
             for side, build in builds.items():
                 log.info("setup_cache of %s on the %s", benchmark.name, side)
                 folder = self.place(side) / str(key)
-                why = self._make_cache(build, side, framework, benchmark.name, folder, limit_s)
+                environment = suite_environment(build, framework, env)
+                why = self._make_cache(build, side, framework, benchmark.name, folder, limit_s, environment)
                 why = why or written[side].keep()
                 if why is not None:
                     reason = f"setup_cache of {benchmark.name}: {why}"
@@ -77,7 +83,14 @@ class SuiteWork:
         return problems
 
     def _make_cache(
-        self, build: Build, side: Side, framework: Framework, name: str, folder: Path, limit_s: float
+        self,
+        build: Build,
+        side: Side,
+        framework: Framework,
+        name: str,
+        folder: Path,
+        limit_s: float,
+        environment: Mapping[str, str],
     ) -> str | None:
         """Why it could not be made; None if it was."""
         _made(folder)
@@ -86,7 +99,7 @@ class SuiteWork:
             return f"less than {RESERVE_BYTES >> 20} MiB are free on the disk of {folder.parent}"
         script = framework.suite_script or ""
         command = [build.interpreter, script, "cache", self.copies[side], name, folder, str(most)]
-        outcome = run(command, timeout=limit_s, whole_environment=suite_environment(build, framework), directory=folder)
+        outcome = run(command, timeout=limit_s, whole_environment=environment, directory=folder)
         if outcome.code is None:
             return f"took more than {limit_s:g} s"
         if not outcome.ok:

@@ -139,6 +139,15 @@ def test_both_builds_benchmarks_are_one_list_that_says_who_has_what() -> None:
     assert wide.count == 2
 
 
+def test_discovery_sees_the_users_variables(tmp_path: Path) -> None:
+    folder = tmp_path / "asking"
+    folder.mkdir()
+    (folder / "one.py").write_text("import os\nif os.environ.get('SLOW') == '1':\n    def time_slow(): pass\n")
+    assert discover(BUILD, FRAMEWORK, folder, tmp_path).benchmarks == ()
+    (found,) = discover(BUILD, FRAMEWORK, folder, tmp_path, {"SLOW": "1"}).benchmarks
+    assert found.name == "one.time_slow"
+
+
 def test_a_build_that_cannot_import_the_suite_or_has_no_asv_runner_is_refused(tmp_path: Path) -> None:
     broken = tmp_path / "broken_suite"
     broken.mkdir()
