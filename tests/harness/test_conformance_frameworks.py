@@ -1,6 +1,7 @@
 """Each framework passes the conformance test on real builds: the cheap checks here, the others every night."""
 
 import pytest
+from torch_at_hand import torch_request
 
 from opduel.commands.conformance import subject_of
 from opduel.frameworks import framework_names
@@ -17,7 +18,9 @@ SUBJECTS = {
     "cross": ("cross/numpy-mxnet", ["add_256/forward"], "numpy==2.2.6", "mxnet==1.9.1", pytest.mark.mxnet),
     "python": ("numpy", ["sort_0/forward", "fft_0/forward"], "numpy==1.26.4", "numpy==2.2.6", pytest.mark.wheels),
 }
-NOT_YET = {"asv", "generic", "torch"}
+if request := torch_request():
+    SUBJECTS["torch"] = ("torch", ["mm_0", "conv2d_0"], request, request, pytest.mark.wheels)
+NOT_YET = {"asv", "generic", *(() if request else ("torch",))}
 CHEAP = [name for name in CHECKS if name != "faults"]
 _made: dict[str, Subject] = {}
 
