@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import functools
 import hashlib
 import json
 import logging
@@ -10,16 +9,17 @@ import logging.handlers
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
 import platformdirs
 
 from opduel.commands.config import KeptAnswers, config_path
+from opduel.commands.driver_log import logging_to
 from opduel.commands.driver_options import GIB, DriverOptions, branch_names, parse
 from opduel.commands.driver_text import compile_lines, culprit_lines, plan_lines
-from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, redacts, run_command
+from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.local import begin_local, local_work_directory, plan_local
 from opduel.commands.notifying import Notifications, effective
@@ -39,13 +39,13 @@ from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
 from opduel.driver.journal import Journal
-from opduel.driver.lock import ANOTHER_FOLDER, sole_driver
+from opduel.driver.lock import sole_driver
 from opduel.driver.revisions import Revision
 from opduel.driver.runs import Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.harness.cpus import plan_cpus
-from opduel.records import WORSE, Commit, OpduelError, UsageError, Verdict, disk_error
+from opduel.records import WORSE, Build, Commit, OpduelError, UsageError, Verdict
 from opduel.records.atomic import path_part
 from opduel.records.text import counted
 from opduel.reporters import Reporter, catch_up_all, reporter_options
@@ -53,7 +53,9 @@ from opduel.reporters.github import GithubReporter
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.stream import discard, write_text
 
-LOG_BYTES, LOGS = 5 * 2**20, 5  # each log file's size, and how many older ones are kept
+_LATER_METRICS = ("cpu_time", "value")
+# Options of harness.py that came later: where they aren't given, a run is the one that it was without them.
+_LATER = ("program", "command_args", "string_map", "suite", "bench", "higher_is_better", "allow_sdist")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,7 +73,7 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     session = plan_session(options.harness, KeptAnswers(config_path()), command, frameworks_dir, 0, options.own)
     work = _work_directory(options.own, session)
-    with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
+    with sole_driver(work), logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         if options.own.local is not None:
             planned = plan_local(options, session, work)
             if planned is None:
@@ -178,7 +180,10 @@ class _Driver:
         """Find the first bad one among releases; returns the exit code."""
         own, framework = self._own, self._measuring.framework
         sdists = self._measuring.options.allow_sdist
-        resolve = functools.partial(resolve_build, framework=framework, cache=self._cache, sdists=sdists)
+
+        def resolve(name: str) -> Build:
+            return resolve_build(name, framework, self._cache, None, sdists)
+
         names = [name.strip() for name in own.bisect_releases.split(",")]
         for name in names:  # what is written wrongly is said before anything is measured
             if recipe_of(name, framework) is None:
@@ -341,7 +346,10 @@ def _identity(options: DriverOptions, session: Session) -> str:
     """All that a run depends on besides its commits: with other options, or another spec, it is another run."""
     told = reporter_options()
     given = vars(options.harness)
-    settings = {name: value for name, value in given.items() if name not in told and name != "single"}  # not for it
+    left_out = {*told, "single", *(name for name in _LATER if not given.get(name))}
+    settings = {name: value for name, value in given.items() if name not in left_out}
+    shares = settings.get("threshold") or []  # the cases have those of later metrics
+    settings["threshold"] = [{one: how[one] for one in how if one not in _LATER_METRICS} for how in shares] or None
     cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
     own = options.own
@@ -373,40 +381,3 @@ def _say(lines: Sequence[str]) -> None:
     except OSError as error:
         discard(sys.stdout)
         log.error("standard output: can't be written (%s): what was found is in the log and in reports", error.strerror)
-
-
-class _LogFile(logging.handlers.RotatingFileHandler):
-    """A log file. One that can't be written is said so, once, and stops nothing."""
-
-    _announced = False
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        error = sys.exc_info()[1]
-        if not isinstance(error, OSError):
-            super().handleError(record)
-        elif not self._announced:
-            self._announced = True
-            log.error(
-                "%s: can't be written (%s): free some space, or fix its permissions", self.baseFilename, error.strerror
-            )
-
-
-@contextmanager
-def _logging_to(path: Path) -> Iterator[None]:
-    """Within it all that is logged goes to a file, too, restarted when it is large; RunError if it can't be."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")
-    except OSError as error:
-        raise disk_error(path, error, ANOTHER_FOLDER) from None
-    formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
-    handler.setFormatter(formatter)
-    handler.addFilter(redacts)
-    root = logging.getLogger()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-        with suppress(OSError):  # what could not be written is tried again, in vain
-            handler.close()
