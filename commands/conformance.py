@@ -13,6 +13,7 @@ from opduel.frameworks import get_framework
 from opduel.harness.conformance import CHECKS, Outcome, Subject, check
 from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases
 from opduel.records import DEFAULT_METRIC, VALUE, Case, UsageError
+from opduel.records.measurement import Side
 from opduel.reporters.stream import print_result
 
 _WIDTH = max(map(len, CHECKS)) + 2
@@ -85,14 +86,16 @@ def subject_of(
         RunError: a build can't be made.
     """
     found = load_spec(find_spec(str(spec)))
-    framework = get_framework(found.framework)
     cases = [case for case in expand_cases(found) if not case.files]
     cases = _measured_once(select_cases(cases, operators) if operators else cases)
     if not cases:
         raise UsageError(f"{spec}: has no case without files: give a spec that has one")
-    cache = BuildCache(exec_dir)
-    first = resolve_build(control, framework, cache)
-    second = first if treatment in (None, control) else resolve_build(str(treatment), framework, cache)
+    cache, framework = BuildCache(exec_dir), get_framework(found.framework).for_cases(cases)
+    requests: dict[Side, str] = {"control": control, "treatment": treatment or control}
+    first, second = (
+        framework.equipped(side, resolve_build(request, framework.of_side(side), cache), 1)
+        for side, request in requests.items()
+    )
     return Subject(framework, first, second, cases, seed=seed)
 
 

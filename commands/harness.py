@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from opduel.commands.builds import make_builds, usual_build, warn_of_python
+from opduel.commands.case_selection import Choice
 from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.entry import log, run_command
 from opduel.commands.fuzz import Fuzz
@@ -17,13 +18,23 @@ from opduel.commands.options import harness_parser
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
 from opduel.commands.round_log import FileRoundLog
-from opduel.commands.session import Session, discovered, exit_code, log_profiles, plan_session, tell, warn_of_report
+from opduel.commands.session import (
+    Session,
+    discovered,
+    exit_code,
+    log_profiles,
+    plan_session,
+    refuse_two_sided,
+    tell,
+    warn_of_report,
+)
 from opduel.commands.single import is_single, refuse_single_options, run_one_build
+from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Build, Report, UsageError
-from opduel.records.measurement import SIDES
+from opduel.records.measurement import SIDES, Side
 from opduel.records.text import counted
 from opduel.reporters import Reporter
 
@@ -70,7 +81,9 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     fuzz = Fuzz(options) if options.fuzz is not None else None
     session, request = plan_run(options, KeptAnswers(config_path()), command)
     request = replace(request, log=rounds)
-    request = fuzz.drawn(request) if fuzz else request
+    if fuzz:
+        refuse_two_sided(request.framework, "--fuzz")
+        request = fuzz.drawn(request)
     count, name = len(request.cases), session.choice.file_name
     names = request.control.requested, request.treatment.requested
     log.info("%s of %s, %s against %s", counted(count, "case"), name, *names)
@@ -97,11 +110,33 @@ def plan_run(
     """What to measure, on which builds; ``command`` is stored in the report, ``reporters`` as in ``plan_session``.
     UsageError: wrong options, a bad spec, no such build; RunError: a build can't be made."""
     described = _described(options)
+    if options.suite is not None:
+        return _plan_suite(options, config, command, described, reporters)
     session = plan_session(options, config, command, reporters=reporters)
     control, treatment = _builds(options, config, session.framework, described)
     refuse_unknown_operators(options, session.cases, session.framework, [control, treatment], session.choice.path)
     session = replace(session, cases=discovered(session, control, treatment))
     return session, session.request(control, treatment)
+
+
+def _plan_suite(
+    options: argparse.Namespace,
+    config: Mapping[str, str],
+    command: Sequence[str],
+    described: Mapping[str, Described],
+    reporters: Sequence[Reporter] | None,
+) -> tuple[Session, RunRequest]:
+    """As ``plan_run``, of a suite: what it has is known when both builds are there."""
+    suite = SuiteSelection(options)
+    builds: dict[Side, Build] = {}
+
+    def chosen() -> Choice:
+        made = _builds(options, config, suite.framework, described)
+        builds.update(suite.on_sides(dict(zip(SIDES, made, strict=True))))
+        return suite.choose(builds)
+
+    session = plan_session(options, config, command, reporters=reporters, chosen=chosen)
+    return session, session.request(builds["control"], builds["treatment"])
 
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
@@ -133,11 +168,22 @@ def _builds(
     requests = []
     for side in SIDES:
         asked = described[side].location if side in described else getattr(options, side)
-        requests.append(usual_build(side, config, framework) if asked is None else asked)
-    builds = make_builds(options, framework, requests)
+        requests.append(usual_build(side, config, framework.of_side(side)) if asked is None else asked)
+    builds = _made(options, framework, requests)
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment
+
+
+def _made(options: argparse.Namespace, framework: Framework, requests: Sequence[str]) -> list[Build]:
+    """Both builds, each of its side's framework."""
+    if not framework.two_sided:
+        return make_builds(options, framework, requests)
+    found = []
+    for side, request in zip(SIDES, requests, strict=True):
+        (build,) = make_builds(options, framework.of_side(side), [request])
+        found.append(framework.equipped(side, build, options.threads))
+    return found
 
 
 def _as_described(side: Described | None, build: Build) -> Build:

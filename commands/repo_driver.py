@@ -25,7 +25,7 @@ from opduel.commands.local import begin_local, local_work_directory, plan_local
 from opduel.commands.notifying import Notifications, effective
 from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.recorded_options import recorded
-from opduel.commands.session import Session, exit_code, plan_session
+from opduel.commands.session import Session, exit_code, plan_session, refuse_two_sided
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
 from opduel.driver.builds.builder import Builder, builder_of, platform_of
 from opduel.driver.builds.cache import prune
@@ -72,6 +72,7 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
     command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     session = plan_session(options.harness, KeptAnswers(config_path()), command, frameworks_dir, 0, options.own)
+    refuse_two_sided(session.framework, "--ab_testing")
     work = _work_directory(options.own, session)
     with sole_driver(work), logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         if options.own.local is not None:

@@ -13,7 +13,7 @@ from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.options import PROFILERS, by_metric, refuse, variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.session import Session, check_profile_output, log_profiles, plan_session
+from opduel.commands.session import Session, check_profile_output, log_profiles, plan_session, refuse_two_sided
 from opduel.comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
 from opduel.frameworks import Framework
 from opduel.harness.single import SingleRequest, run_single
@@ -159,6 +159,7 @@ def plan_one_build(options: argparse.Namespace, command: Sequence[str], metric: 
 
 def the_build(options: argparse.Namespace, framework: Framework) -> Build:
     """The build that is measured: ``--treatment``, or else the one that is configured or the framework's default."""
+    refuse_two_sided(framework, "--single" if options.golden is None else "--golden")
     asked = options.treatment or usual_build("treatment", KeptAnswers(config_path()), framework)
     return make_builds(options, framework, [asked])[0]
 

@@ -4,7 +4,9 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from opduel.frameworks.asv.framework import Asv
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
+from opduel.frameworks.cross.framework import Cross
 from opduel.frameworks.generic.framework import Generic
 from opduel.frameworks.mxnet.framework import MXNet
 from opduel.frameworks.onnxruntime.framework import ONNXRuntime
@@ -13,7 +15,9 @@ from opduel.frameworks.torch.framework import Torch
 from opduel.records import UsageError
 from opduel.records.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {one.name: one for one in (MXNet, Generic, ONNXRuntime, Python, Torch)}
+_FRAMEWORKS: dict[str, type[Framework]] = {
+    one.name: one for one in (MXNet, Asv, Generic, ONNXRuntime, Python, Torch, Cross)
+}
 GROUP = "opduel.frameworks"
 
 

@@ -22,6 +22,7 @@ from opduel.harness.instructions import plan_counting, threads_of
 from opduel.harness.output_check import check_outputs
 from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Profiles, Profiling, add_breakdowns, to_break_down, write_profiles
+from opduel.harness.same_inputs import with_other_inputs
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.harness.validity import judge_validity
 from opduel.harness.verification import FIRST_SHARE, Verifier, build_comparisons, first_order, without_first_measurement
@@ -31,13 +32,14 @@ from opduel.records import (
     Build,
     Case,
     Comparison,
+    Failure,
     HostRecord,
     Report,
     RunConfiguration,
     RunError,
     RunRecord,
 )
-from opduel.records.measurement import Side
+from opduel.records.measurement import SKIPPED, Side
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,9 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         InterruptedRunError: a signal ended it before anything was measured.
         RunError: nothing at all could be measured.
     """
-    asked, bench, order = request.configuration, _bench_of(request), _plan_of(request)
+    asked, bench, whole = request.configuration, _bench_of(request), request
+    request, other_inputs = _with_the_same_inputs(request, bench)
+    order = _plan_of(request)
     monitor = HostMonitor(allowed=bench.cpus.measure | bench.cpus.control)
     monitor.begin()
     began = time.monotonic()
@@ -110,14 +114,35 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     comparisons = made.comparisons
     if asked.holds and not validity["valid"]:
         comparisons = withhold_verdicts(comparisons)
-    comparisons = _with_work(request, [*attribute_changes(comparisons), *made.outputs])
+    comparisons = _with_work(whole, [*attribute_changes(comparisons), *made.outputs, *other_inputs])
     run = _run_record(request, made.order, made.findings, start, checkpoint.resumed, bench, validity)
     if made.findings.stopped is not None:
         share = 1.0 if asked.verifies_after is None else FIRST_SHARE
         run["forecast"] = budget_for(comparisons, made.findings.wall_s, share, _count_profiled(request))
     run["profile_output"] = made.profiles and made.profiles.record()
+    skipped = {one.case: one.failure.reason for one in comparisons if one.failure and is_skip(one.failure)}
+    run["skipped"] = [{"case": case, "reason": reason} for case, reason in skipped.items()]
+    comparisons = [one for one in comparisons if one.case not in skipped]
+    cases = tuple(case for case in whole.cases if case.id not in skipped)
     sides = request.control, request.treatment
-    return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=tuple(request.cases))
+    return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=cases)
+
+
+def is_skip(failure: Failure) -> bool:
+    """Whether both sides skipped the case, so that nothing went wrong."""
+    return failure.side == "both" and failure.kind == SKIPPED
+
+
+def _with_the_same_inputs(request: RunRequest, bench: Bench) -> tuple[RunRequest, list[Comparison]]:
+    """The request without the cases that have other inputs on either side, and what these came to. Frameworks make
+    their own inputs alike on both sides: it is asked where a run has two."""
+    if not request.framework.two_sided:
+        return request, []
+    asked = request.configuration
+    with this_thread_on(bench.cpus.control):
+        found = with_other_inputs(request.cases, bench, request.seed, _forking(request), asked.time_budget)
+    failed = {one.case for one in found}
+    return dataclasses.replace(request, cases=[case for case in request.cases if case.id not in failed]), found
 
 
 def _bench_of(request: RunRequest) -> Bench:
@@ -237,12 +262,18 @@ def _plan_of(request: RunRequest) -> MeasurementPlan:
         request.seed,
         None if budget is None else budget - kept_for_profiling(budget, _count_profiled(request)),
         asked.inject,
-        can_fork=lambda case: request.framework.can_fork(threads_of(case, asked.threads), case.context),
+        can_fork=_forking(request),
         aa_cases=usual_count(sum(timed)) if asked.sentinels is None else asked.sentinels,
         suspects_only=request.suspects_only,
         budget_words="" if budget is None else f"the time budget of {budget:g} s",
         first_measurement=request.first_measurement,
     )
+
+
+def _forking(request: RunRequest) -> Callable[[Case], bool]:
+    """Whether a case runs in a fork."""
+    threads = request.configuration.threads
+    return lambda case: request.framework.can_fork(threads_of(case, threads), case.context)
 
 
 def _count_profiled(request: RunRequest) -> int:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from opduel.records import Build, Comparison, Report, Verdict
-from opduel.reporters.run_text import differences_text
-from opduel.reporters.summary import WORST_FIRST, caveats, injection_line, worst_first
+from opduel.reporters.run_text import differences_text, frameworks_text
+from opduel.reporters.summary import WORST_FIRST, caveats, notes, worst_first
 from opduel.reporters.text import printable
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
@@ -60,6 +60,8 @@ def _heading(report: Report) -> Iterator[str]:
     sides = (("control", report.control), ("treatment", report.treatment))
     yield from table(["side", "build", "version", "Python"], [[name, *_build(build)] for name, build in sides])
     yield ""
+    if meaning := frameworks_text(report.control, report.treatment):
+        yield f"Verdicts: {cell(meaning)}"
     if differing := differences_text(report.control, report.treatment):
         yield f"Also different: {cell(differing)}"
         yield ""
@@ -72,7 +74,7 @@ def _heading(report: Report) -> Iterator[str]:
         f"host {cell(str(report.host.cpu_model))}, {cell(str(report.host.logical_cpus))} CPUs",
     ]
     yield "; ".join(word for word in words if word)
-    if line := injection_line(report):
+    for line in notes(report):
         yield ""
         yield line
 

@@ -6,6 +6,7 @@ from typing import Any, TypeGuard
 
 from opduel.records import SAMPLED, Build, Commit, Comparison, Failure, HostRecord, Report, Work, achieved, roof
 from opduel.records.build import differing_packages
+from opduel.records.run_record import SuiteRecord
 from opduel.reporters.units import human_duration, human_share, human_size
 
 _BUSY = 0.05  # share of the CPUs that others took, from which on it is said
@@ -18,12 +19,32 @@ def build_text(build: Build) -> str:
     return f"{words} digest {build.digest[:12]}" if build.digest else words
 
 
+def suite_text(suite: SuiteRecord | None) -> str:
+    """``commit 2d4b0a6a1c3f, with changes, digest 0343360f866f``: which version of a suite was run; empty without."""
+    if suite is None:
+        return ""
+    commit = f"commit {suite.commit[:12]}" if suite.commit else ""
+    changed = "with changes" if suite.dirty else ""
+    return ", ".join(word for word in (commit, changed, f"digest {suite.digest[:12]}") if word)
+
+
 def differences_text(control: Build, treatment: Build) -> str:
-    """``numpy 1.26.4 and 2.2.6``: what else differs between the sides than what was asked for; empty if nothing."""
+    """``numpy 1.26.4 and 2.2.6``: what else differs between the sides than what was asked for; empty if nothing, and
+    where the sides have different frameworks."""
+    if control.framework != treatment.framework:
+        return ""
     found = differing_packages(control, treatment)
     words = [f"{name} {first} and {second}" for name, (first, second) in found.items()]
     more = [f"{len(words) - _MOST_PACKAGES} more"] if len(words) > _MOST_PACKAGES else []
     return ", ".join([*words[:_MOST_PACKAGES], *more])
+
+
+def frameworks_text(control: Build, treatment: Build) -> str:
+    """What verdicts say where the sides have different frameworks: nothing there has regressed from one commit to
+    another; empty where both have the same."""
+    if control.framework == treatment.framework:
+        return ""
+    return f"regressed: {treatment.framework} is slower than {control.framework}, or differs"
 
 
 def failure_text(failure: Failure) -> str:

@@ -57,7 +57,10 @@ class Subject:
     def missing_case(self) -> Case:
         """A case of an operator that there isn't."""
         first = self.cases[0]
-        return self.missing or _named(dataclasses.replace(first, operator=f"{first.operator}_{NO_SUCH}"), "missing")
+        inputs = {name: _without_operator(value) for name, value in first.inputs.items()}
+        return self.missing or _named(
+            dataclasses.replace(first, operator=f"{first.operator}_{NO_SUCH}", inputs=inputs), "missing"
+        )
 
     @cached_property
     def has(self) -> frozenset[str]:
@@ -113,6 +116,13 @@ class Subject:
             return dataclasses.replace(one, environment={**one.environment, VARIABLE: told})
 
         return dataclasses.replace(self, framework=framework, control=build("control"), treatment=build("treatment"))
+
+
+def _without_operator(value: Any) -> Any:
+    """A part of a case's inputs; one that names an operator itself, as a side of two has it, names one that isn't."""
+    if isinstance(value, Mapping) and "operator" in value:
+        return {**value, "operator": f"{value['operator']}_{NO_SUCH}"}
+    return value
 
 
 def _named(case: Case, name: str) -> Case:

@@ -14,6 +14,7 @@ from opduel.frameworks import get_framework
 from opduel.harness.specs.draw import draws, filled
 from opduel.harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
 from opduel.harness.specs.programs import ProgramTest, program_cases
+from opduel.harness.specs.two_sided import with_sides
 from opduel.harness.specs.values import Tensor
 from opduel.records import DEFAULT_METRIC, DEFAULT_MODE, METRICS, Case, Direction, Tolerance, UsageError, case_id_for
 from opduel.records.validation import explain
@@ -168,7 +169,7 @@ def _cases_of(
                 id=case_id_for(metric, time_id),
                 operator=test.operator,
                 direction=direction,
-                inputs=_plain(inputs),
+                inputs=with_sides(_plain(inputs), test.control, test.treatment),
                 dtype=dtype,
                 context=context,
                 threshold=_threshold(metric, thresholds, share),

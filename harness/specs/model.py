@@ -46,6 +46,7 @@ from opduel.harness.specs.fields import (
     text,
 )
 from opduel.harness.specs.programs import ProgramTest
+from opduel.harness.specs.two_sided import TWO_SIDED, SideOperator, check_sides, joined
 from opduel.harness.specs.values import (
     MAX_ELEMENTS,
     Call,
@@ -237,10 +238,17 @@ SizeRange = Annotated[list[int], AfterValidator(_range)]
 class Test(Settings):
     """One operator on one or several inputs."""
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["operator"]}, {"required": ["control"]}]})
     __test__ = False  # pytest: not one of yours
     _category: str | None = PrivateAttr(default=None)
 
-    operator: Operator = Field(description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu.")
+    operator: Operator = Field(
+        default="", description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu."
+    )
+    control: SideOperator | None = optional(
+        "Of a spec for two frameworks: what the control calls, in operator's place."
+    )
+    treatment: SideOperator | None = optional("What the treatment calls.")
     identifier: Identifier | None = optional(
         "Names the cases. {ID} is the input's index in its list; also {OPERATOR}, {DTYPE}, {CONTEXT}, "
         "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}."
@@ -249,6 +257,11 @@ class Test(Settings):
     files: dict[str, File] | None = optional(
         "For a saved network: symbol, and optionally params. For a block of your own: module."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_operator_or_two(cls, data: Any) -> Any:
+        return joined(data)
 
     @property
     def category(self) -> str | None:
@@ -370,7 +383,9 @@ class Spec(StrictModel):
                 raise field_error(f"tests[{number}].command", f"is missing: {data['framework']} runs programs")
             if not programs and "command" in test:
                 raise field_error(f"tests[{number}].command", f"is for the framework {' or '.join(PROGRAMS)} alone")
-            if not programs and isinstance(test.get("operator"), str):
+            check_sides(test, number, data["framework"])
+            named = not programs and data["framework"] not in TWO_SIDED
+            if named and isinstance(test.get("operator"), str):
                 try:
                     (check_dotted if data["framework"] in ANY_PACKAGE else check_operator)(test["operator"])
                 except ValueError as error:

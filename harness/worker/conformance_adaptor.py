@@ -13,7 +13,6 @@ import time
 
 TOLD = json.loads(os.environ["OPDUEL_CONFORMANCE"])
 INNER = sys.modules["__main__"].load_adaptor(TOLD["adaptor"])  # the worker's own way of loading
-globals().update((name, getattr(INNER, name)) for name in dir(INNER) if not name.startswith("_"))
 GARBAGE = b'{"ns": [1]}\n{"ended": 0}\n\x00\xff\xfe not JSON \x1b[31m' * 50
 
 
@@ -68,11 +67,14 @@ if hasattr(INNER, "results"):
 
 
 def change(path, count):
-    """Change every element of a file of little-endian numbers: a high bit of each, or the lowest of those of a byte."""
+    """Change every element of a file of little-endian numbers: a bit of each one's last byte."""
     with open(path, "r+b") as stream:
         content = bytearray(stream.read())
         size = len(content) // max(1, count)
         for place in range(size - 1, len(content), max(1, size)):
-            content[place] ^= 0x40 if size > 1 else 1
+            content[place] ^= 2 if size > 1 else 1
         stream.seek(0)
         stream.write(content)
+
+
+globals().update((name, getattr(INNER, name)) for name in dir(INNER) if name not in globals())

@@ -10,12 +10,13 @@ from opduel.reporters.run_text import (
     commit_moment,
     disturbance_text,
     effort_text,
+    frameworks_text,
     host_text,
     incidents,
     is_number,
     roofline_words,
 )
-from opduel.reporters.summary import WORST_FIRST, caveats, injection_line, not_broken_down_line, worst_first
+from opduel.reporters.summary import WORST_FIRST, caveats, not_broken_down_line, notes, worst_first
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share
 
 Rows = list[tuple[str, ...]]
@@ -28,11 +29,14 @@ def heading(report: Report) -> dict[str, Any]:
     known = (run.spec, run.framework, asked.platform, run.started, asked.user_identifier, run.id and f"run {run.id}")
     return {
         "title": f"{report.treatment.requested} against {report.control.requested}",
-        "about": ", ".join(one for one in known if one),
+        "about": ", ".join(one for one in (*known, frameworks_text(report.control, report.treatment)) if one),
         "counts": [(verdict, report.count(verdict)) for verdict in WORST_FIRST],
         "effort": effort_text(report),
         "warnings": list(_warnings(report)),
     }
+
+
+_APART = ("incidents", "validity", "environment", "command", "configuration", "suite", "skipped")
 
 
 def run_details(report: Report) -> dict[str, Any]:
@@ -54,7 +58,9 @@ def run_details(report: Report) -> dict[str, Any]:
         ),
         "failures": [one for one in worst_first(report.comparisons) if one.failure is not None],
         "incidents": incidents(report),
-        "run": _facts(run, without=("incidents", "validity", "environment", "command", "configuration")),
+        "run": _facts(
+            run, without=("incidents", "validity", "environment", "command", "configuration", "suite", "skipped")
+        ),
         "command": shlex.join(run.command),
         "host": [("in short", host_text(host)), *_facts(host, without=_NOISE)],
         "noise": [(name, *(_extremes(phase.get(name)) for phase in phases)) for name in measures],
@@ -83,8 +89,7 @@ def _warnings(report: Report) -> Iterator[str]:
             yield line[:1].upper() + line[1:]
     if words := disturbance_text(report.host):
         yield f"Busy host: {words}"
-    if line := injection_line(report):
-        yield line
+    yield from notes(report)
 
 
 def _on_both(report: Report, **facts: Callable[[Build], str]) -> Rows:

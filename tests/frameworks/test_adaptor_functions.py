@@ -77,6 +77,7 @@ def test_the_frameworks_that_there_are_have_all_of_them(name: str) -> None:
         "mxnet": reported,
         "python": {"profile", "write_profile", *reported},
         "generic": {"profile", "write_profile", "memory", "results"},
+        "asv": {"profile", "write_profile", "results", "cpu_time"},
     }.get(name, set())
     require_functions(get_framework(name).adaptor, dict.fromkeys(FUNCTIONS.keys() - without, "--metric any"))
     for function in without:

@@ -24,12 +24,14 @@ ADAPTORS = sorted(
 )
 INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance", "inside", "benchmarks")]
 ALLOWED = {
+    "asv": {"asv_runner"},
     "mxnet": {"mxnet", "numpy", "benchmark", "registered"},  # opperf itself, and the script beside network.py
     "python": {"numpy"},
     "torch": {"torch", "numpy"},
     "onnxruntime": {"numpy", "onnx", "onnxruntime"},
     "generic": set(),
     "common": {"numpy"},
+    "cross": set(),
 }
 IN_OUR_PYTHON = {"generic"}  # these run programs, and not in a build's interpreter
 

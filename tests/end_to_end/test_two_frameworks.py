@@ -1,0 +1,72 @@
+"""The whole product on two frameworks: NumPy and MXNet, on the same inputs."""
+
+import json
+from pathlib import Path
+
+import pytest
+from test_python_packages import finished
+
+SIDES = ("--control", "numpy==2.2.6", "--treatment", "mxnet==1.9.1")
+
+
+@pytest.mark.wheels
+def test_two_operators_are_compared_on_the_same_inputs(tmp_path: Path) -> None:
+    """Both of Python packages here; two frameworks, with the words for them, are below."""
+    names = {"same": "numpy.positive", "other": "numpy.negative"}
+    tests = [
+        {
+            "identifier": identifier,
+            "control": {"framework": "python", "operator": "numpy.copy"},
+            "treatment": {"framework": "python", "operator": operator},
+            "inputs": {"args": [[8]]},
+        }
+        for identifier, operator in names.items()
+    ]
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({"framework": "cross", "tests": tests}))
+    sides = ("--control", "numpy==1.26.4", "--treatment", "numpy==2.2.6")
+    report, _, _ = finished(tmp_path, 1, "-b", str(spec), "--metric", "time,error", "--max_rounds", "2", *sides)
+    found = {one["case"]: one for one in report["comparisons"]}
+    assert {case: one["failure"] for case, one in found.items()} == dict.fromkeys(found)
+    assert found["same/forward"]["ratio"] is not None
+    assert found["same/forward/error"]["verdict"] == "unchanged"
+    assert found["other/forward/error"]["verdict"] == "regressed"
+
+
+@pytest.mark.nightly
+@pytest.mark.mxnet
+@pytest.mark.wheels
+def test_two_frameworks_are_compared_on_the_same_inputs(tmp_path: Path) -> None:
+    names = {"add": "nd.elemwise_add", "gone": "nd.gone"}
+    tests = [
+        {
+            "identifier": identifier,
+            "control": {"framework": "python", "operator": "numpy.add"},
+            "treatment": {"framework": "mxnet", "operator": operator},
+            "inputs": {"args": [[8], [8]]},
+        }
+        for identifier, operator in names.items()
+    ]
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({"framework": "cross", "tests": tests}))
+    asked = ("-b", str(spec), "--metric", "time,error", "--max_rounds", "2", "--sentinels", "1", "--screen_reporter")
+    report, output, _ = finished(tmp_path, 1, *asked, *SIDES)
+    found = {one["case"]: one for one in report["comparisons"]}
+    assert found["add/forward"]["failure"] is None
+    assert found["add/forward"]["ratio"] > 1, "a call of MXNet takes tens of microseconds, one of NumPy half of one"
+    assert found["add/forward/error"]["verdict"] == "unchanged"
+    assert (found["gone/forward"]["failure"]["side"], found["gone/forward"]["failure"]["kind"]) == (
+        "treatment",
+        "missing",
+    )
+    assert [report[side]["framework"] for side in ("control", "treatment")] == ["python", "mxnet"]
+    assert "regressed: mxnet is slower than python" in output
+
+
+@pytest.mark.nightly
+@pytest.mark.mxnet
+@pytest.mark.wheels
+@pytest.mark.parametrize("option", ["--single", "--fuzz=1"])
+def test_what_is_for_one_framework_is_refused(tmp_path: Path, option: str) -> None:
+    _, _, errors = finished(tmp_path, 2, "-b", "cross/numpy-mxnet", *SIDES, option)
+    assert "the spec compares two frameworks" in errors
