@@ -26,6 +26,7 @@ from opduel.commands.notifying import Notifications, effective
 from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import Session, exit_code, plan_session, refuse_two_sided
+from opduel.commands.suite_selection import SuiteSelection, suite_of_driver
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
 from opduel.driver.builds.builder import Builder, builder_of, platform_of
 from opduel.driver.builds.cache import prune
@@ -71,7 +72,10 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
         begin_local(options)
     command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
-    session = plan_session(options.harness, KeptAnswers(config_path()), command, frameworks_dir, 0, options.own)
+    config = KeptAnswers(config_path())
+    suite = None if options.harness.suite is None else suite_of_driver(options)
+    chosen = None if suite is None else suite.none_yet
+    session = plan_session(options.harness, config, command, frameworks_dir, 0, options.own, chosen=chosen)
     refuse_two_sided(session.framework, "--ab_testing")
     work = _work_directory(options.own, session)
     with sole_driver(work), logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
@@ -80,14 +84,22 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
             if planned is None:
                 return DONE
             options, session = planned
-        driver = _Driver(options, session, work, journal)
+        driver = _Driver(options, session, work, journal, suite)
         return driver.releases() if options.own.bisect_releases else driver.commits()
 
 
 class _Driver:
     """One start of the command, in its work directory."""
 
-    def __init__(self, options: DriverOptions, session: Session, work: Path, journal: Journal) -> None:
+    def __init__(
+        self,
+        options: DriverOptions,
+        session: Session,
+        work: Path,
+        journal: Journal,
+        suite: SuiteSelection | None = None,
+    ) -> None:
+        """``suite``: what is measured, if it is no spec."""
         own = options.own
         self._own = own
         self._base_why = options.base_why
@@ -101,9 +113,9 @@ class _Driver:
         self._work = work
         self._journal = journal
         self._cache = BuildCache(own.exec_dir)
-        self._harness = HarnessAdapter(session)
+        self._harness = HarnessAdapter(session) if suite is None else HarnessAdapter(session, suite)
         self._runs = Runs(journal, self._harness, own.retry_after)
-        self._identity = _identity(options, session)
+        self._identity = _identity(options, session, suite.suite.digest if suite else None)
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
@@ -221,7 +233,8 @@ class _Driver:
             _say(compile_lines(*builder.to_compile(line, strategy)))
             _say([f"  {one.short}: {builder.describe(one, strategy)}" for one in (control, treatment)])
         follow = ", then verify and bisect" if self._sought() else ""
-        cases = counted(len(self._measuring.cases), "case")
+        known = self._measuring.cases  # of a suite, none before there are builds
+        cases = counted(len(known), "case") if known else "the suite's cases"
         _say([f"{len(queue)} to measure on {cases}{follow}; nothing was built or measured"])
         return INCOMPLETE if tally.failures else DONE
 
@@ -343,8 +356,9 @@ def _code_of(outcome: Outcome, traced: bool) -> int:
     return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE
 
 
-def _identity(options: DriverOptions, session: Session) -> str:
-    """All that a run depends on besides its commits: with other options, or another spec, it is another run."""
+def _identity(options: DriverOptions, session: Session, suite: str | None = None) -> str:
+    """All that a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
+    digest), it is another run."""
     told = reporter_options()
     given = vars(options.harness)
     left_out = {*told, "single", *(name for name in _LATER if not given.get(name))}
@@ -356,6 +370,7 @@ def _identity(options: DriverOptions, session: Session) -> str:
     own = options.own
     more = [str(own.frameworks_dir.absolute())] if own.frameworks_dir else []  # other scripts may make other builds
     more += [own.with_packages] if own.with_packages else []
+    more += [suite] if suite else []
     return json.dumps(
         [settings, measured, own.build, own.cmake_args, *more],
         sort_keys=True,
