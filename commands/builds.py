@@ -36,7 +36,7 @@ def make_builds(options: argparse.Namespace, framework: Framework, requests: Seq
     there is no such build, it can't be made, or none of them takes the libraries."""
     cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
     sdists = options.allow_sdist
-    builds = [resolve_build(program_of(options, one), framework, cache, libraries, sdists=sdists) for one in requests]
+    builds = [resolve_build(program_of(options, one), framework, cache, libraries, sdists) for one in requests]
     if libraries and not any(build.environment for build in builds):
         raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
     return builds
