@@ -57,6 +57,15 @@ class Build:
         return self.version if " " in self.version else f"{self.framework} {self.version}"
 
 
+AGAINST = " against "
+
+
+def framework_label(control: Build, treatment: Build) -> str:
+    """The framework of both sides; of two, ``mxnet against python``, the treatment's first."""
+    names = treatment.framework, control.framework
+    return names[0] if names[0] == names[1] else AGAINST.join(names)
+
+
 def differing_packages(control: Build, treatment: Build) -> dict[str, tuple[str, str]]:
     """What else than the packages that both sides name, or that both are commits of, differs: Python, the numerical
     libraries in the packages, compilers, and packages by name -> version on either side, ``none`` where it is

@@ -10,6 +10,13 @@ from opduel.harness.conformance import CHECKS, Subject, check
 SUBJECTS = {
     "mxnet": ("smoke", ["softmax/forward", "dot/forward"], "mxnet==1.8.0.post0", "mxnet==1.9.1", pytest.mark.mxnet),
     "cross": ("cross/numpy-mxnet", ["add_256/forward"], "numpy==2.2.6", "mxnet==1.9.1", pytest.mark.mxnet),
+    "onnxruntime": (
+        "onnxruntime/gemm",
+        ["onnx.MatMul_small/forward"],
+        "onnxruntime==1.18.0",
+        "onnxruntime==1.23.0",
+        pytest.mark.wheels,
+    ),
     "python": ("numpy", ["sort_0/forward", "fft_0/forward"], "numpy==1.26.4", "numpy==2.2.6", pytest.mark.wheels),
 }
 NOT_YET = {"asv", "generic", "onnxruntime", "torch"}
