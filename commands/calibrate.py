@@ -128,7 +128,7 @@ def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
     given = {build for build in (options.control, options.treatment) if build is not None}
     if len(given) > 1:
         raise UsageError("--calibrate measures one build against itself: give --control or --treatment, not two builds")
-    framework = get_framework(choose(options, 0).spec.framework)
+    framework = get_framework(choose(options, 0).framework_name)
     build = given.pop() if given else usual_build("treatment", config, framework)
     make_builds(options, framework, [build])
     return str(build)

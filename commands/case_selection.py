@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,19 @@ FROM_COMMAND_LINE = "inputs"
 
 @dataclass(frozen=True)
 class Choice:
-    """What is to be measured. ``path`` is the spec's; None for inputs from the command line alone."""
+    """What is to be measured. ``path`` is the spec's; None for inputs from the command line alone, and for a suite.
 
-    spec: Spec
+    ``framework`` is set where the cases need one that knows more than the registry's; ``labels`` are kept in the
+    report's ``run``.
+    """
+
+    framework_name: str
     path: Path | None
     cases: Sequence[Case]
     label: str = FROM_COMMAND_LINE  # in place of the path
+    framework: Framework | None = None
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    kept: object = None  # what the cases need as long as they are measured
 
     @property
     def name(self) -> str:
@@ -76,10 +83,25 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
     cases = _of_size(options, cases)
     if options.timeout is not None:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
+    require_two_to_inject(options, cases)
+    return Choice(spec.framework, path, cases, own.name if own else FROM_COMMAND_LINE)
+
+
+def require_two_to_inject(options: argparse.Namespace, cases: Sequence[Case]) -> None:
+    """Raise UsageError if a slowdown is to be injected, and there is nothing to compare it with."""
     injectable = Counter(case.metric for case in cases if METRICS[case.metric].injectable)
     if options.inject and max(injectable.values(), default=0) < 2:
         raise UsageError("--inject slows every second case: give it two cases or more")
-    return Choice(spec, path, cases, own.name if own else FROM_COMMAND_LINE)
+
+
+def framework_of(options: argparse.Namespace, choice: Choice, frameworks_dir: Path) -> Framework:
+    """The cases' framework, with its data in ``frameworks_dir``; UsageError if the options name another one."""
+    if choice.framework is not None:
+        return choice.framework
+    name = choice.framework_name
+    if options.framework is not None and options.framework != name:
+        raise UsageError(f"--framework {options.framework}: the spec is for {name}; leave the option out")
+    return get_framework(name, frameworks_dir)
 
 
 def are_discovered(cases: Sequence[Case], framework: Framework) -> bool:
@@ -90,13 +112,6 @@ def are_discovered(cases: Sequence[Case], framework: Framework) -> bool:
 def picked(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
     """Those that ``--operators`` and ``--regressed_types`` leave; UsageError: one matches none."""
     return _regressed(select_cases(cases, options.operators) if options.operators else cases, options)
-
-
-def framework_of(options: argparse.Namespace, spec: Spec, frameworks_dir: Path) -> Framework:
-    """The spec's framework, with its data in ``frameworks_dir``; UsageError if the options name another one."""
-    if options.framework is not None and options.framework != spec.framework:
-        raise UsageError(f"--framework {options.framework}: the spec is for {spec.framework}; leave the option out")
-    return get_framework(spec.framework, frameworks_dir)
 
 
 def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:

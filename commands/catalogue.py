@@ -88,7 +88,8 @@ def _coverage(options: argparse.Namespace, framework: Framework, rules: Rules, c
     if rules.namespaces:
         text = package_coverage_text(options.catalogue, covered, rules)
     else:
-        text = coverage_text(covered, list(rules.categories), _peer(framework))
+        said = "" if framework.name == framework_names()[0] else f"--framework {framework.name} "
+        text = coverage_text(covered, _peer(framework), options=said, bundle=rules.bundle)
     if not options.write:
         print_result(text)
         return DONE

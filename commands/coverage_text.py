@@ -63,15 +63,18 @@ class BuildCoverage:
         return {name: self.left_out.get(name) or reasons.get(name) or NOT_SEEN for name in unseen}
 
 
-def coverage_text(builds: Sequence[BuildCoverage], categories: Sequence[str], peer: Mapping[str, bool]) -> str:
-    """The document. The first build is reported in full, the others in what differs."""
+def coverage_text(
+    builds: Sequence[BuildCoverage], peer: Mapping[str, bool], *, options: str = "", bundle: str = "all"
+) -> str:
+    """The document, of the cases of the spec ``bundle``; ``options`` are those of the command before its subcommand.
+    The first build is reported in full, the others in what differs."""
     first = builds[0]
     requests = " ".join(build.request for build in builds)
     functions = {name: why for name, why in first.left_out.items() if name not in first.registry.registered}
     parts = [
         "# What the catalogue covers",
-        f"Written by `.venv/bin/python -m opduel.commands.catalogue coverage {requests} --write`: every case of `-b "
-        "all` was called\na few times, forward or backward, in a process of its own.",
+        f"Written by `.venv/bin/python -m opduel.commands.catalogue {options}coverage {requests} --write`: every case "
+        f"of `-b {bundle}` was called\na few times, forward or backward, in a process of its own.",
         _totals(builds),
         *(_against_peer(first, peer) if peer else ()),
         f"## Cases that failed\n\n{failures(builds)}",
@@ -86,7 +89,8 @@ def _registered(build: BuildCoverage) -> str:
     rows = []
     for kind, is_backward in (("forward", False), ("of backward passes", True)):
         names = [name for name in every if (BACKWARD in name) == is_backward]
-        rows.append((kind, len(names), len([name for name in names if name not in unseen])))
+        if names:
+            rows.append((kind, len(names), len([name for name in names if name not in unseen])))
     return (
         table(("registered operators", "in all", "ran"), rows)
         + "\n\nSeen by the framework's own profiler in one call of each case. Those that did not run:\n\n"

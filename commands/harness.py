@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from opduel.commands.builds import make_builds, usual_build, warn_of_python
+from opduel.commands.case_selection import Choice
 from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.entry import log, run_command
 from opduel.commands.fuzz import Fuzz
@@ -28,11 +29,12 @@ from opduel.commands.session import (
     warn_of_report,
 )
 from opduel.commands.single import is_single, refuse_single_options, run_one_build
+from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Build, Report, UsageError
-from opduel.records.measurement import SIDES
+from opduel.records.measurement import SIDES, Side
 from opduel.records.text import counted
 from opduel.reporters import Reporter
 
@@ -108,11 +110,33 @@ def plan_run(
     """What to measure, on which builds; ``command`` is stored in the report, ``reporters`` as in ``plan_session``.
     UsageError: wrong options, a bad spec, no such build; RunError: a build can't be made."""
     described = _described(options)
+    if options.suite is not None:
+        return _plan_suite(options, config, command, described, reporters)
     session = plan_session(options, config, command, reporters=reporters)
     control, treatment = _builds(options, config, session.framework, described)
     refuse_unknown_operators(options, session.cases, session.framework, [control, treatment], session.choice.path)
     session = replace(session, cases=discovered(session, control, treatment))
     return session, session.request(control, treatment)
+
+
+def _plan_suite(
+    options: argparse.Namespace,
+    config: Mapping[str, str],
+    command: Sequence[str],
+    described: Mapping[str, Described],
+    reporters: Sequence[Reporter] | None,
+) -> tuple[Session, RunRequest]:
+    """As ``plan_run``, of a suite: what it has is known when both builds are there."""
+    suite = SuiteSelection(options)
+    builds: dict[Side, Build] = {}
+
+    def chosen() -> Choice:
+        made = _builds(options, config, suite.framework, described)
+        builds.update(suite.on_sides(dict(zip(SIDES, made, strict=True))))
+        return suite.choose(builds)
+
+    session = plan_session(options, config, command, reporters=reporters, chosen=chosen)
+    return session, session.request(builds["control"], builds["treatment"])
 
 
 def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:

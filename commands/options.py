@@ -52,7 +52,7 @@ def harness_parser() -> Parser:
         "-b --benchmark_file SPEC",
         "the spec, a file that lists operators and their inputs: a path, or the name of one that comes with "
         "opduel (conv, smoke, operators/unary; run_bench.py --list shows all); not needed with --operators, "
-        "--category, --inputs, --network or --int64_tensor",
+        "--category, --inputs, --network or --int64_tensor; with --suite a regular expression, as --bench",
     )
     what(
         "--control BUILD",
@@ -65,6 +65,7 @@ def harness_parser() -> Parser:
         "both builds in AI-PEP's format, instead of --control and --treatment: JSON, or the path of a JSON file",
     )
     _add_picking(what)
+    _add_suite_options(what)
     what(
         "--metric METRICS",
         "one or more, separated by commas: time, instructions (under valgrind), memory, process_memory, error (do "
@@ -208,6 +209,24 @@ def _add_picking(what: AddOption) -> None:
         "on: only cases with tensors of more than 2^31-1 elements (-b int64 unless given); off: only others",
         type=str.lower,
         choices=("on", "off"),
+    )
+
+
+def _add_suite_options(what: AddOption) -> None:
+    what(
+        "--suite SUITE",
+        "measure an existing asv suite, in place of a spec: PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER], the folder with "
+        "asv.conf.json or that of the benchmarks; both builds execute the suite's code",
+    )
+    what(
+        "--bench REGEX",
+        "with --suite: only benchmarks whose name, with parameters, matches; repeatable",
+        action="append",
+    )
+    what(
+        "--higher_is_better REGEX",
+        "with --suite: of the benchmarks track_* that match, larger values are better; repeatable",
+        action="append",
     )
 
 

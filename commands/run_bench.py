@@ -177,7 +177,7 @@ def _ask_for_missing(options: argparse.Namespace, asked: Sequence[str]) -> None:
     missing = [name for name in open_ones if name not in answers]
     if not missing:
         return
-    releases = load_releases(get_framework(choose(options, 0).spec.framework))
+    releases = load_releases(get_framework(choose(options, 0).framework_name))
     defaults = {
         "control": releases.default_control,
         "treatment": releases.default_treatment,

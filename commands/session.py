@@ -67,12 +67,14 @@ def plan_session(
     usual_seed: int | None = None,
     driver: argparse.Namespace | None = None,
     reporters: Sequence[Reporter] | None = None,
+    chosen: Callable[[], Choice] | None = None,
 ) -> Session:
     """Read the spec and check all that can be checked before a build is made; ``command`` is kept with the reports.
     ``driver``: repo_driver.py's own options, if it is that which measures.
 
     The seed is the one that is asked for, else ``usual_seed``, else drawn. ``reporters``: who gets the reports, checked
-    already; None for those that the options ask for, and the usual ones.
+    already; None for those that the options ask for, and the usual ones. ``chosen`` says what is measured where that
+    is no spec; it is asked when the reporters have been checked.
 
     Raises:
         UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
@@ -82,11 +84,11 @@ def plan_session(
     check_profile_output(options)
     reporters = _reporters(options, config) if reporters is None else reporters
     seed = next((one for one in (options.seed, usual_seed) if one is not None), secrets.randbits(32))
-    choice = choose(options, seed)
+    choice = choose(options, seed) if chosen is None else chosen()
     for one in reporters:
         refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
     choice = dataclasses.replace(choice, cases=with_files(choice, options))
-    framework = framework_of(options, choice.spec, frameworks_dir).for_cases(choice.cases)
+    framework = framework_of(options, choice, frameworks_dir).for_cases(choice.cases)
     plan_cpus(options.threads)  # these are reported before builds are made, not after
     run_environment(framework, options.threads, variables(options))
     require_counting(framework, choice.cases)
@@ -97,6 +99,7 @@ def plan_session(
         "branch": None,
         "command": list(command),
         "info": None,
+        **choice.labels,
     }
     configuration = run_configuration(options, driver)
     program = command[0] if command else configuration.program

@@ -1,9 +1,11 @@
 """The base class through which driver and harness know a framework."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Self
 
 from opduel.records import Build, Case, Work
 from opduel.records.measurement import Side
@@ -24,7 +26,7 @@ class Framework(ABC):
     # Operators are functions of whatever packages a build has, by their dotted names, and calls of such functions make
     # arguments; a build may be asked for by requirements.  ``namespaces`` is empty then.
     any_package: bool = False
-    also_required: Sequence[str] = ()  # packages that the adaptor needs, beside what a build is asked for
+    also_required: Sequence[str] = ()  # requirements of the adaptor, beside what a build is asked for
     # A build is an executable file, which workers of opduel's own Python run; a case is a command line that runs it.
     programs: bool = False
     # Where operators live: modules, and those directly within them.
@@ -51,6 +53,10 @@ class Framework(ABC):
     # that prints the operator calls of a network (driver/catalogue/network.py).
     registry_script: Path | None = None
     network_script: Path | None = None
+    # One that prints the benchmarks of a suite, and runs its setup_cache (driver/suites/discovery.py); None: cases come
+    # from specs alone.
+    suite_script: Path | None = None
+    suite_variables: Mapping[str, str] = MappingProxyType({})  # part of ``environment``: those of the suite that is run
 
     def __init__(self, frameworks_dir: Path = FRAMEWORKS_DIR) -> None:
         """``frameworks_dir``: where the data of all frameworks are, each in a folder of its name."""
@@ -71,6 +77,14 @@ class Framework(ABC):
     @abstractmethod
     def can_fork(self, threads: int, context: str) -> bool:
         """Whether an operator behaves in a child forked after the import as in the importing process itself."""
+
+    def of_suite(self, variables: Mapping[str, str], requirements: Sequence[str] = ()) -> Self:
+        """The framework with further variables in its ``environment``, and further requirements, which belong to a
+        suite."""
+        found = copy.copy(self)
+        found.suite_variables = variables
+        found.also_required = (*self.also_required, *requirements)
+        return found
 
     def for_cases(self, cases: Sequence[Case]) -> "Framework":
         """The framework as it measures these cases. Raises UsageError: they can't be measured in one run."""

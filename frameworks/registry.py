@@ -4,6 +4,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from opduel.frameworks.asv.framework import Asv
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
 from opduel.frameworks.cross.framework import Cross
 from opduel.frameworks.generic.framework import Generic
@@ -15,7 +16,7 @@ from opduel.records import UsageError
 from opduel.records.text import one_line
 
 _FRAMEWORKS: dict[str, type[Framework]] = {
-    one.name: one for one in (MXNet, Generic, ONNXRuntime, Python, Torch, Cross)
+    one.name: one for one in (MXNet, Asv, Generic, ONNXRuntime, Python, Torch, Cross)
 }
 GROUP = "opduel.frameworks"
 

@@ -8,7 +8,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,23 +41,45 @@ class BlockPlan:
     quads: int
 
 
-def plan_blocks(call_ns: dict[Side, float], wipe_ns: float = 0.0) -> BlockPlan:
+@dataclass(frozen=True)
+class Regions:
+    """What a timed region is beyond its calls. ``around_ns``: what comes before it, untimed (evicting the caches, a
+    benchmark's ``setup``). ``inner``: how many calls it is where that can't be chosen; None: it can."""
+
+    around_ns: float = 0.0
+    inner: int | None = None
+
+    def calls(self, call_ns: float) -> int:
+        """The calls of one region, where a call takes ``call_ns``: several of short ones."""
+        return self.inner or max(1, math.ceil(INNER_NS / call_ns))
+
+    @classmethod
+    def of(cls, answers: Iterable[Mapping[str, Any]], wipe_ns: float = 0.0) -> "Regions":
+        """From both sides' answers to "prepare"; ``wipe_ns`` is what evicting the caches takes before a region, which
+        is one call then; 0 where they are left alone."""
+        told = [one for one in answers if "inner" in one]
+        if not told:
+            return cls(wipe_ns, 1 if wipe_ns else None)
+        around_ns = max(float(one["around_ns"]) for one in told)
+        return cls(around_ns + wipe_ns, max(int(one["inner"]) for one in told))
+
+
+def plan_blocks(call_ns: dict[Side, float], regions: Regions = Regions()) -> BlockPlan:
     """Sizes from both sides' nanoseconds a call: from tens of nanoseconds to many seconds.
 
-    Sides of similar speed get equal counts, so that their deciles are the same statistic. ``wipe_ns``: what evicting
-    the caches takes before each timed region, which is one call then; 0 where they are left alone.
+    Sides of similar speed get equal counts, so that their deciles are the same statistic.
     """
     slow, fast = max(call_ns.values()), min(call_ns.values())
     if slow <= MAX_LOPSIDED * fast:
         call_ns = dict.fromkeys(SIDES, math.sqrt(slow * fast))
-    inner = 1 if wipe_ns else max(1, math.ceil(INNER_NS / max(call_ns.values())))
+    inner = regions.calls(max(call_ns.values()))
     calls: dict[Side, int] = {}
     discard: dict[Side, int] = {}
     for side in SIDES:
-        region = inner * call_ns[side] + wipe_ns
+        region = inner * call_ns[side] + regions.around_ns
         calls[side] = max(1, round(BLOCK_NS / region))
         discard[side] = max(2 if region < BLOCK_NS else 1, round(DISCARD_NS / region))
-    quad_ns = sum(2 * (calls[side] + discard[side]) * (inner * call_ns[side] + wipe_ns) for side in SIDES)
+    quad_ns = sum(2 * (calls[side] + discard[side]) * (inner * call_ns[side] + regions.around_ns) for side in SIDES)
     quads = max(1, min(QUADS, math.floor(CASE_NS / quad_ns)))
     return BlockPlan(inner, calls, discard, quads)
 
@@ -90,19 +112,17 @@ def settle(
     call_ns: dict[Side, float],
     rng: random.Random,
     deadline: float = math.inf,
-    wipe_ns: float = 0.0,
+    regions: Regions = Regions(),
 ) -> dict[Side, float]:
     """What a call takes where it is measured, in ns, from what it took where it was prepared: maybe beside others.
-
-    ``wipe_ns``: as for ``plan_blocks``.
 
     Raises:
         CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
     requests: dict[Side, dict[str, Any]] = {}
     for side in SIDES:
-        inner = 1 if wipe_ns else max(1, math.ceil(INNER_NS / call_ns[side]))
-        calls = max(1, round(SETTLE_NS / (inner * call_ns[side] + wipe_ns)))
+        inner = regions.calls(call_ns[side])
+        calls = max(1, round(SETTLE_NS / (inner * call_ns[side] + regions.around_ns)))
         requests[side] = {"op": "block", "discard": 1, "calls": calls, "inner": inner}
     order = rng.sample(SIDES, 2)
     return {side: lower_decile(_block(side, processes, requests, case, deadline)) for side in order}

@@ -10,11 +10,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Any
 
 from opduel.harness.blocks import (
     CaseRequest,
     ForkValue,
     Processes,
+    Regions,
     measure_blocks,
     pair_sample,
     plan_blocks,
@@ -118,12 +120,13 @@ def run_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResu
 class Preparation:
     """A case made ready on both sides of a pair, step by step, so that it can be done while another is measured.
 
-    ``processes`` are those begun so far.
+    ``processes`` are those begun so far, and ``answers`` what they said.
     """
 
     def __init__(self, pair: Pair, request: CaseRequest, fork: bool, deadline: float, rng: random.Random) -> None:
         self.request = request
         self.processes: Processes = {}
+        self.answers: dict[Side, dict[str, Any]] = {}
         self._pair, self._fork, self._deadline = pair, fork, deadline
         self._order = rng.sample(SIDES, 2)
         self.steps = Background(self._preparing(), AskError)
@@ -155,19 +158,18 @@ class Preparation:
 
     def _preparing(self) -> Steps[dict[Side, float]]:
         """When one side fails, or its worker is lost, the other is still asked: "both" is worth knowing."""
-        call_ns: dict[Side, float] = {}
         errors: dict[Side, AskError] = {}
         for side in self._order:
             try:
                 process: CaseProcess = yield from self._pair[side].beginning(self._fork)
                 self.processes[side] = process
                 timeout_s = time_left(self.request.case, self._deadline)
-                call_ns[side] = (yield from process.asking(self.request.message(side), timeout_s))["call_ns"]
+                self.answers[side] = yield from process.asking(self.request.message(side), timeout_s)
             except AskError as error:
                 errors[side] = error
         if errors:
             raise merged_error(errors)
-        return call_ns
+        return {side: answer["call_ns"] for side, answer in self.answers.items()}
 
 
 @dataclass
@@ -304,7 +306,8 @@ class _Running:
         for side in SIDES:  # every timed call runs there, on either side
             processes[side].pin(cpus.measure)
         with this_thread_on(cpus.measure):  # handing over costs least on one processor
-            sizes = plan_blocks(settle(processes, case, call_ns, self._rng, deadline, wipe_ns), wipe_ns)
+            regions = Regions.of(preparation.answers.values(), wipe_ns)
+            sizes = plan_blocks(settle(processes, case, call_ns, self._rng, deadline, regions), regions)
             blocks = measure_blocks(processes, case, sizes, self._rng, deadline, between)
         for side in SIDES:  # ending is work, too
             processes[side].pin(cpus.prepare)

@@ -20,7 +20,7 @@ import psutil
 from opduel.harness.channel import Channel, ClosedError, Steps, complete
 from opduel.harness.host import out_of_memory_kills
 from opduel.records import Build, Failure
-from opduel.records.measurement import FROM_OUTSIDE, SIDES, Side
+from opduel.records.measurement import FROM_OUTSIDE, SIDES, SKIPPED, Side
 from opduel.records.output import key_line
 
 WORKER = Path(__file__).resolve().parent / "worker" / "main.py"
@@ -57,14 +57,16 @@ def merged_error(errors: Mapping[Side, AskError]) -> AskError:
     """One error for what went wrong on one side, or on both: of the worst kind.
 
     Its failure is a timeout if one of them is: that may have been the run's own time, and then nothing is known of
-    that side.
+    that side. It is a skip only if both are.
     """
     worst = next(
         one for kind in (WorkerLostError, CaseLostError, AskError) for one in errors.values() if isinstance(one, kind)
     )
     if len(errors) < len(SIDES):
         return worst
-    reported = next((one for one in errors.values() if one.failure.kind == "timeout"), worst).failure
+    kinds = {one.failure.kind: one.failure for one in errors.values()}
+    refused = [one for kind, one in kinds.items() if kind != SKIPPED]
+    reported = kinds.get("timeout", refused[0] if worst.failure.kind == SKIPPED and refused else worst.failure)
     return type(worst)(replace(reported, side="both", reason=_reasons([errors[side].failure for side in SIDES])))
 
 

@@ -32,13 +32,14 @@ from opduel.records import (
     Build,
     Case,
     Comparison,
+    Failure,
     HostRecord,
     Report,
     RunConfiguration,
     RunError,
     RunRecord,
 )
-from opduel.records.measurement import Side
+from opduel.records.measurement import SKIPPED, Side
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,17 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         share = 1.0 if asked.verifies_after is None else FIRST_SHARE
         run["forecast"] = budget_for(comparisons, made.findings.wall_s, share, _count_profiled(request))
     run["profile_output"] = made.profiles and made.profiles.record()
+    skipped = {one.case: one.failure.reason for one in comparisons if one.failure and is_skip(one.failure)}
+    run["skipped"] = [{"case": case, "reason": reason} for case, reason in skipped.items()]
+    comparisons = [one for one in comparisons if one.case not in skipped]
+    cases = tuple(case for case in whole.cases if case.id not in skipped)
     sides = request.control, request.treatment
-    return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=tuple(whole.cases))
+    return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=cases)
+
+
+def is_skip(failure: Failure) -> bool:
+    """Whether both sides skipped the case, so that nothing went wrong."""
+    return failure.side == "both" and failure.kind == SKIPPED
 
 
 def _with_the_same_inputs(request: RunRequest, bench: Bench) -> tuple[RunRequest, list[Comparison]]:

@@ -7,7 +7,7 @@ from opduel.frameworks import Framework, worker_environment
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.restarting_worker import RestartingWorker
-from opduel.records import Build, Case, Failure
+from opduel.records import VALUE, Build, Case, Failure
 
 LIMIT_S = 10.0  # for one case, inputs and several calls
 PROFILE = {"op": "profile", "calls": 1}
@@ -18,7 +18,7 @@ class SmokeCheck:
     """How one case went."""
 
     case: Case
-    call_ns: float | None  # the lower quartile of some calls; None if it failed
+    call_ns: float | None  # the lower quartile of some calls; None if it failed, or reports a value of its own
     failure: Failure | None = None
     operators: frozenset[str] = frozenset()  # that the framework's profiler saw, by its names, where it was asked
 
@@ -49,7 +49,9 @@ def smoke_check(
         environment.update(framework.profiling_environment())
     with RestartingWorker("treatment", build, framework.adaptor, environment, plan_cpus(1).start) as worker:
         for case in cases:
-            prepare, fork = CaseRequest(case, seed).message("treatment"), framework.can_fork(1, case.context)
+            request, fork = CaseRequest(case, seed), framework.can_fork(1, case.context)
+            reports = {"op": VALUE, "case": request.description(), "seed": seed}
+            prepare = reports if case.metric == VALUE else request.message("treatment")
             answer = worker.ask([prepare, PROFILE] if profile else [prepare], limit_s, fork=fork)
             if profile and isinstance(answer, Failure):  # perhaps of the profiler alone
                 answer = worker.ask([prepare], limit_s, fork=fork)
@@ -57,4 +59,4 @@ def smoke_check(
                 yield SmokeCheck(case, None, answer)
                 continue
             operators = frozenset(name for call in answer[-1].get("calls", ()) for name in call["operators"])
-            yield SmokeCheck(case, answer[0]["call_ns"], None, operators)
+            yield SmokeCheck(case, answer[0].get("call_ns"), None, operators)

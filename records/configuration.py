@@ -23,6 +23,9 @@ class RunConfiguration:
     program: str = "harness.py"
     # what is measured
     benchmark_file: str | None = None
+    suite: str | None = None
+    bench: tuple[str, ...] = ()
+    higher_is_better: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
     category: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()

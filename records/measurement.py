@@ -14,6 +14,7 @@ STAGES: tuple[Stage, Stage] = ("screening", "confirmation")
 
 Profiler = Literal["python", "native"]  # how calls are timed: by a clock, or by the framework's own profiler
 
+SKIPPED = "skipped"  # the kind of a failure that is none where both sides have it
 FROM_OUTSIDE = ("killed", "out-of-memory")  # kinds of failure that the machine may have to answer for
 
 
@@ -43,7 +44,8 @@ class Failure:
     """Why a case could not be measured.
 
     ``kind`` is one of "error" (the framework raised), "missing" (no such operator in that build), "crash",
-    "timeout", "killed" (SIGKILL from outside), "out-of-memory", "start" (the process could not even be started).
+    "timeout", "killed" (SIGKILL from outside), "out-of-memory", "start" (the process could not even be started),
+    "skipped" (the benchmark doesn't want to be run with that build).
     """
 
     side: Literal["control", "treatment", "both"]

@@ -110,6 +110,24 @@ class ProfilesRecord(JsonObject):
     problems: tuple[str, ...] = ()
 
 
+class SkippedRecord(JsonObject):
+    """A case that both builds skipped, and why."""
+
+    case: str = ""
+    reason: str = ""
+
+
+class SuiteRecord(JsonObject):
+    """The suite that was run: what was asked for, and the version of it that both sides ran."""
+
+    requested: str = ""
+    pinned: str = ""  # the same with the commit that it came to
+    commit: str | None = None
+    dirty: bool | None = None
+    digest: str = ""
+    problems: tuple[str, ...] = ()
+
+
 class RunRecord(JsonObject):
     """How a run went; what it was asked for is in ``configuration``."""
 
@@ -137,6 +155,8 @@ class RunRecord(JsonObject):
     incidents: tuple[IncidentRecord, ...] = ()
     validity: ValidityRecord = ValidityRecord()
     profile_output: ProfilesRecord | None = None
+    suite: SuiteRecord | None = None
+    skipped: tuple[SkippedRecord, ...] = ()
 
     @property
     def configuration(self) -> RunConfiguration:

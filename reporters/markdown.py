@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from opduel.records import Build, Comparison, Report, Verdict
 from opduel.reporters.run_text import differences_text, frameworks_text
-from opduel.reporters.summary import WORST_FIRST, caveats, injection_line, worst_first
+from opduel.reporters.summary import WORST_FIRST, caveats, notes, worst_first
 from opduel.reporters.text import printable
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
@@ -74,7 +74,7 @@ def _heading(report: Report) -> Iterator[str]:
         f"host {cell(str(report.host.cpu_model))}, {cell(str(report.host.logical_cpus))} CPUs",
     ]
     yield "; ".join(word for word in words if word)
-    if line := injection_line(report):
+    for line in notes(report):
         yield ""
         yield line
 

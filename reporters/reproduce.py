@@ -14,7 +14,7 @@ from opduel.reporters.text import printable
 _OF_A_CASE = (
     *("category", "ctx", "dtype", "framework", "int64_tensor", "timeout", "model_cache", "root_model_dir"),
     *("shared_libs", "threshold", "alpha", "max_rounds", "threads", "wipe_cache", "roofline", "breakdown"),
-    *("with_operators", "allow_sdist", "command_args", "string_map"),
+    *("with_operators", "allow_sdist", "command_args", "string_map", "higher_is_better"),
 )
 _OF_INPUTS = ("directions", "metric")
 _OF_A_NETWORK = ("network", "inputs")
@@ -71,7 +71,10 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _spec(report: Report) -> list[str]:
-    """``-b`` and the spec: one of our own by its name, any other by its path; nothing where there was none."""
+    """``-b`` and the spec: one of our own by its name, any other by its path; ``--suite`` and the suite, at the commit
+    that was run; nothing where there was neither."""
+    if suite := report.run.suite:
+        return ["--suite", suite.pinned or suite.requested]
     path = report.run.spec_path
     if not path:
         return []

@@ -6,6 +6,7 @@ from typing import Any, TypeGuard
 
 from opduel.records import SAMPLED, Build, Commit, Comparison, Failure, HostRecord, Report, Work, achieved, roof
 from opduel.records.build import differing_packages
+from opduel.records.run_record import SuiteRecord
 from opduel.reporters.units import human_duration, human_share, human_size
 
 _BUSY = 0.05  # share of the CPUs that others took, from which on it is said
@@ -16,6 +17,15 @@ def build_text(build: Build) -> str:
     """``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7) digest 0343360f866f``."""
     words = f"{build.requested} ({build.label}, Python {build.python})"
     return f"{words} digest {build.digest[:12]}" if build.digest else words
+
+
+def suite_text(suite: SuiteRecord | None) -> str:
+    """``commit 2d4b0a6a1c3f, with changes, digest 0343360f866f``: which version of a suite was run; empty without."""
+    if suite is None:
+        return ""
+    commit = f"commit {suite.commit[:12]}" if suite.commit else ""
+    changed = "with changes" if suite.dirty else ""
+    return ", ".join(word for word in (commit, changed, f"digest {suite.digest[:12]}") if word)
 
 
 def differences_text(control: Build, treatment: Build) -> str:

@@ -22,10 +22,11 @@ from opduel.reporters.run_text import (
     host_text,
     incidents,
     roofline_words,
+    suite_text,
 )
 from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines
 from opduel.reporters.stream import write_text
-from opduel.reporters.summary import WORST_FIRST, injection_line, open_lines, validity_line, worst_first
+from opduel.reporters.summary import WORST_FIRST, notes, open_lines, validity_line, worst_first
 from opduel.reporters.text import fold, printable, shorten
 
 NARROW = 80  # columns, wherever the output is no terminal
@@ -82,7 +83,7 @@ def _header_lines(report: Report, width: int) -> list[Text]:
     run = report.run
     spec = " ".join(one for one in (run.spec, run.framework, report.configuration.platform) if one)
     lines = [
-        ("spec", spec or "-"),
+        ("suite" if run.suite else "spec", " ".join(word for word in (spec, suite_text(run.suite)) if word) or "-"),
         ("control", build_text(report.control)),
         ("treatment", build_text(report.treatment)),
         ("verdicts", frameworks_text(report.control, report.treatment)),
@@ -110,8 +111,8 @@ def _footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
         lines += _warning(f"NOT COMPLETE: {report.run.why_stopped}", width)
     for line in open_lines(report):
         lines += _warning(line, width)
-    if line := injection_line(report):
-        lines.append(Text(line))
+    for line in notes(report):
+        lines += _folded(printable(line), width)
     # What does not fit is folded, and then without colours.
     return [piece for line in lines for piece in ([line] if line.cell_len <= width else _folded(line.plain, width))]
 

@@ -10,7 +10,7 @@ from opduel.records import Comparison, Report
 from opduel.reporters.base import Reporter
 from opduel.reporters.document import to_bytes
 from opduel.reporters.stream import print_result, write_text
-from opduel.reporters.summary import caveats, injection_line
+from opduel.reporters.summary import caveats, notes
 from opduel.reporters.text import escaped
 
 
@@ -62,9 +62,7 @@ def tab_separated(report: Report) -> Iterator[str]:
     yield "#" + "\t".join(COLUMNS)
     for comparison in report.comparisons:
         yield "\t".join(_field(value(comparison)) for value in COLUMNS.values())
-    yield from (f"# {escaped(line)}" for line in caveats(report))
-    if line := injection_line(report):
-        yield f"# {line}"
+    yield from (f"# {escaped(line)}" for line in (*caveats(report), *notes(report)))
 
 
 def _field(value: Any) -> str:

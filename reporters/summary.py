@@ -1,6 +1,7 @@
 """What a whole run comes to: cases worst first, and what became of an injected slowdown."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
@@ -104,6 +105,23 @@ def validity_line(report: Report) -> str:
     held = sum(one.held_back is not None for one in report.comparisons)
     done = f"{held} verdict{'' if held == 1 else 's'} held back" if held else "no verdict was held back"
     return f"can't be trusted: {'; '.join(reasons)}; {done}; measure again when the machine is quiet"
+
+
+def notes(report: Report) -> list[str]:
+    """What both builds skipped, and what became of an injected slowdown; usually nothing."""
+    return [line for line in (skipped_line(report), injection_line(report)) if line]
+
+
+def skipped_line(report: Report) -> str:
+    """``2 cases were skipped by both builds: needs AVX512 (2)``; empty where none was."""
+    skipped = report.run.skipped
+    if not skipped:
+        return ""
+    reasons = Counter(one.reason for one in skipped).most_common()
+    named = [f"{reason} ({count})" for reason, count in reasons[:_MOST_NAMED]]
+    more = f" and {len(reasons) - _MOST_NAMED} other reasons" if len(reasons) > _MOST_NAMED else ""
+    were = "1 case was" if len(skipped) == 1 else f"{len(skipped)} cases were"
+    return f"{were} skipped by both builds: {'; '.join(named)}{more}"
 
 
 def injection_line(report: Report) -> str:

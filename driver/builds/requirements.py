@@ -84,9 +84,9 @@ def requirements_of(request: str) -> tuple[str, ...] | None:
 
 
 def with_packages(requested: Sequence[str], needed: Sequence[str]) -> tuple[str, ...]:
-    """The requirements, and those packages that they don't name."""
+    """The requirements, and those needed whose package they don't name."""
     names = {_name(line) for line in requested}
-    return (*requested, *(name for name in needed if name not in names))
+    return (*requested, *(line for line in needed if _name(line) not in names))
 
 
 def lock(
@@ -97,19 +97,21 @@ def lock(
     python: str | None = None,
     preferred: Path | None = None,
     without: str | None = None,
+    besides: Sequence[str] = (),
 ) -> LockedRecipe:
     """The recipe for the requirements, resolved for the Python that one of them names (``python==3.12``), else for
     ``python``, else for the one that runs this; ``place`` is the folder in which the answer is kept for the next time.
 
     ``sdists``: source distributions are taken, too. ``preferred``: a file with an answer to similar requirements, whose
     versions are kept where they can be; the new answer replaces it. ``without``: a package that is left out.
+    ``besides``: further requirements, that nobody asked for and no text names.
 
     Raises:
         UsageError: they can't be met.
         RunError: they can't be resolved, or the answer can't be kept.
     """
     python = python_of(requested) or python or "{}.{}".format(*sys.version_info)
-    text = "".join(f"{line}\n" for line in requested if not _PYTHON.fullmatch(line))
+    text = "".join(f"{line}\n" for line in with_packages(requested, besides) if not _PYTHON.fullmatch(line))
     more = "".join(["sdists" if sdists else "", f"without {without}" if without else ""])
     digest = hashlib.sha256((python + text + more).encode()).hexdigest()
     kept = place / f".locked-{digest[:16]}{_FILE_SUFFIX}"

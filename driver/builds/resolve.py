@@ -10,7 +10,7 @@ from opduel.driver.builds.environment_build import locked_build, release_build
 from opduel.driver.builds.probe import ProbeError, probe
 from opduel.driver.builds.program_build import program_build
 from opduel.driver.builds.releases import Recipe, Releases, load_releases
-from opduel.driver.builds.requirements import lock, requirements_of, with_packages
+from opduel.driver.builds.requirements import lock, requirements_of
 from opduel.frameworks import Framework
 from opduel.records import Build, UsageError
 
@@ -42,11 +42,11 @@ def resolve_build(
         return program_build(request, framework, environment or {})
     requested = requirements_of(request) if framework.any_package else None
     if requested is not None:
-        needed = with_packages(requested, framework.also_required)
-        return locked_build(request, lock(needed, cache.folder(framework.name), sdists=sdists), framework, cache)
-    recipe = recipe_of(request, framework)
-    if recipe:
-        return release_build(request, recipe, framework, cache)
+        recipe = lock(requested, cache.folder(framework.name), sdists=sdists, besides=framework.also_required)
+        return locked_build(request, recipe, framework, cache)
+    release = recipe_of(request, framework)
+    if release:
+        return release_build(request, release, framework, cache)
     return _external_build(request, framework, environment or {})
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from opduel.driver.builds.process import run
+from opduel.driver.builds.process import Outcome, run
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import Build, RunError, UsageError
 
@@ -86,6 +86,11 @@ def ask_build(
     """
     environment = {**worker_environment(), **framework.environment(1), **build.environment}
     outcome = run([build.interpreter, *script], timeout=timeout_s, whole_environment=environment)
+    return read_answer(build, outcome, failure, read)
+
+
+def read_answer(build: Build, outcome: Outcome, failure: str, read: Callable[[Mapping[str, Any]], _Answer]) -> _Answer:
+    """What ``read`` makes of the JSON that a program of ``build`` has printed. Raises RunError: as ``ask_build``."""
     if not outcome.ok:
         raise RunError(f"{build.requested}: {failure}: {outcome.output_tail}")
     try:

@@ -18,9 +18,7 @@ class ONNXRuntime(Framework):
     networks = ("model",)
     network_files = {"model": ("model",)}  # noqa: RUF012 - a constant
     not_operators = ()
-    # The library is stripped, so callgrind can't see its functions. The adaptor makes the call by Python's ``@=``,
-    # which nothing else in it uses (adaptor/counting.py).
-    counted_functions = ("PyNumber_InPlaceMatrixMultiply",)
+    counts_whole_calls = True  # the library is stripped of the names of its functions
 
     adaptor = HERE / "adaptor"
     registry_script = HERE / "registered.py"

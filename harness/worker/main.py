@@ -14,6 +14,7 @@ On the worker's own descriptors:
 Over a slot:
                                                                    -> {"pid": int}
     {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int}
+                        and of a call that says how it is timed also {"inner": calls, "around_ns": ns}, see time_calls
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
     {"op": "write_profile", "calls": int, "folder": path, "name": str}
@@ -29,6 +30,11 @@ Over a slot:
     {"op": "values", "case": {...}, "seed": int} (unprepared)      -> {"values": [{"name", "value", ...}, ...]}, all
                         that the case reports
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
+The function that the adaptor's make_call returns may have attributes:
+    before      a function to call before each timed region, untimed: a region is then one call, or ``number`` calls
+    sample      a function that times a call by itself, and returns its nanoseconds
+    close       a function to call when the case has ended
+
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
 """
@@ -55,6 +61,7 @@ WARM_UP_PROCESSES = 3  # calls that are processes of their own: what warms up is
 SPIN_PROBE = 20000  # turns, some 0.1 ms
 SPIN_PROBES = 9
 SPIN_PROBE_NS = 1000 * 1000
+CLOSING_S = 10  # for what a call does when its case has ended
 CACHE_LINE = 64  # bytes
 # The folder of what adaptors share, the package opduel_common.
 COMMON = os.path.join(
@@ -124,9 +131,13 @@ def wipe():
 def time_calls(call, calls, inner, spins):
     """Time ``calls`` samples of ``inner`` calls each, ``spins`` turns of work after every call.
 
-    Returns nanoseconds a call. Both sides of a comparison run these same lines. A call whose work a device does has a
-    ``timer(work)``, which returns how long that takes by the device's own clock, in nanoseconds.
+    Returns nanoseconds a call. Both sides of a comparison run these same lines. A call that times itself is called
+    once a sample, and the work is added to what it says. A call whose work a device does has a ``timer(work)``, which
+    returns how long that takes by the device's own clock, in nanoseconds.
     """
+    if hasattr(call, "sample"):
+        return [max(1.0, call.sample()) + time_spin(spins) for _ in range(calls)]
+    before, inner = getattr(call, "before", None), getattr(call, "number", inner)
     samples = []
     inner_range = range(inner)
     if hasattr(call, "timer"):
@@ -141,6 +152,8 @@ def time_calls(call, calls, inner, spins):
             samples.append(call.timer(work) / inner)
         return samples
     for _ in range(calls):
+        if before:
+            before()
         wipe()
         start = clock()
         for _ in inner_range:
@@ -148,6 +161,26 @@ def time_calls(call, calls, inner, spins):
             spin(spins)
         samples.append((clock() - start) / inner)
     return samples
+
+
+def time_spin(count):
+    """Nanoseconds that so many turns take; 0 for none."""
+    start = clock()
+    spin(count)
+    return clock() - start if count else 0
+
+
+def is_special(call):
+    """Whether the call says how it is timed: by itself, or with something to do before."""
+    return hasattr(call, "before") or hasattr(call, "sample")
+
+
+def around(call):
+    """``(inner, around_ns)`` of a special call: the calls of a timed region, and what the region takes beyond them."""
+    inner = getattr(call, "number", 1)
+    start = clock()
+    timed = time_calls(call, 1, inner, 0)[0] * inner
+    return inner, max(0, clock() - start - timed)
 
 
 def lower_quartile(values):
@@ -177,7 +210,7 @@ def spins_for(call, call_ns, share):
     Calls and turns are timed in turn, and the median of the ratios is taken: a processor that slows down for a
     while slows both.
     """
-    calls = 1 if EVICTING else max(1, int(SPIN_PROBE_NS / call_ns))
+    calls = 1 if EVICTING or is_special(call) else max(1, int(SPIN_PROBE_NS / call_ns))
     ratios = []
     for _ in range(SPIN_PROBES):
         turn = time_calls(lambda: spin(SPIN_PROBE), 1, 1, 0)[0] / SPIN_PROBE
@@ -195,7 +228,10 @@ def resident_peak(call, calls):
         ctypes.CDLL(None).malloc_trim(0)
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as stream:
         stream.write("5")  # man 5 proc: reset the peak
+    before = getattr(call, "before", None)
     for _ in range(calls):
+        if before:
+            before()
         call()
     with open("/proc/self/status") as lines:
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
@@ -230,7 +266,10 @@ class Session:
         call_ns = warm_up(self.call)
         spins = spins_for(self.call, call_ns, inject) if inject else 0
         self.spins = spins if slow else 0
-        return {"call_ns": call_ns, "spins": self.spins}
+        answer = {"call_ns": call_ns, "spins": self.spins}
+        if is_special(self.call):
+            answer["inner"], answer["around_ns"] = around(self.call)
+        return answer
 
     def block(self, discard, calls, inner):
         if not is_process(self.call):  # of these none leaves anything behind for the next
@@ -328,6 +367,15 @@ class Channel:
             left = left[os.write(self.write_fd, left) :]
 
 
+def close(call):
+    """Let a call put away what it has made. Whatever goes wrong, or hangs, ends the process: all has been measured."""
+    if hasattr(call, "close"):
+        signal.alarm(CLOSING_S)
+        with contextlib.suppress(Exception):
+            call.close()
+        signal.alarm(0)
+
+
 def serve_case(adaptor, channel, make_session):
     """Answer what is asked of one case, until it ends."""
     for stream in (1, 2):
@@ -341,6 +389,7 @@ def serve_case(adaptor, channel, make_session):
         for request in requests:
             name = request.pop("op")
             if name == "end":
+                close(session.call)
                 return
             try:
                 answer = getattr(session, name)(**request)

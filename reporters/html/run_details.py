@@ -16,7 +16,7 @@ from opduel.reporters.run_text import (
     is_number,
     roofline_words,
 )
-from opduel.reporters.summary import WORST_FIRST, caveats, injection_line, not_broken_down_line, worst_first
+from opduel.reporters.summary import WORST_FIRST, caveats, not_broken_down_line, notes, worst_first
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share
 
 Rows = list[tuple[str, ...]]
@@ -34,6 +34,9 @@ def heading(report: Report) -> dict[str, Any]:
         "effort": effort_text(report),
         "warnings": list(_warnings(report)),
     }
+
+
+_APART = ("incidents", "validity", "environment", "command", "configuration", "suite", "skipped")
 
 
 def run_details(report: Report) -> dict[str, Any]:
@@ -55,7 +58,9 @@ def run_details(report: Report) -> dict[str, Any]:
         ),
         "failures": [one for one in worst_first(report.comparisons) if one.failure is not None],
         "incidents": incidents(report),
-        "run": _facts(run, without=("incidents", "validity", "environment", "command", "configuration")),
+        "run": _facts(
+            run, without=("incidents", "validity", "environment", "command", "configuration", "suite", "skipped")
+        ),
         "command": shlex.join(run.command),
         "host": [("in short", host_text(host)), *_facts(host, without=_NOISE)],
         "noise": [(name, *(_extremes(phase.get(name)) for phase in phases)) for name in measures],
@@ -84,8 +89,7 @@ def _warnings(report: Report) -> Iterator[str]:
             yield line[:1].upper() + line[1:]
     if words := disturbance_text(report.host):
         yield f"Busy host: {words}"
-    if line := injection_line(report):
-        yield line
+    yield from notes(report)
 
 
 def _on_both(report: Report, **facts: Callable[[Build], str]) -> Rows:

@@ -152,7 +152,7 @@ def test_the_document() -> None:
         attempt("nd.e", "forward", None, "Copy"),
     )
     built = BuildCoverage("toy==1.0", registry, attempts, {"d": "too dull", "nd.gone": "no such"})
-    text = coverage_text([built], ["x"], {"also_a": True, "b": False, "c": False})
+    text = coverage_text([built], {"also_a": True, "b": False, "c": False})
     assert "| toy==1.0 | 4 | 3 | 0 | 2 | 5 | 2 |" in text
     assert "| forward | 5 | 2 |" in text, "a by an alias; e, whose profile names no registered operator"
     assert "| of backward passes | 1 | 1 |" in text

@@ -149,14 +149,18 @@ def test_what_cannot_be_run(asked: Callable[..., Answers]) -> None:
         case("onnx.Transpose", {"data": [4, 4], "perm": "first"}),
         case("onnx.StringConcat", {"X": [4], "Y": [4]}),
         case("onnx.MatMul", {"A": [4, 4], "B": [5, 5]}),
+        case("onnx.MatMul", {"A": [4, 4], "B": [4, 4], "constant": {"value": ["C"]}}),
+        case("onnx.Split", {"input": [4, 6], "outputs": "two"}),
+        case("onnx.Concat", {"args": [[2, 3], {"call": "numpy.ones"}], "axis": 1}),
     )
     kinds = [one["error"] for one in found]
-    assert kinds == ["missing"] * 5 + ["error"] * 8
+    assert kinds == ["missing"] * 5 + ["error"] * 11
     reasons = [
         *("no operator Nothing in the domain ai.onnx", "in the domain com.microsoft", "no operator TreeEnsemble in"),
         *("from opset 20 on", "Could not find an implementation for DeformConv(19)", "Y is no argument of Abs: use X"),
         *("no backward direction", "--threads says how many", "session.arena is not known", "would be float64"),
         *("perm: first is no value of this attribute", "strings must be said", "Incompatible dimensions"),
+        *("constant: C is no input of MatMul", "outputs is 'two'", '{"call": ...} is not an input of ONNX Runtime'),
     ]
     for reason, one in zip(reasons, found, strict=True):
         assert reason in one["reason"]

@@ -12,7 +12,7 @@ from test_run import request
 from test_single import measured
 from toy_bench import toy_case
 
-from opduel.harness.blocks import plan_blocks
+from opduel.harness.blocks import Regions, plan_blocks
 from opduel.harness.cpus import LEAST_WIPED, MOST_WIPED, USUAL_WIPED, WIPING_VARIABLE, largest_cache, plan_wiping
 from opduel.harness.process import WORKER
 from opduel.harness.run import run_ab
@@ -103,7 +103,7 @@ def test_nothing_is_evicted_unless_asked_for(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_sample_is_one_call_and_eviction_counts_as_time_spent() -> None:
     call_ns = dict.fromkeys(SIDES, 2_000.0)
-    warm, cold = plan_blocks(call_ns), plan_blocks(call_ns, wipe_ns=10e6)
+    warm, cold = plan_blocks(call_ns), plan_blocks(call_ns, Regions(10e6, 1))
     assert (cold.inner, cold.calls["control"], cold.discard["control"]) == (1, 1, 1)
     assert warm.calls["control"] > 100 * cold.calls["control"]
     assert 1 < cold.quads < warm.quads

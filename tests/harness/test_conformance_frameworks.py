@@ -9,6 +9,11 @@ from opduel.harness.conformance import CHECKS, Subject, check
 # Framework -> a spec, the cases of it that are checked, and two builds; and the mark of tests on such builds.
 SUBJECTS = {
     "mxnet": ("smoke", ["softmax/forward", "dot/forward"], "mxnet==1.8.0.post0", "mxnet==1.9.1", pytest.mark.mxnet),
+    "onnxruntime": (
+        "onnxruntime",
+        ["onnx.Relu_small/", "onnx.Gemm_bias_small/"],
+        *("onnxruntime==1.19.2", "onnxruntime==1.20.1", pytest.mark.wheels),
+    ),
     "cross": ("cross/numpy-mxnet", ["add_256/forward"], "numpy==2.2.6", "mxnet==1.9.1", pytest.mark.mxnet),
     "onnxruntime": (
         "onnxruntime/gemm",
@@ -19,7 +24,7 @@ SUBJECTS = {
     ),
     "python": ("numpy", ["sort_0/forward", "fft_0/forward"], "numpy==1.26.4", "numpy==2.2.6", pytest.mark.wheels),
 }
-NOT_YET = {"asv", "generic", "onnxruntime", "torch"}
+NOT_YET = {"asv", "generic", "torch"}
 CHEAP = [name for name in CHECKS if name != "faults"]
 _made: dict[str, Subject] = {}
 

@@ -15,6 +15,7 @@ from opduel.harness.process import (
     merged_failure,
     refusal,
 )
+from opduel.harness.run import is_skip
 from opduel.records import Failure
 from opduel.records.measurement import Side
 
@@ -87,3 +88,16 @@ def test_a_sigkill_is_the_kernels_if_it_counts_one_more(
         (tmp_path / "vmstat").write_text(f"nr_free_pages 7\noom_kill {now}\n")
     monkeypatch.setattr(process, "out_of_memory_kills", lambda: host.out_of_memory_kills(tmp_path))
     assert cause_of_death("treatment", -signal.SIGKILL, "", before).kind == kind
+
+
+def test_a_skip_is_one_only_where_both_sides_skip() -> None:
+    skip = Failure("control", "skipped", "no such feature")
+    other = Failure("treatment", "skipped", "no such feature")
+    error = Failure("treatment", "error", "as it was made to")
+    both = merged_error({"control": CaseRefusedError(skip), "treatment": CaseRefusedError(other)}).failure
+    assert (both.side, both.kind, both.reason) == ("both", "skipped", "no such feature")
+    assert is_skip(both)
+    mixed = merged_error({"control": CaseRefusedError(skip), "treatment": CaseRefusedError(error)}).failure
+    assert (mixed.side, mixed.kind) == ("both", "error")
+    assert not is_skip(mixed)
+    assert not is_skip(skip)

@@ -24,6 +24,7 @@ ADAPTORS = sorted(
 )
 INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance", "inside", "benchmarks")]
 ALLOWED = {
+    "asv": {"asv_runner"},
     "mxnet": {"mxnet", "numpy", "benchmark", "registered"},  # opperf itself, and the script beside network.py
     "python": {"numpy"},
     "torch": {"torch", "numpy"},

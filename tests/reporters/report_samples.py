@@ -86,6 +86,8 @@ def run(**changes: Any) -> dict[str, Any]:
         "incidents": [],
         "validity": validity(),
         "profile_output": None,
+        "suite": None,
+        "skipped": [],
         **changes,
     }
 

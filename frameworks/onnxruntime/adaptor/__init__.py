@@ -5,19 +5,14 @@ The worker loads this folder as a package of its own (harness/worker/main.py, lo
 this file.  The import starts no thread; a session, which may have a pool of them, is made after the worker has forked.
 """
 
-import os
-
 import numpy
 import onnxruntime
 
-from .counting import counted
 from .messages import key_line  # noqa: F401 - the worker calls it
 from .prepare import Prepared
 from .profiler import profile, write_profile  # noqa: F401 - the worker calls them
-from .results import digest_of, write_results
+from .results import digest_of_prepared, write_results
 from .schemas import onnx
-
-COUNTING = "OPDUEL_COUNTS"  # set in workers that count instructions
 
 
 def versions():
@@ -33,12 +28,9 @@ def make_call(case, seed):
     """
     prepared = Prepared(case, seed)
     run, feeds = prepared.session().run, prepared.feeds
-    if COUNTING in os.environ:
-        call = counted(run, feeds)
-    else:
 
-        def call():
-            run(None, feeds)
+    def call():
+        run(None, feeds)
 
     call.prepared = prepared
     return call
@@ -54,4 +46,4 @@ def results(case, seed, folder, limit):
 
 def digest(case, seed):
     """The SHA-256 of the graph and of the case's inputs, in hexadecimal digits. Raises as ``make_call``."""
-    return digest_of(Prepared(case, seed))
+    return digest_of_prepared(Prepared(case, seed))

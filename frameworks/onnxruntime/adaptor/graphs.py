@@ -7,7 +7,8 @@ spec, and anything else an attribute.
 
 import numpy
 
-from .arrays import is_shape
+from opduel_common.inputs import is_shape
+
 from .schemas import USUAL_OPSETS, domain_of, find_schema, onnx
 
 if onnx is not None:
@@ -30,11 +31,10 @@ def make_graph(case, plain, arrays):
     if onnx is None:
         raise ValueError("a graph of one operator needs the package onnx, which this build doesn't have: install it")
     domain, name = domain_of(case["operator"])
-    outputs, constant = plain.pop(OUTPUTS, None), plain.pop(CONSTANT, None) or []
-    constant = constant["value"] if isinstance(constant, dict) else constant
-    said = plain.pop(OPSET, None) if domain in USUAL_OPSETS else None  # other domains have but one
+    outputs = a_number(plain, OUTPUTS)
+    said = a_number(plain, OPSET) if domain in USUAL_OPSETS else None  # other domains have but one
+    node = Node(case, arrays, constants_of(plain))
     schema, opset = find_schema(domain, name, said)
-    node = Node(case, arrays, constant)
     if schema is None:
         node.take_unknown(plain)
     else:
@@ -42,6 +42,23 @@ def make_graph(case, plain, arrays):
     imports = {domain: opset} if domain == "" else {"": USUAL_OPSETS[""], domain: opset}
     needed = [one for one in schema.outputs if one.option != "Optional"] if schema else []
     return node.model(name, domain, imports, outputs or max(1, len(needed))), node.feeds
+
+
+def a_number(plain, name):
+    """The number that a case says, taken out of its inputs; None where it says none. Raises ValueError."""
+    found = plain.pop(name, None)
+    if found is not None and (not isinstance(found, int) or isinstance(found, bool) or found < 1):
+        raise ValueError("{} is {!r}: use a whole number of 1 or more".format(name, found))
+    return found
+
+
+def constants_of(plain):
+    """The names of the inputs that are constants of the graph, taken out of a case's inputs. Raises ValueError."""
+    found = plain.pop(CONSTANT, None) or {"value": []}
+    names = found.get("value") if isinstance(found, dict) else None
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        raise ValueError('{} must be {{"value": [names of inputs]}}'.format(CONSTANT))
+    return names
 
 
 class Node:
@@ -61,6 +78,9 @@ class Node:
     def take(self, plain, schema):
         """Everything that is given, as the schema has it: by name, or in order (``args``). Raises ValueError."""
         placed = list(plain.pop("args", []))
+        for name in self.constant:
+            if name not in [one.name for one in schema.inputs]:
+                raise ValueError("{}: {} is no input of {}".format(CONSTANT, name, schema.name))
         for formal in schema.inputs:
             given = plain.pop(formal.name) if formal.name in plain else None
             if formal.option == "Variadic":
@@ -110,13 +130,13 @@ class Node:
         said = plain.get("value", 0.5) if isinstance(plain, dict) else 0.5 if isinstance(plain, list) else plain
         kind = numpy.array(said).dtype.kind
         wanted = {"U": ["object"], "b": ["bool"], "i": ["int64", "int32"]}.get(kind, [])
-        order = [*wanted, self.case["dtype"], *list(PREFERRED)]
+        order = [*wanted, self.case["dtype"], *PREFERRED]
         return next((one for one in order if one in dtypes), self.case["dtype"])
 
     def add_array(self, name, plain, dtype, is_sequence=False):
         """One input. Elements that the spec gives, and what it names as constant, are part of the graph; the first
         input is fed."""
-        made = self.arrays.value(name, plain, dtype)
+        made = self.arrays.typed(name, plain, dtype)
         said = not isinstance(plain, list) and not (isinstance(plain, dict) and "shape" in plain)
         self.names.append(name)
         if isinstance(made, list):
@@ -149,7 +169,7 @@ class Node:
     def tensor(self, name, plain, value):
         """An attribute that is a tensor: whole numbers are int64, others of the case's dtype unless it says one."""
         if isinstance(value, dict):
-            return self.arrays.value(name, plain, self.case["dtype"])
+            return self.arrays.typed(name, plain, self.case["dtype"])
         return numpy.array(value, WHOLE.get(numpy.array(value).dtype.kind, self.case["dtype"]))
 
     def model(self, name, domain, imports, outputs):

@@ -1,6 +1,8 @@
 """A case made ready: its model, a file or a graph of one operator, and the arrays that it is fed."""
 
-from .arrays import Arrays, is_shape
+from opduel_common.inputs import is_shape
+
+from .arrays import Arrays
 from .graphs import make_graph
 from .sessions import make_session
 
@@ -60,7 +62,7 @@ class Prepared:
             if not is_shape(plain):
                 raise ValueError("{} has the shape {}: give its sizes in inputs".format(one.name, plain))
         dtype = TYPES.get(one.type, one.type[len("tensor(") : -1])
-        return self.arrays.value(one.name, plain, dtype)
+        return self.arrays.typed(one.name, plain, dtype)
 
 
 def options_of(plain):

@@ -20,9 +20,8 @@ DOMAINS = {"onnx": "", "onnx.ml": "ai.onnx.ml"}  # as a spec says them; others a
 USUAL_OPSETS = {"": 17, "ai.onnx.ml": 3}
 NUMPY_TYPES = {"float": "float32", "double": "float64", "string": "object"}  # others have the same name
 
-# ``option``: "Single", "Optional" or "Variadic". ``type``: what inputs share that are of one type; None of several
-# types. ``dtypes``: NumPy's
-# names; ``is_sequence``: of what it is a list of. ``least``: how many a variadic one needs.
+# ``option``: "Single", "Optional" or "Variadic". ``type``: what inputs of one type share; None of several types.
+# ``dtypes``: NumPy's names, of a sequence those of what it holds. ``least``: how many a variadic one needs.
 Formal = namedtuple("Formal", "name option type dtypes is_sequence least")
 # ``attributes``: name -> (type such as "INTS", whether it is required).
 Schema = namedtuple("Schema", "name domain since inputs outputs attributes")

@@ -1,0 +1,184 @@
+"""--suite: what is measured is a suite that somebody else wrote, as both builds say what it has."""
+
+import argparse
+import logging
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from opduel.commands.case_selection import Choice, picked, require_two_to_inject
+from opduel.commands.options import asked_metrics, by_metric, refuse
+from opduel.driver.suites.discovery import (
+    DEFAULT_TIMEOUT_S,
+    Discovered,
+    SuiteCase,
+    all_cases,
+    discover,
+    problems_of,
+    skipped_by_parameters,
+)
+from opduel.driver.suites.source import open_suite
+from opduel.driver.suites.work import SuiteWork, new_work_folder
+from opduel.frameworks import Framework, framework_names, get_framework
+from opduel.records import METRICS, Build, Case, UsageError, case_id_for
+from opduel.records.measurement import Side
+from opduel.records.text import counted
+
+log = logging.getLogger(__name__)
+
+SHOWN = 5  # problems in the log; the report has them all
+# What a benchmark of a kind measures by itself, and what else it can be measured by.
+OWN = {"time": "time", "timeraw": "time", "track": "value", "mem": "value", "peakmem": "process_memory"}
+FURTHER = {"time": ("memory", "process_memory")}
+REFUSED = ("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions")
+
+
+class SuiteSelection:
+    """A suite that the options name: its files, then its cases on two builds."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        """Take the suite's files, and a copy of them for either side.
+
+        Raises:
+            UsageError: options that don't go with a suite, or there is no such suite; RunError: it can't be had.
+        """
+        suite_framework(options.framework)
+        refuse(options, (*REFUSED, "int64_tensor"), "is not for a suite's benchmarks: leave it out")
+        self.options = options
+        self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
+        for pattern in self.patterns:
+            _compiled(pattern)
+        folder = new_work_folder()
+        cache = platformdirs.user_cache_path("opduel") / "suites"
+        self.suite = open_suite(options.suite, cache, Path(folder.name))
+        self.framework = suite_framework(options.framework).of_suite({}, self.suite.requirements)
+        self.work = SuiteWork.of(self.suite, folder)
+
+    def on_sides(self, builds: Mapping[Side, Build]) -> dict[Side, Build]:
+        """The builds, as the suite's workers need them."""
+        return {side: self.work.on_side(side, build) for side, build in builds.items()}
+
+    def choose(self, sides: Mapping[Side, Build]) -> Choice:
+        """The cases of the suite that the options choose, on what ``on_sides`` returned; their ``setup_cache`` is run.
+
+        Raises:
+            UsageError: the suite can't be imported, has no benchmarks, or none is chosen; RunError: a build doesn't
+                answer.
+        """
+        options, found = self.options, self._discovered(sides)
+        every = all_cases(found)
+        problems = problems_of(found)
+        if not every:
+            why = f": {problems[0]}" if problems else ""
+            raise UsageError(f"--suite {options.suite}: has no benchmarks{why}: name the folder that has them")
+        chosen = [one for one in every if self._is_chosen(one.name)]
+        if not chosen:
+            first = f"the first of {len(every)} is {every[0].name}"
+            raise UsageError(f"-b {' '.join(self.patterns)}: matches no benchmark of the suite: {first}")
+        cases = [case for one in chosen for case in cases_of(one, options)]
+        if not cases:
+            metrics = ",".join(asked_metrics(options))
+            raise UsageError(f"--metric {metrics}: none of the benchmarks chosen is measured by that: choose another")
+        cases = picked(cases, options)
+        require_two_to_inject(options, cases)
+        kept = {(case.operator, tuple(case.inputs.values())) for case in cases}
+        chosen = [one for one in chosen if (one.benchmark.name, tuple(one.parameters.values())) in kept]
+        problems += self.work.make_caches(sides, self.framework, chosen, options.timeout)
+        _log_problems(problems)
+        framework = self.work.framework(self.framework, _modules(chosen, found))
+        labels = {"suite": self._record(found, chosen, problems)}
+        name = self.suite.name
+        return Choice(self.framework.name, None, cases, name, framework=framework, labels=labels, kept=self.work)
+
+    def _is_chosen(self, name: str) -> bool:
+        return not self.patterns or any(re.search(pattern, name) for pattern in self.patterns)
+
+    def _discovered(self, sides: Mapping[Side, Build]) -> dict[Side, Discovered]:
+        """What each side finds; asked once where both are one build."""
+        found: dict[Side, Discovered] = {}
+        asked: dict[str, Discovered] = {}  # by the build's digest
+        for side, build in sides.items():
+            if build.digest not in asked:
+                asked[build.digest] = discover(build, self.framework, self.work.copies[side], self.work.place(side))
+            found[side] = asked[build.digest]
+        cases = len(all_cases(found))
+        names = {one.name for side in found.values() for one in side.benchmarks}
+        log.info("%s: %s, %s", self.suite.name, counted(len(names), "benchmark"), counted(cases, "case"))
+        return found
+
+    def _record(
+        self, found: Mapping[Side, Discovered], chosen: Sequence[SuiteCase], problems: Sequence[str]
+    ) -> dict[str, Any]:
+        """What the report says of the suite."""
+        benchmarks = {one.benchmark.name: one.benchmark for one in chosen}
+        one_sided = {one.name: one.sides[0] for one in chosen if len(one.sides) < len(found)}
+        return {
+            **self.suite.record(),
+            "benchmarks": {
+                name: {"version": one.version, "kind": one.kind, "pretty_name": one.pretty_name}
+                for name, one in benchmarks.items()
+            },
+            "one_sided": one_sided,
+            "skipped_by_parameters": skipped_by_parameters(found, benchmarks),
+            "problems": list(problems),
+        }
+
+
+def suite_framework(name: str | None) -> Framework:
+    """The framework of that name, or the first that measures suites; UsageError if it measures none."""
+    for one in framework_names() if name is None else [name]:
+        framework = get_framework(one)
+        if framework.suite_script is not None:
+            return framework
+    raise UsageError(f"--framework {name}: measures no suites: leave it out")
+
+
+def cases_of(one: SuiteCase, options: argparse.Namespace) -> list[Case]:
+    """One benchmark with one set of parameters, by its own metric, or by those asked for that it can be measured by."""
+    benchmark, asked, thresholds = one.benchmark, asked_metrics(options), by_metric(options)
+    own = OWN[benchmark.kind]
+    able = (own, *FURTHER.get(benchmark.kind, ()))
+    higher = any(re.search(pattern, one.name) for pattern in options.higher_is_better or ())
+    found = []
+    for metric in [name for name in asked if name in able] if asked else [own]:
+        tracks = metric == "value"
+        found.append(
+            Case(
+                id=case_id_for(metric, one.name),
+                operator=benchmark.name,
+                direction="forward",
+                inputs=dict(one.parameters),
+                dtype="",
+                context="cpu",
+                threshold=thresholds.get(metric, METRICS[metric].threshold),
+                timeout_s=options.timeout or benchmark.timeout or DEFAULT_TIMEOUT_S,
+                metric=metric,
+                unit=benchmark.unit if tracks else None,
+                lower_is_better=(benchmark.lower_is_better and not higher) if tracks else None,
+            )
+        )
+    return found
+
+
+def _modules(chosen: Sequence[SuiteCase], found: Mapping[Side, Discovered]) -> list[str]:
+    """What workers import before they fork: the chosen benchmarks' modules that every side has imported."""
+    imported = frozenset.intersection(*(side.modules for side in found.values()))
+    return [name for name in Counter(one.benchmark.module for one in chosen) if name in imported]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"-b {pattern}: is not a regular expression ({error}): correct it") from None
+
+
+def _log_problems(problems: Sequence[str]) -> None:
+    for line in problems[:SHOWN]:
+        log.warning("suite: %s", line)
+    if len(problems) > SHOWN:
+        log.warning("suite: %d more problems (report.json has them)", len(problems) - SHOWN)

@@ -1,0 +1,160 @@
+"""Asking a build, in its own interpreter, which benchmarks a suite has; and what two builds have together."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from opduel.driver.builds.process import run
+from opduel.driver.catalogue.registry import read_answer
+from opduel.frameworks import Framework, worker_environment
+from opduel.records import Build, UsageError
+from opduel.records.measurement import SIDES, Side
+
+TIMEOUT_S = 900.0  # for all modules; each has its own, shorter one
+DEFAULT_TIMEOUT_S = 60.0  # of a benchmark that states none, as asv has it
+
+Kind = Literal["time", "timeraw", "track", "mem", "peakmem"]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark as a build describes it: all that is known without running it.
+
+    ``names`` and ``values`` are those of its parameters; ``skipped`` numbers the sets of values that it skips.
+    ``setup_cache`` names the folder of what is made for it, and for others, once; times are in seconds.
+    """
+
+    name: str
+    kind: Kind
+    module: str
+    names: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+    skipped: frozenset[int]
+    timeout: float | None
+    setup_cache: str | None
+    setup_cache_timeout: float | None
+    unit: str
+    version: str
+    pretty_name: str | None
+    lower_is_better: bool
+
+    @property
+    def count(self) -> int:
+        """How many sets of parameters it has, those that it skips included."""
+        return math.prod(map(len, self.values))
+
+    def parameters(self) -> Iterator[dict[str, str]]:
+        """Each set of parameters that it doesn't skip, name -> text."""
+        for number, chosen in enumerate(itertools.product(*self.values)):
+            if number not in self.skipped:
+                yield dict(zip(self.names, chosen, strict=True))
+
+    def case_name(self, parameters: Mapping[str, str]) -> str:
+        """As asv calls it with these parameters: ``bench_core.Core.time_array(10, 'x')``."""
+        return f"{self.name}({', '.join(parameters.values())})" if self.names else self.name
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """What one build finds in a suite: its benchmarks, and a line for each module or benchmark that can't be used."""
+
+    benchmarks: tuple[Benchmark, ...]
+    problems: tuple[str, ...]
+    modules: frozenset[str]  # those that were imported
+
+
+def discover(build: Build, framework: Framework, folder: Path, work: Path) -> Discovered:
+    """What ``build`` finds in the benchmarks in ``folder``; its modules are imported with ``work`` as working folder.
+
+    Raises:
+        UsageError: the suite's package can't be imported, or the build lacks what finds benchmarks.
+        RunError: the build's answer is missing or not understood.
+    """
+    if framework.suite_script is None:
+        raise UsageError(f"--suite: {framework.name} measures no suites: name another framework")
+    command: list[str | Path] = [build.interpreter, framework.suite_script, "discover", folder]
+    outcome = run(command, timeout=TIMEOUT_S, whole_environment=suite_environment(build, framework), directory=work)
+    if "asv_runner" in outcome.output_tail and "ModuleNotFoundError" in outcome.output_tail:
+        needed = " ".join(framework.also_required)
+        raise UsageError(f"{build.requested}: has no package asv_runner, which finds benchmarks: install {needed}")
+    answer = read_answer(build, outcome, "can't list the suite's benchmarks", dict)
+    if "error" in answer:
+        raise UsageError(
+            f"--suite: {folder.name} can't be imported by {build.requested}: {answer['error']}: correct it"
+        )
+    return read_answer(build, outcome, "can't list the suite's benchmarks", _read)
+
+
+def suite_environment(build: Build, framework: Framework) -> dict[str, str]:
+    """What a suite sees before it is measured: as a worker's, with one thread."""
+    return {**worker_environment(), **framework.environment(1), **build.environment}
+
+
+def _read(answer: Mapping[str, Any]) -> Discovered:
+    modules = answer["modules"]
+    found = (_benchmark(one) for module in modules for one in module["benchmarks"])
+    problems = tuple(str(line) for module in modules for line in module["problems"])
+    failed = {str(line).partition(":")[0].partition(" ")[0] for line in problems}
+    imported = frozenset(str(module["module"]) for module in modules) - failed
+    return Discovered(tuple(found), problems, imported)
+
+
+def _benchmark(one: Mapping[str, Any]) -> Benchmark:
+    return Benchmark(
+        **{
+            **one,
+            "names": tuple(one["names"]),
+            "values": tuple(map(tuple, one["values"])),
+            "skipped": frozenset(one["skipped"]),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class SuiteCase:
+    """A benchmark with one set of parameters; ``sides`` are those whose build has it."""
+
+    benchmark: Benchmark
+    parameters: Mapping[str, str]
+    sides: tuple[Side, ...]
+
+    @property
+    def name(self) -> str:
+        """As asv calls it."""
+        return self.benchmark.case_name(self.parameters)
+
+
+def all_cases(found: Mapping[Side, Discovered]) -> list[SuiteCase]:
+    """What any side has, in the order of the first that has it; a benchmark is described as by that side."""
+    cases: dict[str, SuiteCase] = {}
+    for side in SIDES:
+        for benchmark in found[side].benchmarks if side in found else ():
+            for parameters in benchmark.parameters():
+                name = benchmark.case_name(parameters)
+                before = cases.get(name)
+                if before is None:
+                    cases[name] = SuiteCase(benchmark, parameters, (side,))
+                elif side not in before.sides:
+                    cases[name] = SuiteCase(before.benchmark, before.parameters, (*before.sides, side))
+    return list(cases.values())
+
+
+def problems_of(found: Mapping[Side, Discovered]) -> list[str]:
+    """What is wrong with the suite, each line once, with the side where it is not all of them."""
+    sides: dict[str, list[str]] = {}
+    for side, one in found.items():
+        for line in dict.fromkeys(one.problems):
+            sides.setdefault(line, []).append(side)
+    return [line if len(on) == len(found) else f"{', '.join(on)}: {line}" for line, on in sides.items()]
+
+
+def skipped_by_parameters(found: Mapping[Side, Discovered], names: Iterable[str]) -> int:
+    """How many sets of parameters the benchmarks of these names skip by themselves, on any side."""
+    wanted = set(names)
+    by_side: Sequence[int] = [
+        sum(len(one.skipped) for one in side.benchmarks if one.name in wanted) for side in found.values()
+    ]
+    return max(by_side, default=0)

@@ -1,0 +1,254 @@
+"""Where a suite is: a folder, or a folder of a repository at a commit; taken as it is, with all that identifies it."""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from opduel.driver.git.access import is_url
+from opduel.driver.git.gitpython import git
+from opduel.driver.git.repository import Repository, open_repository
+from opduel.driver.lock import sole_driver
+from opduel.records import Commit, RunError, UsageError
+from opduel.records.atomic import path_part
+from opduel.records.files import UnreadableError, read_text
+from opduel.records.redaction import redact
+
+log = logging.getLogger(__name__)
+
+CONFIGURATION = "asv.conf.json"
+USUAL_FOLDER = "benchmarks"  # as asv has it, where the configuration doesn't say
+MOST_BYTES = 2**30  # of a suite's files: each side gets a copy
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(==[0-9][A-Za-z0-9.*+!]*)?")
+LEFT_OUT = {"__pycache__", ".git", ".asv", "env", "results", "html"}  # at a suite's top: asv's own folders, too
+# PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER]; the "@" and ":" of an address are none of these.
+_PARTS = re.compile(
+    r"(?P<place>[A-Za-z][A-Za-z0-9+.-]*://(?:[^@/]*@)?[^/@]*(?:/[^@:]*)?|[\w.-]+@[\w.-]+:[^@:]+|[^@:]+)"
+    r"(?:@(?P<commit>[^@:]+))?(?::(?P<folder>[^:]+))?"
+)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite's files, in a folder of ours or of the user's.
+
+    ``name`` is the project's, or the folder's. ``digest`` is that of the files, whatever they were taken from.
+    ``dirty``: the folder has changes that its ``commit`` hasn't; None where there is no commit. ``requirements``: what
+    the suite's configuration says that its benchmarks need.
+    """
+
+    requested: str
+    pinned: str  # the same, with the commit that it came to, where it is taken at one
+    folder: Path  # of the benchmarks
+    name: str
+    digest: str
+    commit: str | None = None
+    dirty: bool | None = None
+    requirements: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """What a report says of it."""
+        shown = {"requested": redact(self.requested), "pinned": redact(self.pinned), "folder": str(self.folder)}
+        return {**asdict(self), **shown}
+
+
+def open_suite(requested: str, cache: Path, scratch: Path) -> Suite:
+    """The suite that ``requested`` names. ``cache`` is the folder for clones; ``scratch`` one for files taken out of a
+    repository, which the caller removes.
+
+    Raises:
+        UsageError: there is no such folder, repository or commit, or no benchmarks in it.
+        RunError: the repository can't be had, or its files can't be written.
+    """
+    given = Path(os.path.expanduser(requested))
+    if given.is_dir():
+        return _of_folder(requested, given.absolute())
+    parts = _PARTS.fullmatch(requested)
+    if parts is None:
+        raise UsageError(
+            f"--suite {redact(requested)}: is neither a folder nor PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER]: give one"
+        )
+    place, commit, inner = parts["place"], parts["commit"], parts["folder"] or "."
+    path = Path(os.path.expanduser(place)).absolute()
+    if not is_url(place) and not path.is_dir():
+        raise UsageError(f"--suite {place}: no such folder: give one that has {CONFIGURATION}, or a repository")
+    if not is_url(place) and commit is None:
+        return _of_folder(requested, path / inner)
+    return _of_commit(requested, place, commit, inner, cache, scratch)
+
+
+def _of_folder(requested: str, folder: Path) -> Suite:
+    """The suite in a folder of the user's."""
+    if not folder.is_dir():
+        raise UsageError(f"--suite {folder}: no such folder: give one that has {CONFIGURATION}, or the benchmarks' own")
+    found, name, needed = find_benchmarks(folder)
+    commit, dirty = _state_of(found)
+    return Suite(requested, requested, found, name, digest_of(found), commit, dirty, needed)
+
+
+def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: Path, scratch: Path) -> Suite:
+    """The suite in a repository, at the commit of that name, or at the newest one."""
+    shown = redact(place)
+    work = cache / f"{path_part(place)[-40:]}-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
+    with sole_driver(work):
+        try:
+            repository = _opened(place, work, name)
+            commit = _commit_of(repository, name)
+        except UsageError as error:
+            raise UsageError(f"--suite {shown}: {_without_option(error)}") from None
+        files = scratch / "suite"
+        folder = str(inner).strip("/") or "."
+        if Path(folder).name == CONFIGURATION:
+            folder = str(Path(folder).parent)
+        try:
+            repository.export(commit, folder, files)
+        except UsageError as error:
+            raise UsageError(f"--suite {shown}: {error}: name one after a colon") from None
+    found, project, needed = find_benchmarks(files, f"{shown}@{commit.short}:{folder}")
+    pinned = f"{place}@{commit.id}{'' if inner == '.' else f':{inner}'}"
+    return Suite(requested, pinned, found, project, digest_of(found), commit.id, False, needed)
+
+
+def _opened(place: str, work: Path, name: str | None) -> Repository:
+    """The repository, with all commits that are asked for; a folder's objects are borrowed, an address is cloned."""
+    if not is_url(place):
+        return open_repository(work, None, Path(os.path.expanduser(place)))
+    is_new = not (work / "repository.git").exists()
+    if is_new:
+        log.info("cloning %s, once, into %s", redact(place), work)
+    repository = open_repository(work, place)
+    known = name is not None and re.fullmatch("[0-9a-f]{40}", name) is not None and _has(repository, name)
+    if not is_new and not known:
+        repository.fetch()
+    return repository
+
+
+def _has(repository: Repository, name: str) -> bool:
+    try:
+        return bool(repository.resolve(name))
+    except UsageError:
+        return False
+
+
+def _commit_of(repository: Repository, name: str | None) -> Commit:
+    if name is not None:
+        return repository.resolve(name)
+    return repository.resolve(repository.default_branch())
+
+
+def _without_option(error: Exception) -> str:
+    """What is wrong with a repository, without the option of another command."""
+    return re.sub(r"^--\w+ (\S+: )?", "", str(error))
+
+
+def find_benchmarks(folder: Path, shown: str | None = None) -> tuple[Path, str, tuple[str, ...]]:
+    """The folder of benchmarks that ``folder`` is or, by its configuration, names; the project's name; and what the
+    configuration says that they need. UsageError: it has no benchmarks."""
+    place = shown or str(folder)
+    beside = folder if (folder / CONFIGURATION).is_file() else folder.parent
+    said = read_configuration(beside / CONFIGURATION) if (beside / CONFIGURATION).is_file() else {}
+    inner = str(said.get("benchmark_dir", USUAL_FOLDER))
+    if beside == folder:
+        found = folder / inner
+        if not found.is_dir():
+            raise UsageError(f"--suite {place}: {CONFIGURATION}: benchmark_dir: there is no folder {inner}: correct it")
+    elif any(folder.glob("*.py")) or any(folder.glob("*/*.py")):
+        found = folder
+        said = said if (beside / inner).resolve() == folder.resolve() else {}  # of another suite
+    else:
+        raise UsageError(f"--suite {place}: has neither {CONFIGURATION} nor Python files: name the suite's folder")
+    if not found.name.isidentifier():
+        raise UsageError(f"--suite {place}: {found.name} can't be imported under that name: rename the folder")
+    return found, path_part(str(said.get("project") or folder.name)), requirements_of(said)
+
+
+def requirements_of(configuration: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the matrix of asv's configuration has installed beside the project: of several versions the first, any
+    where it is empty. What only another installer has (``conda``) is left out, and what is no requirement."""
+    matrix = configuration.get("matrix") or {}
+    packages = matrix.get("req", {} if {"env", "env_nobuild"} & matrix.keys() else matrix)
+    found = []
+    for name, versions in packages.items() if isinstance(packages, dict) else ():
+        version = versions[0] if isinstance(versions, list) and versions else versions or ""
+        line = f"{name.removeprefix('pip+')}{version and f'=={version}'}"
+        if version is not None and _REQUIREMENT.fullmatch(line):
+            found.append(line)
+    return tuple(found)
+
+
+def read_configuration(path: Path) -> Mapping[str, Any]:
+    """asv's configuration: JSON, with comments and with commas before closing brackets. UsageError: it is none."""
+    try:
+        text = read_text(path)
+    except UnreadableError as error:
+        raise UsageError(f"{path}: {error}: correct it") from None
+    string = r'("(?:\\.|[^"\\])*")'
+    text = re.sub(rf"{string}|//[^\n]*|/\*.*?\*/", lambda found: found[1] or " ", text, flags=re.DOTALL)
+    text = re.sub(rf"{string}|,(\s*[}}\]])", lambda found: found[1] or found[2], text)
+    try:
+        said = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{path}: is not JSON with comments ({error}): correct it") from None
+    if not isinstance(said, dict):
+        raise UsageError(f"{path}: is not a JSON object: correct it")
+    return said
+
+
+def files_of(folder: Path) -> list[Path]:
+    """All files of a suite, relative to it, sorted; without what Python and asv write themselves."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        at_top = Path(place) == folder
+        folders[:] = [one for one in folders if one != "__pycache__" and not (at_top and one in LEFT_OUT)]
+        found += [(Path(place) / name).relative_to(folder) for name in names if not name.endswith(".pyc")]
+    return sorted(found)
+
+
+def digest_of(folder: Path) -> str:
+    """The SHA-256 of all files, with their names; UsageError where they are too large, RunError: one can't be read."""
+    total, digest = 0, hashlib.sha256()
+    try:
+        for path in files_of(folder):
+            if not (folder / path).is_file():  # a link to nowhere, a socket
+                continue
+            total += (folder / path).stat().st_size
+            if total > MOST_BYTES:
+                raise UsageError(f"--suite {folder}: has more than {MOST_BYTES >> 20} MiB of files: name a smaller one")
+            with (folder / path).open("rb") as stream:
+                content = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest.update(f"{path}\0{content}\n".encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise RunError(f"--suite {error.filename}: {error.strerror}: make it readable") from None
+    return digest.hexdigest()
+
+
+def copy_suite(suite: Suite, folder: Path) -> Path:
+    """A copy of the benchmarks in ``folder``, under the name that they are imported by; RunError: it can't be made."""
+    destination = folder / suite.folder.name
+    try:
+        for path in files_of(suite.folder):
+            if (suite.folder / path).is_file():
+                (destination / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(suite.folder / path, destination / path)
+    except OSError as error:
+        raise RunError(f"{error.filename or destination}: {error.strerror}: free some space, or set TMPDIR") from None
+    return destination
+
+
+def _state_of(folder: Path) -> tuple[str | None, bool | None]:
+    """The commit of the work tree that the folder is in, and whether the folder differs from it; None without one."""
+    try:
+        repository = git.Repo(folder, search_parent_directories=True)
+        commit = repository.head.commit.hexsha
+        inside = os.path.relpath(folder.resolve(), Path(str(repository.working_tree_dir)).resolve())
+        if not repository.git.ls_files("--", inside):  # a folder that git doesn't know, in somebody's work tree
+            return None, None
+        return commit, repository.is_dirty(path=inside, untracked_files=True)
+    except (git.GitError, ValueError, OSError):  # no repository, none with a commit, or no git
+        return None, None

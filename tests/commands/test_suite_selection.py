@@ -1,0 +1,114 @@
+"""--suite: the cases that the options choose of a suite, and what they are measured by; on this environment."""
+
+import functools
+import sys
+import tempfile
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from opduel.commands import suite_selection
+from opduel.commands.case_selection import Choice
+from opduel.commands.options import harness_parser
+from opduel.commands.suite_selection import SuiteSelection
+from opduel.driver.suites.discovery import Discovered, discover
+from opduel.frameworks import get_framework
+from opduel.records import Build, Case, UsageError
+
+FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
+BUILD = Build("asv", "this one", "interpreter", sys.executable, "1", "3", "d1")
+
+
+@functools.cache
+def discovered() -> Discovered:
+    """What this environment finds: asked once."""
+    with tempfile.TemporaryDirectory() as folder:
+        return discover(BUILD, get_framework("asv"), FIXTURE / "made_benchmarks", Path(folder))
+
+
+@pytest.fixture(autouse=True)
+def asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite_selection, "discover", lambda *_: discovered())
+
+
+def parsed(*words: str) -> Namespace:
+    return harness_parser().parse_args(["--suite", str(FIXTURE), *words])
+
+
+def chosen(*words: str) -> Choice:
+    selection = SuiteSelection(parsed(*words))
+    return selection.choose(selection.on_sides({"control": BUILD, "treatment": BUILD}))
+
+
+def cases(*words: str) -> dict[str, Case]:
+    return {case.id: case for case in chosen(*words).cases}
+
+
+def test_cases_are_named_as_asv_names_them_and_measured_by_what_their_benchmarks_are() -> None:
+    choice = chosen("-b", r"^kinds\.Sorted")
+    found = {case.id: case for case in choice.cases}
+    assert list(found)[:2] == ["kinds.Sorted.mem_list(10, 'up')/value", "kinds.Sorted.mem_list(10, 'down')/value"]
+    assert len(found) == 4 * 5 - 1
+    assert "kinds.Sorted.time_reverse(10, 'down')" not in found
+    sort = found["kinds.Sorted.time_sort(1000, 'down')"]
+    assert (sort.operator, sort.metric, sort.timeout_s) == ("kinds.Sorted.time_sort", "time", 17.0)
+    assert sort.inputs == {"size": "1000", "order": "'down'"}
+    size = found["kinds.Sorted.track_size(10, 'up')/value"]
+    assert (size.unit, size.lower_is_better) == ("items", True)
+    assert found["kinds.Sorted.mem_list(10, 'up')/value"].unit == "bytes"
+    assert found["kinds.Sorted.peakmem_sort(10, 'up')/process_memory"].metric == "process_memory"
+    record = choice.labels["suite"]
+    assert record["benchmarks"]["kinds.Sorted.time_sort"]["version"] == "first"
+    assert record["skipped_by_parameters"] == 1
+    assert len(record["problems"]) == 2
+    assert choice.framework
+    environment = choice.framework.environment(1)
+    assert environment["OPDUEL_SUITE_DIGEST"] == record["digest"]
+    assert environment["OPDUEL_SUITE_MODULES"] == "made_benchmarks.kinds"
+
+
+def test_patterns_match_the_whole_name_and_operators_choose_further() -> None:
+    assert list(cases("-b", r"Array\.time_sort\(1000\)")) == ["numeric.Array.time_sort(1000)"]
+    both = cases("--bench", "kinds.time_sum", "--bench", "time_product$")
+    assert list(both) == ["kinds.time_sum", "kinds.time_product"]
+    assert list(cases("-b", "kinds", "--operators", "kinds.time_sum")) == ["kinds.time_sum"]
+
+
+def test_metrics_are_chosen_among_those_that_a_benchmark_can_be_measured_by() -> None:
+    found = cases("-b", r"time_sort\(10, 'up'\)|track_score|Raw|peakmem_sort\(10, 'up'", "--metric", "time,memory")
+    assert list(found) == [
+        *("kinds.Sorted.time_sort(10, 'up')", "kinds.Sorted.time_sort(10, 'up')/memory"),
+        "kinds.Raw.timeraw_loop(20000)",
+    ]
+    assert list(cases("-b", "track_score|time_sum$", "--metric", "value")) == ["kinds.track_score/value"]
+    own = cases("--timeout", "3", "--threshold", "value=7%", "-b", "track_score")["kinds.track_score/value"]
+    assert (own.timeout_s, own.threshold, own.lower_is_better, own.unit) == (3, 0.07, False, "share")
+
+
+def test_higher_is_better_where_an_option_says_so() -> None:
+    found = cases("-b", "track_(random|size)", "--higher_is_better", "track_size.*1000")
+    assert {id: case.lower_is_better for id, case in found.items() if "size(10, 'up')" in id or "1000" in id} == {
+        "kinds.Sorted.track_size(10, 'up')/value": True,
+        "kinds.Sorted.track_size(1000, 'up')/value": False,
+        "kinds.Sorted.track_size(1000, 'down')/value": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("-b", "no_such"), "-b no_such: matches no benchmark of the suite: the first of"),
+        (("-b", "("), r"-b (: is not a regular expression"),
+        (("-b", "track_score", "--metric", "memory"), "--metric memory: none of the benchmarks chosen"),
+        (("--inputs", "{}"), "--inputs: is not for a suite's benchmarks"),
+        (("--framework", "mxnet"), "--framework mxnet: measures no suites"),
+        (("-b", "time_sum$", "--inject", "5%"), "--inject slows every second case"),
+        (("-b", "kinds", "--operators", "nowhere"), "no case matches 'nowhere'"),
+    ],
+)
+def test_what_chooses_nothing_is_refused(words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        chosen(*words)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)

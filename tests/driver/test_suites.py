@@ -1,0 +1,183 @@
+"""Suites: where they are, which version of them, what two builds find in them, and the folders that they work in."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from opduel.driver.suites import work as suite_work
+from opduel.driver.suites.discovery import Benchmark, Discovered, all_cases, discover, problems_of
+from opduel.driver.suites.source import find_benchmarks, open_suite, read_configuration
+from opduel.driver.suites.work import SuiteWork, new_work_folder
+from opduel.frameworks import get_framework
+from opduel.records import Build, UsageError
+
+FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
+FRAMEWORK = get_framework("asv")
+BUILD = Build("asv", "this one", "interpreter", sys.executable, "1", "3", "d1")
+PLAIN = Benchmark("m.time_one", "time", "b.m", (), (), frozenset(), None, None, None, "seconds", "v", None, True)
+
+
+def opened(text: str, folder: Path) -> "suite_work.Suite":
+    return open_suite(text, folder / "cache", folder / "scratch")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A repository with a suite in the folder ``bench``, at two commits."""
+    folder, commits = tmp_path / "project", []
+    benchmarks = folder / "bench" / "benchmarks"
+    benchmarks.mkdir(parents=True)
+    (folder / "bench" / "asv.conf.json").write_text('{"project": "made"}')
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    git("init", "--quiet", "--initial-branch", "main")
+    for number in range(2):
+        (benchmarks / "one.py").write_text(f"def track_number():\n    return {number}\n")
+        git("add", ".")
+        git("commit", "--quiet", "--message", f"number {number}")
+        commits.append(git("rev-parse", "HEAD"))
+    return folder, commits
+
+
+def test_a_folder_is_found_by_its_configuration_or_by_itself(tmp_path: Path) -> None:
+    benchmarks = FIXTURE / "made_benchmarks"
+    found = find_benchmarks(FIXTURE)
+    assert found == (benchmarks, "made-suite", ("packaging==24.2", "six"))
+    assert find_benchmarks(benchmarks) == found
+    alone = tmp_path / "own"
+    alone.mkdir()
+    (alone / "one.py").write_text("")
+    assert find_benchmarks(alone) == (alone, "own", ())
+
+
+def test_a_commit_of_a_repository_is_taken_as_it_was(repository: tuple[Path, list[str]], tmp_path: Path) -> None:
+    folder, (first, second) = repository
+    at_first = opened(f"{folder}@{first}:bench", tmp_path / "a")
+    assert (at_first.commit, at_first.dirty, at_first.name) == (first, False, "made")
+    assert "return 0" in (at_first.folder / "one.py").read_text()
+    assert at_first.pinned == f"{folder}@{first}:bench"
+    at_second = opened(f"{folder}@main:bench/benchmarks", tmp_path / "b")
+    assert at_second.commit == second
+    assert at_second.digest != at_first.digest
+    assert at_second.digest == opened(f"{folder}:bench", tmp_path / "c").digest
+
+
+def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
+    repository: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    folder, (_, second) = repository
+    clean = opened(str(folder / "bench"), tmp_path)
+    assert (clean.commit, clean.dirty) == (second, False)
+    (folder / "elsewhere.py").write_text("")
+    assert opened(str(folder / "bench"), tmp_path).dirty is False
+    (folder / "bench" / "benchmarks" / "two.py").write_text("")
+    changed = opened(str(folder / "bench"), tmp_path)
+    assert (changed.commit, changed.dirty) == (second, True)
+    assert changed.digest != clean.digest
+    outside = tmp_path / "own"
+    outside.mkdir()
+    (outside / "one.py").write_text("")
+    assert (opened(str(outside), tmp_path).commit, opened(str(outside), tmp_path).dirty) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{}/nowhere", "no such folder"),
+        ("{}/project@{}:nowhere", "has no such folder: name one after a colon"),
+        ("{}/project@abcdef0:bench", "abcdef0"),
+        ("{}/project", "has neither asv.conf.json nor Python files"),
+        ("{}/project:nowhere", "no such folder"),
+        ("{}/project@main:bench:more", "is neither a folder nor PATH_OR_REPOSITORY"),
+        ("{}/plain@main:bench", "not a usable git repository"),
+        ("{}/broken", "is not JSON with comments"),
+        ("{}/lacking", "benchmark_dir: there is no folder benchmarks"),
+        ("{}/my-benchmarks", "can't be imported under that name"),
+    ],
+)
+def test_what_is_no_suite_is_refused_in_one_line(
+    repository: tuple[Path, list[str]], tmp_path: Path, text: str, told: str
+) -> None:
+    for name in ("plain", "broken", "lacking", "my-benchmarks"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "broken" / "asv.conf.json").write_text('{"project": ')
+    (tmp_path / "lacking" / "asv.conf.json").write_text("{}")
+    (tmp_path / "my-benchmarks" / "one.py").write_text("")
+    with pytest.raises(UsageError) as refused:
+        opened(text.format(tmp_path, repository[1][0]), tmp_path)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert "--suite" in str(refused.value) or "asv.conf.json" in str(refused.value)
+
+
+def test_comments_and_commas_of_a_configuration_are_read_over(tmp_path: Path) -> None:
+    path = tmp_path / "asv.conf.json"
+    path.write_text('{\n // "no": 1\n "repo": "https://host/x", /* "no": 2\n */ "odd": "a\\"//,]", "list": [1,\n ],\n}')
+    assert read_configuration(path) == {"repo": "https://host/x", "odd": 'a"//,]', "list": [1]}
+
+
+def test_both_builds_benchmarks_are_one_list_that_says_who_has_what() -> None:
+    wide = replace(PLAIN, name="m.Wide.time_it", names=("n", "how"), values=(("1", "2"), ("'x'",)))
+    narrow = replace(wide, values=(("2", "3"), ("'x'",)), skipped=frozenset({1}))
+    control = Discovered((PLAIN, wide), ("m.py: no", "both: no"), frozenset({"b.m"}))
+    treatment = Discovered((wide and narrow,), ("both: no",), frozenset({"b.m"}))
+    found = {"control": control, "treatment": treatment}
+    assert {one.name: one.sides for one in all_cases(found)} == {  # type: ignore[arg-type]
+        "m.time_one": ("control",),
+        "m.Wide.time_it(1, 'x')": ("control",),
+        "m.Wide.time_it(2, 'x')": ("control", "treatment"),
+    }
+    assert problems_of(found) == ["control: m.py: no", "both: no"]  # type: ignore[arg-type]
+    assert wide.count == 2
+
+
+def test_a_build_that_cannot_import_the_suite_or_has_no_asv_runner_is_refused(tmp_path: Path) -> None:
+    broken = tmp_path / "broken_suite"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("raise RuntimeError('no data')")
+    with pytest.raises(UsageError, match=r"broken_suite can't be imported by this one: RuntimeError: no data"):
+        discover(BUILD, FRAMEWORK, broken, tmp_path)
+    bare = replace(BUILD, environment={"PYTHONPATH": str(tmp_path / "hides")})
+    (tmp_path / "hides").mkdir()
+    (tmp_path / "hides" / "asv_runner.py").write_text("raise ModuleNotFoundError(\"No module named 'asv_runner'\")")
+    with pytest.raises(UsageError, match=r"has no package asv_runner.*: install asv_runner=="):
+        discover(bare, FRAMEWORK, FIXTURE / "made_benchmarks", tmp_path)
+
+
+def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite_work, "CACHE_BYTES", 32 << 20)
+    made = SuiteWork.of(opened(str(FIXTURE), tmp_path), new_work_folder())
+    builds = {side: made.on_side(side, BUILD) for side in made.copies}
+    folders = [build.environment["OPDUEL_SUITE"] for build in builds.values()]
+    assert len(set(folders)) == 2
+    assert len({len(folder) for folder in folders}) == 1
+    found = discover(builds["control"], FRAMEWORK, made.copies["control"], made.place("control"))
+    chosen = [one for one in all_cases({"control": found}) if one.benchmark.setup_cache]
+    problems = made.make_caches(builds, FRAMEWORK, chosen, None)
+    told: Sequence[tuple[str, str]] = [
+        ("CacheFails", "OSError: no data set"),
+        ("CacheTooLarge", "wrote more than 32 MiB"),
+        ("CacheHangs", "took more than 1 s"),
+        ("CacheUnpicklable", "lambda"),
+    ]
+    for side in builds:
+        for name, why in told:
+            (line,) = [one for one in problems if one.startswith(f"{side}: setup_cache of misbehaving.{name}.")]
+            assert why in line
+            assert "\n" not in line
+        (cached,) = {one.benchmark.setup_cache for one in chosen if ".Cached." in one.name}
+        assert (made.place(side) / str(cached) / "written.txt").read_text() == "by setup_cache"
+    assert len(problems) == 8
+    folder = Path(made.folder.name)
+    del made
+    assert not folder.exists()

@@ -1,0 +1,220 @@
+"""The adaptor for asv suites, in this process, on a small suite that has benchmarks of every kind."""
+
+import importlib.util
+import json
+import math
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from opduel.frameworks import get_framework
+
+FRAMEWORK = get_framework("asv")
+SUITE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite" / "made_benchmarks"
+
+
+@pytest.fixture(scope="module")
+def adaptor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """As a worker loads it, under a name of its own."""
+    modules, finders = set(sys.modules), list(sys.meta_path)
+    work = tmp_path_factory.mktemp("work")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPDUEL_SUITE", str(SUITE))
+        patch.setenv("OPDUEL_SUITE_WORK", str(work))
+        patch.setenv("OPDUEL_SUITE_MODULES", "made_benchmarks.kinds,made_benchmarks.not_importable")
+        spec = importlib.util.spec_from_file_location(
+            "asv_adaptor", FRAMEWORK.adaptor / "__init__.py", submodule_search_locations=[str(FRAMEWORK.adaptor)]
+        )
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        yield module
+    sys.meta_path[:] = finders
+    for name in set(sys.modules) - modules:
+        if name.partition(".")[0] in ("asv_adaptor", "made_benchmarks"):
+            del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where the process is afterwards, whatever folder a benchmark works in."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def discovered() -> dict[str, Any]:
+    """What a build finds: this environment's own."""
+    script = str(FRAMEWORK.suite_script)
+    done = subprocess.run([sys.executable, script, "discover", str(SUITE)], capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def case(operator: str, **inputs: str) -> dict[str, Any]:
+    return {"id": operator, "operator": operator, "inputs": inputs, "direction": "forward", "context": "cpu"}
+
+
+def test_all_kinds_are_discovered_and_what_cannot_be_used_is_told(discovered: dict[str, Any]) -> None:
+    benchmarks = {one["name"]: one for module in discovered["modules"] for one in module["benchmarks"]}
+    kinds = {name: one["kind"] for name, one in benchmarks.items() if name.startswith("kinds.")}
+    assert {kinds[f"kinds.{name}"] for name in ("time_sum", "Consumed.time_pop", "Sorted.time_sort")} == {"time"}
+    assert kinds["kinds.Sorted.mem_list"] == "mem"
+    assert kinds["kinds.Sorted.peakmem_sort"] == "peakmem"
+    assert kinds["kinds.Sorted.track_size"] == "track"
+    assert kinds["kinds.Raw.timeraw_loop"] == "timeraw"
+    assert [line for module in discovered["modules"] for line in module["problems"]] == [
+        "misbehaving.TooMany.time_one: ValueError: has 1000000 sets of parameters, more than 10000",
+        "made_benchmarks.not_importable: ModuleNotFoundError: No module named 'no_such_library'",
+    ]
+    reverse = benchmarks["kinds.Sorted.time_reverse"]
+    assert (reverse["names"], reverse["values"]) == (["size", "order"], [["10", "1000"], ["'up'", "'down'"]])
+    assert (reverse["skipped"], reverse["timeout"]) == ([1], 17.0)
+    assert reverse["version"] == "first"
+    assert benchmarks["kinds.time_sum"]["pretty_name"] == "Sum a range"
+    assert benchmarks["kinds.track_score"]["unit"] == "share"
+    assert benchmarks["kinds.track_score"]["lower_is_better"] is False
+
+
+def test_texts_of_parameters_are_the_same_in_every_process(discovered: dict[str, Any], adaptor: ModuleType) -> None:
+    benchmarks = {one["name"]: one for module in discovered["modules"] for one in module["benchmarks"]}
+    texts = benchmarks["kinds.Addressed.time_repr"]["values"][0]
+    assert len(set(texts)) == 5
+    assert not [one for one in texts if "0x" in one or len(one) > 60 or "\n" in one]
+    for text in texts:
+        adaptor.make_call(case("kinds.Addressed.time_repr", what=text), 1)()
+
+
+def test_setup_is_done_with_the_parameters_and_both_sides_draw_the_same(adaptor: ModuleType) -> None:
+    one = case("kinds.Sorted.time_sort", size="1000", order="'down'")
+    made = [adaptor.ready(one, 3, *adaptor.places()) for _ in range(2)]
+    values = [each.benchmark.func.__self__.values for each in made]
+    assert values[0] == values[1]
+    assert len(values[0]) == 1000
+    assert values[0][0] > values[0][-1]
+    assert adaptor.ready(one, 4, *adaptor.places()).benchmark.func.__self__.values != values[0]
+
+
+def test_a_call_works_in_a_folder_of_its_own_that_close_removes(adaptor: ModuleType) -> None:
+    call = adaptor.make_call(case("kinds.Sorted.time_sort", size="10", order="'up'"), 1)
+    folder = Path.cwd()
+    assert folder.parent == Path(os.environ["OPDUEL_SUITE_WORK"])
+    call.close()
+    assert not folder.exists()
+
+
+def test_setup_is_run_before_each_sample_of_a_benchmark_that_states_its_number(adaptor: ModuleType) -> None:
+    call = adaptor.make_call(case("kinds.Consumed.time_pop"), 1)
+    assert call.number == 2
+    for _ in range(3):
+        call.before()
+        call()
+        call()
+    with pytest.raises(IndexError):
+        call()
+    assert not hasattr(adaptor.make_call(case("kinds.time_sum"), 1), "before")
+
+
+def test_what_a_benchmark_reports_itself_is_a_value(adaptor: ModuleType) -> None:
+    assert adaptor.value(case("kinds.Sorted.track_size", size="1000", order="'up'"), 1) == 1000
+    assert adaptor.value(case("kinds.track_score"), 1) == 0.25
+    assert adaptor.value(case("kinds.track_random"), 5) == adaptor.value(case("kinds.track_random"), 5)
+    small = adaptor.value(case("kinds.Sorted.mem_list", size="10", order="'up'"), 1)
+    assert 10 * adaptor.value(case("kinds.Sorted.mem_list", size="1000", order="'up'"), 1) > 100 * small > 0
+    with pytest.raises(TypeError, match="returned a str, not a number"):
+        adaptor.value(case("misbehaving.track_text"), 1)
+
+
+def test_skips_say_why(adaptor: ModuleType) -> None:
+    with pytest.raises(Exception, match="needs a larger machine") as told:
+        adaptor.make_call(case("kinds.NoFeature.time_nothing"), 1)
+    assert told.value.kind == "skipped"  # type: ignore[attr-defined]
+    with pytest.raises(NotImplementedError, match="this build has no such feature") as told:
+        adaptor.make_call(case("kinds.time_without_feature"), 1)()
+    assert told.value.kind == "skipped"  # type: ignore[attr-defined]
+    with pytest.raises(Exception, match="it returned nan") as told:
+        adaptor.value(case("misbehaving.track_nan"), 1)
+    assert told.value.kind == "skipped"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("kinds.time_nothing", {}),
+        ("nowhere.time_sum", {}),
+        ("kinds.Sorted.time_sort", {"size": "11", "order": "'up'"}),
+        ("kinds.Sorted.time_sort", {"size": "10"}),
+    ],
+)
+def test_a_benchmark_that_the_suite_lacks_is_missing(adaptor: ModuleType, name: str, inputs: dict[str, str]) -> None:
+    with pytest.raises(Exception, match=r"has no|has the parameters") as told:
+        adaptor.make_call(case(name, **inputs), 1)
+    assert told.value.kind == "missing"  # type: ignore[attr-defined]
+
+
+def test_a_module_that_cannot_be_imported_costs_its_own_benchmarks_alone(adaptor: ModuleType) -> None:
+    with pytest.raises(ModuleNotFoundError, match="no_such_library"):
+        adaptor.make_call(case("not_importable.time_nothing"), 1)
+
+
+def test_own_clocks_and_fresh_interpreters_time_themselves(adaptor: ModuleType) -> None:
+    assert adaptor.make_call(case("kinds.time_own_clock"), 1).sample() >= 0
+    raw = adaptor.make_call(case("kinds.Raw.timeraw_loop", param1="20000"), 1)
+    assert 1e4 < raw.sample() < 1e9  # nanoseconds of the loop, not of the interpreter's start alone
+
+
+def cached(folder: Path, name: str, most: int = 1 << 20) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(FRAMEWORK.suite_script), "cache", str(SUITE), name, str(folder), str(most)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_cache_is_made_once_and_handed_to_the_benchmarks(
+    adaptor: ModuleType, discovered: dict[str, Any], tmp_path: Path
+) -> None:
+    found = [one for module in discovered["modules"] for one in module["benchmarks"] if ".Cached." in one["name"]]
+    (name,) = {one["setup_cache"] for one in found}
+    folder = Path(os.environ["OPDUEL_SUITE_WORK"], name)
+    folder.mkdir()
+    assert cached(folder, "kinds.Cached.track_made").returncode == 0
+    with (folder / "cache.pickle").open("rb") as stream:
+        assert pickle.load(stream)["made"] == 7
+    assert adaptor.value(case("kinds.Cached.track_made"), 1) == 7
+    assert adaptor.value(case("kinds.Cached.track_same_process"), 1) == 0
+    (folder / "failed.txt").write_text("setup_cache of it: no data set")
+    with pytest.raises(Exception, match="setup_cache of it: no data set"):
+        adaptor.value(case("kinds.Cached.track_made"), 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("CacheFails", "OSError: no data set"),
+        ("CacheTooLarge", "File too large"),
+        ("CacheUnpicklable", "Can't pickle|Can't get local object"),
+    ],
+)
+def test_a_cache_that_cannot_be_made_says_why_in_one_line(tmp_path: Path, name: str, why: str) -> None:
+    done = cached(tmp_path, f"misbehaving.{name}.time_with_it")
+    assert done.returncode == 1
+    assert re.search(why, done.stderr.strip().splitlines()[-1])
+
+
+def test_memory_is_what_a_call_holds_beyond_its_setup(adaptor: ModuleType) -> None:
+    one = case("kinds.Sorted.time_sort", size="1000", order="'up'")
+    assert 8000 < adaptor.memory(one, 1, 3)["cpu"] < 16000
+    assert math.isfinite(adaptor.memory(case("kinds.Consumed.time_pop"), 1, 3)["cpu"])
+
+
+def test_without_a_suite_a_case_says_so(adaptor: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPDUEL_SUITE")
+    with pytest.raises(ValueError, match="--suite"):
+        adaptor.make_call(case("kinds.time_sum"), 1)

@@ -1,0 +1,129 @@
+"""Calls that say how they are timed: what runs before a timed region, its number of calls, or a clock of their own."""
+
+import importlib.util
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from opduel.harness.blocks import BLOCK_NS, CASE_NS, Regions, plan_blocks
+from opduel.harness.process import WORKER
+
+
+@pytest.fixture(scope="module")
+def worker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("worker_of_regions", WORKER)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Adaptor:
+    """Hands out one call, made beforehand."""
+
+    def __init__(self, call: Any) -> None:
+        self.call = call
+
+    def make_call(self, case: object, seed: int) -> Any:
+        return self.call
+
+
+def consuming(number: int) -> Any:
+    """A call that uses up what ``before`` has made, ``number`` times."""
+    left: list[int] = []
+    made: list[int] = []
+
+    def before() -> None:
+        left[:] = range(number)
+        made.append(1)
+
+    def call() -> None:
+        left.pop()
+
+    call.before, call.number, call.made = before, number, made  # type: ignore[attr-defined]
+    return call
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_before_is_called_untimed_before_each_region_of_as_many_calls_as_it_allows(
+    worker: ModuleType, number: int
+) -> None:
+    call = consuming(number)
+    samples = worker.time_calls(call, 4, 100, 0)  # the 100 are the controller's: the call knows better
+    assert len(samples) == 4
+    assert len(call.made) == 4
+
+
+def test_a_slow_before_is_no_part_of_the_time(worker: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0]
+    monkeypatch.setattr(worker, "clock", lambda: now[0])
+
+    def call() -> None:
+        now[0] += 7
+
+    call.before = lambda: now.__setitem__(0, now[0] + 1000)  # type: ignore[attr-defined]
+    assert worker.time_calls(call, 3, 1, 0) == [7.0, 7.0, 7.0]
+    assert worker.around(call) == (1, 1000)
+
+
+def test_a_case_is_prepared_slowed_and_measured_with_what_comes_before(worker: ModuleType) -> None:
+    session = worker.Session(Adaptor(consuming(2)))
+    answer = session.prepare({}, 1, 0.5, True)
+    assert answer["inner"] == 2
+    assert answer["around_ns"] > 0
+    assert answer["spins"] >= 1
+    assert len(session.block(1, 5, 50)["ns"]) == 5
+    assert session.resident(3)["bytes"] > 0
+
+
+def test_a_call_with_a_clock_of_its_own_is_believed_and_slowed_all_the_same(worker: ModuleType) -> None:
+    def call() -> None:
+        raise AssertionError("it is not called")
+
+    call.sample = lambda: 5.0e6  # type: ignore[attr-defined]
+    assert worker.time_calls(call, 2, 10, 0) == [5.0e6, 5.0e6]
+    assert worker.time_calls(call, 1, 1, 100000)[0] > 5.0e6
+    call.sample = lambda: 0.0  # type: ignore[attr-defined]
+    assert worker.time_calls(call, 1, 1, 0) == [1.0]  # a ratio needs more than nothing
+
+
+def test_an_ordinary_call_is_timed_as_before(worker: ModuleType) -> None:
+    counted: list[int] = []
+
+    def call() -> None:
+        counted.append(1)
+
+    worker.time_calls(call, 2, 10, 0)
+    assert len(counted) == 20
+    assert set(worker.Session(Adaptor(call)).prepare({}, 1, 0, False)) == {"call_ns", "spins"}
+
+
+def test_what_a_call_leaves_is_put_away_when_its_case_ends_whatever_that_raises(worker: ModuleType) -> None:
+    closed: list[int] = []
+
+    def call() -> None: ...
+
+    def close() -> None:
+        closed.append(1)
+        raise RuntimeError("as it was made to")
+
+    call.close = close  # type: ignore[attr-defined]
+    worker.close(call)
+    worker.close(None)
+    assert closed == [1]
+
+
+def test_blocks_allow_for_what_comes_before_their_regions() -> None:
+    call_ns = {"control": 500.0, "treatment": 500.0}
+    plain = plan_blocks(call_ns)  # type: ignore[arg-type]
+    regions = Regions.of([{"call_ns": 500}, {"call_ns": 500, "inner": 3, "around_ns": 20e6}])
+    assert regions == Regions(20e6, 3)
+    slow = plan_blocks(call_ns, regions)  # type: ignore[arg-type]
+    assert plain.inner == 10
+    assert (slow.inner, slow.calls["control"], slow.quads) == (3, 1, 2)
+    assert 4 * slow.quads * (slow.calls["control"] + slow.discard["control"]) * 20e6 <= CASE_NS
+    cheap = plan_blocks(call_ns, Regions(1e3, 3))  # type: ignore[arg-type]
+    assert cheap.calls["control"] * (3 * 500 + 1e3) == pytest.approx(BLOCK_NS, rel=0.01)
+    assert Regions.of([{"call_ns": 1.0}], 1e6) == Regions(1e6, 1)
