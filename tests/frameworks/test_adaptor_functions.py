@@ -76,7 +76,6 @@ def test_the_frameworks_that_there_are_have_all_of_them(name: str) -> None:
     without = {
         "mxnet": reported,
         "python": {"profile", "write_profile", *reported},
-        "cross": {"profile", "write_profile", "memory", *reported},
         "generic": {"profile", "write_profile", "memory", "results"},
         "asv": {"profile", "write_profile", "results", "cpu_time"},
         "onnxruntime": {"memory", *reported},
