@@ -61,7 +61,7 @@ AGAINST = " against "
 
 
 def framework_label(control: Build, treatment: Build) -> str:
-    """The framework of both sides; of two, ``mxnet against python``, the treatment's first."""
+    """The framework of both sides; of two, ``ONE against OTHER``, the treatment's first."""
     names = treatment.framework, control.framework
     return names[0] if names[0] == names[1] else AGAINST.join(names)
 
