@@ -62,6 +62,15 @@ class Build:
         return f"{self.label}, Python {self.python}" if self.python else self.label
 
 
+AGAINST = " against "
+
+
+def framework_label(control: Build, treatment: Build) -> str:
+    """The framework of both sides; of two, ``ONE against OTHER``, the treatment's first."""
+    names = treatment.framework, control.framework
+    return names[0] if names[0] == names[1] else AGAINST.join(names)
+
+
 def differing_packages(control: Build, treatment: Build) -> dict[str, tuple[str, str]]:
     """What else than the packages that both sides name, or that both are commits of, differs: Python, the numerical
     libraries in the packages, compilers, and packages by name -> version on either side, ``none`` where it is
