@@ -23,7 +23,10 @@ def usual_build(side: Side, config: Mapping[str, str], framework: Framework, opt
     releases = load_releases(framework)
     usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
     if usual is None:
-        raise UsageError(f"--{option or side}: {framework.name} has no default build: give one")
+        fix = "give one"
+        if framework.any_package:  # which package is measured, only the user can say
+            fix += ", as package==version, as several requirements in quotes, or as the path of an environment"
+        raise UsageError(f"--{option or side}: {framework.name} has no default build: {fix}")
     log.info("%s: %s, from %s", side, usual, releases.path)
     return usual
 
