@@ -24,6 +24,7 @@ from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.local import begin_local, local_work_directory, plan_local
 from opduel.commands.notifying import Notifications, effective
 from opduel.commands.pass_notices import Line, PassNotices
+from opduel.commands.programs import program_of
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import Session, exit_code, plan_session, refuse_two_sided
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
@@ -167,9 +168,10 @@ class _Driver:
         if own.local is not None:
             return None
         framework = self._measuring.framework
-        if framework.any_package and not own.repo_dir and not own.remote_repository:
+        whose = "program" if framework.programs else "package"
+        if (framework.any_package or framework.programs) and not own.repo_dir and not own.remote_repository:
             raise UsageError(
-                f"--ab_testing: {framework.name} has no repository of its own: name the package's with "
+                f"--ab_testing: {framework.name} has no repository of its own: name the {whose}'s with "
                 "--remote_repository (a URL or folder) or --repo_dir (your clone)"
             )
         usual = "origin" if own.repo_dir else own.remote_repository or load_repository_data(framework).remote
@@ -180,7 +182,7 @@ class _Driver:
         own, framework = self._own, self._measuring.framework
         sdists = self._measuring.options.allow_sdist
         resolve = functools.partial(resolve_build, framework=framework, cache=self._cache, sdists=sdists)
-        names = [name.strip() for name in own.bisect_releases.split(",")]
+        names = [program_of(self._measuring.options, name.strip()) for name in own.bisect_releases.split(",")]
         for name in names:  # what is written wrongly is said before anything is measured
             if recipe_of(name, framework) is None:
                 resolve(name)
@@ -225,7 +227,9 @@ class _Driver:
         limits = Limits(own.build_timeout, int(own.min_free * GIB), jobs=len(os.sched_getaffinity(0)))
         flags, beside = shlex.split(own.cmake_args), requirements_of(own.with_packages) if own.with_packages else ()
         sdists = self._measuring.options.allow_sdist
-        return BuildSettings(limits, own.build, own.platforms, tuple(flags), beside or (), sdists)
+        return BuildSettings(
+            limits, own.build, own.platforms, tuple(flags), beside or (), sdists, self._measuring.options.program
+        )
 
     def _watch_settings(self) -> WatchSettings:
         own = self._own
@@ -360,7 +364,7 @@ def _work_directory(own: argparse.Namespace, session: Session) -> Path:
     if given is None and own.local is not None:
         return local_work_directory(own, session.framework)
     place = platformdirs.user_state_path("opduel") / "driver" / session.framework.name
-    if given is None and session.framework.any_package and not own.bisect_releases:
+    if given is None and (session.framework.any_package or session.framework.programs) and not own.bisect_releases:
         where = str(own.remote_repository or own.repo_dir or "")
         name = Path(where.rstrip("/")).name.removesuffix(".git")
         place = place / f"{path_part(name)}-{hashlib.sha256(where.encode()).hexdigest()[:8]}"

@@ -11,7 +11,8 @@ from typing import Any
 import platformdirs
 
 from opduel.commands.case_selection import Choice, picked, require_two_to_inject
-from opduel.commands.options import asked_metrics, by_metric, refuse
+from opduel.commands.options import asked_metrics, by_metric, refuse, variables
+from opduel.commands.single import is_single
 from opduel.driver.suites.discovery import (
     DEFAULT_TIMEOUT_S,
     Discovered,
@@ -87,7 +88,7 @@ class SuiteSelection:
         require_two_to_inject(options, cases)
         kept = {(case.operator, tuple(case.inputs.values())) for case in cases}
         chosen = [one for one in chosen if (one.benchmark.name, tuple(one.parameters.values())) in kept]
-        problems += self.work.make_caches(sides, self.framework, chosen, options.timeout)
+        problems += self.work.make_caches(sides, self.framework, chosen, options.timeout, variables(options))
         _log_problems(problems)
         framework = self.work.framework(self.framework, _modules(chosen, found))
         labels = {"suite": self._record(found, chosen, problems)}
@@ -103,12 +104,16 @@ class SuiteSelection:
         asked: dict[str, Discovered] = {}  # by the build's digest
         for side, build in sides.items():
             if build.digest not in asked:
-                asked[build.digest] = discover(build, self.framework, self.work.copies[side], self.work.place(side))
+                asked[build.digest] = self._discover(side, build)
             found[side] = asked[build.digest]
         cases = len(all_cases(found))
         names = {one.name for side in found.values() for one in side.benchmarks}
         log.info("%s: %s, %s", self.suite.name, counted(len(names), "benchmark"), counted(cases, "case"))
         return found
+
+    def _discover(self, side: Side, build: Build) -> Discovered:
+        env = variables(self.options)
+        return discover(build, self.framework, self.work.copies[side], self.work.place(side), env)
 
     def _record(
         self, found: Mapping[Side, Discovered], chosen: Sequence[SuiteCase], problems: Sequence[str]
@@ -126,6 +131,14 @@ class SuiteSelection:
             "skipped_by_parameters": skipped_by_parameters(found, benchmarks),
             "problems": list(problems),
         }
+
+
+def refuse_suite_options(options: argparse.Namespace) -> None:
+    """Raise UsageError if a suite is to be run by what runs none, or options of a suite are given without one."""
+    if options.suite is None:
+        refuse(options, ("bench", "higher_is_better"), "is for a suite's benchmarks: add --suite, or leave it out")
+    elif options.golden is not None or is_single(options):
+        raise UsageError("--suite: needs two builds: add --control, and leave out the options of a single build")
 
 
 def suite_framework(name: str | None) -> Framework:

@@ -53,6 +53,8 @@ class Framework(ABC):
     # that prints the operator calls of a network (driver/catalogue/network.py).
     registry_script: Path | None = None
     network_script: Path | None = None
+    # Another, which executes the framework's own benchmarks and prints them as tests (commands/own_benchmarks.py).
+    benchmarks_script: Path | None = None
     # One that prints the benchmarks of a suite, and runs its setup_cache (driver/suites/discovery.py); None: cases come
     # from specs alone.
     suite_script: Path | None = None

@@ -22,6 +22,7 @@ class Torch(Framework):
 
     adaptor = HERE / "adaptor"
     registry_script = HERE / "registered.py"
+    benchmarks_script = HERE / "operator_benchmark.py"
 
     def environment(self, threads: int) -> Mapping[str, str]:
         """Threads within an operator; the adaptor calls ``torch.set_num_threads``, too.

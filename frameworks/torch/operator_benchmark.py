@@ -12,6 +12,7 @@ Prints one JSON document on stdout, whatever the benchmarks print:
 
 import importlib.util
 import json
+import math
 import os
 import re
 import sys
@@ -32,6 +33,7 @@ ARE_LOOKED_AT = (
 )  # by benchmarks and modules, all the time
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
 MOST_IDENTIFIER = 90
+FEW = 128  # whole numbers that are written out
 
 
 class Unsuitable(Exception):
@@ -189,7 +191,9 @@ def is_registered(function):
 
 def placed(value):
     """A value as it stands in a spec's ``args``."""
-    return value if isinstance(value, (dict, list)) else {"value": value}
+    if isinstance(value, list):
+        return {"tuple": value}
+    return value if isinstance(value, dict) else {"value": value}
 
 
 def plain(value, direction, known=None):
@@ -198,6 +202,8 @@ def plain(value, direction, known=None):
         return known[id(value)]
     if isinstance(value, torch.Tensor):
         return tensor(value, direction)
+    if isinstance(value, float) and not math.isfinite(value):  # which JSON has not
+        return {"call": "builtins.float", "args": [{"value": str(value)}]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
@@ -219,6 +225,12 @@ def tensor(value, direction):
         raise Unsuitable("an argument is a quantized tensor")
     if value.layout != torch.strided or dtype not in DTYPES:
         raise Unsuitable("an argument is a tensor of {} {}".format(value.layout, value.dtype))
+    if not value.dtype.is_floating_point and value.numel() <= FEW:  # offsets and indices: their values matter
+        return {
+            "call": "torch.tensor",
+            "args": [{"value": value.tolist()}],
+            "kwargs": {"dtype": {"value": str(value.dtype)}},
+        }
     if value.is_contiguous():
         return of_shape(value, list(value.shape), dtype, direction)
     if direction == "backward":

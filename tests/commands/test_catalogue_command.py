@@ -8,6 +8,7 @@ import pytest
 import opduel.commands.catalogue
 from opduel.commands.catalogue import PEER_FILE, main
 from opduel.commands.coverage_text import BuildCoverage, coverage_text
+from opduel.driver.builds import BuildCache, load_releases, resolve_build
 from opduel.driver.catalogue.apply import apply_rules
 from opduel.driver.catalogue.registry import Function, Registry, ask_registry
 from opduel.driver.catalogue.rules import load_rules
@@ -39,6 +40,23 @@ def test_what_is_committed_is_what_the_build_and_the_rules_give(registry: Regist
     assert set(files) == written | {"all.json"}
     for name, text in files.items():
         assert (SPECIFICATIONS / name).read_text(encoding="utf-8") == text, f"{name}: write the specs again"
+
+
+@pytest.mark.nightly
+@pytest.mark.wheels
+def test_the_specs_of_onnxruntime_are_what_its_newest_release_and_the_rules_give() -> None:
+    framework = get_framework("onnxruntime")
+    newest = list(load_releases(framework).recipes)[-1]
+    rules = load_rules(framework)
+    registry = ask_registry(resolve_build(newest, framework, BuildCache()), framework)
+    catalogue = apply_rules(rules, registry)
+    files = spec_files(catalogue, rules, framework.name)
+    assert set(files) == {str(one.relative_to(SPECIFICATIONS)) for one in SPECIFICATIONS.glob("onnxruntime/*.json")} | {
+        "onnxruntime.json"
+    }
+    for name, text in files.items():
+        assert (SPECIFICATIONS / name).read_text(encoding="utf-8") == text, f"{name}: write the specs again"
+    assert not [name for name, reason in catalogue.left_out.items() if "no rule" in reason]
 
 
 @pytest.mark.mxnet

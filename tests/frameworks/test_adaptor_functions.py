@@ -78,7 +78,10 @@ def test_the_frameworks_that_there_are_have_all_of_them(name: str) -> None:
         "python": {"profile", "write_profile", *reported},
         "generic": {"profile", "write_profile", "memory", "results"},
         "asv": {"profile", "write_profile", "results", "cpu_time"},
-    }.get(name, set())
+        "onnxruntime": {"memory", *reported},
+        "torch": reported,
+        "cross": {"profile", "write_profile", "memory", *reported},
+    }[name]
     require_functions(get_framework(name).adaptor, dict.fromkeys(FUNCTIONS.keys() - without, "--metric any"))
     for function in without:
         with pytest.raises(UsageError, match="leave the option out"):

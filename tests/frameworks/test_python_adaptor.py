@@ -55,6 +55,20 @@ def test_arguments_are_arrays_calls_and_plain_values(adaptor: ModuleType, tmp_pa
     assert set(computed(adaptor, same, tmp_path)) == {"output", "out after the call"}
 
 
+def test_a_function_is_an_argument_by_its_dotted_name(adaptor: ModuleType, tmp_path: Path) -> None:
+    made = {"call": "numpy.reshape", "args": [{"call": "numpy.arange", "args": [{"value": 6}]}, {"value": [2, 3]}]}
+    along = case("numpy.apply_along_axis", {"func1d": {"function": "numpy.sum"}, "axis": 1, "arr": made})
+    assert computed(adaptor, along, tmp_path)["output"].tolist() == [3, 12]
+    first = {"function": "numpy.add", "args": [{"shape": [], "init": "ones"}]}
+    made = {"call": "numpy.vectorize", "args": [first]}
+    one = case("numpy.vectorize.__call__", {"self": made, "args": [{"value": [1, 2]}]})
+    assert computed(adaptor, one, tmp_path)["output"].tolist() == [2, 3]
+    for name in ("os.system", "numpy.absent", "double"):
+        with pytest.raises(Exception, match=f"func1d: {name}") as raised:
+            adaptor.make_call(case("numpy.apply_along_axis", {"func1d": {"function": name}, "axis": 0, "arr": made}), 1)
+        assert type(raised.value).__name__ == "UnusableCall"
+
+
 def test_methods_are_those_of_what_a_call_made(adaptor: ModuleType, tmp_path: Path) -> None:
     made = {"call": "numpy.polynomial.Polynomial", "args": [{"value": [1, 2]}]}
     one = case("numpy.polynomial.Polynomial.__call__", {"self": made, "args": [{"value": 3}]})

@@ -1,13 +1,18 @@
 """Each framework passes the conformance test on real builds: the cheap checks here, the others every night."""
 
+from pathlib import Path
+
 import pytest
+from torch_at_hand import torch_request
 
 from opduel.commands.conformance import subject_of
 from opduel.frameworks import framework_names
 from opduel.harness.conformance import CHECKS, Subject, check
 
+PROGRAMS = Path(__file__).resolve().parent.parent / "fixtures" / "programs.json"
 # Framework -> a spec, the cases of it that are checked, and two builds; and the mark of tests on such builds.
 SUBJECTS = {
+    "generic": (str(PROGRAMS), ["loop", "nothing"], "sh", "bash", pytest.mark.nightly),
     "mxnet": ("smoke", ["softmax/forward", "dot/forward"], "mxnet==1.8.0.post0", "mxnet==1.9.1", pytest.mark.mxnet),
     "onnxruntime": (
         "onnxruntime",
@@ -17,7 +22,9 @@ SUBJECTS = {
     "cross": ("cross/numpy-mxnet", ["add_256/forward"], "numpy==2.2.6", "mxnet==1.9.1", pytest.mark.mxnet),
     "python": ("numpy", ["sort_0/forward", "fft_0/forward"], "numpy==1.26.4", "numpy==2.2.6", pytest.mark.wheels),
 }
-NOT_YET = {"asv", "generic", "torch"}
+if request := torch_request():
+    SUBJECTS["torch"] = ("torch", ["mm_0", "conv2d_0"], request, request, pytest.mark.wheels)
+NOT_YET = {"asv", *(() if request else ("torch",))}
 CHEAP = [name for name in CHECKS if name != "faults"]
 _made: dict[str, Subject] = {}
 
