@@ -23,7 +23,10 @@ def usual_build(side: Side, config: Mapping[str, str], framework: Framework, opt
     releases = load_releases(framework)
     usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
     if usual is None:
-        raise UsageError(f"--{option or side}: {framework.name} has no default build: give one")
+        fix = "give one"
+        if framework.any_package:  # which package is measured, only the user can say
+            fix += ", as package==version, as several requirements in quotes, or as the path of an environment"
+        raise UsageError(f"--{option or side}: {framework.name} has no default build: {fix}")
     log.info("%s: %s, from %s", side, usual, releases.path)
     return usual
 
@@ -33,7 +36,7 @@ def make_builds(options: argparse.Namespace, framework: Framework, requests: Seq
     there is no such build, it can't be made, or none of them takes the libraries."""
     cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
     sdists = options.allow_sdist
-    builds = [resolve_build(program_of(options, one), framework, cache, libraries, sdists=sdists) for one in requests]
+    builds = [resolve_build(program_of(options, one), framework, cache, libraries, sdists) for one in requests]
     if libraries and not any(build.environment for build in builds):
         raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
     return builds

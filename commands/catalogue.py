@@ -75,7 +75,7 @@ def _write(request: str, framework: Framework, rules: Rules, cache: BuildCache) 
 def _coverage(options: argparse.Namespace, framework: Framework, rules: Rules, cache: BuildCache) -> int:
     spec_path = find_spec(options.benchmark_file or rules.bundle)
     cases = expand_cases(load_spec(spec_path), metrics=["time"])
-    covered = []
+    covered: list[BuildCoverage] = []
     for request in options.build:
         build = resolve_build(request, framework, cache)
         registry = ask_registry(build, framework, rules.namespaces)
@@ -84,7 +84,10 @@ def _coverage(options: argparse.Namespace, framework: Framework, rules: Rules, c
             attempts.append(attempt)
             if len(attempts) % EVERY == 0:
                 log.info("%s: %d of %d cases tried", request, len(attempts), len(cases))
-        covered.append(BuildCoverage(request, registry, tuple(attempts), apply_rules(rules, registry).left_out))
+        left_out: Mapping[str, str] = (
+            {} if covered else apply_rules(rules, registry).left_out
+        )  # of the first, which is reported in full
+        covered.append(BuildCoverage(request, registry, tuple(attempts), left_out))
     if rules.namespaces:
         text = package_coverage_text(options.catalogue, covered, rules)
     else:

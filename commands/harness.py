@@ -29,7 +29,7 @@ from opduel.commands.session import (
     warn_of_report,
 )
 from opduel.commands.single import is_single, refuse_single_options, run_one_build
-from opduel.commands.suite_selection import SuiteSelection
+from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options
 from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
 from opduel.harness.run import RunRequest, run_ab
@@ -49,6 +49,7 @@ def run_harness(arguments: Sequence[str] | None, program: str = "harness.py") ->
     what was called, for the report."""
     options = harness_parser().parse_args(arguments)
     command = recorded(program, sys.argv[1:] if arguments is None else arguments)
+    refuse_suite_options(options)
     if options.golden is not None:
         return run_golden(options, command)
     if is_single(options):
@@ -109,6 +110,7 @@ def plan_run(
 ) -> tuple[Session, RunRequest]:
     """What to measure, on which builds; ``command`` is stored in the report, ``reporters`` as in ``plan_session``.
     UsageError: wrong options, a bad spec, no such build; RunError: a build can't be made."""
+    refuse_suite_options(options)
     described = _described(options)
     if options.suite is not None:
         return _plan_suite(options, config, command, described, reporters)

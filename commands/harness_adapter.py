@@ -10,6 +10,7 @@ from opduel.commands.entry import log
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import Session, discovered, tell, warn_of_report
+from opduel.commands.suite_selection import SuiteSelection
 from opduel.comparator import plan_looks, replicate_report
 from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
@@ -29,7 +30,9 @@ IDENTICAL = "not measured: the two builds are byte-identical, library and Python
 class HarnessAdapter:
     """Measures what the driver orders, with the options of one command."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, suite: SuiteSelection | None = None) -> None:
+        """``suite``: what is measured, if it is no spec; its cases are known when two builds are there."""
+        self._suite = suite
         self._measuring = session
         self._as_asked = session
         self.delivered: set[str] = set()  # ids of the reports delivered by this process
@@ -39,11 +42,13 @@ class HarnessAdapter:
         if order.control.digest != order.treatment.digest:
             cases = discovered(self._as_asked, order.control, order.treatment)
             self._measuring = replace(self._as_asked, cases=cases)
+        if self._suite is not None:
+            order = self._of_suite(self._suite, order)
         request = self._request(order)
         if order.control.digest == order.treatment.digest:
             log.info("%s and %s are byte-identical", order.control.requested, order.treatment.requested)
             return without_measuring(request, IDENTICAL)
-        if not order.log.rounds():
+        if not order.log.rounds() and self._suite is None:
             builds = [order.control, order.treatment]
             self._look_for_operators(request, builds)
         warn_of_python(order.control, order.treatment)
@@ -60,6 +65,15 @@ class HarnessAdapter:
         if not report.run.interrupted:  # whatever the signal ends logs it
             warn_of_report(report)
         return report
+
+    def _of_suite(self, suite: SuiteSelection, order: RunOrder) -> RunOrder:
+        """The order with builds that know where their copy of the suite is; from now on its cases are measured."""
+        sides = suite.on_sides({"control": order.control, "treatment": order.treatment})
+        choice, session = suite.choose(sides), self._as_asked
+        labels = {**session.labels, **choice.labels}
+        framework = choice.framework or session.framework
+        self._measuring = replace(session, framework=framework, choice=choice, cases=choice.cases, labels=labels)
+        return replace(order, control=sides["control"], treatment=sides["treatment"])
 
     def _look_for_operators(self, request: RunRequest, builds: Sequence[Build]) -> None:
         """Refuse operators of the command line that neither build has. For those of a spec, which is measured on many

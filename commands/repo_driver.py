@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import functools
 import hashlib
 import json
 import logging
@@ -10,22 +9,25 @@ import logging.handlers
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
 import platformdirs
 
 from opduel.commands.config import KeptAnswers, config_path
+from opduel.commands.driver_log import logging_to
 from opduel.commands.driver_options import GIB, DriverOptions, branch_names, parse
 from opduel.commands.driver_text import compile_lines, culprit_lines, plan_lines
-from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, redacts, run_command
+from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.local import begin_local, local_work_directory, plan_local
 from opduel.commands.notifying import Notifications, effective
 from opduel.commands.pass_notices import Line, PassNotices
+from opduel.commands.programs import program_of
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import Session, exit_code, plan_session, refuse_two_sided
+from opduel.commands.suite_selection import SuiteSelection, suite_of_driver
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
 from opduel.driver.builds.builder import Builder, builder_of, platform_of
 from opduel.driver.builds.cache import prune
@@ -39,13 +41,13 @@ from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
 from opduel.driver.journal import Journal
-from opduel.driver.lock import ANOTHER_FOLDER, sole_driver
+from opduel.driver.lock import sole_driver
 from opduel.driver.revisions import Revision
 from opduel.driver.runs import Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.harness.cpus import plan_cpus
-from opduel.records import WORSE, Commit, OpduelError, UsageError, Verdict, disk_error
+from opduel.records import WORSE, Build, Commit, OpduelError, UsageError, Verdict
 from opduel.records.atomic import path_part
 from opduel.records.text import counted
 from opduel.reporters import Reporter, catch_up_all, reporter_options
@@ -53,7 +55,9 @@ from opduel.reporters.github import GithubReporter
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.stream import discard, write_text
 
-LOG_BYTES, LOGS = 5 * 2**20, 5  # each log file's size, and how many older ones are kept
+_LATER_METRICS = ("cpu_time", "value")
+# Options of harness.py that came later: where they aren't given, a run is the one that it was without them.
+_LATER = ("program", "command_args", "string_map", "suite", "bench", "higher_is_better", "allow_sdist")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,23 +73,34 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
         begin_local(options)
     command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
-    session = plan_session(options.harness, KeptAnswers(config_path()), command, frameworks_dir, 0, options.own)
+    config = KeptAnswers(config_path())
+    suite = None if options.harness.suite is None else suite_of_driver(options)
+    chosen = None if suite is None else suite.none_yet
+    session = plan_session(options.harness, config, command, frameworks_dir, 0, options.own, chosen=chosen)
     refuse_two_sided(session.framework, "--ab_testing")
     work = _work_directory(options.own, session)
-    with sole_driver(work), _logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
+    with sole_driver(work), logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         if options.own.local is not None:
             planned = plan_local(options, session, work)
             if planned is None:
                 return DONE
             options, session = planned
-        driver = _Driver(options, session, work, journal)
+        driver = _Driver(options, session, work, journal, suite)
         return driver.releases() if options.own.bisect_releases else driver.commits()
 
 
 class _Driver:
     """One start of the command, in its work directory."""
 
-    def __init__(self, options: DriverOptions, session: Session, work: Path, journal: Journal) -> None:
+    def __init__(
+        self,
+        options: DriverOptions,
+        session: Session,
+        work: Path,
+        journal: Journal,
+        suite: SuiteSelection | None = None,
+    ) -> None:
+        """``suite``: what is measured, if it is no spec."""
         own = options.own
         self._own = own
         self._base_why = options.base_why
@@ -99,9 +114,9 @@ class _Driver:
         self._work = work
         self._journal = journal
         self._cache = BuildCache(own.exec_dir)
-        self._harness = HarnessAdapter(session)
+        self._harness = HarnessAdapter(session) if suite is None else HarnessAdapter(session, suite)
         self._runs = Runs(journal, self._harness, own.retry_after)
-        self._identity = _identity(options, session)
+        self._identity = _identity(options, session, suite.suite.digest if suite else None)
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
@@ -167,9 +182,10 @@ class _Driver:
         if own.local is not None:
             return None
         framework = self._measuring.framework
-        if framework.any_package and not own.repo_dir and not own.remote_repository:
+        whose = "program" if framework.programs else "package"
+        if (framework.any_package or framework.programs) and not own.repo_dir and not own.remote_repository:
             raise UsageError(
-                f"--ab_testing: {framework.name} has no repository of its own: name the package's with "
+                f"--ab_testing: {framework.name} has no repository of its own: name the {whose}'s with "
                 "--remote_repository (a URL or folder) or --repo_dir (your clone)"
             )
         usual = "origin" if own.repo_dir else own.remote_repository or load_repository_data(framework).remote
@@ -179,8 +195,11 @@ class _Driver:
         """Find the first bad one among releases; returns the exit code."""
         own, framework = self._own, self._measuring.framework
         sdists = self._measuring.options.allow_sdist
-        resolve = functools.partial(resolve_build, framework=framework, cache=self._cache, sdists=sdists)
-        names = [name.strip() for name in own.bisect_releases.split(",")]
+
+        def resolve(name: str) -> Build:
+            return resolve_build(name, framework, self._cache, None, sdists)
+
+        names = [program_of(self._measuring.options, name.strip()) for name in own.bisect_releases.split(",")]
         for name in names:  # what is written wrongly is said before anything is measured
             if recipe_of(name, framework) is None:
                 resolve(name)
@@ -216,7 +235,8 @@ class _Driver:
             _say(compile_lines(*builder.to_compile(line, strategy)))
             _say([f"  {one.short}: {builder.describe(one, strategy)}" for one in (control, treatment)])
         follow = ", then verify and bisect" if self._sought() else ""
-        cases = counted(len(self._measuring.cases), "case")
+        known = self._measuring.cases  # of a suite, none before there are builds
+        cases = counted(len(known), "case") if known else "the suite's cases"
         _say([f"{len(queue)} to measure on {cases}{follow}; nothing was built or measured"])
         return INCOMPLETE if tally.failures else DONE
 
@@ -225,7 +245,9 @@ class _Driver:
         limits = Limits(own.build_timeout, int(own.min_free * GIB), jobs=len(os.sched_getaffinity(0)))
         flags, beside = shlex.split(own.cmake_args), requirements_of(own.with_packages) if own.with_packages else ()
         sdists = self._measuring.options.allow_sdist
-        return BuildSettings(limits, own.build, own.platforms, tuple(flags), beside or (), sdists)
+        return BuildSettings(
+            limits, own.build, own.platforms, tuple(flags), beside or (), sdists, self._measuring.options.program
+        )
 
     def _watch_settings(self) -> WatchSettings:
         own = self._own
@@ -338,16 +360,21 @@ def _code_of(outcome: Outcome, traced: bool) -> int:
     return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE
 
 
-def _identity(options: DriverOptions, session: Session) -> str:
-    """All that a run depends on besides its commits: with other options, or another spec, it is another run."""
+def _identity(options: DriverOptions, session: Session, suite: str | None = None) -> str:
+    """All that a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
+    digest), it is another run."""
     told = reporter_options()
     given = vars(options.harness)
-    settings = {name: value for name, value in given.items() if name not in told and name != "single"}  # not for it
+    left_out = {*told, "single", *(name for name in _LATER if not given.get(name))}
+    settings = {name: value for name, value in given.items() if name not in left_out}
+    shares = settings.get("threshold") or []  # the cases have those of later metrics
+    settings["threshold"] = [{one: how[one] for one in how if one not in _LATER_METRICS} for how in shares] or None
     cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
     own = options.own
     more = [str(own.frameworks_dir.absolute())] if own.frameworks_dir else []  # other scripts may make other builds
     more += [own.with_packages] if own.with_packages else []
+    more += [suite] if suite else []
     return json.dumps(
         [settings, measured, own.build, own.cmake_args, *more],
         sort_keys=True,
@@ -360,7 +387,7 @@ def _work_directory(own: argparse.Namespace, session: Session) -> Path:
     if given is None and own.local is not None:
         return local_work_directory(own, session.framework)
     place = platformdirs.user_state_path("opduel") / "driver" / session.framework.name
-    if given is None and session.framework.any_package and not own.bisect_releases:
+    if given is None and (session.framework.any_package or session.framework.programs) and not own.bisect_releases:
         where = str(own.remote_repository or own.repo_dir or "")
         name = Path(where.rstrip("/")).name.removesuffix(".git")
         place = place / f"{path_part(name)}-{hashlib.sha256(where.encode()).hexdigest()[:8]}"
@@ -374,40 +401,3 @@ def _say(lines: Sequence[str]) -> None:
     except OSError as error:
         discard(sys.stdout)
         log.error("standard output: can't be written (%s): what was found is in the log and in reports", error.strerror)
-
-
-class _LogFile(logging.handlers.RotatingFileHandler):
-    """A log file. One that can't be written is said so, once, and stops nothing."""
-
-    _announced = False
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        error = sys.exc_info()[1]
-        if not isinstance(error, OSError):
-            super().handleError(record)
-        elif not self._announced:
-            self._announced = True
-            log.error(
-                "%s: can't be written (%s): free some space, or fix its permissions", self.baseFilename, error.strerror
-            )
-
-
-@contextmanager
-def _logging_to(path: Path) -> Iterator[None]:
-    """Within it all that is logged goes to a file, too, restarted when it is large; RunError if it can't be."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handler = _LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS, encoding="utf-8")
-    except OSError as error:
-        raise disk_error(path, error, ANOTHER_FOLDER) from None
-    formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
-    handler.setFormatter(formatter)
-    handler.addFilter(redacts)
-    root = logging.getLogger()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-        with suppress(OSError):  # what could not be written is tried again, in vain
-            handler.close()

@@ -11,7 +11,10 @@ from typing import Any
 import platformdirs
 
 from opduel.commands.case_selection import Choice, picked, require_two_to_inject
-from opduel.commands.options import asked_metrics, by_metric, refuse
+from opduel.commands.driver_options import DriverOptions
+from opduel.commands.options import asked_metrics, by_metric, refuse, variables
+from opduel.commands.single import is_single
+from opduel.driver.suites.configured import configured
 from opduel.driver.suites.discovery import (
     DEFAULT_TIMEOUT_S,
     Discovered,
@@ -26,6 +29,7 @@ from opduel.driver.suites.work import SuiteWork, new_work_folder
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.records import METRICS, Build, Case, UsageError, case_id_for
 from opduel.records.measurement import Side
+from opduel.records.redaction import redact
 from opduel.records.text import counted
 
 log = logging.getLogger(__name__)
@@ -58,6 +62,10 @@ class SuiteSelection:
         self.framework = suite_framework(options.framework).of_suite({}, self.suite.requirements)
         self.work = SuiteWork.of(self.suite, folder)
 
+    def none_yet(self) -> Choice:
+        """No cases, as long as there are no builds."""
+        return Choice(self.framework.name, None, [], self.suite.name, framework=self.framework, kept=self.work)
+
     def on_sides(self, builds: Mapping[Side, Build]) -> dict[Side, Build]:
         """The builds, as the suite's workers need them."""
         return {side: self.work.on_side(side, build) for side, build in builds.items()}
@@ -87,7 +95,7 @@ class SuiteSelection:
         require_two_to_inject(options, cases)
         kept = {(case.operator, tuple(case.inputs.values())) for case in cases}
         chosen = [one for one in chosen if (one.benchmark.name, tuple(one.parameters.values())) in kept]
-        problems += self.work.make_caches(sides, self.framework, chosen, options.timeout)
+        problems += self.work.make_caches(sides, self.framework, chosen, options.timeout, variables(options))
         _log_problems(problems)
         framework = self.work.framework(self.framework, _modules(chosen, found))
         labels = {"suite": self._record(found, chosen, problems)}
@@ -103,12 +111,16 @@ class SuiteSelection:
         asked: dict[str, Discovered] = {}  # by the build's digest
         for side, build in sides.items():
             if build.digest not in asked:
-                asked[build.digest] = discover(build, self.framework, self.work.copies[side], self.work.place(side))
+                asked[build.digest] = self._discover(side, build)
             found[side] = asked[build.digest]
         cases = len(all_cases(found))
         names = {one.name for side in found.values() for one in side.benchmarks}
         log.info("%s: %s, %s", self.suite.name, counted(len(names), "benchmark"), counted(cases, "case"))
         return found
+
+    def _discover(self, side: Side, build: Build) -> Discovered:
+        env = variables(self.options)
+        return discover(build, self.framework, self.work.copies[side], self.work.place(side), env)
 
     def _record(
         self, found: Mapping[Side, Discovered], chosen: Sequence[SuiteCase], problems: Sequence[str]
@@ -126,6 +138,34 @@ class SuiteSelection:
             "skipped_by_parameters": skipped_by_parameters(found, benchmarks),
             "problems": list(problems),
         }
+
+
+def refuse_suite_options(options: argparse.Namespace) -> None:
+    """Raise UsageError if a suite is to be run by what runs none, or options of a suite are given without one."""
+    if options.suite is None:
+        refuse(options, ("bench", "higher_is_better"), "is for a suite's benchmarks: add --suite, or leave it out")
+    elif options.golden is not None or is_single(options):
+        raise UsageError("--suite: needs two builds: add --control, and leave out the options of a single build")
+
+
+def suite_of_driver(options: DriverOptions) -> SuiteSelection:
+    """The suite that is measured on all commits. Where commits come from is taken from its configuration, unless
+    options say so; what of that isn't followed is logged.
+
+    Raises:
+        UsageError, RunError: as `SuiteSelection`.
+    """
+    suite, own = SuiteSelection(options.harness), options.own
+    said = configured(suite.suite)
+    for line in said.not_followed:
+        log.warning("%s", line)
+    if own.local is None and not own.bisect_releases and own.repo_dir is None and own.remote_repository is None:
+        if said.repository is not None:
+            own.remote_repository = said.repository
+            log.info("commits of %s, from the suite's configuration", redact(said.repository))
+        if own.branch is None and said.branch is not None:
+            own.branch = said.branch
+    return suite
 
 
 def suite_framework(name: str | None) -> Framework:

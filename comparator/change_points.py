@@ -48,6 +48,7 @@ def find_change_points(
     minimal: float = 0.0,
     level: float = DEFAULT_LEVEL,
     seed: int = 0,
+    free: int = 0,
 ) -> tuple[list[FittedChange], float]:
     """The changes along ``count`` places, in their order, and the p value against "no change at all".
 
@@ -56,23 +57,28 @@ def find_change_points(
     long as its p value is at most ``level``; then all are fitted together, and those of at least ``minimal`` returned.
     The p value is the share of simulations in which noise does as much, or Bonferroni's bound over all ramps when that
     is smaller. A step is preferred to a ramp that explains no more than a further number at random would.
+
+    Each of the first ``free`` places has a level of its own, which is no change: the steps after them are fitted with
+    all else, and neither tested nor returned.
     """
     scan = _Scan(heads, tails, weights, count)
     score = scan.scores(values[:, None])[:, 0]
     noise = scan.scores(_draws(len(weights), seed) / np.sqrt(weights)[:, None])  # of edges in which nothing changes
-    chosen: list[tuple[int, int]] = []
-    p_values: list[float] = []
+    chosen = [(place, place + 1) for place in range(min(free, count - 1))]
+    given = len(chosen)
+    p_values = [0.0] * given
     first_p = 1.0
-    while len(chosen) < min(MOST_CHANGES, count - 1):
+    while len(chosen) < min(given + MOST_CHANGES, count - 1):
         sums, squares = scan.contrasts(score[:, None], chosen)
         z = np.abs(sums[:, 0]) / np.sqrt(squares)
         p = _p_value(float(z.max()), scan, noise, chosen)
-        first_p = first_p if chosen else p
+        first_p = first_p if len(chosen) > given else p
         if p > level:
             break
         chosen.append(_best(scan, score, chosen, z))
         p_values.append(p)
-    return [one for one in _fitted(scan, score, chosen, p_values) if abs(one.size) >= minimal], first_p
+    found = _fitted(scan, score, chosen, p_values)
+    return [one for one in found if one.start >= given and abs(one.size) >= minimal], first_p
 
 
 class _Scan:

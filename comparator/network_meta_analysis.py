@@ -7,7 +7,7 @@ Two runs that share a build compare the others indirectly (``link``).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -118,6 +118,7 @@ def analyse_network(
     level: float = DEFAULT_LEVEL,
     seed: int = 0,
     with_positions: bool = True,
+    apart: Collection[str] = (),
 ) -> list[Component]:
     """The history of one case: a component for each set of builds that runs connect, the one with the newest first.
 
@@ -126,13 +127,18 @@ def analyse_network(
     less than ``minimal`` (a share) are passed over. ``seed`` is that of the simulated critical values: equal
     arguments give equal results. Without ``with_positions`` they are left out, which is many times quicker.
 
+    Builds ``apart`` are of something else, which the others are measured against: the first in the order. Positions are
+    relative to the first of them, and changes are looked for, and the newest is compared with the oldest, among the
+    others alone.
+
     Raises:
         ValueError: a standard error is not above 0, a figure is not finite, or a build has no place in the order.
     """
     found = []
     for nodes, inside in _components(edges, order):
         graph = _Graph(nodes, inside)
-        found.append(_component(graph, minimal, alpha, level, seed, with_positions))
+        free = sum(node in apart for node in nodes)
+        found.append(_component(graph, minimal, alpha, level, seed, with_positions, min(free, len(nodes) - 1)))
     return sorted(found, key=lambda one: (-order[one.nodes[-1]], -len(one.nodes), one.nodes))
 
 
@@ -198,11 +204,12 @@ class _Graph:
             found[places + 1] = self._solver.solve(units)[places, places - low]
         return found
 
-    def newest_variance(self) -> float:
-        """The last position's variance alone, which is much quicker than all of them."""
-        unit = np.zeros(len(self.nodes) - 1)
-        unit[-1] = 1.0
-        return float(self._solver.solve(unit)[-1])
+    def newest_variance(self, oldest: int = 0) -> float:
+        """That of the last position against the one at ``oldest``, which is much quicker than all of them."""
+        contrast = np.zeros(len(self.nodes))
+        contrast[-1] += 1.0
+        contrast[oldest] -= 1.0
+        return float(contrast[1:] @ self._solver.solve(contrast[1:]))
 
     def dispersion(self, positions: Floats) -> float:
         """Birge's ratio, never below 1: the residuals' chi-square over its degrees of freedom."""
@@ -213,7 +220,9 @@ class _Graph:
         return max(1.0, float(np.sum(self.weights * residuals**2)) / freedom)
 
 
-def _component(graph: _Graph, minimal: float, alpha: float, level: float, seed: int, with_positions: bool) -> Component:
+def _component(
+    graph: _Graph, minimal: float, alpha: float, level: float, seed: int, with_positions: bool, free: int
+) -> Component:
     z = float(special.ndtri(1 - alpha / 2))
     places = graph.solve()
     dispersion = graph.dispersion(places)
@@ -226,14 +235,15 @@ def _component(graph: _Graph, minimal: float, alpha: float, level: float, seed: 
         minimal=math.log1p(minimal),
         level=level,
         seed=seed,
+        free=free,
     )
 
     def interval(estimate: float, error: float) -> tuple[float, float]:
         return estimate - z * error, estimate + z * error
 
     nodes = graph.nodes
-    newest, error = float(places[-1]), math.sqrt(graph.newest_variance() * dispersion)
-    drift = Drift(nodes[0], nodes[-1], newest, error, interval(newest, error))
+    newest, error = float(places[-1] - places[free]), math.sqrt(graph.newest_variance(free) * dispersion)
+    drift = Drift(nodes[free], nodes[-1], newest, error, interval(newest, error))
     changes = []
     for one in ramps:
         ci = interval(one.size, one.standard_error)

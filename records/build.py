@@ -39,7 +39,7 @@ class Build:
     strategy: str  # "release", "overlay", "source", "environment" or "interpreter"
     interpreter: str  # absolute path
     version: str  # the framework's own version string
-    python: str  # the interpreter's version, "3.11.7"
+    python: str  # the interpreter's version, "3.11.7"; empty for a program, which has none of its own
     digest: str
     packages: Mapping[str, str] = field(default_factory=dict)  # name -> version, as installed
     # What else is part of it: "BLAS of numpy" -> "OpenBLAS 0.3.27", "cc" -> the compiler of a build from source.  None:
@@ -55,6 +55,20 @@ class Build:
     def label(self) -> str:
         """The framework and its version, or the packages and theirs where the version names them: ``numpy 1.26.4``."""
         return self.version if " " in self.version else f"{self.framework} {self.version}"
+
+    @property
+    def description(self) -> str:
+        """The label, and the Python that it runs in: ``numpy 1.26.4, Python 3.11.7``; a program has none."""
+        return f"{self.label}, Python {self.python}" if self.python else self.label
+
+
+AGAINST = " against "
+
+
+def framework_label(control: Build, treatment: Build) -> str:
+    """The framework of both sides; of two, ``ONE against OTHER``, the treatment's first."""
+    names = treatment.framework, control.framework
+    return names[0] if names[0] == names[1] else AGAINST.join(names)
 
 
 def differing_packages(control: Build, treatment: Build) -> dict[str, tuple[str, str]]:

@@ -121,7 +121,7 @@ class SuiteRecord(JsonObject):
     """The suite that was run: what was asked for, and the version of it that both sides ran."""
 
     requested: str = ""
-    pinned: str = ""  # the same with the commit that it came to
+    pinned: str = ""  # the same with the commit that it came to; a folder's absolute path
     commit: str | None = None
     dirty: bool | None = None
     digest: str = ""

@@ -15,7 +15,7 @@ _MOST_PACKAGES = 3  # that differ: the page has all of them
 
 def build_text(build: Build) -> str:
     """``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7) digest 0343360f866f``."""
-    words = f"{build.requested} ({build.label}, Python {build.python})"
+    words = f"{build.requested} ({build.description})"
     return f"{words} digest {build.digest[:12]}" if build.digest else words
 
 

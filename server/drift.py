@@ -12,6 +12,7 @@ from sqlalchemy import and_, case, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from opduel.comparator.network_meta_analysis import Component, analyse_network, edge_from_interval
+from opduel.records.build import AGAINST
 from opduel.server.change_points import follow, found_in
 from opduel.server.database import Database
 from opduel.server.histories import (
@@ -142,7 +143,7 @@ class DriftAnalysis:
 
 def _analysed(session: Session, series: Series, runs: _Runs) -> _Analysed:
     query = select(Result.run_number, Result.ratio, Result.ci_low, Result.ci_high, Result.threshold)
-    edges, seen, threshold = [], [], 0.0
+    edges, seen, apart, threshold = [], [], set(), 0.0
     rows = session.execute(query.where(Result.case_number == series.case_number).order_by(Result.run_number))
     for number, ratio, low, high, its_threshold in rows:
         if number not in runs:
@@ -156,9 +157,12 @@ def _analysed(session: Session, series: Series, runs: _Runs) -> _Analysed:
         if edge is not None:
             edges.append(edge)
             seen += [(run.started, control), (run.started, treatment)]
+            apart |= {control.node} if AGAINST in run.framework else set()
             threshold = its_threshold
-    minimal, order = max(0.0, threshold / 2), node_order(seen)
-    components = analyse_network(edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False)
+    minimal, order = max(0.0, threshold / 2), node_order(seen, apart)
+    components = analyse_network(
+        edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False, apart=apart
+    )
     return _Analysed(series, components, {build.node: build for _, build in seen}, order, minimal)
 
 
@@ -193,7 +197,7 @@ def _figures(one: _Analysed) -> dict[str, object]:
 
 def _runs(session: Session) -> _Runs:
     """All runs that count."""
-    columns = (Run.number, Run.platform, Run.threads, Run.branch, Run.started, Run.alpha, *BUILD_COLUMNS)
+    columns = (Run.number, Run.framework, Run.platform, Run.threads, Run.branch, Run.started, Run.alpha, *BUILD_COLUMNS)
     rows = session.execute(select(*columns).where(Run.inject.is_(None), Run.trusted))
     return {row.number: (row, build_of(row, "control"), build_of(row, "treatment")) for row in rows}
 

@@ -10,6 +10,7 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from opduel.comparator.network_meta_analysis import Component, Edge, analyse_network, edge_from_interval
+from opduel.records.build import AGAINST
 from opduel.server.models import UNKNOWN_THREADS, Result, Run
 from opduel.server.queries import is_of_branch
 
@@ -84,6 +85,7 @@ class MeasuredRun:
     ci: tuple[float, float] | None
     threshold: float
     left_out: str
+    neutral: float | None = None  # the control's own value, in a run of two frameworks; in the case's unit
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,12 @@ class History:
     runs: Sequence[MeasuredRun]
     components: Sequence[Component]
     minimal: float
+
+    @property
+    def has_neutral(self) -> bool:
+        """Whether it is of two frameworks: then the controls are what all builds are measured against, and what is
+        found is of the treatments."""
+        return any(run.neutral is not None for run in self.runs)
 
     @property
     def unnamed(self) -> int:
@@ -143,11 +151,12 @@ def history_of(session: Session, series: Series, category: str | None = None) ->
     rows = session.execute(query.order_by(Run.started.desc(), Run.number.desc())).all()
     measured = [_measured(row) for row in rows]
     runs = [run for run, _ in measured]
-    order = node_order((run.started, build) for run in runs for build in (run.control, run.treatment))
+    apart = {run.control.node for run, row in zip(runs, rows, strict=True) if AGAINST in row.framework}
+    order = node_order(((run.started, build) for run in runs for build in (run.control, run.treatment)), apart)
     minimal = max(0.0, runs[0].threshold / 2) if runs else 0.0
     builds = {build.node: build for run in reversed(runs) for build in (run.control, run.treatment)}
     components = analyse_network(
-        [edge for _, edge in measured if edge is not None], order, minimal=minimal, alpha=CONFIDENCE_ALPHA
+        [edge for _, edge in measured if edge is not None], order, minimal=minimal, alpha=CONFIDENCE_ALPHA, apart=apart
     )
     return History(builds, runs, components, minimal)
 
@@ -185,8 +194,9 @@ def runs_of_builds(history: History) -> dict[str, list[MeasuredRun]]:
     return found
 
 
-def node_order(seen: Iterable[tuple[datetime, BuildName]]) -> dict[str, float]:
-    """The rank of each build, by node: releases and other builds without a commit by version, then commits by time.
+def node_order(seen: Iterable[tuple[datetime, BuildName]], apart: Collection[str] = ()) -> dict[str, float]:
+    """The rank of each build, by node: those ``apart`` first; then releases and other builds without a commit
+    by version, then commits by time.
 
     What is equal by that stands in the order in which runs first measured it.
     """
@@ -194,7 +204,7 @@ def node_order(seen: Iterable[tuple[datetime, BuildName]]) -> dict[str, float]:
     for started, build in seen:
         first = min(started, keys[build.node][-1]) if build.node in keys else started
         place = (1, build.time, ()) if build.time is not None else (0, 0, _version_key(build.version))
-        keys[build.node] = (*place, first)
+        keys[build.node] = (build.node not in apart, *place, first)
     return {node: float(rank) for rank, node in enumerate(sorted(keys, key=lambda one: (keys[one], one)))}
 
 
@@ -210,9 +220,10 @@ def _results_of(series: Series) -> Select[Any]:
     ]
     if not series.is_only:
         of_series.append(is_of_branch(series.branch or ""))
-    of_run = (Run.number, Run.run_id, Run.started, Run.alpha, Run.inject, Run.trusted, Run.branch)
+    of_run = (Run.framework, Run.number, Run.run_id, Run.started, Run.alpha, Run.inject, Run.trusted, Run.branch)
     result = (Result.verdict, Result.held_back, Result.note, Result.ratio, Result.ci_low, Result.ci_high)
-    query = select(*of_run, *BUILD_COLUMNS, *result, Result.threshold)
+    own = Result.threshold, Result.control.label("control_value")
+    query = select(*of_run, *BUILD_COLUMNS, *result, *own)
     return query.join(Run, Result.run_number == Run.number).where(*of_series)
 
 
@@ -224,7 +235,8 @@ def _measured(row: Any) -> tuple[MeasuredRun, Edge | None]:
     reason = _left_out(row, control, treatment, edge)
     names = ("run_id", "started", "branch", "verdict", "held_back", "note", "ratio", "threshold")
     same = {name: getattr(row, name) for name in names}
-    run = MeasuredRun(**same, control=control, treatment=treatment, ci=ci, left_out=reason)
+    neutral = row.control_value if AGAINST in row.framework else None
+    run = MeasuredRun(**same, control=control, treatment=treatment, ci=ci, left_out=reason, neutral=neutral)
     return run, None if reason else edge
 
 

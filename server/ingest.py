@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from opduel.records import Build, Comparison, Report, UsageError
+from opduel.records.build import AGAINST
 from opduel.records.validation import explain
 from opduel.reporters.document import from_text
 from opduel.server.error_handlers import Refused
@@ -184,9 +185,9 @@ def _facts(report: Report) -> RunFacts:
 
 def _problems(report: Report) -> Iterator[str]:
     """What is valid for a document, but nothing that can be stored as results."""
-    framework = report.control.framework
-    if not _is_name(framework, _LONGEST_FRAMEWORK) or report.treatment.framework != framework:
-        yield f"control.framework: must be 1 to {_LONGEST_FRAMEWORK} printable characters, and the treatment's too"
+    for build in (report.control, report.treatment):
+        if not _is_name(build.framework, _LONGEST_FRAMEWORK) or AGAINST in build.framework:
+            yield f"control.framework: must be 1 to {_LONGEST_FRAMEWORK} printable characters, and the treatment's too"
     for side, build in (("control", report.control), ("treatment", report.treatment)):
         yield from _build_problems(side, build)
     seen = set()

@@ -10,6 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from opduel.records import Build, Comparison, Report, UsageError
+from opduel.records.build import framework_label
 from opduel.reporters.summary import WORST_FIRST
 from opduel.server.error_handlers import Refused
 from opduel.server.ingest import RunFacts, Submission
@@ -86,7 +87,7 @@ def _case_numbers(session: Session, report: Report) -> dict[str, int]:
 
     Always in the order of their ids: so two reports that come at once wait for each other, but never both.
     """
-    framework = report.control.framework
+    framework = framework_label(report.control, report.treatment)
     wanted = dict(sorted(_cases(report)))
     known = _known_cases(session, framework, wanted)
     new = [case for case in wanted if case not in known]
@@ -132,7 +133,7 @@ def _run(submission: Submission) -> dict[str, Any]:
         "run_id": facts.id,
         "category": submission.category,
         "document_sha256": submission.sha256,
-        "framework": report.control.framework,
+        "framework": framework_label(report.control, report.treatment),
         "user_identifier": None if facts.user_identifier is None else fit(facts.user_identifier, _LONG),
         "branch": fit(facts.branch) if facts.branch and facts.branch.strip() else None,
         **_side("control", report.control),

@@ -1,4 +1,4 @@
-"""What builds commits: one interface, and which of the two it is."""
+"""What builds commits: one interface, and which builder it is."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Protocol
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.commit_builder import BuildSettings, CommitBuilder
 from opduel.driver.builds.package_builder import DATA, PackageBuilder
+from opduel.driver.builds.program_builder import ProgramBuilder
 from opduel.driver.builds.repository_data import Platform, load_platform
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
@@ -43,7 +44,10 @@ class Builder(Protocol):
 def builder_of(
     framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
 ) -> Builder:
-    """The builder of the framework's commits: of any package's, where the framework is no package of its own."""
+    """The builder of the framework's commits, of a program's, or, where the framework is no package of its own, of any
+    package's. UsageError: the settings lack what it needs."""
+    if framework.programs:
+        return ProgramBuilder(framework, repository, cache, settings, work)
     kind = PackageBuilder if framework.any_package else CommitBuilder
     return kind(framework, repository, cache, settings, work)
 
@@ -51,4 +55,4 @@ def builder_of(
 def platform_of(framework: Framework, name: str) -> Platform:
     """The platform of that name for the framework's commits. UsageError: there is none, or its data are bad."""
     folder = framework.frameworks_dir / DATA if framework.any_package else framework.specifications
-    return load_platform(folder, name)
+    return load_platform(folder, name, needs_data=not framework.programs)

@@ -45,6 +45,7 @@ class BuildSettings:
     flags: Sequence[str] = field(default_factory=tuple)
     beside: Sequence[str] = ()  # requirements that builds of a package get besides its own
     sdists: bool = False  # whether these may be built from source distributions
+    program: str | None = None  # where the program is in a build, with {build} for its folder
 
 
 @dataclass(frozen=True)

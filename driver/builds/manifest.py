@@ -86,7 +86,29 @@ class PackageRecipe:
         return f"code-{self.code[:12]}-{hashlib.sha256(content).hexdigest()[:12]}"
 
 
-AnyRecipe = Recipe | CommitRecipe | LockedRecipe | PackageRecipe
+@dataclass(frozen=True)
+class ProgramRecipe:
+    """Of a program's commit: ``script`` is the build script's identity, ``flags`` its further arguments, ``toolchain``
+    what the tools say of their version."""
+
+    commit: str
+    script: str
+    flags: tuple[str, ...]
+    toolchain: tuple[str, ...]
+
+    @property
+    def request(self) -> str:
+        """What is made, in words."""
+        return f"program of {self.commit[:12]}"
+
+    @property
+    def key(self) -> str:
+        """A readable name with a short hash of the content: equal keys, equal builds."""
+        content = json.dumps(asdict(self), sort_keys=True).encode()
+        return f"program-{self.commit[:12]}-{hashlib.sha256(content).hexdigest()[:12]}"
+
+
+AnyRecipe = Recipe | CommitRecipe | LockedRecipe | PackageRecipe | ProgramRecipe
 
 
 class PackagePart(BaseModel):

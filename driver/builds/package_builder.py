@@ -31,7 +31,7 @@ from opduel.driver.builds.package_sources import (
     sources_of,
 )
 from opduel.driver.builds.repository_data import load_platform
-from opduel.driver.builds.requirements import LockedRecipe, lock, python_of
+from opduel.driver.builds.requirements import LockedRecipe, lock, python_of, with_packages
 from opduel.driver.git.repository import Repository
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework
@@ -166,9 +166,14 @@ class PackageBuilder:
             script=script[:20],
             flags=(*rules.settings, *self._settings.flags),
             built_with=self._built_with(project, rules, python).locked,
-            beside=tuple(self._settings.beside),
+            beside=self._beside,
             sdists=self._settings.sdists,
         )
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        """What every build gets besides what it needs: what was asked for, and what the framework's adaptor needs."""
+        return with_packages(tuple(self._settings.beside), self._framework.also_required)
 
     def _facts(self, commit: Commit) -> tuple[Project, Rules, Sources]:
         if commit.id not in self._known:

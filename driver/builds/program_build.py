@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import platform
 import re
 import shutil
 import sys
@@ -40,7 +39,7 @@ def program_build(requested: str, framework: Framework, environment: Mapping[str
         strategy="program",
         interpreter=sys.executable,
         version=f"{path.name} {own[:_SHOWN]}",
-        python=platform.python_version(),
+        python="",
         digest=digest,
         packages={name: found[:_SHOWN] for name, found in libraries.items()},
         environment={**environment, PROGRAM_VARIABLE: str(path)},

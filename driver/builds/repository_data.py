@@ -74,8 +74,9 @@ def load_repository_data(framework: Framework) -> RepositoryData:
     return data
 
 
-def load_platform(folder: Path, name: str) -> Platform:
-    """The platform's build script and data, in a folder of its name within ``folder``.
+def load_platform(folder: Path, name: str, needs_data: bool = True) -> Platform:
+    """The platform's build script and data, in a folder of its name within ``folder``; the data only if they are there,
+    unless ``needs_data``.
 
     Raises:
         UsageError: there is no such platform (those that there are, are named), or its data are bad.
@@ -85,5 +86,7 @@ def load_platform(folder: Path, name: str) -> Platform:
     if not script.is_file():
         known = ", ".join(sorted(one.parent.name for one in script.parents[1].glob(f"*/{BUILD_SCRIPT}"))) or "none"
         raise UsageError(f"--platform {name}: no {BUILD_SCRIPT} in {folder}: write it, or use one of: {known}")
+    if not needs_data and not (folder / PLATFORM_FILE).exists():
+        return Platform(name, script, (), ())
     data = read_data(folder / PLATFORM_FILE, _PlatformFile, "it says what the build script needs")
     return Platform(name, script, data.submodules, data.tools, data.processor_minutes, data.optional_tools)

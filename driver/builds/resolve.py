@@ -23,7 +23,6 @@ def resolve_build(
     framework: Framework,
     cache: BuildCache,
     environment: Mapping[str, str] | None = None,
-    *,
     sdists: bool = False,
 ) -> Build:
     """The build that ``request`` names, ready to run.

@@ -66,8 +66,11 @@ class Discovered:
     modules: frozenset[str]  # those that were imported
 
 
-def discover(build: Build, framework: Framework, folder: Path, work: Path) -> Discovered:
-    """What ``build`` finds in the benchmarks in ``folder``; its modules are imported with ``work`` as working folder.
+def discover(
+    build: Build, framework: Framework, folder: Path, work: Path, env: Mapping[str, str] | None = None
+) -> Discovered:
+    """What ``build`` finds in the benchmarks in ``folder``; its modules are imported with ``work`` as working folder,
+    and with the user's variables ``env``.
 
     Raises:
         UsageError: the suite's package can't be imported, or the build lacks what finds benchmarks.
@@ -76,7 +79,9 @@ def discover(build: Build, framework: Framework, folder: Path, work: Path) -> Di
     if framework.suite_script is None:
         raise UsageError(f"--suite: {framework.name} measures no suites: name another framework")
     command: list[str | Path] = [build.interpreter, framework.suite_script, "discover", folder]
-    outcome = run(command, timeout=TIMEOUT_S, whole_environment=suite_environment(build, framework), directory=work)
+    outcome = run(
+        command, timeout=TIMEOUT_S, whole_environment=suite_environment(build, framework, env), directory=work
+    )
     if "asv_runner" in outcome.output_tail and "ModuleNotFoundError" in outcome.output_tail:
         needed = " ".join(framework.also_required)
         raise UsageError(f"{build.requested}: has no package asv_runner, which finds benchmarks: install {needed}")
@@ -88,9 +93,9 @@ def discover(build: Build, framework: Framework, folder: Path, work: Path) -> Di
     return read_answer(build, outcome, "can't list the suite's benchmarks", _read)
 
 
-def suite_environment(build: Build, framework: Framework) -> dict[str, str]:
-    """What a suite sees before it is measured: as a worker's, with one thread."""
-    return {**worker_environment(), **framework.environment(1), **build.environment}
+def suite_environment(build: Build, framework: Framework, env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What a suite sees before it is measured: as a worker's, with one thread and the user's variables ``env``."""
+    return {**worker_environment(), **framework.environment(1), **(env or {}), **build.environment}
 
 
 def _read(answer: Mapping[str, Any]) -> Discovered:

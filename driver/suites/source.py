@@ -44,7 +44,7 @@ class Suite:
     """
 
     requested: str
-    pinned: str  # the same, with the commit that it came to, where it is taken at one
+    pinned: str  # the same, with the commit that it came to, or as an absolute path
     folder: Path  # of the benchmarks
     name: str
     digest: str
@@ -89,7 +89,7 @@ def _of_folder(requested: str, folder: Path) -> Suite:
         raise UsageError(f"--suite {folder}: no such folder: give one that has {CONFIGURATION}, or the benchmarks' own")
     found, name, needed = find_benchmarks(folder)
     commit, dirty = _state_of(found)
-    return Suite(requested, requested, found, name, digest_of(found), commit, dirty, needed)
+    return Suite(requested, str(folder), found, name, digest_of(found), commit, dirty, needed)
 
 
 def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: Path, scratch: Path) -> Suite:

@@ -51,29 +51,46 @@ class SuiteWork:
         return framework.of_suite(variables)
 
     def make_caches(
-        self, builds: Mapping[Side, Build], framework: Framework, chosen: Sequence[SuiteCase], timeout_s: float | None
+        self,
+        builds: Mapping[Side, Build],
+        framework: Framework,
+        chosen: Sequence[SuiteCase],
+        timeout_s: float | None,
+        env: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Run each ``setup_cache`` that the chosen cases need, once on either side; returns a line for each that
         failed, whose cases then fail.
 
-        ``timeout_s`` overrides what the suite says.
+        ``timeout_s`` overrides what the suite says; ``env`` has the user's variables.
         """
         needed = {one.benchmark.setup_cache: one.benchmark for one in chosen if one.benchmark.setup_cache is not None}
         problems = []
+        written = {side: _Written(self.copies[side], _made(self.place(side) / "written")) for side in builds}
         for key, benchmark in needed.items():
             limit_s = timeout_s or benchmark.setup_cache_timeout or benchmark.timeout or DEFAULT_TIMEOUT_S
             for side, build in builds.items():
                 log.info("setup_cache of %s on the %s", benchmark.name, side)
                 folder = self.place(side) / str(key)
-                why = self._make_cache(build, side, framework, benchmark.name, folder, limit_s)
+                environment = suite_environment(build, framework, env)
+                why = self._make_cache(build, side, framework, benchmark.name, folder, limit_s, environment)
+                why = why or written[side].keep()
                 if why is not None:
                     reason = f"setup_cache of {benchmark.name}: {why}"
                     (folder / FAILED_FILE).write_text(reason, encoding="utf-8")
                     problems.append(f"{side}: {reason}")
+        for one in written.values():
+            one.put_back()
         return problems
 
     def _make_cache(
-        self, build: Build, side: Side, framework: Framework, name: str, folder: Path, limit_s: float
+        self,
+        build: Build,
+        side: Side,
+        framework: Framework,
+        name: str,
+        folder: Path,
+        limit_s: float,
+        environment: Mapping[str, str],
     ) -> str | None:
         """Why it could not be made; None if it was."""
         _made(folder)
@@ -82,7 +99,7 @@ class SuiteWork:
             return f"less than {RESERVE_BYTES >> 20} MiB are free on the disk of {folder.parent}"
         script = framework.suite_script or ""
         command = [build.interpreter, script, "cache", self.copies[side], name, folder, str(most)]
-        outcome = run(command, timeout=limit_s, whole_environment=suite_environment(build, framework), directory=folder)
+        outcome = run(command, timeout=limit_s, whole_environment=environment, directory=folder)
         if outcome.code is None:
             return f"took more than {limit_s:g} s"
         if not outcome.ok:
@@ -95,6 +112,41 @@ class SuiteWork:
             _made(folder)
             return f"wrote {size >> 20} MiB, more than {most >> 20}"
         return None
+
+
+class _Written:
+    """What setup_cache writes into a side's copy of the suite. Some suites clear there what an earlier one has written:
+    asv runs the benchmarks of one before the next, while here all are run before any benchmark."""
+
+    def __init__(self, copy: Path, stash: Path) -> None:
+        self._copy, self._stash = copy, stash
+        self._before = set(self._files(copy))
+
+    def keep(self) -> str | None:
+        """Keep what is there beyond the suite's own files; returns why it can't be kept, if it can't."""
+        new = [path for path in self._files(self._copy) if path not in self._before]
+        if sum((self._copy / path).stat().st_size for path in new) > CACHE_BYTES:
+            return f"wrote more than {CACHE_BYTES >> 20} MiB into the suite's folder"
+        _copy_files(self._copy, new, self._stash)
+        return None
+
+    def put_back(self) -> None:
+        """All that was kept is there again."""
+        gone = [path for path in self._files(self._stash) if not (self._copy / path).exists()]
+        _copy_files(self._stash, gone, self._copy)
+
+    def _files(self, folder: Path) -> list[Path]:
+        found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        return [path.relative_to(folder) for path in found]
+
+
+def _copy_files(source: Path, paths: Sequence[Path], destination: Path) -> None:
+    try:
+        for path in paths:
+            _made((destination / path).parent)
+            shutil.copy2(source / path, destination / path)
+    except OSError as error:
+        raise RunError(f"{error.filename or destination}: {error.strerror}: free some space, or set TMPDIR") from None
 
 
 def new_work_folder() -> "tempfile.TemporaryDirectory[str]":

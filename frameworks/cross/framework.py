@@ -64,6 +64,14 @@ class Cross(Framework):
             found |= framework.environment(threads)
         return found
 
+    def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:
+        """What both frameworks prepare, each for its own operators of the cases."""
+        found: dict[str, str] = {}
+        for side, framework in self._sides.items():
+            own = [replace(case, operator=operators_of(case)[side]["operator"]) for case in cases]
+            found |= framework.preparation(own)
+        return found
+
     def can_fork(self, threads: int, context: str) -> bool:
         return all(one.can_fork(threads, context) for one in self._sides.values())
 

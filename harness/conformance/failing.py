@@ -8,7 +8,7 @@ import psutil
 
 from opduel.harness.conformance.subject import HANG_S, VARIABLE, Outcome, Subject, sides_of
 from opduel.harness.run import RunRequest, run_ab
-from opduel.records import Case, Comparison, Failure, Report, RunConfiguration
+from opduel.records import Case, Comparison, Failure, Report, RunConfiguration, RunError
 
 ROUNDS = 2
 GRACE_S = 1.0  # for processes that were killed
@@ -19,6 +19,9 @@ def check_refusals(subject: Subject, outcome: Outcome) -> None:
     """An argument that there isn't, and an operator that there isn't, fail as ``error`` and ``missing``; the case after
     them runs in the same worker."""
     wanted = {"error": subject.refused_case, "missing": subject.missing_case}
+    if subject.framework.programs:
+        del wanted["missing"]
+        outcome.note("cases of programs name no operator: one that isn't there is not checked")
     good = subject.cases[0]
     with subject.workers() as workers:
         for side, worker in sides_of(workers):
@@ -52,6 +55,8 @@ def check_faults(subject: Subject, outcome: Outcome) -> None:
         faulty.framework, faulty.control, faulty.treatment, list(cases.values()), subject.seed, configuration
     )
     report = run_ab(request)
+    if report.run.aborted:
+        raise RunError(f"the run of the check faults ended early: {report.run.stop_reason}")
     found = {name: _comparison(report, case) for name, case in cases.items()}
     for name, one in found.items():
         _judge(name.split(), one, outcome)

@@ -10,7 +10,13 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from opduel.frameworks.base import SPECIFICATIONS
-from opduel.harness.specs.fields import ANY_PACKAGE, DOTTED_PATTERN, FUNCTION_PATTERN, OPERATOR_PATTERN
+from opduel.harness.specs.fields import (
+    ANY_PACKAGE,
+    ARGUMENT_PATTERN,
+    DOTTED_PATTERN,
+    FUNCTION_PATTERN,
+    OPERATOR_PATTERN,
+)
 from opduel.harness.specs.model import Spec
 from opduel.records import OpduelError
 
@@ -40,7 +46,11 @@ def _tests_like(pattern: str, arguments: str) -> dict[str, Any]:
 def _arguments(name: str, restrictions: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON Schema of an argument whose fields are restricted at every depth, but for those within a ``value``."""
     inner = {"$ref": f"#/$defs/{name}"}
-    fields = {"value": True, "kwargs": {"additionalProperties": inner}, **restrictions}
+    fields = {
+        "value": True,
+        "kwargs": {"propertyNames": {"pattern": ARGUMENT_PATTERN}, "additionalProperties": inner},
+        **restrictions,
+    }
     plain = {"$comment": RESTRICTS, "items": inner, "properties": fields, "additionalProperties": inner}
     return {
         name: plain,

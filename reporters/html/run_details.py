@@ -51,7 +51,7 @@ def run_details(report: Report) -> dict[str, Any]:
         "sides": _on_both(
             report,
             build=lambda one: one.requested,
-            version=lambda one: f"{one.label}, Python {one.python}",
+            version=lambda one: one.description,
             commit=lambda one: f"{one.commit.short} {one.commit.subject}" if one.commit else "",
             committed=lambda one: _committed(one.commit),
             digest=lambda one: one.digest[:12],

@@ -156,7 +156,7 @@ def build_facts(build: Build) -> dict[str, Fact]:
     return _known(
         build=build.requested,
         framework_version=build.version,
-        python_version=build.python,
+        python_version=build.python or None,
         build_digest=build.digest,
         commit_id=commit and commit.id,
         commit_date=commit and commit_moment(commit),

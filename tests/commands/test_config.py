@@ -3,7 +3,7 @@
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     """What builds were asked for, in order, and in which cache; nothing is built or measured."""
     requests: list[tuple[str, Path]] = []
 
-    def resolve(request: str, framework: Framework, cache: BuildCache, environment: Mapping[str, str]) -> Build:
+    def resolve(request: str, framework: Framework, cache: BuildCache, *_: object) -> Build:
         requests.append((request, cache.directory))
         return build(request)
 

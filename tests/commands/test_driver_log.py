@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT
 
-from opduel.commands.repo_driver import _logging_to
+from opduel.commands.driver_log import logging_to
 
 
 def test_a_full_disk_costs_the_log_its_lines_and_is_said_once(
@@ -17,7 +17,7 @@ def test_a_full_disk_costs_the_log_its_lines_and_is_said_once(
     path = tmp_path / "logs" / "driver.log"
     path.parent.mkdir()
     path.symlink_to("/dev/full")
-    with _logging_to(path):
+    with logging_to(path):
         for number in range(3):
             logging.getLogger("any").error("line %d", number)
     assert capsys.readouterr().err == ""
@@ -41,7 +41,7 @@ def test_an_output_that_takes_nothing_costs_no_pass_and_no_exit_code() -> None:
 
 def test_what_is_logged_is_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "driver.log"
-    with _logging_to(path):
+    with logging_to(path):
         logging.getLogger("any").error("fetching https://ada:secret@toy.example/toy")
     (line,) = path.read_text().splitlines()
     assert "ERROR fetching https://" in line

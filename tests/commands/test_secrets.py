@@ -16,12 +16,12 @@ from command_line import write_spec
 from hook_server import Answer, HookServer
 from results_server import REPORTS, running_server
 
+from opduel.commands.driver_log import logging_to
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.harness import main as harness_main
 from opduel.commands.notifying import Notifications
 from opduel.commands.options import harness_parser
 from opduel.commands.recorded_options import KEPT_OPTIONS, recorded, run_configuration
-from opduel.commands.repo_driver import _logging_to
 from opduel.commands.run_bench import run_bench_parser
 from opduel.commands.session import plan_session, tell
 from opduel.commands.spec_from import spec_from_parser
@@ -137,7 +137,7 @@ def test_no_byte_that_is_stored_or_sent_holds_a_secret(
             *("--html_reporter", str(kept / "page.html"), "--screen_reporter", *exports(kept)),
         ]
         options = harness_parser().parse_args(arguments)
-        with _logging_to(kept / "driver.log"):
+        with logging_to(kept / "driver.log"):
             session = plan_session(options, {}, recorded("harness.py", arguments))
             asked = asdict(session.configuration)
             report = samples.report(

@@ -10,6 +10,7 @@ import pytest
 
 from opduel.commands import suite_selection
 from opduel.commands.case_selection import Choice
+from opduel.commands.harness import run_harness
 from opduel.commands.options import harness_parser
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.suites.discovery import Discovered, discover
@@ -112,3 +113,17 @@ def test_what_chooses_nothing_is_refused(words: tuple[str, ...], told: str) -> N
         chosen(*words)
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("-b", "smoke", "--bench", "one"), "--bench: is for a suite's benchmarks: add --suite"),
+        (("-b", "smoke", "--higher_is_better", "one"), "--higher_is_better: is for a suite's benchmarks"),
+        (("--suite", "anywhere", "--treatment", "numpy==2.2.6", "--rounds", "2"), "--suite: needs two builds"),
+        (("--suite", "anywhere", "--golden", "there"), "--suite: needs two builds"),
+    ],
+)
+def test_a_suite_needs_two_builds_and_its_options_need_a_suite(words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        run_harness(words)

@@ -164,3 +164,37 @@ def test_a_run_without_an_interval_that_can_be_meant_is_no_edge(
 
 def test_a_build_against_itself_is_no_edge() -> None:
     assert edge_from_interval("a", "a", 1.0, (0.99, 1.01), 0.05) is None
+
+
+@pytest.mark.parametrize("neutrals", [1, 2])
+def test_builds_apart_are_what_the_others_are_measured_against(neutrals: int) -> None:
+    """A step of 5 % among builds that are three times slower than the neutral ones, in whose place there is no change:
+    these have levels of their own."""
+    rng = np.random.default_rng(5)
+    levels = [-0.1 * i for i in range(neutrals)] + [1.1] * 6 + [1.15] * 6
+    pairs = [(i % neutrals, i) for i in range(neutrals, len(levels))]
+    pairs += [(0, neutrals), (neutrals - 1, neutrals)]  # so that all are connected
+    edges = measured(pairs, levels, errors(len(pairs), rng), rng)
+    ranks = order(len(levels))
+    (plain,) = analyse_network(edges, ranks)
+    assert any(math.exp(one.log_ratio) > 2 for one in plain.changes), "a change from one framework to another"
+    (found,) = analyse_network(edges, ranks, apart=[node(i) for i in range(neutrals)])
+    (change,) = found.changes
+    assert (change.before, change.after) == (node(neutrals + 5), node(neutrals + 6))
+    assert change.log_ratio == pytest.approx(0.05, abs=0.01)
+    assert (found.drift.oldest, found.drift.newest) == (node(neutrals), node(len(levels) - 1))
+    assert found.drift.log_ratio == pytest.approx(0.05, abs=0.02)
+    assert found.positions[-1].log_ratio == pytest.approx(1.15, abs=0.02), "the ratio to the neutral build"
+    places = {one.node: one.log_ratio for one in found.positions}
+    assert found.drift.log_ratio == pytest.approx(places[node(len(levels) - 1)] - places[node(neutrals)])
+
+
+def test_no_change_among_the_others_is_none() -> None:
+    rng = np.random.default_rng(6)
+    levels = [0.0] + [1.1] * 12
+    edges = measured(star(13), levels, errors(12, rng), rng)
+    (found,) = analyse_network(edges, order(13), apart=[node(0)])
+    assert found.changes == ()
+    assert found.p_value > 0.01
+    (alone,) = analyse_network(edges[:1], order(2), apart=[node(0)])
+    assert (alone.changes, alone.drift.log_ratio, alone.drift.standard_error) == ((), 0.0, 0.0)

@@ -223,3 +223,56 @@ def test_bad_rules_are_named(tmp_path: Path, text: str | None, words: str) -> No
     assert words in str(caught.value)
     assert str(tmp_path / "operators.yaml") in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+PACKAGE = Registry(
+    "1.0",
+    {},
+    {
+        "p.add": Function(
+            "p.add", "p.add", {"x1": "positional", "x2": "positional"}, kind="ufunc", dtypes=["float64", "int32"]
+        ),
+        "p.plus": Function("p.plus", "p.add", {"x1": "positional", "x2": "positional"}, kind="ufunc"),
+        "p.sort": Function("p.sort", "p.sort", {"a": "required", "kind": "optional"}),
+        "p.within.sort": Function("p.within.sort", "p.within.sort", {"a": "required"}),
+        "p.mean": Function("p.mean", "p.mean", {"a": "positional", "rest": "tensors"}),
+    },
+)
+
+
+def of_package(category: dict[str, Any], **more: Any) -> dict[str, list[dict[str, Any]]]:
+    """Operator -> its inputs."""
+    found = apply_rules(rules({"c": {"operators": ["p.*"], **category}}, **more), PACKAGE)
+    return {test["operator"]: test["inputs"] for test in found.tests.get("c", ())}
+
+
+def test_functions_of_packages_are_chosen_by_kind_and_namespace() -> None:
+    given = {"arguments": {"x1": [2], "x2": 3, "a": [4]}}
+    assert set(of_package({"kinds": ["ufunc"], **given})) == {"p.add"}, "by its own name, not by an alias"
+    assert set(of_package({"kinds": ["function"], "but": ["p.*.*"], "inputs": {"args": [[4]]}})) == {"p.sort", "p.mean"}
+
+
+def test_arguments_without_names_are_given_by_their_places() -> None:
+    (add,) = of_package({"kinds": ["ufunc"], "arguments": {"x1": [2], "x2": 3}})["p.add"]
+    assert add["args"] == [[2], {"value": 3}]
+    own = {"p.m*": {"inputs": {"args": [[[2], [3]]], "axis": 1}}}
+    (mean,) = of_package({"operators": ["p.mean"]}, operators=own)["p.mean"]
+    assert mean == {"args": [{"call": "builtins.list", "args": [[[2], [3]]]}], "case": {"identifier": "p.mean"}}, (
+        "a glob's rule holds as far as the function has the arguments"
+    )
+    none = {"p.mean": {"inputs": {"args": None}}}
+    (mean,) = of_package({"operators": ["p.mean"], "arguments": {"a": [5]}}, operators=none)["p.mean"]
+    assert mean["args"] == [[5]]
+
+
+def test_dtypes_make_cases_where_they_say_something() -> None:
+    sizes = {"small": [2], "large": [9]}
+    category = {"kinds": ["ufunc"], "arguments": {"x1": sizes, "x2": sizes}, "dtypes": ["float64", "float32", "int32"]}
+    cases = [(one["case"]["identifier"], one["case"]["dtype"]) for one in of_package(category)["p.add"]]
+    assert cases == [("p.add_small", "float64"), ("p.add_large", "float64"), ("p.add_large", "int32")]
+    drawn = {"call": "p.rand", "args": [7]}  # no array of a shape is among the inputs
+    (sort,) = of_package({"operators": ["p.sort"], "inputs": {"a": drawn}, "dtypes": ["float64"]})["p.sort"]
+    assert "dtype" not in sort["case"]
+    nested = {"call": "p.masked", "args": [[7], -1]}
+    (sort,) = of_package({"operators": ["p.sort"], "inputs": {"a": nested}, "dtypes": ["float64"]})["p.sort"]
+    assert sort["case"]["dtype"] == "float64"

@@ -31,6 +31,7 @@ def test_a_program_is_found_by_its_path_or_its_name(tmp_path: Path, monkeypatch:
     assert by_path.environment == {"OPDUEL_PROGRAM": str(path)}
     assert by_path.version.startswith("tool ")
     assert by_path.strategy == "program"
+    assert by_path.description == by_path.version  # no Python
     assert resolved("tool").digest == by_path.digest
     named = resolved("sort")
     assert named.environment["OPDUEL_PROGRAM"] == shutil.which("sort")

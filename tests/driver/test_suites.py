@@ -75,7 +75,7 @@ def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
 ) -> None:
     folder, (_, second) = repository
     clean = opened(str(folder / "bench"), tmp_path)
-    assert (clean.commit, clean.dirty) == (second, False)
+    assert (clean.commit, clean.dirty, clean.pinned) == (second, False, str(folder / "bench"))
     (folder / "elsewhere.py").write_text("")
     assert opened(str(folder / "bench"), tmp_path).dirty is False
     (folder / "bench" / "benchmarks" / "two.py").write_text("")
@@ -139,6 +139,15 @@ def test_both_builds_benchmarks_are_one_list_that_says_who_has_what() -> None:
     assert wide.count == 2
 
 
+def test_discovery_sees_the_users_variables(tmp_path: Path) -> None:
+    folder = tmp_path / "asking"
+    folder.mkdir()
+    (folder / "one.py").write_text("import os\nif os.environ.get('SLOW') == '1':\n    def time_slow(): pass\n")
+    assert discover(BUILD, FRAMEWORK, folder, tmp_path).benchmarks == ()
+    (found,) = discover(BUILD, FRAMEWORK, folder, tmp_path, {"SLOW": "1"}).benchmarks
+    assert found.name == "one.time_slow"
+
+
 def test_a_build_that_cannot_import_the_suite_or_has_no_asv_runner_is_refused(tmp_path: Path) -> None:
     broken = tmp_path / "broken_suite"
     broken.mkdir()
@@ -177,6 +186,8 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
             assert "\n" not in line
         (cached,) = {one.benchmark.setup_cache for one in chosen if ".Cached." in one.name}
         assert (made.place(side) / str(cached) / "written.txt").read_text() == "by setup_cache"
+        swept = made.copies[side] / "swept"
+        assert {path.name: path.read_text() for path in swept.iterdir()} == {"Sweeps": "3", "SweepsToo": "3"}
     assert len(problems) == 8
     folder = Path(made.folder.name)
     del made

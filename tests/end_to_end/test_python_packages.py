@@ -1,12 +1,18 @@
 """The whole product on NumPy's releases: an injected slowdown, failures of one side, names that no build has."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forked import ONE_FORK, Forked
+
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import get_framework
+from opduel.harness.smoke_check import smoke_check
+from opduel.harness.specs import expand_cases, find_spec, load_spec
 
 pytestmark = pytest.mark.wheels
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -61,3 +67,46 @@ def test_a_name_that_no_build_has_is_refused(tmp_path: Path) -> None:
     named = ("--framework", "python", "--operators", "numpy.sortt", "--inputs", '{"a": [3]}')
     _, _, errors = finished(tmp_path, 2, *named, *sides)
     assert "--operators numpy.sortt: none of the builds has this operator: similar: numpy.sort" in errors
+
+
+@pytest.mark.parametrize(
+    ("catalogue", "request_", "step"),
+    [
+        ("numpy", "numpy==2.2.6", 50),
+        pytest.param("numpy", "numpy==1.26.4", 1, marks=pytest.mark.nightly),
+        pytest.param("scipy", "scipy==1.15.3 numpy==2.2.6", 1, marks=pytest.mark.nightly),
+    ],
+)
+def test_cases_of_the_catalogue_run(catalogue: str, request_: str, step: int) -> None:
+    """A few dozen of them, or all; docs/reference/coverage-*.md has the rest."""
+    framework = get_framework("python")
+    cases = expand_cases(load_spec(find_spec(f"{catalogue}_all")))[::step]
+    tried = list(smoke_check(resolve_build(request_, framework, BuildCache()), framework, cases))
+    failed = {one.case.id: one.reason for one in tried if one.failure and one.failure.kind != "missing"}
+    assert len(failed) <= len(tried) / 100, failed
+    assert len(tried) >= 50
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="instructions are counted by valgrind")
+def test_instructions_of_whole_calls_repeat_and_an_injected_percent_is_found(tmp_path: Path) -> None:
+    sides = ("--control", "numpy==2.2.6", "--treatment", "numpy==2.2.6", "--metric", "instructions")
+    operators = ("--operators", "numpy.add_large/float64", "--operators", "numpy.sin_large/float64")
+    report, _, _ = finished(
+        tmp_path, 1, "-b", "numpy/ufunc", *operators, *sides, "--inject", "0.01", "--max_rounds", "3"
+    )
+    verdicts = {one["injected"]: one["verdict"] for one in report["comparisons"]}
+    assert verdicts == {True: "regressed", False: "unchanged"}
+
+
+@pytest.mark.nightly
+def test_a_breakdown_names_pythons_functions(tmp_path: Path) -> None:
+    sides = ("--control", "numpy==2.2.6", "--treatment", "numpy==2.2.6", "--max_rounds", "2", "--breakdown")
+    report, _, _ = finished(tmp_path, 0, "-b", "numpy/reduction", "--operators", "numpy.median_large/float64", *sides)
+    (comparison,) = report["comparisons"]
+    assert comparison["breakdown"]["control"][0]["name"] == "numpy.ndarray.partition"
+
+
+def test_without_builds_the_fix_is_named(tmp_path: Path) -> None:
+    _, _, errors = finished(tmp_path, 2, "-b", "numpy")
+    assert "--control: python has no default build: give one, as package==version, as several requirements" in errors

@@ -14,6 +14,7 @@ from generic_adaptor import load
 
 adaptor = load()
 program = adaptor.program
+PLAIN = {"direction": "forward", "context": "cpu"}
 Script = Callable[..., dict[str, Any]]
 
 
@@ -27,7 +28,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
         path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         path.chmod(0o755)
         monkeypatch.setenv("OPDUEL_PROGRAM", str(path))
-        return {"id": "one/forward", "inputs": {"command": ["{program}"], **inputs}}
+        return {"id": "one/forward", **PLAIN, "inputs": {"command": ["{program}"], **inputs}}
 
     return write
 
@@ -82,6 +83,12 @@ def test_a_program_that_fails_says_how(script: Script, text: str, kind: str, wor
     with pytest.raises(program.RunFailed) as error:
         adaptor.make_call(script(text), 0)()
     assert (error.value.kind, str(error.value)) == (kind, words)
+
+
+@pytest.mark.parametrize("other", [{"direction": "backward"}, {"context": "gpu"}])
+def test_a_program_has_one_direction_and_no_context(script: Script, other: dict[str, str]) -> None:
+    with pytest.raises(adaptor.ProgramError, match="a program has no"):
+        adaptor.make_call({**script("exit 0"), **other}, 0)
 
 
 def test_one_that_cannot_be_started_says_why(script: Script, tmp_path: Path) -> None:

@@ -130,8 +130,81 @@ def test_results_of_other_types(adaptor: ModuleType, tmp_path: Path) -> None:
     assert set(computed(adaptor, case("numpy.linalg.eigh", {"a": [2, 2]}), tmp_path)) == {"output[0]", "output[1]"}
     sparse = {"args": [{"call": "scipy.sparse.eye", "args": [2]}]}
     assert computed(adaptor, case("scipy.sparse.csr_matrix", sparse), tmp_path)["output"].tolist() == [[1, 0], [0, 1]]
-    with pytest.raises(TypeError, match="output: a str is not a number"):
-        computed(adaptor, case("numpy.array2string", {"a": [2]}), tmp_path)
+    with pytest.raises(TypeError, match=r"output\[0\]: a builtin_function_or_method holds no numbers and no text"):
+        computed(adaptor, case("numpy.asarray", {"a": {"function": "numpy.frombuffer"}}), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "expected"),
+    [
+        ("numpy.binary_repr", {"num": 2}, {"output": [49, 48]}),  # "10"
+        ("numpy.char.upper", {"a": {"value": ["ab", "c"]}}, {"output": [[65, 66], [67, 0]]}),
+        ("numpy.rec.array", {"obj": {"value": [[1], [2]]}, "formats": "i4"}, {"output['f0']": [[1], [2]]}),
+        (
+            "numpy.array",
+            {"object": {"value": [[1], [2, 3]]}, "dtype": "object"},
+            {"output[0]": [1], "output[1]": [2, 3]},
+        ),
+        (
+            "numpy.ma.clump_masked",
+            {"a": {"call": "numpy.ma.masked_less", "args": [{"value": [1, 9]}, 5]}},
+            {"output[0][0]": 0, "output[0][1]": 1},
+        ),
+        ("numpy.dtype", {"args": [{"value": "int8"}]}, {"output": list(b"int8")}),
+        ("numpy.ndenumerate", {"arr": {"value": [5]}}, {"output[0][0]": [0], "output[0][1]": 5}),
+    ],
+)
+def test_text_records_and_lists_are_results(
+    adaptor: ModuleType, tmp_path: Path, operator: str, inputs: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    found = computed(adaptor, case(operator, inputs), tmp_path)
+    assert {name: value.tolist() for name, value in found.items()} == expected
+
+
+def test_of_an_object_its_public_attributes_are_results(adaptor: ModuleType, tmp_path: Path) -> None:
+    limits = computed(adaptor, case("numpy.iinfo", {"args": [{"value": "int8"}]}), tmp_path)
+    assert (limits["output.min"], limits["output.max"]) == (-128, 127)
+
+
+def test_a_function_may_be_an_argument(adaptor: ModuleType, tmp_path: Path) -> None:
+    one = case(
+        "numpy.apply_along_axis", {"args": [{"function": "numpy.sum"}, {"value": 1}, {"shape": [2, 3], "init": "ones"}]}
+    )
+    assert computed(adaptor, one, tmp_path)["output"].tolist() == [3, 3]
+    partial = {"function": "numpy.add", "args": [{"shape": [2], "init": "ones"}]}
+    one = case("numpy.fromfunction", {"args": [partial, {"call": "builtins.tuple", "args": [{"value": [2]}]}]})
+    assert computed(adaptor, one, tmp_path)["output"].tolist() == [1, 2]
+    with pytest.raises(Exception, match=r"f: os.system: functions of the standard library"):
+        adaptor.make_call(case("numpy.apply_along_axis", {"f": {"function": "os.system"}}), 1)
+
+
+def test_the_profile_has_every_functions_own_time(adaptor: ModuleType) -> None:
+    call = adaptor.make_call(case("numpy.median", {"a": [20000]}), 1)
+    first, second = adaptor.profile(call, 2)
+    times = {name: sum(runs) for name, runs in second["operators"].items()}
+    assert set(times) == set(first["operators"])
+    assert max(times, key=lambda name: times[name]) == "numpy.ndarray.partition"
+    assert len(second["operators"]["numpy.median"]) == 1
+    assert all(value > 0 for value in times.values())
+    ufunc = adaptor.make_call(case("numpy.add", {"args": [[9], [9]]}), 1)
+    assert set(adaptor.profile(ufunc, 1)[0]["operators"]) == {"numpy.add"}, "Python's profiler sees no ufunc"
+
+
+def test_modules_are_imported_before_the_fork_unless_that_is_dangerous(
+    adaptor: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imports = sys.modules[f"{adaptor.__name__}.imports"]
+    monkeypatch.syspath_prepend(str(tmp_path))
+    bodies = {"good": "", "crashing": "import os; os.kill(os.getpid(), 9)", "raising": "1 / 0"}
+    bodies["threading_one"] = (
+        "import threading, time; threading.Thread(target=time.sleep, args=[9], daemon=True).start()"
+    )
+    for name, body in bodies.items():
+        (tmp_path / f"{name}.py").write_text(body)
+        monkeypatch.setenv("OPDUEL_IMPORTS", f"{name}.Class,no_such_package.x,os")
+        imports.import_before_forking()
+        assert (name in sys.modules) == (name == "good"), name
+    sys.modules.pop("good")
 
 
 def test_memory_is_what_a_call_needs(adaptor: ModuleType) -> None:

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -288,6 +289,47 @@ def test_real_counts_repeat_and_grow_with_the_work(tmp_path: Path, monkeypatch: 
     nothing = one_round(bench, counted("none", "work")).refused["none/instructions"]
     assert "executes nothing" in nothing.reason
     assert os.listdir(tmp_path) == [], "what callgrind wrote is gone"
+
+
+def test_of_whole_calls_what_surrounds_them_is_subtracted(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = counting_module()
+
+    class Stub:
+        counts, on = 0, False
+
+        def start(self) -> None:
+            self.counts += 7  # before anything is counted
+
+        def toggle(self) -> None:
+            self.on = not self.on
+            self.counts += 100  # the way back from switching it on, and to switching it off
+
+        def count(self) -> int:
+            found, self.counts = self.counts, 0
+            return found
+
+        def call(self) -> None:
+            self.counts += 10 * self.on
+
+    stub = Stub()
+    monkeypatch.setattr(counting, "Valgrind", lambda: stub)
+    monkeypatch.setattr(counting, "level_allocator", lambda: None)
+    session = counting.CountingSession(SimpleNamespace(make_call=lambda case, seed: stub.call))
+    assert session.prepare({}, 1, whole=True) == {"count": 10}
+    assert session.count(3, 5) == {"count": 50}
+    assert not stub.on
+
+
+@real_counts
+@pytest.mark.nightly
+def test_real_counts_of_whole_calls_repeat_and_grow_with_the_work() -> None:
+    """Of what Python itself executes, too: the toy's work is a loop of the interpreter."""
+    assert VALGRIND
+    same, more = counted("same", turns=20_000), counted("more", turns=20_000, slower=1.01)
+    samples = {sample.case_id: sample for sample in one_round(with_counting((), VALGRIND), same, more).samples}
+    assert samples["same/instructions"].control > 100_000
+    assert abs(samples["same/instructions"].log_ratio) < 0.001
+    assert samples["more/instructions"].log_ratio == pytest.approx(math.log(1.01), rel=0.2)
 
 
 @real_counts

@@ -17,6 +17,9 @@ CALL = {
 }
 
 
+FUNCTION = {"function": "numpy.sum"}
+
+
 def document(operator: str, inputs: dict[str, Any], framework: str = "python", **test: Any) -> dict[str, Any]:
     return {"framework": framework, "tests": [{"operator": operator, "inputs": inputs, **test}]}
 
@@ -27,6 +30,10 @@ def document(operator: str, inputs: dict[str, Any], framework: str = "python", *
         ("numpy.sort", {"a": [3], "kind": "stable"}),
         ("numpy.load", {"args": [CALL]}),  # another framework's words for what isn't an operator
         ("pandas.DataFrame.groupby", {"self": CALL, "by": "a"}),
+        (
+            "scipy.optimize.minimize",
+            {"fun": FUNCTION, "x0": {"call": "a.b", "kwargs": {"f": FUNCTION, "function": "x"}}},
+        ),
         ("scipy.interpolate.CubicSpline.__call__", {"self": CALL, "x": [3]}),
     ],
 )
@@ -66,11 +73,25 @@ def test_sizes_in_a_call_are_drawn() -> None:
         (document("nd.exp", {"data": CALL}, "mxnet"), r"tests\[0\].inputs.data is a call, which needs .* python"),
         (document("nd.exp", {"args": [CALL]}, "mxnet"), r"tests\[0\].inputs.args\[0\] is a call"),
         (document("nd.exp", {"data": [CALL]}, "mxnet"), r"tests\[0\].inputs.data\[0\] is a call"),
+        (
+            document("nd.x", {"body": FUNCTION}, "mxnet"),
+            r"inputs.body.function is 'numpy.sum': use the name of a function",
+        ),
+        (
+            document("numpy.x", {"f": {"function": "softmax"}}),
+            r"inputs.f.function is 'softmax': use a function's dotted",
+        ),
+        (
+            document("numpy.x", {"a": {"call": "a.b", "args": [{"function": "f"}]}}),
+            r"inputs.a.args\[0\].function is 'f'",
+        ),
     ],
 )
 def test_what_is_refused(data: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         validate(data)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
 def test_only_one_kind_of_framework_takes_any_name() -> None:

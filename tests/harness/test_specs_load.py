@@ -118,7 +118,13 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
         False,
     ),
     # Settings, at each level
-    ("defaults.dtype", "float", "defaults.dtype", "use one of float16, bfloat16, float32, float64, int8, int32, int64", True),
+    (
+        "defaults.dtype",
+        "float",
+        "defaults.dtype",
+        "use one of float16, bfloat16, float32, float64, int8, int32, int64",
+        True,
+    ),
     ("tests[0].dtype", "float32 ", "tests[0].dtype", "use one of float16", True),
     ("tests[0].inputs[1].case.dtype", 32, "tests[0].inputs[1].case.dtype", "use one of float16", True),
     ("tests[0].dtype", None, "tests[0].dtype", "is null: leave the field out", True),

@@ -20,7 +20,7 @@ from opduel.server import drift
 from opduel.server.change_points import found_in
 from opduel.server.drift import DriftAnalysis
 from opduel.server.findings import Wanted, list_findings
-from opduel.server.histories import BuildName, Series, node_order
+from opduel.server.histories import BuildName, Series, history_of, node_order
 from opduel.server.models import AnalysedSeries
 from opduel.server.storage import remove_runs
 
@@ -181,3 +181,30 @@ def test_a_change_that_one_run_alone_shows_is_listed(tmp_path: Path) -> None:
             (found,) = list_findings(session, Wanted())
         assert found.point.kind == "step"
         assert found.point.log_ratio == pytest.approx(0.1823, abs=1e-3)
+
+
+def test_a_neutral_side_is_no_build_of_the_history(tmp_path: Path) -> None:
+    """Runs of two frameworks: their history is the ratio to the neutral side, whose own time the page shows."""
+
+    def across(night: int, ratio: float) -> Any:
+        report = compared("neutral", chr(ord("a") + night), night, ratio=ratio)
+        neutral = replace(report.control, framework="other")
+        one = replace(report.comparisons[0], control=1000.0 + night)
+        return replace(report, control=neutral, comparisons=(one,))
+
+    with running_server(tmp_path, open_read=True) as server:
+        for night, ratio in enumerate([3.0, 3.0, 3.0, 3.3, 3.3, 3.3], 1):
+            server.post(across(night, ratio))
+        DriftAnalysis(server.database).analyse()
+        (kept,) = series(server).values()
+        assert kept.case.framework == f"{samples.TREATMENT.framework} against other"
+        assert (kept.oldest["label"], kept.newest_build["label"]) == ("b", "g")
+        with server.database.reading() as session:
+            (found,) = list_findings(session, Wanted())
+            history = history_of(session, Series.kept(kept))
+        assert (found.point.kind, found.point.log_ratio) == ("step", pytest.approx(0.0953, abs=1e-3))
+        assert history.components[0].positions[-1].log_ratio == pytest.approx(1.194, abs=1e-3)
+        assert [run.neutral for run in history.runs] == [1006.0, 1005.0, 1004.0, 1003.0, 1002.0, 1001.0]
+        page = server.client().get(f"/cases/{kept.case_number}").text
+        assert page.count("Control alone") == 1
+        assert "1.01 us" in page

@@ -100,7 +100,7 @@ MALFORMED: dict[str, tuple[int, bytes, str]] = {
     "a long case": (422, changed("report.comparisons.0.case", "c" * 501), "comparisons[0].case"),
     "a case twice": (422, changed("report.comparisons.1.case", "steady"), "comparisons[1].case: occurs twice"),
     "a framework": (422, changed("report.control.framework", "other\0"), "framework"),
-    "two frameworks": (422, changed("report.control.framework", "other"), "framework"),
+    "two frameworks in one": (422, changed("report.control.framework", "one against other"), "framework"),
     "a digest": (422, changed("report.treatment.digest", "\n"), "treatment.digest"),
     "a commit's time": (
         422,

@@ -37,7 +37,12 @@ def versions():
 
 
 def make_call(case, seed):
-    """A function of no arguments that runs the case's program once. Raises program.RunFailed when it is called."""
+    """A function of no arguments that runs the case's program once. Raises program.RunFailed when it is called;
+    ProgramError: the case is none of a program."""
+    if case["direction"] != "forward":
+        raise ProgramError("a program has no {} direction: use forward".format(case["direction"]))
+    if case["context"] != "cpu":
+        raise ProgramError("a program has no context {}: leave it out".format(case["context"]))
     command = program.Command(case["inputs"])
 
     def call():

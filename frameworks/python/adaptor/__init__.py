@@ -13,10 +13,14 @@ from opduel_common.inputs import Inputs, numpy
 from opduel_common.names import called
 from opduel_common.results import digest_of
 
+from . import profiler
 from .imports import import_before_forking
 from .results import results as results_of
 
 import_before_forking()
+
+profile = profiler.profile
+write_profile = profiler.write_profile
 
 
 def versions():
@@ -49,6 +53,7 @@ def make_call(case, seed):
     def call():
         function(*args, **kwargs)
 
+    call.operator = case["operator"]
     return call
 
 

@@ -1,0 +1,162 @@
+"""From a commit of any program's repository to its build, by the user's script: ``build.sh REPO_DIR DESTINATION``."""
+
+import hashlib
+import logging
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.commit_builder import BuildSettings, unused
+from opduel.driver.builds.compiler import Compiler, require_space
+from opduel.driver.builds.environment_build import named_after
+from opduel.driver.builds.manifest import Manifest, ProgramRecipe
+from opduel.driver.builds.program_build import PROGRAM_VARIABLE
+from opduel.driver.builds.repository_data import load_platform
+from opduel.driver.git.repository import Repository
+from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.frameworks import Framework
+from opduel.records import BrokenBuildError, Build, Commit, UsageError, disk_error
+
+BUILD = "{build}"  # in --program: the folder that the script was given as its destination
+
+log = logging.getLogger(__name__)
+
+
+class ProgramBuilder:
+    """Builds commits of one repository, each by the script in the platform's folder. ``work`` keeps the work tree, what
+    compiles leave, and their logs.
+
+    Raises:
+        UsageError: there is no such script, or nothing says where the program is in a build.
+    """
+
+    def __init__(
+        self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
+    ) -> None:
+        if settings.program is None:
+            raise UsageError(f"--program: is missing: it says where the program is in a build, such as {BUILD}/bench")
+        if settings.strategy not in ("auto", "source"):
+            raise UsageError(f"--build {settings.strategy}: programs are built from source: leave it out")
+        self._framework = framework
+        self._repository = repository
+        self._cache = cache
+        self._settings = settings
+        self._program = settings.program
+        self._work = work
+        self._stopped = threading.Event()
+        self._platform = load_platform(framework.specifications, settings.platform, needs_data=False)
+
+    def strategy(self, commits: Sequence[Commit]) -> str:
+        """Always "source": each commit is built by the script."""
+        return "source"
+
+    def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
+        """The commit's build, from the cache or made now; a compile runs on these processors (None: all).
+
+        Raises:
+            RunError: it can't be built, or has no such program; says why, and where the log is.
+        """
+        recipe = self._recipe(commit)
+        build = self._cache.find_or_make(
+            self._framework.name, recipe, lambda directory, _: self._made(commit, recipe, directory, processors)
+        )
+        program = Path(self._program.replace(BUILD, str(build.directory)))
+        if not (program.is_file() and os.access(program, os.X_OK)):
+            raise BrokenBuildError(
+                f"{commit.short}: its build {build.directory} has no program {self._program}: correct --program, or "
+                f"what {self._platform.script} leaves there"
+            )
+        return named_after(commit, replace(build, environment={PROGRAM_VARIABLE: str(program)}))
+
+    def stop(self) -> None:
+        """End a compile that another thread is at, and let none begin until ``resume``."""
+        self._stopped.set()
+        self._compiler.stop()
+
+    def resume(self) -> None:
+        """Let compiles begin again."""
+        self._stopped.clear()
+
+    def is_cached(self, commit: Commit, strategy: str) -> bool:
+        """Whether the build is there."""
+        return self._cache.find(self._framework.name, self._recipe(commit)) is not None
+
+    def describe(self, commit: Commit, strategy: str) -> str:
+        """What building it would mean, in words."""
+        return "in the build cache" if self.is_cached(commit, strategy) else f"built by {self._platform.script}"
+
+    def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
+        """Those that have no build yet; how long the script takes isn't known."""
+        return [commit for commit in commits if not self.is_cached(commit, strategy)], None
+
+    @cached_property
+    def _compiler(self) -> Compiler:
+        def checkout(commit: Commit, folder: Path) -> None:
+            self._repository.checkout(commit, folder, (), self._platform.submodules)
+
+        return Compiler(self._work / self._platform.name, self._platform, self._settings.flags, checkout, self._stopped)
+
+    def _recipe(self, commit: Commit) -> ProgramRecipe:
+        script = sha256(self._platform.script.read_bytes()).hexdigest()
+        return ProgramRecipe(commit.id, script, tuple(self._settings.flags), self._compiler.toolchain)
+
+    def _made(
+        self, commit: Commit, recipe: ProgramRecipe, directory: Path, processors: frozenset[int] | None
+    ) -> Manifest:
+        """The script's destination, copied into the build's folder."""
+        began, limits = time.monotonic(), self._settings.limits
+        if processors is not None:
+            limits = replace(limits, jobs=max(1, min(limits.jobs, len(processors))), processors=processors)
+        destination = self._work / "destinations" / commit.short
+        try:
+            self._work.mkdir(parents=True, exist_ok=True)
+            require_space(self._work, limits.free_bytes)
+            log_path = unused(self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log")
+            log.info("building %s (%s); log: %s", commit.short, commit.subject, log_path)
+            self._compiler.compile(commit, destination, log_path, limits)
+            shutil.copytree(destination, directory, symlinks=True, dirs_exist_ok=True)
+        except OSError as error:
+            raise disk_error(self._work, error, ANOTHER_FOLDER) from error
+        finally:
+            shutil.rmtree(destination, ignore_errors=True)
+        seconds = time.monotonic() - began
+        log.info("built %s in %.0f s", commit.short, seconds)
+        return Manifest(
+            framework=self._framework.name,
+            requested=commit.short,
+            strategy="source",
+            interpreter=sys.executable,
+            version=f"{Path(self._program).name} {commit.short}",
+            python="",
+            digest=_digest_of(directory),
+            packages={},
+            environment={},
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            duration_s=round(seconds, 1),
+            recipe=recipe,
+            libraries={},
+            uv="",
+            log="",
+        )
+
+
+def _digest_of(folder: Path) -> str:
+    """Of the names, modes and contents of all files."""
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found.update(f"{name} -> {os.readlink(path)}\n".encode())
+        elif path.is_file():
+            content = sha256(path.read_bytes()).hexdigest()
+            found.update(f"{name} {path.stat().st_mode & 0o111} {content}\n".encode())
+    return found.hexdigest()

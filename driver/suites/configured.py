@@ -1,0 +1,70 @@
+"""What asv's configuration says of the project beside its suite: where it comes from, and what is not followed here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opduel.driver.git.access import is_url
+from opduel.driver.suites.source import CONFIGURATION, Suite, read_configuration
+
+_ABOVE = 2  # folders above the benchmarks in which the configuration may be
+_NOT_FOLLOWED = {
+    "build_command": "commits are built by the package's own build backend (settings of it: --cmake_args)",
+    "install_command": "what the build backend made is installed as it is",
+    "uninstall_command": "every build has an environment of its own",
+    "pythons": "every build has the Python that runs opduel (another one: --with_packages python==3.12)",
+    "conda_channels": "packages come from the package index",
+    "exclude": "one environment is measured, not a matrix",
+    "include": "one environment is measured, not a matrix",
+}
+
+
+@dataclass(frozen=True)
+class Configured:
+    """``repository``: the project's, a URL or an absolute path; ``branch``: the first of those named; None where the
+    configuration says nothing. ``not_followed``: a line for each thing that it asks for and that isn't done."""
+
+    repository: str | None = None
+    branch: str | None = None
+    not_followed: tuple[str, ...] = ()
+
+
+def configured(suite: Suite) -> Configured:
+    """What the configuration of the suite says; nothing where it has none.
+
+    Raises:
+        UsageError: the configuration can't be read.
+    """
+    for folder in list(suite.folder.parents)[:_ABOVE]:
+        if (folder / CONFIGURATION).is_file():
+            said = read_configuration(folder / CONFIGURATION)
+            repository = said.get("repo")
+            if isinstance(repository, str) and not is_url(repository):
+                # Of a suite that was taken out of a repository, the files alone are there: it is that repository.
+                here = str((folder / repository).resolve())
+                taken_out = suite.pinned != suite.requested or suite.dirty is False
+                repository = _place_of(suite) if taken_out and not (folder / repository / ".git").exists() else here
+            branches = said.get("branches")
+            branch = branches[0] if isinstance(branches, list) and branches else None
+            found = repository if isinstance(repository, str) else None
+            return Configured(found, branch if isinstance(branch, str) else None, not_followed(said))
+    return Configured()
+
+
+def not_followed(said: Mapping[str, Any]) -> tuple[str, ...]:
+    """A line for each thing that the configuration asks for and that isn't done."""
+    lines = [f"{CONFIGURATION}: {name}: not followed: {why}" for name, why in _NOT_FOLLOWED.items() if said.get(name)]
+    branches, matrix = said.get("branches"), said.get("matrix")
+    if isinstance(branches, list) and len(branches) > 1:
+        lines.append(f"{CONFIGURATION}: branches: the first one is taken, {branches[0]} (others: --branch)")
+    if isinstance(matrix, dict):
+        lines += [f"{CONFIGURATION}: matrix.{one}: not followed: use --env" for one in ("env",) if matrix.get(one)]
+        packages = matrix.get("req", {} if {"env", "env_nobuild"} & matrix.keys() else matrix)
+        several = [name for name, versions in packages.items() if isinstance(versions, list) and len(versions) > 1]
+        lines += [f"{CONFIGURATION}: matrix: of several versions of {one} the first is taken" for one in several]
+    return tuple(lines)
+
+
+def _place_of(suite: Suite) -> str:
+    """The repository in ``PATH_OR_REPOSITORY@COMMIT[:SUBFOLDER]``."""
+    return suite.pinned.partition(f"@{suite.commit}")[0]

@@ -1,0 +1,70 @@
+"""What asv's configuration says of the project beside its suite."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opduel.driver.suites.configured import Configured, configured, not_followed
+from opduel.driver.suites.source import Suite, open_suite
+
+URL = "https://git.example/made.git"
+
+
+def suite_in(folder: Path, **said: Any) -> Suite:
+    (folder / "benchmarks").mkdir(parents=True)
+    (folder / "benchmarks" / "bench.py").write_text("def time_it(): pass\n")
+    (folder / "asv.conf.json").write_text(json.dumps({"project": "made", **said}))
+    return open_suite(str(folder), folder / "cache", folder / "scratch")
+
+
+@pytest.mark.parametrize(
+    ("said", "repository", "branch"),
+    [
+        ({}, None, None),
+        (
+            {"repo": "https://git.example/made.git", "branches": ["develop", "old"]},
+            "https://git.example/made.git",
+            "develop",
+        ),
+        ({"repo": "../made", "branches": []}, "{}/made", None),
+    ],
+)
+def test_repository_and_branch(
+    said: dict[str, Any], repository: str | None, branch: str | None, tmp_path: Path
+) -> None:
+    found = configured(suite_in(tmp_path / "bench", **said))
+    assert (found.repository, found.branch) == (repository and repository.format(tmp_path), branch)
+
+
+def test_of_a_suite_at_a_commit_it_is_that_repository(tmp_path: Path) -> None:
+    suite_in(tmp_path / "made" / "bench", repo="..")
+    git = ["git", "-C", str(tmp_path / "made"), "-c", "user.name=Ada", "-c", "user.email=ada@toy.example"]
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "Benchmarks"]):
+        subprocess.run([*git, *words], check=True)
+    suite = open_suite(f"{tmp_path / 'made'}@main:bench", tmp_path / "cache", tmp_path / "scratch")
+    assert configured(suite).repository == str(tmp_path / "made")
+
+
+def test_a_folder_without_configuration_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "bench.py").write_text("def time_it(): pass\n")
+    suite = open_suite(str(tmp_path / "own"), tmp_path, tmp_path)
+    assert configured(suite) == Configured()
+
+
+def test_what_is_not_followed_is_a_line_each() -> None:
+    lines = not_followed(
+        {
+            "repo": "..",
+            "branches": ["main", "old"],
+            "build_command": ["python -m build"],
+            "pythons": ["3.11"],
+            "matrix": {"req": {"numpy": ["1.26", "2.2"], "cython": []}, "env": {"OMP_NUM_THREADS": ["1"]}},
+        }
+    )
+    words = ("build_command: not f", "pythons: not f", "branches: the first", "matrix.env: not f", "matrix: of several")
+    assert [line.startswith(f"asv.conf.json: {one}") for line, one in zip(lines, words, strict=True)] == [True] * 5
+    assert not_followed({"repo": "..", "branches": ["main"], "install_command": []}) == ()
