@@ -75,7 +75,7 @@ def test_the_frameworks_that_there_are_have_all_of_them(name: str) -> None:
     reported = {"value", "cpu_time"}  # of processes that are run for a case
     without = {
         "mxnet": reported,
-        "python": {"profile", "write_profile", *reported},
+        "python": reported,
         "generic": {"profile", "write_profile", "memory", "results"},
         "asv": {"profile", "write_profile", "results", "cpu_time"},
         "onnxruntime": {"memory", *reported},
