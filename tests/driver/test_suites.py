@@ -5,14 +5,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from opduel.driver.suites import work as suite_work
-from opduel.driver.suites.discovery import Benchmark, Discovered, all_cases, discover, problems_of
+from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, all_cases, discover, problems_of
 from opduel.driver.suites.source import find_benchmarks, open_suite, read_configuration
 from opduel.driver.suites.work import SuiteWork, new_work_folder
-from opduel.frameworks import get_framework
+from opduel.frameworks import Framework, get_framework
 from opduel.records import Build, UsageError
 
 FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
@@ -171,7 +172,7 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
     assert len(set(folders)) == 2
     assert len({len(folder) for folder in folders}) == 1
     found = discover(builds["control"], FRAMEWORK, made.copies["control"], made.place("control"))
-    chosen = [one for one in all_cases({"control": found}) if one.benchmark.setup_cache]
+    chosen = [one for one in all_cases(dict.fromkeys(builds, found)) if one.benchmark.setup_cache]
     problems = made.make_caches(builds, FRAMEWORK, chosen, None)
     told: Sequence[tuple[str, str]] = [
         ("CacheFails", "OSError: no data set"),
@@ -192,3 +193,23 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
     folder = Path(made.folder.name)
     del made
     assert not folder.exists()
+
+
+def test_a_shared_cache_is_made_by_a_benchmark_that_the_side_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = SuiteWork.of(opened(str(FIXTURE), tmp_path), new_work_folder())
+    asked: list[tuple[str, str, float]] = []
+
+    def make(work: SuiteWork, build: Build, side: str, framework: Framework, name: str, *others: Any) -> None:
+        asked.append((side, name, others[1]))
+
+    monkeypatch.setattr(SuiteWork, "_make_cache", make)
+    old = SuiteCase(replace(PLAIN, name="m.old", setup_cache="cache-1", timeout=90.0), {}, ("control",))
+    new = SuiteCase(replace(PLAIN, name="m.new", setup_cache="cache-1", timeout=70.0), {}, ("treatment",))
+    alone = SuiteCase(replace(PLAIN, name="m.alone", setup_cache="cache-2"), {}, ("treatment",))
+    builds = dict.fromkeys(made.copies, BUILD)
+    for chosen in ([old, new, alone], [new, old, alone]):
+        assert made.make_caches(builds, FRAMEWORK, chosen, None) == []
+        assert asked == [("control", "m.old", 90.0), ("treatment", "m.new", 90.0), ("treatment", "m.alone", 60.0)]
+        asked.clear()
