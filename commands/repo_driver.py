@@ -116,7 +116,7 @@ class _Driver:
         self._cache = BuildCache(own.exec_dir)
         self._harness = HarnessAdapter(session) if suite is None else HarnessAdapter(session, suite)
         self._runs = Runs(journal, self._harness, own.retry_after)
-        self._identity = _identity(options, session, suite.suite.digest if suite else None)
+        self._identity = _identity(options, session, suite.suite.identity if suite else None)
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
@@ -362,7 +362,7 @@ def _code_of(outcome: Outcome, traced: bool) -> int:
 
 def _identity(options: DriverOptions, session: Session, suite: str | None = None) -> str:
     """All that a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
-    digest), it is another run."""
+    identity), it is another run."""
     told = reporter_options()
     given = vars(options.harness)
     left_out = {*told, "single", *(name for name in _LATER if not given.get(name))}

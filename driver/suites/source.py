@@ -52,6 +52,12 @@ class Suite:
     dirty: bool | None = None
     requirements: tuple[str, ...] = ()
 
+    @property
+    def identity(self) -> str:
+        """All of it that a run depends on: its files, and what is installed for it. Without requirements the digest
+        alone, as journals have it."""
+        return json.dumps([self.digest, self.requirements]) if self.requirements else self.digest
+
     def record(self) -> dict[str, Any]:
         """What a report says of it."""
         shown = {"requested": redact(self.requested), "pinned": redact(self.pinned), "folder": str(self.folder)}

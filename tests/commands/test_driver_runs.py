@@ -115,7 +115,7 @@ class MadeHarness:
         self.orders: list[RunOrder] = []
         self.reported: list[Report] = []
 
-    def __call__(self, session: object) -> "MadeHarness":
+    def __call__(self, session: object, *_: object) -> "MadeHarness":
         return self
 
     def measure(self, order: RunOrder) -> Report:
@@ -264,6 +264,19 @@ def test_with_other_frameworks_data_it_is_another_run(
     for folder, runs in ((None, 1), ("mine", 2), (str(home / "mine"), 2), (str(FRAMEWORKS_DIR), 3), (None, 3)):
         options = [] if folder is None else ["--frameworks_dir", folder]
         assert drive(*RELEASES, *options).code == 0
+        assert len(harness.orders) == runs
+
+
+def test_with_other_requirements_of_its_suite_it_is_another_run(
+    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "made" / "benchmarks").mkdir(parents=True)
+    (tmp_path / "made" / "benchmarks" / "one.py").write_text("def time_it(): pass\n")
+    harness = MadeHarness(*["unchanged"] * 2)
+    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
+    for version, runs in (("1.16", 1), ("1.17", 2), ("1.16", 2)):
+        (tmp_path / "made" / "asv.conf.json").write_text(f'{{"matrix": {{"req": {{"six": ["{version}"]}}}}}}')
+        assert drive(*RELEASES, "--suite", str(tmp_path / "made")).code == 0
         assert len(harness.orders) == runs
 
 

@@ -125,6 +125,20 @@ def test_comments_and_commas_of_a_configuration_are_read_over(tmp_path: Path) ->
     assert read_configuration(path) == {"repo": "https://host/x", "odd": 'a"//,]', "list": [1]}
 
 
+def test_other_requirements_make_it_another_suite(tmp_path: Path) -> None:
+    def identity(configuration: str) -> str:
+        (tmp_path / "asv.conf.json").write_text(configuration)
+        return opened(str(tmp_path), tmp_path).identity
+
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "one.py").write_text("")
+    digest = opened(str(tmp_path / "benchmarks"), tmp_path).digest
+    assert identity("{}") == identity('{"matrix": {"req": {}}}') == digest  # as journals have it
+    first, other = (identity(f'{{"matrix": {{"req": {{"six": ["{version}"]}}}}}}') for version in ("1.16", "1.17"))
+    assert len({digest, first, other}) == 3
+    assert first == f'["{digest}", ["six==1.16"]]'
+
+
 def test_both_builds_benchmarks_are_one_list_that_says_who_has_what() -> None:
     wide = replace(PLAIN, name="m.Wide.time_it", names=("n", "how"), values=(("1", "2"), ("'x'",)))
     narrow = replace(wide, values=(("2", "3"), ("'x'",)), skipped=frozenset({1}))
