@@ -27,7 +27,7 @@ from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.programs import program_of
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import Session, exit_code, plan_session, refuse_two_sided
-from opduel.commands.suite_selection import SuiteSelection, suite_of_driver
+from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options, suite_of_driver
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
 from opduel.driver.builds.builder import Builder, builder_of, platform_of
 from opduel.driver.builds.cache import prune
@@ -69,6 +69,7 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
     """Measure commits or releases as the options say; returns the exit code, or raises an OpduelError that has it.
     ``program``: what was called, for the report."""
     options = parse(arguments)
+    refuse_suite_options(options.harness)
     if options.own.local is not None:
         begin_local(options)
     command = recorded(program, sys.argv[1:] if arguments is None else arguments)

@@ -280,6 +280,14 @@ def test_with_other_requirements_of_its_suite_it_is_another_run(
         assert len(harness.orders) == runs
 
 
+@pytest.mark.parametrize("option", ["--bench", "--higher_is_better"])
+def test_options_of_a_suite_need_one(drive: Drive, built: list[str], option: str) -> None:
+    outcome = drive(*RELEASES, "--dry_run", option, "time_it")
+    assert (outcome.code, built) == (2, [])
+    assert f"{option}: is for a suite's benchmarks: add --suite, or leave it out" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
 def test_without_the_option_a_run_is_what_it_was(home: Path) -> None:
     """The journals of older drivers answer."""
     options = parse(["--ab_testing", "-b", "smoke"])
