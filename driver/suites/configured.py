@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opduel.driver.git.access import is_url
-from opduel.driver.suites.source import CONFIGURATION, Suite, read_configuration
+from opduel.driver.suites.source import CONFIGURATION, Suite, packages_of, read_configuration
 
 _ABOVE = 2  # folders above the benchmarks in which the configuration may be
 _NOT_FOLLOWED = {
@@ -59,8 +59,9 @@ def not_followed(said: Mapping[str, Any]) -> tuple[str, ...]:
         lines.append(f"{CONFIGURATION}: branches: the first one is taken, {first} (others: --branch)")
     if isinstance(matrix, dict):
         lines += [f"{CONFIGURATION}: matrix.{one}: not followed: use --env" for one in ("env",) if matrix.get(one)]
-        packages = matrix.get("req", {} if {"env", "env_nobuild"} & matrix.keys() else matrix)
-        several = [name for name, versions in packages.items() if isinstance(versions, list) and len(versions) > 1]
+        several = [
+            name for name, versions in packages_of(said).items() if isinstance(versions, list) and len(versions) > 1
+        ]
         lines += [f"{CONFIGURATION}: matrix: of several versions of {one} the first is taken" for one in several]
     return tuple(lines)
 

@@ -102,16 +102,20 @@ def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
         ("{}/broken", "is not JSON with comments"),
         ("{}/lacking", "benchmark_dir: there is no folder benchmarks"),
         ("{}/my-benchmarks", "can't be imported under that name"),
+        ("{}/list", "/list/asv.conf.json: matrix: is not a JSON object"),
+        ("{}/list-of-req", "/list-of-req/asv.conf.json: matrix.req: is not a JSON object"),
     ],
 )
 def test_what_is_no_suite_is_refused_in_one_line(
     repository: tuple[Path, list[str]], tmp_path: Path, text: str, told: str
 ) -> None:
-    for name in ("plain", "broken", "lacking", "my-benchmarks"):
+    for name in ("plain", "broken", "lacking", "my-benchmarks", "list", "list-of-req"):
         (tmp_path / name).mkdir()
     (tmp_path / "broken" / "asv.conf.json").write_text('{"project": ')
     (tmp_path / "lacking" / "asv.conf.json").write_text("{}")
     (tmp_path / "my-benchmarks" / "one.py").write_text("")
+    (tmp_path / "list" / "asv.conf.json").write_text('{"matrix": ["x"]}')
+    (tmp_path / "list-of-req" / "asv.conf.json").write_text('{"matrix": {"req": ["x"]}}')
     with pytest.raises(UsageError) as refused:
         opened(text.format(tmp_path, repository[1][0]), tmp_path)
     assert told in str(refused.value)
