@@ -1,9 +1,13 @@
 """The folder of a run in which both sides' benchmarks work: each has a copy of the suite, and its ``setup_cache``."""
 
+import fcntl
 import logging
+import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +22,7 @@ log = logging.getLogger(__name__)
 
 CACHE_BYTES = 512 * 2**20  # the most that a setup_cache may write into one file, and in all
 RESERVE_BYTES = 2**30  # free on the disk after that
+_PREFIX, _LOCK = "opduel-suite-", "owner.lock"  # locked as long as the process lives that has the folder
 FAILED_FILE = "failed.txt"  # in place of what setup_cache made: why there is nothing (adaptor/benchmarks.py)
 
 
@@ -174,11 +179,33 @@ def _copy_files(source: Path, paths: Sequence[Path], destination: Path) -> None:
 
 
 def new_work_folder() -> "tempfile.TemporaryDirectory[str]":
-    """A folder for a run, in the system's place for such; RunError: it can't be made."""
+    """A folder for a run, in the system's place for such; those of processes that were killed are removed. RunError: it
+    can't be made."""
+    _sweep()
     try:
-        return tempfile.TemporaryDirectory(prefix="opduel-suite-", ignore_cleanup_errors=True)
+        while True:
+            folder = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+            descriptor = os.open(Path(folder.name) / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            weakref.finalize(folder, os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.fstat(descriptor).st_nlink:  # else another process swept it before it was locked
+                return folder
     except OSError as error:
         raise RunError(f"{tempfile.gettempdir()}: {error.strerror}: set TMPDIR to another folder") from None
+
+
+def _sweep() -> None:
+    """Remove this user's folders whose process is gone: it holds no lock any more."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # locked, another user's, or gone by now
+            if folder.lstat().st_uid != os.getuid():
+                continue
+            descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)
 
 
 def _made(folder: Path) -> Path:

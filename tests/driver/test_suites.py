@@ -1,7 +1,10 @@
 """Suites: where they are, which version of them, what two builds find in them, and the folders that they work in."""
 
+import os
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -211,6 +214,33 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
     folder = Path(made.folder.name)
     del made
     assert not folder.exists()
+
+
+def test_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "opduel-suite-of-nobody").mkdir()  # it may be about to be locked
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            kept = new_work_folder()
+            os.write(writing, kept.name.encode())
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(writing)
+    killed = Path(os.read(reading, 1000).decode())
+    os.close(reading)
+    try:
+        (killed / "c").mkdir()
+        living = [new_work_folder(), new_work_folder()]
+        assert (killed / "c").is_dir()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    living.append(new_work_folder())
+    names = {Path(one.name).name for one in living}
+    assert {path.name for path in tmp_path.iterdir()} == {*names, "opduel-suite-of-nobody"}
 
 
 def test_a_shared_cache_is_made_by_a_benchmark_that_the_side_has(
