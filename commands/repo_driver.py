@@ -27,7 +27,7 @@ from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.programs import program_of
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import Session, exit_code, plan_session, refuse_two_sided
-from opduel.commands.suite_selection import SuiteSelection, suite_of_driver
+from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options, suite_of_driver
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
 from opduel.driver.builds.builder import Builder, builder_of, platform_of
 from opduel.driver.builds.cache import prune
@@ -69,6 +69,7 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
     """Measure commits or releases as the options say; returns the exit code, or raises an OpduelError that has it.
     ``program``: what was called, for the report."""
     options = parse(arguments)
+    refuse_suite_options(options.harness)
     if options.own.local is not None:
         begin_local(options)
     command = recorded(program, sys.argv[1:] if arguments is None else arguments)
@@ -116,7 +117,7 @@ class _Driver:
         self._cache = BuildCache(own.exec_dir)
         self._harness = HarnessAdapter(session) if suite is None else HarnessAdapter(session, suite)
         self._runs = Runs(journal, self._harness, own.retry_after)
-        self._identity = _identity(options, session, suite.suite.digest if suite else None)
+        self._identity = _identity(options, session, suite.suite.identity if suite else None)
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
@@ -362,7 +363,7 @@ def _code_of(outcome: Outcome, traced: bool) -> int:
 
 def _identity(options: DriverOptions, session: Session, suite: str | None = None) -> str:
     """All that a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
-    digest), it is another run."""
+    identity), it is another run."""
     told = reporter_options()
     given = vars(options.harness)
     left_out = {*told, "single", *(name for name in _LATER if not given.get(name))}

@@ -56,11 +56,19 @@ class SuiteSelection:
         self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
         for pattern in self.patterns:
             _compiled(pattern)
-        folder = new_work_folder()
+        self._first = folder = new_work_folder()  # the suite's own files may be in it
         cache = platformdirs.user_cache_path("opduel") / "suites"
         self.suite = open_suite(options.suite, cache, Path(folder.name))
         self.framework = suite_framework(options.framework).of_suite({}, self.suite.requirements)
         self.work = SuiteWork.of(self.suite, folder)
+        self._is_new = True
+
+    def renew(self) -> None:
+        """Begin another run: its copies of the suite have nothing of what an earlier run's builds wrote into theirs.
+        RunError: they can't be made."""
+        if not self._is_new:
+            self.work = SuiteWork.of(self.suite, new_work_folder())
+        self._is_new = False
 
     def none_yet(self) -> Choice:
         """No cases, as long as there are no builds."""

@@ -115,7 +115,7 @@ class MadeHarness:
         self.orders: list[RunOrder] = []
         self.reported: list[Report] = []
 
-    def __call__(self, session: object) -> "MadeHarness":
+    def __call__(self, session: object, *_: object) -> "MadeHarness":
         return self
 
     def measure(self, order: RunOrder) -> Report:
@@ -265,6 +265,27 @@ def test_with_other_frameworks_data_it_is_another_run(
         options = [] if folder is None else ["--frameworks_dir", folder]
         assert drive(*RELEASES, *options).code == 0
         assert len(harness.orders) == runs
+
+
+def test_with_other_requirements_of_its_suite_it_is_another_run(
+    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "made" / "benchmarks").mkdir(parents=True)
+    (tmp_path / "made" / "benchmarks" / "one.py").write_text("def time_it(): pass\n")
+    harness = MadeHarness(*["unchanged"] * 2)
+    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
+    for version, runs in (("1.16", 1), ("1.17", 2), ("1.16", 2)):
+        (tmp_path / "made" / "asv.conf.json").write_text(f'{{"matrix": {{"req": {{"six": ["{version}"]}}}}}}')
+        assert drive(*RELEASES, "--suite", str(tmp_path / "made")).code == 0
+        assert len(harness.orders) == runs
+
+
+@pytest.mark.parametrize("option", ["--bench", "--higher_is_better"])
+def test_options_of_a_suite_need_one(drive: Drive, built: list[str], option: str) -> None:
+    outcome = drive(*RELEASES, "--dry_run", option, "time_it")
+    assert (outcome.code, built) == (2, [])
+    assert f"{option}: is for a suite's benchmarks: add --suite, or leave it out" in outcome.err
+    assert outcome.err.count("\n") == 1
 
 
 def test_without_the_option_a_run_is_what_it_was(home: Path) -> None:
