@@ -37,6 +37,7 @@ from opduel.driver.builds.repository_data import load_repository_data
 from opduel.driver.builds.requirements import requirements_of
 from opduel.driver.commit_file import kept_name
 from opduel.driver.documents import write_document
+from opduel.driver.git.access import is_url
 from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
@@ -388,10 +389,19 @@ def _work_directory(own: argparse.Namespace, session: Session) -> Path:
         return local_work_directory(own, session.framework)
     place = platformdirs.user_state_path("opduel") / "driver" / session.framework.name
     if given is None and (session.framework.any_package or session.framework.programs) and not own.bisect_releases:
-        where = str(own.remote_repository or own.repo_dir or "")
+        where = _place_of_repository(own)
         name = Path(where.rstrip("/")).name.removesuffix(".git")
         place = place / f"{path_part(name)}-{hashlib.sha256(where.encode()).hexdigest()[:8]}"
     return given.absolute() if given else place
+
+
+def _place_of_repository(own: argparse.Namespace) -> str:
+    """Where commits come from, whatever folder the driver is started in; with ``--repo_dir``, ``--remote_repository``
+    is only the name of one of its remotes."""
+    if own.repo_dir is not None:
+        return str(own.repo_dir.resolve())
+    remote = str(own.remote_repository or "")
+    return remote if not remote or is_url(remote) else str(Path(remote).expanduser().resolve())
 
 
 def _say(lines: Sequence[str]) -> None:
