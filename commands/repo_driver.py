@@ -368,8 +368,9 @@ def _identity(options: DriverOptions, session: Session, suite: str | None = None
     given = vars(options.harness)
     left_out = {*told, "single", *(name for name in _LATER if not given.get(name))}
     settings = {name: value for name, value in given.items() if name not in left_out}
-    shares = settings.get("threshold") or []  # the cases have those of later metrics
-    settings["threshold"] = [{one: how[one] for one in how if one not in _LATER_METRICS} for how in shares] or None
+    in_cases = () if suite else _LATER_METRICS  # the cases have those of later metrics; a suite's are not known yet
+    shares = settings.get("threshold") or []
+    settings["threshold"] = [{one: how[one] for one in how if one not in in_cases} for how in shares] or None
     cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
     own = options.own

@@ -277,6 +277,19 @@ def test_without_the_option_a_run_is_what_it_was(home: Path) -> None:
     assert others == ["auto", ""]
 
 
+def test_of_a_suite_another_threshold_makes_another_run(home: Path) -> None:
+    """Its cases, which have their thresholds, are not known before there are builds."""
+
+    def identity(threshold: str, suite: str | None) -> str:
+        options = parse(["--ab_testing", "-b", "smoke", "--threshold", threshold])
+        session: Any = SimpleNamespace(cases=())
+        return repo_driver._identity(options, session, suite)
+
+    for metric in ("value", "cpu_time", "time"):
+        assert identity(f"{metric}=10%", "digest") != identity(f"{metric}=1%", "digest")
+    assert identity("value=10%", None) == identity("value=1%", None), "the cases of a spec have it"
+
+
 def test_repositories_have_work_directories_of_their_own(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
