@@ -52,6 +52,15 @@ def memory(case, seed, calls):
     """``{"cpu": bytes}``: the most that tracemalloc saw at once in a call, of Python objects and NumPy's arrays; the
     median over so many calls."""
     call = make_call(case, seed)
+    try:
+        peaks = peaks_of(call, calls)
+    finally:
+        call.close()
+    return {"cpu": sorted(peaks)[len(peaks) // 2]}
+
+
+def peaks_of(call, calls):
+    """The peak of each of so many calls, in bytes, beyond what was held before it."""
     before = getattr(call, "before", None)
     call()  # what the first call caches is not needed by each
     gc.collect()
@@ -64,4 +73,4 @@ def memory(case, seed, calls):
         call()
         peaks.append(tracemalloc.get_traced_memory()[1] - held)
         tracemalloc.stop()
-    return {"cpu": sorted(peaks)[len(peaks) // 2]}
+    return peaks
