@@ -54,6 +54,23 @@ def test_a_new_file_of_python_code_is_for_the_backend() -> None:
     assert sources_of({**FILES, "src/toy/tests/test_more.py": "100644 blob 08"}, RULES) == before
 
 
+@pytest.mark.parametrize(
+    ("project", "path"),
+    [
+        ("numpy", "numpy/distutils/core.py"),
+        ("numpy", "numpy/core/setup_common.py"),
+        ("any", "src/toy/_build.py"),
+        ("any", "toy/_fast_build.py"),
+        ("any", "toy/build_fast.py"),
+        ("any", "toy/core/setup_common.py"),
+    ],
+)
+def test_installed_python_that_also_builds_is_native(project: str, path: str) -> None:
+    rules = load_rules(FRAMEWORKS_DIR / DATA, project)
+    before, after = (sources_of({**FILES, path: f"100644 blob {blob}"}, rules) for blob in ("08", "09"))
+    assert (before.native != after.native, before.code != after.code) == (True, False)
+
+
 def test_the_project_file_is_read() -> None:
     text = b"""[build-system]
 requires = ["meson-python>=0.18"]
