@@ -41,10 +41,10 @@ _COMPILERS = ("cc:", "c++:", "gfortran:")
 @dataclass(frozen=True)
 class Donor:
     """A build with the same native sources: where it is, and of the Python files that differ from its own, path below
-    ``site-packages`` -> content."""
+    ``site-packages`` -> content, None for one that is left out."""
 
     place: Path
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes | None]
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,15 @@ def _overlaid(commit: Commit, donor: Donor, directory: Path) -> PackagePart:
         for name in names:
             path = Path(folder, name)
             relative = path.relative_to(theirs)
-            if str(relative) in donor.files:
-                place = ours / relative
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(donor.files[str(relative)])
-                shutil.copymode(path, place)
-            else:
+            if str(relative) not in donor.files:
                 lay(path, ours / relative)
+    for name, content in donor.files.items():
+        if content is not None:
+            place = ours / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+            if (theirs / name).exists():
+                shutil.copymode(theirs / name, place)
     source = read_manifest(donor.place).source
     assert source is not None, "donors are builds of packages"
     return source.model_copy(update={"commit": commit.id, "ccache": {}})

@@ -22,11 +22,12 @@ from opduel.driver.builds.manifest import PackageRecipe, UnusableBuild, read_man
 from opduel.driver.builds.package_build import BuiltWheel, Donor, find_wheel, package_build
 from opduel.driver.builds.package_sources import (
     PROJECT_FILE,
+    NotInstalledError,
     Project,
     Rules,
     Sources,
-    installed_as,
     load_rules,
+    placed,
     read_project,
     sources_of,
 )
@@ -206,20 +207,23 @@ class PackageBuilder:
                     return Donor(place, files)
         return None
 
-    def _differing_files(self, commit: Commit, other_id: str, place: Path) -> dict[str, bytes] | None:
+    def _differing_files(self, commit: Commit, other_id: str, place: Path) -> dict[str, bytes | None] | None:
         """The commit's Python files that differ from those of another one, which the build at ``place`` holds: path
-        there -> content. None: one of them isn't there as it is in the repository."""
+        there -> content, None for a removed one. None: one of them isn't there as it is in the repository."""
         try:
             other = self._facts(self._repository.commit(other_id))[2]
         except UsageError:
             return None  # of another repository
-        ours, site, found = self._facts(commit)[2], site_packages(place), {}
+        ours, site = self._facts(commit)[2], site_packages(place)
+        found: dict[str, bytes | None] = {}
         for path in ours.differing(other):
-            name = installed_as(path, other.files[path], site) if path in other.files else None
-            if name is None:
+            try:
+                name = placed(path, other, site)
+            except NotInstalledError:
                 log.debug("%s: %s is not installed as it is: no overlay", commit.short, path)
                 return None
-            found[name] = self._repository.content(commit, path) or b""
+            if name is not None:
+                found[name] = (self._repository.content(commit, path) or b"") if path in ours.files else None
         return found
 
     def _compiled(
