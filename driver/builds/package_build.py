@@ -15,7 +15,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from opduel.driver.builds import uv
-from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.cache import BuildCache, making_path
 from opduel.driver.builds.environment_build import (
     INTERPRETER,
     checked_facts,
@@ -35,6 +35,12 @@ from opduel.frameworks import Framework, worker_environment
 from opduel.records import BrokenBuildError, Build, Commit
 
 _DIST_INFO = ".dist-info"
+_SCRIPTS = "bin"
+# Of a build, relative to it: what is its own, or was made with its environment, and is not a package's.
+_OF_ENVIRONMENTS = re.compile(
+    r"manifest\.json|\.used|\.lock|\.gitignore|CACHEDIR\.TAG|requirements\.txt|pyvenv\.cfg"
+    r"|bin/(python[0-9.]*|(de)?activate([._].*)?|pydoc\.bat)"
+)
 _COMPILERS = ("cc:", "c++:", "gfortran:")
 
 
@@ -73,7 +79,7 @@ def package_build(
         found = source()
         log = uv.make_environment(directory, find_interpreter(recipe.python), (descriptor,))
         if isinstance(found, Donor):
-            part, strategy = _overlaid(commit, found, directory), "overlay"
+            part, strategy = _overlaid(commit, found, directory, cache.place(framework.name, recipe)), "overlay"
         else:
             part, said = _installed(commit, recipe, found, directory, descriptor, cache.folder(framework.name))
             strategy, log = "source", log + said
@@ -113,16 +119,35 @@ def _installed(
     return part, log
 
 
-def _overlaid(commit: Commit, donor: Donor, directory: Path) -> PackagePart:
-    """All packages of the donor, by hard links, with the commit's own Python files; bytecode is left behind."""
+def _overlaid(commit: Commit, donor: Donor, directory: Path, home: Path) -> PackagePart:
+    """All that was installed for the donor, with the commit's own Python files; ``home`` is where ``directory`` comes
+    to lie."""
+    lay_over(donor, directory, home)
+    source = read_manifest(donor.place).source
+    assert source is not None, "donors are builds of packages"
+    return source.model_copy(update={"commit": commit.id, "ccache": {}})
+
+
+def lay_over(donor: Donor, directory: Path, home: Path) -> None:
+    """Lay all that was installed for the donor into the fresh environment ``directory``, by hard links, but for its
+    ``files``; bytecode, and what the environment itself has outside ``site-packages``, is left behind. Scripts that
+    name the donor's place name ``home`` instead.
+
+    Raises:
+        RunError: one of both is no environment.
+        OSError: a file can't be read or written.
+    """
     theirs, ours = site_packages(donor.place), site_packages(directory)
-    for folder, folders, names in os.walk(theirs):
+    for folder, folders, names in os.walk(donor.place):  # not into links to folders: lib64
         folders[:] = [one for one in folders if one != "__pycache__"]
-        for name in names:
-            path = Path(folder, name)
-            relative = path.relative_to(theirs)
-            if str(relative) not in donor.files:
-                lay(path, ours / relative)
+        for path in (Path(folder, name) for name in names):
+            relative = path.relative_to(donor.place)
+            place = directory / relative
+            if path.is_relative_to(theirs):
+                if str(path.relative_to(theirs)) not in donor.files:
+                    lay(path, place)
+            elif not (_OF_ENVIRONMENTS.fullmatch(str(relative)) or os.path.lexists(place)):
+                _lay_outside(path, place, donor.place, home)
     for name, content in donor.files.items():
         if content is not None:
             place = ours / name
@@ -130,9 +155,27 @@ def _overlaid(commit: Commit, donor: Donor, directory: Path) -> PackagePart:
             place.write_bytes(content)
             if (theirs / name).exists():
                 shutil.copymode(theirs / name, place)
-    source = read_manifest(donor.place).source
-    assert source is not None, "donors are builds of packages"
-    return source.model_copy(update={"commit": commit.id, "ccache": {}})
+
+
+def _lay_outside(path: Path, place: Path, donor: Path, home: Path) -> None:
+    """Lay a file that a wheel put outside ``site-packages``; where a script says which interpreter runs it, ``home``
+    takes the place of the donor's folder, and of that in which the donor was made."""
+    content = path.read_bytes() if path.parent == donor / _SCRIPTS and path.is_file() else b""
+    if not content.startswith(b"#!"):
+        lay(path, place)
+        return
+    lines = content.split(b"\n", 2)
+    said = 2 if lines[0].endswith(b"/sh") else 1  # the shell is told in the second line
+    for folder in (making_path(donor), donor):
+        old, new = (os.fsencode(one / _SCRIPTS) + b"/" for one in (folder, home))
+        lines[:said] = [line.replace(old, new) for line in lines[:said]]
+    changed = b"\n".join(lines)
+    if changed == content:
+        lay(path, place)
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(changed)
+    shutil.copymode(path, place)
 
 
 def _described(
