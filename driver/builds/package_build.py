@@ -26,13 +26,13 @@ from opduel.driver.builds.environment_build import (
     site_packages,
 )
 from opduel.driver.builds.interpreters import find_interpreter
-from opduel.driver.builds.manifest import Manifest, PackagePart, PackageRecipe, read_manifest
+from opduel.driver.builds.manifest import Manifest, PackagePart, PackageRecipe, UnusableBuild, read_manifest
 from opduel.driver.builds.package_sources import normalized
 from opduel.driver.builds.probe import TIMEOUT_S
 from opduel.driver.builds.process import run
 from opduel.driver.builds.requirements import lock
 from opduel.frameworks import Framework, worker_environment
-from opduel.records import BrokenBuildError, Build, Commit
+from opduel.records import BrokenBuildError, Build, Commit, RunError
 
 _DIST_INFO = ".dist-info"
 _SCRIPTS = "bin"
@@ -79,7 +79,7 @@ def package_build(
         found = source()
         log = uv.make_environment(directory, find_interpreter(recipe.python), (descriptor,))
         if isinstance(found, Donor):
-            part, strategy = _overlaid(commit, found, directory, cache.place(framework.name, recipe)), "overlay"
+            part, strategy = overlaid(commit, found, directory, cache.place(framework.name, recipe)), "overlay"
         else:
             part, said = _installed(commit, recipe, found, directory, descriptor, cache.folder(framework.name))
             strategy, log = "source", log + said
@@ -119,11 +119,16 @@ def _installed(
     return part, log
 
 
-def _overlaid(commit: Commit, donor: Donor, directory: Path, home: Path) -> PackagePart:
+def overlaid(commit: Commit, donor: Donor, directory: Path, home: Path) -> PackagePart:
     """All that was installed for the donor, with the commit's own Python files; ``home`` is where ``directory`` comes
-    to lie."""
-    lay_over(donor, directory, home)
-    source = read_manifest(donor.place).source
+    to lie. RunError: the donor is gone, or damaged."""
+    try:
+        lay_over(donor, directory, home)
+        source = read_manifest(donor.place).source  # last: it is whole if its manifest is still there
+    except (UnusableBuild, FileNotFoundError) as why:
+        raise RunError(
+            f"{donor.place}: went from the build cache while {commit.short} was laid over it ({why}): try again"
+        ) from None
     assert source is not None, "donors are builds of packages"
     return source.model_copy(update={"commit": commit.id, "ccache": {}})
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from opduel.driver.builds.package_build import Donor, lay_over
+from opduel.driver.builds.package_build import Donor, lay_over, overlaid
+from opduel.records import Commit, RunError
 
 SITE = "lib/python3.11/site-packages"
 OWN = ("bin/python", "bin/python3.11", "bin/activate", "bin/activate.fish", "bin/activate_this.py", "pyvenv.cfg")
@@ -70,3 +71,10 @@ def test_scripts_that_name_no_place_are_linked(donor: Path, fresh: Path, tmp_pat
     (donor / "bin" / "toy").write_text("#!/bin/sh\n'''exec' \"$(dirname \"$0\")\"/'python' \"$0\"\n' '''\n")
     lay_over(Donor(donor, {}), fresh, tmp_path / "new")
     assert (fresh / "bin" / "toy").samefile(donor / "bin" / "toy")
+
+
+def test_a_donor_that_is_pruned_meanwhile_is_said(donor: Path, fresh: Path, tmp_path: Path) -> None:
+    (donor / "manifest.json").unlink()
+    commit = Commit("1" * 40, 0, "Ada <ada@toy.example>", "A commit")
+    with pytest.raises(RunError, match=r"^.*donor: went from the build cache while 1+ was laid .* \(.*\): try again$"):
+        overlaid(commit, Donor(donor, {}), fresh, tmp_path / "new")
