@@ -30,7 +30,7 @@ from opduel.driver.builds.manifest import Manifest, PackagePart, PackageRecipe, 
 from opduel.driver.builds.package_sources import normalized
 from opduel.driver.builds.probe import TIMEOUT_S
 from opduel.driver.builds.process import run
-from opduel.driver.builds.requirements import lock
+from opduel.driver.builds.requirements import lock, preferred_path
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import BrokenBuildError, Build, Commit, RunError
 
@@ -99,7 +99,7 @@ def _installed(
         place,
         sdists=recipe.sdists,
         python=recipe.python,
-        preferred=place / f".beside-{recipe.project}.txt",
+        preferred=preferred_path(place, "beside", recipe.project, recipe.python, recipe.sdists, recipe.beside),
         without=name,
     )
     interpreter = directory / INTERPRETER

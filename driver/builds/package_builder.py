@@ -32,7 +32,7 @@ from opduel.driver.builds.package_sources import (
     sources_of,
 )
 from opduel.driver.builds.repository_data import load_platform
-from opduel.driver.builds.requirements import LockedRecipe, lock, python_of, with_packages
+from opduel.driver.builds.requirements import LockedRecipe, lock, preferred_path, python_of, with_packages
 from opduel.driver.git.repository import Repository
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework
@@ -187,9 +187,10 @@ class PackageBuilder:
 
     def _built_with(self, project: Project, rules: Rules, python: str) -> LockedRecipe:
         """What commits with these requirements are built with: the same versions for all that allow them."""
-        requires = (*project.requires, *rules.backends.get(project.backend, ()), *rules.build_requires)
-        preferred = self._place / f".built-with-{project.name}.txt"
-        return lock(requires, self._place, sdists=self._settings.sdists, python=python, preferred=preferred)
+        further = (*rules.backends.get(project.backend, ()), *rules.build_requires)
+        sdists = self._settings.sdists
+        preferred = preferred_path(self._place, "built-with", project.name, python, sdists, further)
+        return lock((*project.requires, *further), self._place, sdists=sdists, python=python, preferred=preferred)
 
     def _donor(self, commit: Commit, recipe: PackageRecipe) -> Donor | None:
         """A build with the commit's native sources, into which its Python code can be put; None: there is none."""

@@ -103,7 +103,7 @@ def lock(
     ``python``, else for the one that runs this; ``place`` is the folder in which the answer is kept for the next time.
 
     ``sdists``: source distributions are taken, too. ``preferred``: a file with an answer to similar requirements, whose
-    versions are kept where they can be; the new answer replaces it. ``without``: a package that is left out.
+    versions are kept where they can be; a new answer replaces it. ``without``: a package that is left out.
     ``besides``: further requirements, that nobody asked for and no text names.
 
     Raises:
@@ -123,6 +123,8 @@ def lock(
             write_atomically(kept, answer.encode())
             if preferred:
                 write_atomically(preferred, answer.encode())
+        elif preferred and not preferred.exists():
+            write_atomically(preferred, kept.read_bytes())
         recipe = LockedRecipe(tuple(requested), python, kept.read_text(encoding="utf-8"), sdists)
     except OSError as error:
         why = f"{error.filename or kept}: {error.strerror}"
@@ -132,6 +134,13 @@ def lock(
             f"{recipe.request}: none of these packages is for Python {python} on this system: name one that is"
         )
     return recipe
+
+
+def preferred_path(place: Path, purpose: str, project: str, python: str, sdists: bool, lines: Sequence[str]) -> Path:
+    """Where the answer that later ones prefer is kept, for requirements that are alike: of one ``purpose`` and project,
+    for one Python, with or without source distributions, and with the same ``lines`` among them."""
+    content = json.dumps([python, sdists, list(lines)]).encode()
+    return place / f".{purpose}-{project}-{hashlib.sha256(content).hexdigest()[:10]}{_FILE_SUFFIX}"
 
 
 def python_of(requested: Sequence[str]) -> str | None:

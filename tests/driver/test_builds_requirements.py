@@ -6,7 +6,7 @@ import pytest
 
 from opduel.driver.builds import requirements, uv
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.requirements import LockedRecipe, lock, requirements_of, with_packages
+from opduel.driver.builds.requirements import LockedRecipe, lock, preferred_path, requirements_of, with_packages
 from opduel.driver.builds.resolve import resolve_build
 from opduel.frameworks import get_framework
 from opduel.records import UsageError
@@ -149,6 +149,32 @@ def test_earlier_versions_are_kept_for_other_requirements(tmp_path: Path, monkey
 
 
 @pytest.mark.wheels
+def test_unlike_requirements_prefer_nothing_of_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def resolve(*_: object, preferred: str, **__: object) -> str:
+        asked.append(preferred)
+        return f"numpy==1.{len(asked)} \\\n    --hash=sha256:00\n"
+
+    monkeypatch.setattr(requirements.uv, "resolve", resolve)
+    monkeypatch.setattr(requirements, "find_interpreter", lambda python: Path("/python"))
+    first: tuple[str, bool, tuple[str, ...]] = ("3.11", False, ("asv_runner",))
+    for python, sdists, more in (first, ("3.12", *first[1:]), ("3.11", True, first[2]), ("3.11", False, ()), first):
+        preferred = preferred_path(tmp_path, "beside", "toy", python, sdists, more)
+        line = f"numpy>={len(asked)}"  # of a commit with other requirements
+        lock((line, *more), tmp_path, sdists=sdists, python=python, preferred=preferred)
+    assert [one.partition(" ")[0] for one in asked] == ["", "", "", "", "numpy==1.1"]
+
+
+def test_an_answer_from_the_cache_is_preferred_where_there_is_none_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requirements.uv, "resolve", lambda *_, **__: LOCKED)
+    lock(("numpy",), tmp_path)
+    lock(("numpy",), tmp_path, preferred=tmp_path / "preferred.txt")
+    assert (tmp_path / "preferred.txt").read_text() == LOCKED
+
+
 def test_a_package_without_a_wheel_is_built_where_that_is_allowed(tmp_path: Path) -> None:
     cache, python = BuildCache(tmp_path), get_framework("python")
     with pytest.raises(UsageError, match=r"docopt==0.6.2 can't be resolved: .*, or add --allow_sdist$"):

@@ -56,6 +56,9 @@ def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny,
     manifest = json.loads((Path(str(compiled.directory)) / "manifest.json").read_text())
     assert "setuptools==80.9.0" in manifest["recipe"]["built_with"]
     assert manifest["source"]["distribution"] == "tiny-sum"
+    place = tiny.cache.folder("python")
+    for purpose in ("beside", "built-with"):  # what was resolved is preferred later, where the rest is alike
+        assert [len(one.stem) for one in place.glob(f".{purpose}-*")] == [len(f".{purpose}-tiny-sum-0123456789")]
     if shutil.which("ccache"):  # the same native sources were compiled before
         assert list(manifest["source"]["ccache"].items()) in (
             [("direct_cache_hit", 1)],
