@@ -1,6 +1,7 @@
 """Builds from requirements: what is a requirement, how it is locked and kept, and what the recipe says of it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,13 +167,18 @@ def test_unlike_requirements_prefer_nothing_of_each_other(tmp_path: Path, monkey
     assert [one.partition(" ")[0] for one in asked] == ["", "", "", "", "numpy==1.1"]
 
 
-def test_an_answer_from_the_cache_is_preferred_where_there_is_none_yet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(requirements.uv, "resolve", lambda *_, **__: LOCKED)
-    lock(("numpy",), tmp_path)
-    lock(("numpy",), tmp_path, preferred=tmp_path / "preferred.txt")
-    assert (tmp_path / "preferred.txt").read_text() == LOCKED
+def test_the_answer_before_is_preferred_even_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A treatment keeps what its control has, whatever another branch resolved meanwhile."""
+    asked = []
+
+    def resolve(*arguments: Any, preferred: str, **_: object) -> str:
+        asked.append(preferred)
+        return f"{arguments[1].read_text().strip()} \\\n    --hash=sha256:00\n"
+
+    monkeypatch.setattr(requirements.uv, "resolve", resolve)
+    for version in ("1", "2", "1", "3"):  # control, another branch, the control once more, its treatment
+        lock((f"numpy=={version}",), tmp_path, preferred=tmp_path / "preferred.txt")
+    assert [one.partition(" ")[0] for one in asked] == ["", "numpy==1", "numpy==1"]
 
 
 def test_a_package_without_a_wheel_is_built_where_that_is_allowed(tmp_path: Path) -> None:
