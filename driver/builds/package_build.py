@@ -170,7 +170,7 @@ def _lay_outside(path: Path, place: Path, donor: Path, home: Path) -> None:
         lay(path, place)
         return
     lines = content.split(b"\n", 2)
-    said = 2 if lines[0].endswith(b"/sh") else 1  # the shell is told in the second line
+    said = 2 if lines[0].endswith(b"/sh") else 1  # the second line is what the shell runs
     for folder in (making_path(donor), donor):
         old, new = (os.fsencode(one / _SCRIPTS) + b"/" for one in (folder, home))
         lines[:said] = [line.replace(old, new) for line in lines[:said]]

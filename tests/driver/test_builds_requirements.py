@@ -149,7 +149,6 @@ def test_earlier_versions_are_kept_for_other_requirements(tmp_path: Path, monkey
     assert asked == ["", LOCKED]
 
 
-@pytest.mark.wheels
 def test_unlike_requirements_prefer_nothing_of_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
@@ -181,6 +180,7 @@ def test_the_answer_before_is_preferred_even_from_the_cache(tmp_path: Path, monk
     assert [one.partition(" ")[0] for one in asked] == ["", "numpy==1", "numpy==1"]
 
 
+@pytest.mark.wheels
 def test_a_package_without_a_wheel_is_built_where_that_is_allowed(tmp_path: Path) -> None:
     cache, python = BuildCache(tmp_path), get_framework("python")
     with pytest.raises(UsageError, match=r"docopt==0.6.2 can't be resolved: .*, or add --allow_sdist$"):
