@@ -104,6 +104,16 @@ def test_setup_is_done_with_the_parameters_and_both_sides_draw_the_same(adaptor:
     assert adaptor.ready(one, 4, *adaptor.places()).benchmark.func.__self__.values != values[0]
 
 
+def test_each_setup_draws_the_same_however_often_it_is_run(adaptor: ModuleType) -> None:
+    made = adaptor.ready(case("kinds.Sorted.time_sort", size="10", order="'up'"), 3, *adaptor.places())
+    drawn = made.benchmark.func.__self__
+    first = drawn.values
+    for _ in range(2):  # setup's own numbers, then those of a second time
+        made.set_up_again()
+    assert drawn.values is not first
+    assert drawn.values == first
+
+
 def test_a_call_works_in_a_folder_of_its_own_that_close_removes(adaptor: ModuleType) -> None:
     call = adaptor.make_call(case("kinds.Sorted.time_sort", size="10", order="'up'"), 1)
     folder = Path.cwd()
