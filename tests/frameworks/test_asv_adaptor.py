@@ -224,6 +224,18 @@ def test_memory_is_what_a_call_holds_beyond_its_setup(adaptor: ModuleType) -> No
     assert math.isfinite(adaptor.memory(case("kinds.Consumed.time_pop"), 1, 3)["cpu"])
 
 
+def test_memory_is_of_calls_after_a_setup_each_and_leaves_nothing(
+    adaptor: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumed = sys.modules["made_benchmarks.kinds"].Consumed
+    monkeypatch.setattr(consumed, "setup", lambda self: setattr(self, "stack", [1]))  # enough for one call
+    work = Path(os.environ["OPDUEL_SUITE_WORK"])
+    held = set(work.iterdir())
+    assert adaptor.memory(case("kinds.Consumed.time_pop"), 1, 3)["cpu"] >= 0
+    assert set(work.iterdir()) == held
+    assert Path.cwd() == work
+
+
 def test_without_a_suite_a_case_says_so(adaptor: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPDUEL_SUITE")
     with pytest.raises(ValueError, match="--suite"):
