@@ -207,6 +207,36 @@ def test_modules_are_imported_before_the_fork_unless_that_is_dangerous(
     sys.modules.pop("good")
 
 
+GENERATORS = """
+ran = []
+
+class Folds:
+    def split(self):
+        ran.append("split")
+        yield 1
+        ran.append("its end")
+
+def decorated(function):
+    import functools
+    return functools.wraps(function)(lambda: function())
+
+@decorated
+def pairs():
+    ran.append("pairs")
+    yield 2
+"""
+
+
+def test_a_generator_function_is_run_to_its_end(
+    adaptor: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "made_generators.py").write_text(GENERATORS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    adaptor.make_call(case("made_generators.Folds.split", {"self": {"call": "made_generators.Folds"}}), 1)()
+    adaptor.make_call(case("made_generators.pairs"), 1)()
+    assert sys.modules.pop("made_generators").ran == ["split", "its end", "pairs"]
+
+
 def test_memory_is_what_a_call_needs(adaptor: ModuleType) -> None:
     copied = case("numpy.copy", {"a": [1000, 250]})
     assert adaptor.memory(copied, 1, 2)["cpu"] == pytest.approx(1e6, rel=0.01)
