@@ -25,6 +25,7 @@ SUITE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite" / "mad
 def adaptor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """As a worker loads it, under a name of its own."""
     modules, finders = set(sys.modules), list(sys.meta_path)
+    sys.path.append(str(FRAMEWORK.adaptor.parent.parent / "common"))
     work = tmp_path_factory.mktemp("work")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPDUEL_SUITE", str(SUITE))
@@ -185,6 +186,30 @@ def test_own_clocks_and_fresh_interpreters_time_themselves(adaptor: ModuleType) 
 def cached(folder: Path, name: str, most: int = 1 << 20) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, str(FRAMEWORK.suite_script), "cache", str(SUITE), name, str(folder), str(most)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_modules_are_imported_before_the_fork_only_if_that_is_safe(tmp_path: Path) -> None:
+    """In an interpreter of its own, as a worker's: one of the modules crashes, or starts a thread."""
+    suite = tmp_path / "imported_suite"
+    suite.mkdir()
+    (tmp_path / "work").mkdir()
+    bodies = {"good": "", "crashing": "import os; os.abort()"}
+    bodies["threading_one"] = (
+        "import threading, time; threading.Thread(target=time.sleep, args=[9], daemon=True).start()"
+    )
+    for name, body in {"__init__": "", **bodies}.items():
+        (suite / f"{name}.py").write_text(body)
+    paths = [str(FRAMEWORK.adaptor.parent), str(FRAMEWORK.adaptor.parent.parent / "common")]
+    program = (
+        f"import sys; sys.path += {paths}; import adaptor; print([one for one in sys.argv[1:] if one in sys.modules])"
+    )
+    for name in bodies:
+        modules = [f"imported_suite.{one}" for one in ("good", name)]
+        environment = {**os.environ, "OPDUEL_SUITE": str(suite), "OPDUEL_SUITE_WORK": str(tmp_path / "work")}
+        environment["OPDUEL_SUITE_MODULES"] = ",".join(modules)
+        command = [sys.executable, "-c", program, *modules]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert (done.returncode, done.stdout) == (0, f"{modules if name == 'good' else []}\n"), done.stderr
 
 
 def test_a_cache_is_made_once_and_handed_to_the_benchmarks(

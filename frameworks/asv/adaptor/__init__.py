@@ -10,6 +10,7 @@ import platform
 import tracemalloc
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
+from opduel_common.forks import import_if_safe
 
 from .benchmarks import enter, import_all
 from .calls import SKIPPED, ready, value_of
@@ -20,7 +21,7 @@ SkipNotImplemented.kind = SKIPPED  # raised in a benchmark itself: the worker an
 
 if SUITE in os.environ:
     enter(os.environ[SUITE])
-    import_all(filter(None, os.environ.get(MODULES, "").split(",")))
+    import_if_safe(import_all, [name for name in os.environ.get(MODULES, "").split(",") if name])
 
 
 def versions():
