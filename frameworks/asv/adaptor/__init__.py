@@ -10,6 +10,7 @@ import platform
 import tracemalloc
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
+
 from opduel_common.forks import import_if_safe
 
 from .benchmarks import enter, import_all
