@@ -98,6 +98,9 @@ def test_inputs_come_from_the_seed_alone(adaptor: ModuleType, tmp_path: Path, in
         ("builtins.eval", "missing"),
         ("numpy.f2py.os.system", "missing"),  # a module that the package imports
         ("numpy.ma.core.builtins.eval", "missing"),
+        ("numpy.f2py.crackfortran.Path", "missing"),  # a class that the package imports
+        ("numpy.f2py.crackfortran.Path.unlink", "missing"),
+        ("numpy.testing._private.utils.mkdtemp", "missing"),  # a function
     ],
 )
 def test_names_that_can_not_be_measured(adaptor: ModuleType, operator: str, kind: str) -> None:
