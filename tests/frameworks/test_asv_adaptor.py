@@ -86,6 +86,19 @@ def test_all_kinds_are_discovered_and_what_cannot_be_used_is_told(discovered: di
     assert benchmarks["kinds.track_score"]["lower_is_better"] is False
 
 
+def test_a_module_that_ends_its_process_costs_itself_alone(tmp_path: Path) -> None:
+    suite = tmp_path / "ending_suite"
+    suite.mkdir()
+    for name, body in (("__init__", ""), ("ending", "import os; os._exit(0)"), ("good", "def time_it(): pass")):
+        (suite / f"{name}.py").write_text(body)
+    command = [sys.executable, str(FRAMEWORK.suite_script), "discover", str(suite)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    modules = json.loads(done.stdout)["modules"]
+    assert [one["name"] for module in modules for one in module["benchmarks"]] == ["good.time_it"]
+    told = "ending_suite.ending ended the process that imported it"
+    assert [one for module in modules for one in module["problems"]] == [told]
+
+
 def test_texts_of_parameters_are_the_same_in_every_process(discovered: dict[str, Any], adaptor: ModuleType) -> None:
     benchmarks = {one["name"]: one for module in discovered["modules"] for one in module["benchmarks"]}
     texts = benchmarks["kinds.Addressed.time_repr"]["values"][0]
