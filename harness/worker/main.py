@@ -21,7 +21,8 @@ Over a slot:
                         -> {"calls": int}; the framework's own files, and output.txt: what the case has printed
     {"op": "resident", "calls": int}                               -> {"bytes": most resident memory meanwhile}
     {"op": "results", "case": {...}, "seed": int, "folder": path, "limit": bytes} (unprepared)
-                        -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}
+                        -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}; also "precision"
+                           where values are rounded to a dtype that NumPy lacks
     {"op": "digest", "case": {...}, "seed": int} (unprepared)      -> {"digest": of the inputs' values, or empty}
     {"op": "memory", "case": {...}, "seed": int, "calls": int} (unprepared)
                         -> {"bytes": {device: what a call needs beyond what it is given}}
