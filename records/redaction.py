@@ -28,11 +28,12 @@ _ADDRESS = re.compile(r"\bhttps?://[^\s'\"<>]+", re.I)
 _PARAMETER = re.compile(r"([?&;])([\w.~-]+)=([^&;#]+)")
 _ASSIGNED = re.compile(rf"(?<![\w.-])([\w.-]{{0,80}}{_NAMES_SECRET}[\w.-]{{0,80}}=[\"']?)([^\s\"',;&]+)", re.I)
 _FIELD = re.compile(rf"(?<![\w.-])([\w.-]{{0,80}}{_NAMES_SECRET}[\w.-]{{0,80}}[\"']\s*:\s*([\"']))(.*?)(\2)", re.I)
-# An option and its value, as two words.  What follows may instead be the next option, a file that holds the secret
-# (@FILE), or a message of our own.
+# An option and its value, as two words.  What follows may instead be the next option, or a file that holds the secret
+# (@FILE).  Of --notify_webhook our own messages speak, and these never show the address.
 _OPTION = re.compile(rf"--?[\w-]{{0,80}}{_NAMES_SECRET}[\w-]{{0,80}}", re.I)
 _OPTION_VALUE = re.compile(
-    rf"(?<![\w-])(--?[\w-]{{0,80}}{_NAMES_SECRET}[\w-]{{0,80}}[ \t]+)(?![-@]|failed: )(\"[^\"]*\"|'[^']*'|[^\s\"']+)",
+    rf"(?<![\w-])(?!--notify_webhook )(--?[\w-]{{0,80}}{_NAMES_SECRET}[\w-]{{0,80}}[ \t]+)(?![-@])"
+    r"(\"[^\"]*\"|'[^']*'|[^\s\"']+)",
     re.I,
 )
 _SAID = (  # what comes before the secret is the first group
