@@ -54,6 +54,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "branch": None,
         "command": ["harness.py", "-b", "specs/conv.json"],
         "info": None,
+        "suite": None,
         "framework": "mxnet",
         "seed": 7,
         "alpha": 0.05,
