@@ -68,6 +68,7 @@ class HarnessAdapter:
 
     def _of_suite(self, suite: SuiteSelection, order: RunOrder) -> RunOrder:
         """The order with builds that know where their copy of the suite is; from now on its cases are measured."""
+        suite.renew()
         sides = suite.on_sides({"control": order.control, "treatment": order.treatment})
         choice, session = suite.choose(sides), self._as_asked
         labels = {**session.labels, **choice.labels}

@@ -27,7 +27,7 @@ from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.programs import program_of
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import Session, exit_code, plan_session, refuse_two_sided
-from opduel.commands.suite_selection import SuiteSelection, suite_of_driver
+from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options, suite_of_driver
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
 from opduel.driver.builds.builder import Builder, builder_of, platform_of
 from opduel.driver.builds.cache import prune
@@ -37,6 +37,7 @@ from opduel.driver.builds.repository_data import load_repository_data
 from opduel.driver.builds.requirements import requirements_of
 from opduel.driver.commit_file import kept_name
 from opduel.driver.documents import write_document
+from opduel.driver.git.access import is_url
 from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
@@ -69,6 +70,7 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
     """Measure commits or releases as the options say; returns the exit code, or raises an OpduelError that has it.
     ``program``: what was called, for the report."""
     options = parse(arguments)
+    refuse_suite_options(options.harness)
     if options.own.local is not None:
         begin_local(options)
     command = recorded(program, sys.argv[1:] if arguments is None else arguments)
@@ -116,7 +118,7 @@ class _Driver:
         self._cache = BuildCache(own.exec_dir)
         self._harness = HarnessAdapter(session) if suite is None else HarnessAdapter(session, suite)
         self._runs = Runs(journal, self._harness, own.retry_after)
-        self._identity = _identity(options, session, suite.suite.digest if suite else None)
+        self._identity = _identity(options, session, suite.suite.identity if suite else None)
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
@@ -362,13 +364,14 @@ def _code_of(outcome: Outcome, traced: bool) -> int:
 
 def _identity(options: DriverOptions, session: Session, suite: str | None = None) -> str:
     """All that a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
-    digest), it is another run."""
+    identity), it is another run."""
     told = reporter_options()
     given = vars(options.harness)
     left_out = {*told, "single", *(name for name in _LATER if not given.get(name))}
     settings = {name: value for name, value in given.items() if name not in left_out}
-    shares = settings.get("threshold") or []  # the cases have those of later metrics
-    settings["threshold"] = [{one: how[one] for one in how if one not in _LATER_METRICS} for how in shares] or None
+    in_cases = () if suite else _LATER_METRICS  # the cases have those of later metrics; a suite's are not known yet
+    shares = settings.get("threshold") or []
+    settings["threshold"] = [{one: how[one] for one in how if one not in in_cases} for how in shares] or None
     cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
     own = options.own
@@ -388,10 +391,19 @@ def _work_directory(own: argparse.Namespace, session: Session) -> Path:
         return local_work_directory(own, session.framework)
     place = platformdirs.user_state_path("opduel") / "driver" / session.framework.name
     if given is None and (session.framework.any_package or session.framework.programs) and not own.bisect_releases:
-        where = str(own.remote_repository or own.repo_dir or "")
+        where = _place_of_repository(own)
         name = Path(where.rstrip("/")).name.removesuffix(".git")
         place = place / f"{path_part(name)}-{hashlib.sha256(where.encode()).hexdigest()[:8]}"
     return given.absolute() if given else place
+
+
+def _place_of_repository(own: argparse.Namespace) -> str:
+    """Where commits come from, whatever folder the driver is started in; with ``--repo_dir``, ``--remote_repository``
+    is only the name of one of its remotes."""
+    if own.repo_dir is not None:
+        return str(own.repo_dir.resolve())
+    remote = str(own.remote_repository or "")
+    return remote if not remote or is_url(remote) else str(Path(remote).expanduser().resolve())
 
 
 def _say(lines: Sequence[str]) -> None:

@@ -38,7 +38,10 @@ SHOWN = 5  # problems in the log; the report has them all
 # What a benchmark of a kind measures by itself, and what else it can be measured by.
 OWN = {"time": "time", "timeraw": "time", "track": "value", "mem": "value", "peakmem": "process_memory"}
 FURTHER = {"time": ("memory", "process_memory")}
-REFUSED = ("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions")
+REFUSED = (
+    *("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions"),
+    *("int64_tensor", "program", "command_args", "string_map"),
+)
 
 
 class SuiteSelection:
@@ -51,16 +54,24 @@ class SuiteSelection:
             UsageError: options that don't go with a suite, or there is no such suite; RunError: it can't be had.
         """
         suite_framework(options.framework)
-        refuse(options, (*REFUSED, "int64_tensor"), "is not for a suite's benchmarks: leave it out")
+        refuse(options, REFUSED, "is not for a suite's benchmarks: leave it out")
         self.options = options
         self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
         for pattern in self.patterns:
             _compiled(pattern)
-        folder = new_work_folder()
+        self._first = folder = new_work_folder()  # the suite's own files may be in it
         cache = platformdirs.user_cache_path("opduel") / "suites"
         self.suite = open_suite(options.suite, cache, Path(folder.name))
         self.framework = suite_framework(options.framework).of_suite({}, self.suite.requirements)
         self.work = SuiteWork.of(self.suite, folder)
+        self._is_new = True
+
+    def renew(self) -> None:
+        """Begin another run: its copies of the suite have nothing of what an earlier run's builds wrote into theirs.
+        RunError: they can't be made."""
+        if not self._is_new:
+            self.work = SuiteWork.of(self.suite, new_work_folder())
+        self._is_new = False
 
     def none_yet(self) -> Choice:
         """No cases, as long as there are no builds."""

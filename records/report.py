@@ -214,7 +214,10 @@ class Report:
 
     @property
     def nothing_compared(self) -> bool:
-        """Whether no case came to a verdict, or to a test that could have given one."""
+        """Whether no case came to a verdict, or to a test that could have given one; a run of which both builds skipped
+        every case left nothing undone."""
+        if not self.comparisons and self.run.skipped:
+            return False
         return all(one.failure or (one.verdict == "inconclusive" and _is_untested(one)) for one in self.comparisons)
 
     @property

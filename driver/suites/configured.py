@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opduel.driver.git.access import is_url
-from opduel.driver.suites.source import CONFIGURATION, Suite, read_configuration
+from opduel.driver.suites.source import CONFIGURATION, Suite, packages_of, read_configuration
 
 _ABOVE = 2  # folders above the benchmarks in which the configuration may be
 _NOT_FOLLOWED = {
@@ -21,8 +21,9 @@ _NOT_FOLLOWED = {
 
 @dataclass(frozen=True)
 class Configured:
-    """``repository``: the project's, a URL or an absolute path; ``branch``: the first of those named; None where the
-    configuration says nothing. ``not_followed``: a line for each thing that it asks for and that isn't done."""
+    """``repository``: the project's, a URL or an absolute path; ``branch``: the first of those named, None for the
+    repository's default branch (``HEAD``); both None where the configuration says nothing. ``not_followed``: a line for
+    each thing that it asks for and that isn't done."""
 
     repository: str | None = None
     branch: str | None = None
@@ -44,10 +45,8 @@ def configured(suite: Suite) -> Configured:
                 here = str((folder / repository).resolve())
                 taken_out = suite.pinned != suite.requested or suite.dirty is False
                 repository = _place_of(suite) if taken_out and not (folder / repository / ".git").exists() else here
-            branches = said.get("branches")
-            branch = branches[0] if isinstance(branches, list) and branches else None
             found = repository if isinstance(repository, str) else None
-            return Configured(found, branch if isinstance(branch, str) else None, not_followed(said))
+            return Configured(found, _branch_of(said), not_followed(said))
     return Configured()
 
 
@@ -56,13 +55,22 @@ def not_followed(said: Mapping[str, Any]) -> tuple[str, ...]:
     lines = [f"{CONFIGURATION}: {name}: not followed: {why}" for name, why in _NOT_FOLLOWED.items() if said.get(name)]
     branches, matrix = said.get("branches"), said.get("matrix")
     if isinstance(branches, list) and len(branches) > 1:
-        lines.append(f"{CONFIGURATION}: branches: the first one is taken, {branches[0]} (others: --branch)")
+        first = _branch_of(said) or "the repository's default branch"
+        lines.append(f"{CONFIGURATION}: branches: the first one is taken, {first} (others: --branch)")
     if isinstance(matrix, dict):
         lines += [f"{CONFIGURATION}: matrix.{one}: not followed: use --env" for one in ("env",) if matrix.get(one)]
-        packages = matrix.get("req", {} if {"env", "env_nobuild"} & matrix.keys() else matrix)
-        several = [name for name, versions in packages.items() if isinstance(versions, list) and len(versions) > 1]
+        several = [
+            name for name, versions in packages_of(said).items() if isinstance(versions, list) and len(versions) > 1
+        ]
         lines += [f"{CONFIGURATION}: matrix: of several versions of {one} the first is taken" for one in several]
     return tuple(lines)
+
+
+def _branch_of(said: Mapping[str, Any]) -> str | None:
+    """The first branch that is named; None for the repository's default branch, which asv calls ``HEAD``, too."""
+    branches = said.get("branches")
+    first = branches[0] if isinstance(branches, list) and branches else None
+    return first if isinstance(first, str) and first != "HEAD" else None
 
 
 def _place_of(suite: Suite) -> str:

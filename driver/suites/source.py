@@ -52,6 +52,12 @@ class Suite:
     dirty: bool | None = None
     requirements: tuple[str, ...] = ()
 
+    @property
+    def identity(self) -> str:
+        """All of it that a run depends on: its files, and what is installed for it. Without requirements the digest
+        alone, as journals have it."""
+        return json.dumps([self.digest, self.requirements]) if self.requirements else self.digest
+
     def record(self) -> dict[str, Any]:
         """What a report says of it."""
         shown = {"requested": redact(self.requested), "pinned": redact(self.pinned), "folder": str(self.folder)}
@@ -171,10 +177,8 @@ def find_benchmarks(folder: Path, shown: str | None = None) -> tuple[Path, str, 
 def requirements_of(configuration: Mapping[str, Any]) -> tuple[str, ...]:
     """What the matrix of asv's configuration has installed beside the project: of several versions the first, any
     where it is empty. What only another installer has (``conda``) is left out, and what is no requirement."""
-    matrix = configuration.get("matrix") or {}
-    packages = matrix.get("req", {} if {"env", "env_nobuild"} & matrix.keys() else matrix)
     found = []
-    for name, versions in packages.items() if isinstance(packages, dict) else ():
+    for name, versions in packages_of(configuration).items():
         version = versions[0] if isinstance(versions, list) and versions else versions or ""
         line = f"{name.removeprefix('pip+')}{version and f'=={version}'}"
         if version is not None and _REQUIREMENT.fullmatch(line):
@@ -182,8 +186,25 @@ def requirements_of(configuration: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def packages_of(configuration: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The packages of the matrix of asv's configuration -> their versions, as they are written there. UsageError: the
+    matrix is written wrongly."""
+    matrix = _object_in(configuration, "matrix", "matrix")
+    if {"req", "env", "env_nobuild"} & matrix.keys():
+        return _object_in(matrix, "req", "matrix.req")
+    return matrix
+
+
+def _object_in(said: Mapping[str, Any], name: str, field: str) -> Mapping[str, Any]:
+    found = said.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise UsageError(f'{field}: is not a JSON object, such as {{"numpy": ["2.2"]}}: correct it')
+    return found or {}
+
+
 def read_configuration(path: Path) -> Mapping[str, Any]:
-    """asv's configuration: JSON, with comments and with commas before closing brackets. UsageError: it is none."""
+    """asv's configuration: JSON, with comments and with commas before closing brackets. UsageError: it is none, or its
+    matrix is written wrongly."""
     try:
         text = read_text(path)
     except UnreadableError as error:
@@ -197,6 +218,10 @@ def read_configuration(path: Path) -> Mapping[str, Any]:
         raise UsageError(f"{path}: is not JSON with comments ({error}): correct it") from None
     if not isinstance(said, dict):
         raise UsageError(f"{path}: is not a JSON object: correct it")
+    try:
+        packages_of(said)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
     return said
 
 

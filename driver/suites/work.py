@@ -58,24 +58,27 @@ class SuiteWork:
         timeout_s: float | None,
         env: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Run each ``setup_cache`` that the chosen cases need, once on either side; returns a line for each that
-        failed, whose cases then fail.
+        """Run each ``setup_cache`` that the chosen cases need, once on each side that has one of them; returns a line
+        for each that failed, whose cases then fail.
 
-        ``timeout_s`` overrides what the suite says; ``env`` has the user's variables.
+        ``timeout_s`` overrides what the suite says, of benchmarks that share it the most; ``env`` has the user's
+        variables.
         """
-        needed = {one.benchmark.setup_cache: one.benchmark for one in chosen if one.benchmark.setup_cache is not None}
+        limits, needed = _limits(chosen), _needed(chosen)
         problems = []
         written = {side: _Written(self.copies[side], _made(self.place(side) / "written")) for side in builds}
-        for key, benchmark in needed.items():
-            limit_s = timeout_s or benchmark.setup_cache_timeout or benchmark.timeout or DEFAULT_TIMEOUT_S
+        for key, limit_s in limits.items():
             for side, build in builds.items():
-                log.info("setup_cache of %s on the %s", benchmark.name, side)
-                folder = self.place(side) / str(key)
+                name = needed.get((key, side))
+                if name is None:
+                    continue
+                log.info("setup_cache of %s on the %s", name, side)
+                folder = self.place(side) / key
                 environment = suite_environment(build, framework, env)
-                why = self._make_cache(build, side, framework, benchmark.name, folder, limit_s, environment)
+                why = self._make_cache(build, side, framework, name, folder, timeout_s or limit_s, environment)
                 why = why or written[side].keep()
                 if why is not None:
-                    reason = f"setup_cache of {benchmark.name}: {why}"
+                    reason = f"setup_cache of {name}: {why}"
                     (folder / FAILED_FILE).write_text(reason, encoding="utf-8")
                     problems.append(f"{side}: {reason}")
         for one in written.values():
@@ -112,6 +115,27 @@ class SuiteWork:
             _made(folder)
             return f"wrote {size >> 20} MiB, more than {most >> 20}"
         return None
+
+
+def _limits(chosen: Sequence[SuiteCase]) -> dict[str, float]:
+    """The folder of each ``setup_cache`` -> seconds that it may take: the most of its benchmarks, the same on each
+    side."""
+    limits: dict[str, float] = {}
+    for one in (case.benchmark for case in chosen):
+        if one.setup_cache is not None:
+            own = one.setup_cache_timeout or one.timeout or DEFAULT_TIMEOUT_S
+            limits[one.setup_cache] = max(own, limits.get(one.setup_cache, 0.0))
+    return limits
+
+
+def _needed(chosen: Sequence[SuiteCase]) -> dict[tuple[str, Side], str]:
+    """Of each ``setup_cache``, by its folder, and each side: the first benchmark that the side has, by whose name it is
+    run there."""
+    needed: dict[tuple[str, Side], str] = {}
+    for one in chosen:
+        for side in one.sides if one.benchmark.setup_cache is not None else ():
+            needed.setdefault((str(one.benchmark.setup_cache), side), one.benchmark.name)
+    return needed
 
 
 class _Written:

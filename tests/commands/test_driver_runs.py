@@ -26,7 +26,7 @@ from opduel.driver.revisions import Revision
 from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.driver.watch import Tally
 from opduel.driver.watch_settings import Services
-from opduel.frameworks import FRAMEWORKS_DIR
+from opduel.frameworks import FRAMEWORKS_DIR, get_framework
 from opduel.records import WORSE, Build, Commit, Report, RunError, Verdict
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.notify_command import NotifyCommand
@@ -115,7 +115,7 @@ class MadeHarness:
         self.orders: list[RunOrder] = []
         self.reported: list[Report] = []
 
-    def __call__(self, session: object) -> "MadeHarness":
+    def __call__(self, session: object, *_: object) -> "MadeHarness":
         return self
 
     def measure(self, order: RunOrder) -> Report:
@@ -267,6 +267,27 @@ def test_with_other_frameworks_data_it_is_another_run(
         assert len(harness.orders) == runs
 
 
+def test_with_other_requirements_of_its_suite_it_is_another_run(
+    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "made" / "benchmarks").mkdir(parents=True)
+    (tmp_path / "made" / "benchmarks" / "one.py").write_text("def time_it(): pass\n")
+    harness = MadeHarness(*["unchanged"] * 2)
+    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
+    for version, runs in (("1.16", 1), ("1.17", 2), ("1.16", 2)):
+        (tmp_path / "made" / "asv.conf.json").write_text(f'{{"matrix": {{"req": {{"six": ["{version}"]}}}}}}')
+        assert drive(*RELEASES, "--suite", str(tmp_path / "made")).code == 0
+        assert len(harness.orders) == runs
+
+
+@pytest.mark.parametrize("option", ["--bench", "--higher_is_better"])
+def test_options_of_a_suite_need_one(drive: Drive, built: list[str], option: str) -> None:
+    outcome = drive(*RELEASES, "--dry_run", option, "time_it")
+    assert (outcome.code, built) == (2, [])
+    assert f"{option}: is for a suite's benchmarks: add --suite, or leave it out" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
 def test_without_the_option_a_run_is_what_it_was(home: Path) -> None:
     """The journals of older drivers answer."""
     options = parse(["--ab_testing", "-b", "smoke"])
@@ -275,6 +296,42 @@ def test_without_the_option_a_run_is_what_it_was(home: Path) -> None:
     assert settings["benchmark_file"] == "smoke"
     assert measured == hashlib.sha256(b"[]").hexdigest()
     assert others == ["auto", ""]
+
+
+def test_of_a_suite_another_threshold_makes_another_run(home: Path) -> None:
+    """Its cases, which have their thresholds, are not known before there are builds."""
+
+    def identity(threshold: str, suite: str | None) -> str:
+        options = parse(["--ab_testing", "-b", "smoke", "--threshold", threshold])
+        session: Any = SimpleNamespace(cases=())
+        return repo_driver._identity(options, session, suite)
+
+    for metric in ("value", "cpu_time", "time"):
+        assert identity(f"{metric}=10%", "digest") != identity(f"{metric}=1%", "digest")
+    assert identity("value=10%", None) == identity("value=1%", None), "the cases of a spec have it"
+
+
+def test_repositories_have_work_directories_of_their_own(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --repo_dir, --remote_repository is only a remote's name; a relative path is another in another folder."""
+    session: Any = SimpleNamespace(framework=get_framework("python"))
+
+    def place(*words: str, folder: str = "one") -> Path:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        options = parse(["--ab_testing", "--framework", "python", "-b", "numpy", *words])
+        return repo_driver._work_directory(options.own, session)
+
+    upstream, url = ("--remote_repository", "upstream"), ("--remote_repository", "https://example.org/numpy.git")
+    numpy, scipy = (str(tmp_path / name) for name in ("numpy", "scipy"))
+    assert place("--repo_dir", numpy, *upstream) != place("--repo_dir", scipy, *upstream)
+    assert place("--repo_dir", numpy, *upstream) == place("--repo_dir", numpy)
+    for words in (("--repo_dir", "."), ("--remote_repository", ".")):
+        assert place(*words) != place(*words, folder="two")
+        assert place(*words).name.startswith("one-")
+    assert place(*url) == place(*url, folder="two")
+    assert place(*url).name.startswith("numpy-")
 
 
 def test_a_nightly_goes_on_from_a_journal_of_version_1_and_measures_and_reports_nothing_again(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,13 +18,14 @@ from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.options import harness_parser
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import Session, plan_session
+from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.runs import RunOrder
 from opduel.harness import schedule
 from opduel.harness.checkpoint import KeptRound, from_text
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import PairPool
-from opduel.harness.run import run_ab
-from opduel.records import Comparison, Failure, PairSample, Report, Stage
+from opduel.harness.run import RunRequest, run_ab, without_measuring
+from opduel.records import Build, Comparison, Failure, PairSample, Report, Stage
 from opduel.reporters.document import from_text as read_report
 from opduel.reporters.document import to_bytes
 
@@ -92,7 +94,8 @@ Order = Callable[..., RunOrder]
 def order(tmp_path: Path) -> Order:
     def make(name: str, **others: Any) -> RunOrder:
         log = FileRoundLog(tmp_path / name, lambda: 1)
-        return RunOrder(CONTROL, TREATMENT, **{"cases": None, "run_type": name, "seed": 1, "log": log, **others})
+        usual = {"control": CONTROL, "treatment": TREATMENT, "cases": None, "run_type": name, "seed": 1, "log": log}
+        return RunOrder(**{**usual, **others})
 
     return make
 
@@ -202,3 +205,46 @@ def test_rounds_that_an_earlier_version_kept_of_a_replication_are_measured_again
     assert recorded.rounds > 0
     assert f"{len(kept)} of {len(kept)} entries are of other cases, builds or settings: skipped" in caplog.text
     assert [one.verdict for one in second.comparisons] == ["regressed", "unchanged", "regressed", "inconclusive"]
+
+
+BREAKABLE = """
+import os
+
+class Cached:
+    def setup_cache(self):
+        with open("made_by.txt", "w") as stream:
+            stream.write(os.environ["NAME"])
+        if os.environ["NAME"] == "broken":
+            raise OSError("as it was made to")
+
+    def track_made(self):
+        return 1
+"""
+
+
+def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
+    tmp_path: Path, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ``setup_cache`` fails on the first treatment alone."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "one.py").write_text(BREAKABLE)
+    (tmp_path / "asv.conf.json").write_text("{}")
+    words = ["--suite", str(tmp_path), "--local_reporter", str(tmp_path / "reports"), "--busy_host", "report"]
+    options = harness_parser().parse_args(words)
+    suite = SuiteSelection(options)
+    adapter = HarnessAdapter(plan_session(options, {}, ["repo_driver.py"], chosen=suite.none_yet), suite)
+    left: list[tuple[list[str], list[str]]] = []
+
+    def look(request: RunRequest, *_: Any) -> Report:
+        work = Path(request.treatment.environment["OPDUEL_SUITE_WORK"])
+        left.append((request.labels["suite"]["problems"], [path.name for path in work.rglob("failed.txt")]))
+        return without_measuring(request, "only looked at")
+
+    def one_of(name: str) -> Build:
+        return Build("asv", name, "interpreter", sys.executable, "1", "3", name, environment={"NAME": name})
+
+    monkeypatch.setattr(harness_adapter, "run_ab", look)
+    for name in ("broken", "good"):
+        adapter.measure(order(name, control=one_of("control"), treatment=one_of(name)))
+    why = "treatment: setup_cache of one.Cached.track_made: OSError: as it was made to"
+    assert left == [([why], ["failed.txt"]), ([], [])]

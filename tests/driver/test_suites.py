@@ -5,14 +5,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from opduel.driver.suites import work as suite_work
-from opduel.driver.suites.discovery import Benchmark, Discovered, all_cases, discover, problems_of
+from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, all_cases, discover, problems_of
 from opduel.driver.suites.source import find_benchmarks, open_suite, read_configuration
 from opduel.driver.suites.work import SuiteWork, new_work_folder
-from opduel.frameworks import get_framework
+from opduel.frameworks import Framework, get_framework
 from opduel.records import Build, UsageError
 
 FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
@@ -101,16 +102,20 @@ def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
         ("{}/broken", "is not JSON with comments"),
         ("{}/lacking", "benchmark_dir: there is no folder benchmarks"),
         ("{}/my-benchmarks", "can't be imported under that name"),
+        ("{}/list", "/list/asv.conf.json: matrix: is not a JSON object"),
+        ("{}/list-of-req", "/list-of-req/asv.conf.json: matrix.req: is not a JSON object"),
     ],
 )
 def test_what_is_no_suite_is_refused_in_one_line(
     repository: tuple[Path, list[str]], tmp_path: Path, text: str, told: str
 ) -> None:
-    for name in ("plain", "broken", "lacking", "my-benchmarks"):
+    for name in ("plain", "broken", "lacking", "my-benchmarks", "list", "list-of-req"):
         (tmp_path / name).mkdir()
     (tmp_path / "broken" / "asv.conf.json").write_text('{"project": ')
     (tmp_path / "lacking" / "asv.conf.json").write_text("{}")
     (tmp_path / "my-benchmarks" / "one.py").write_text("")
+    (tmp_path / "list" / "asv.conf.json").write_text('{"matrix": ["x"]}')
+    (tmp_path / "list-of-req" / "asv.conf.json").write_text('{"matrix": {"req": ["x"]}}')
     with pytest.raises(UsageError) as refused:
         opened(text.format(tmp_path, repository[1][0]), tmp_path)
     assert told in str(refused.value)
@@ -122,6 +127,20 @@ def test_comments_and_commas_of_a_configuration_are_read_over(tmp_path: Path) ->
     path = tmp_path / "asv.conf.json"
     path.write_text('{\n // "no": 1\n "repo": "https://host/x", /* "no": 2\n */ "odd": "a\\"//,]", "list": [1,\n ],\n}')
     assert read_configuration(path) == {"repo": "https://host/x", "odd": 'a"//,]', "list": [1]}
+
+
+def test_other_requirements_make_it_another_suite(tmp_path: Path) -> None:
+    def identity(configuration: str) -> str:
+        (tmp_path / "asv.conf.json").write_text(configuration)
+        return opened(str(tmp_path), tmp_path).identity
+
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "one.py").write_text("")
+    digest = opened(str(tmp_path / "benchmarks"), tmp_path).digest
+    assert identity("{}") == identity('{"matrix": {"req": {}}}') == digest  # as journals have it
+    first, other = (identity(f'{{"matrix": {{"req": {{"six": ["{version}"]}}}}}}') for version in ("1.16", "1.17"))
+    assert len({digest, first, other}) == 3
+    assert first == f'["{digest}", ["six==1.16"]]'
 
 
 def test_both_builds_benchmarks_are_one_list_that_says_who_has_what() -> None:
@@ -171,7 +190,7 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
     assert len(set(folders)) == 2
     assert len({len(folder) for folder in folders}) == 1
     found = discover(builds["control"], FRAMEWORK, made.copies["control"], made.place("control"))
-    chosen = [one for one in all_cases({"control": found}) if one.benchmark.setup_cache]
+    chosen = [one for one in all_cases(dict.fromkeys(builds, found)) if one.benchmark.setup_cache]
     problems = made.make_caches(builds, FRAMEWORK, chosen, None)
     told: Sequence[tuple[str, str]] = [
         ("CacheFails", "OSError: no data set"),
@@ -192,3 +211,23 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
     folder = Path(made.folder.name)
     del made
     assert not folder.exists()
+
+
+def test_a_shared_cache_is_made_by_a_benchmark_that_the_side_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = SuiteWork.of(opened(str(FIXTURE), tmp_path), new_work_folder())
+    asked: list[tuple[str, str, float]] = []
+
+    def make(work: SuiteWork, build: Build, side: str, framework: Framework, name: str, *others: Any) -> None:
+        asked.append((side, name, others[1]))
+
+    monkeypatch.setattr(SuiteWork, "_make_cache", make)
+    old = SuiteCase(replace(PLAIN, name="m.old", setup_cache="cache-1", timeout=90.0), {}, ("control",))
+    new = SuiteCase(replace(PLAIN, name="m.new", setup_cache="cache-1", timeout=70.0), {}, ("treatment",))
+    alone = SuiteCase(replace(PLAIN, name="m.alone", setup_cache="cache-2"), {}, ("treatment",))
+    builds = dict.fromkeys(made.copies, BUILD)
+    for chosen in ([old, new, alone], [new, old, alone]):
+        assert made.make_caches(builds, FRAMEWORK, chosen, None) == []
+        assert asked == [("control", "m.old", 90.0), ("treatment", "m.new", 90.0), ("treatment", "m.alone", 60.0)]
+        asked.clear()

@@ -30,6 +30,7 @@ def suite_in(folder: Path, **said: Any) -> Suite:
             "develop",
         ),
         ({"repo": "../made", "branches": []}, "{}/made", None),
+        ({"repo": URL, "branches": ["HEAD"]}, URL, None),  # NumPy's and SciPy's
     ],
 )
 def test_repository_and_branch(
@@ -68,3 +69,6 @@ def test_what_is_not_followed_is_a_line_each() -> None:
     words = ("build_command: not f", "pythons: not f", "branches: the first", "matrix.env: not f", "matrix: of several")
     assert [line.startswith(f"asv.conf.json: {one}") for line, one in zip(lines, words, strict=True)] == [True] * 5
     assert not_followed({"repo": "..", "branches": ["main"], "install_command": []}) == ()
+    assert not_followed({"matrix": {"req": None}}) == ()
+    (line,) = not_followed({"branches": ["HEAD", "old"]})
+    assert "the first one is taken, the repository's default branch (" in line

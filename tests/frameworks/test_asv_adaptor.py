@@ -274,6 +274,18 @@ def test_memory_is_of_calls_after_a_setup_each_and_leaves_nothing(
     assert Path.cwd() == work
 
 
+def test_memory_ends_with_teardown_and_leaves_no_folder(adaptor: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = sys.modules["made_benchmarks.kinds"]
+    torn: list[Path] = []
+    monkeypatch.setattr(kinds.Sorted, "teardown", lambda *_: torn.append(Path.cwd()))
+    adaptor.memory(case("kinds.Sorted.time_sort", size="10", order="'up'"), 1, 2)
+    monkeypatch.setattr(kinds.Sorted, "time_sort", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        adaptor.memory(case("kinds.Sorted.time_sort", size="10", order="'up'"), 1, 2)
+    assert len(torn) == 2
+    assert not [folder for folder in torn if folder.exists()]
+
+
 def test_without_a_suite_a_case_says_so(adaptor: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPDUEL_SUITE")
     with pytest.raises(ValueError, match="--suite"):

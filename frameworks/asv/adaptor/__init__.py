@@ -54,20 +54,25 @@ def memory(case, seed, calls):
     """``{"cpu": bytes}``: the most that tracemalloc saw at once in a call, of Python objects and NumPy's arrays; the
     median over so many calls."""
     call = make_call(case, seed)
-    before = getattr(call, "before", lambda: None)
-    peaks = []
     try:
-        before()
-        call()  # what the first call caches is not needed by each
-        gc.collect()
-        for _ in range(calls):
-            before()
-            tracemalloc.start()
-            held = tracemalloc.get_traced_memory()[0]
-            call()
-            peaks.append(tracemalloc.get_traced_memory()[1] - held)
-            tracemalloc.stop()
+        peaks = peaks_of(call, calls)
     finally:
-        tracemalloc.stop()
         call.close()
     return {"cpu": sorted(peaks)[len(peaks) // 2]}
+
+
+def peaks_of(call, calls):
+    """The peak of each of so many calls, in bytes, beyond what was held before it."""
+    before = getattr(call, "before", lambda: None)
+    before()
+    call()  # what the first call caches is not needed by each
+    gc.collect()
+    peaks = []
+    for _ in range(calls):
+        before()
+        tracemalloc.start()
+        held = tracemalloc.get_traced_memory()[0]
+        call()
+        peaks.append(tracemalloc.get_traced_memory()[1] - held)
+        tracemalloc.stop()
+    return peaks
