@@ -87,7 +87,6 @@ def run(**changes: Any) -> dict[str, Any]:
         "incidents": [],
         "validity": validity(),
         "profile_output": None,
-        "suite": None,
         "skipped": [],
         **changes,
     }
