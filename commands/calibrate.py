@@ -46,6 +46,7 @@ MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
 MORE_ROUNDS = (1, 2, 4)  # forecast for this many times --max_rounds
 # Not for the user to set here.
 OURS = ("info", "inject", "inputs", "metric", "network", "with_operators", "user_identifier")
+OF_SUITES = ("suite", "bench", "higher_is_better")
 UNHEARD = sorted(reporter_options() - {"local_reporter", "simple_local_reporter"})  # they get no single run
 RESULT_NAME = "calibration.json"
 
@@ -100,6 +101,7 @@ def calibrate(arguments: Sequence[str]) -> int:
 
 def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
     refuse(options, OURS, "is set by --calibrate itself: leave it out")
+    refuse(options, OF_SUITES, "is for a suite, which --calibrate can't measure: leave it out, and give a spec with -b")
     refuse(options, UNHEARD, "can't be combined with --calibrate: leave it out")
     config = KeptAnswers(config_path())
     cases = _cases(options)

@@ -42,6 +42,8 @@ class HarnessAdapter:
         if order.control.digest != order.treatment.digest:
             cases = discovered(self._as_asked, order.control, order.treatment)
             self._measuring = replace(self._as_asked, cases=cases)
+        else:
+            self._measuring = self._as_asked
         if self._suite is not None:
             order = self._of_suite(self._suite, order)
         request = self._request(order)

@@ -35,7 +35,7 @@ def own_benchmarks_parser() -> Parser:
     parser = Parser(prog="python -m opduel.commands.own_benchmarks", description=__doc__)
     able = [name for name in framework_names() if get_framework(name).benchmarks_script]
     add = parser.options()
-    add("folder FOLDER", "the benchmarks, in a checkout: for torch, benchmarks/operator_benchmark", type=path)
+    add("folder FOLDER", "the folder of the benchmarks, in a checkout of the framework", type=path)
     add("--framework", "whose benchmarks", choices=able, default=able[0])
     add("--build BUILD", "the build that executes them", required=True)
     add("--tag TAG", "only configurations with this tag, or all; repeatable (default: short)", action="append")

@@ -7,13 +7,12 @@ from opduel.commands.coverage_text import BuildCoverage, by_reason, failures, ta
 from opduel.driver.catalogue.rules import Rules
 
 
-def package_coverage_text(catalogue: str, builds: Sequence[BuildCoverage], rules: Rules) -> str:
+def package_coverage_text(framework: str, catalogue: str, builds: Sequence[BuildCoverage], rules: Rules) -> str:
     """The document. The first build is reported in full, the others in what differs."""
     first = builds[0]
     requests = " ".join(f'"{build.request}"' if " " in build.request else build.request for build in builds)
-    command = (
-        f"python -m opduel.commands.catalogue --framework python --catalogue {catalogue} coverage {requests} --write"
-    )
+    options = f"--framework {framework} --catalogue {catalogue}"
+    command = f"python -m opduel.commands.catalogue {options} coverage {requests} --write"
     return (
         "\n\n".join(
             [

@@ -9,6 +9,7 @@ from typing import Any
 
 from opduel.frameworks import Framework
 from opduel.records import Case, UsageError
+from opduel.records.redaction import mask_everywhere, recorded_variables, secret_arguments, secrets_of
 
 BUILD = "{build}"
 PROGRAM_WORD = "program"  # {program} is the program itself
@@ -36,12 +37,25 @@ def program_of(options: argparse.Namespace, build: str) -> str:
 
 
 def with_arguments(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
-    """The cases of programs with the words of ``--string_map`` put in place, and ``--command_args`` at their ends."""
+    """The cases of programs with the words of ``--string_map`` put in place, and ``--command_args`` at their ends.
+
+    A program may print what it is given: from now on the values of its variables, unless these can hold no secret, and
+    the words that are called secret, are masked in all texts that are stored or logged.
+    """
+    for case in cases:
+        _mask_variables(case.inputs)
     if all(getattr(options, name) is None for name in _COMMAND_LINES):
         return list(cases)
     words = {name: str(value) for name, value in json.loads(options.string_map or "{}").items()}
     more = shlex.split(options.command_args or "")
+    mask_everywhere({*secrets_of(words), *secret_arguments(more)})
     return [dataclasses.replace(case, inputs=_filled(case.inputs, words, more)) for case in cases]
+
+
+def _mask_variables(inputs: Mapping[str, Any]) -> None:
+    variables = inputs.get("env") if isinstance(inputs.get("command"), list) else None
+    kept = recorded_variables(variables or {})
+    mask_everywhere(value for name, value in (variables or {}).items() if kept[name] != value)
 
 
 def _filled(inputs: Mapping[str, Any], words: Mapping[str, str], more: Sequence[str]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from opduel.driver.builds.repository_data import load_repository_data
 from opduel.driver.builds.requirements import requirements_of
 from opduel.driver.commit_file import kept_name
 from opduel.driver.documents import write_document
+from opduel.driver.git.access import is_url
 from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
@@ -368,8 +369,9 @@ def _identity(options: DriverOptions, session: Session, suite: str | None = None
     given = vars(options.harness)
     left_out = {*told, "single", *(name for name in _LATER if not given.get(name))}
     settings = {name: value for name, value in given.items() if name not in left_out}
-    shares = settings.get("threshold") or []  # the cases have those of later metrics
-    settings["threshold"] = [{one: how[one] for one in how if one not in _LATER_METRICS} for how in shares] or None
+    in_cases = () if suite else _LATER_METRICS  # the cases have those of later metrics; a suite's are not known yet
+    shares = settings.get("threshold") or []
+    settings["threshold"] = [{one: how[one] for one in how if one not in in_cases} for how in shares] or None
     cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
     own = options.own
@@ -389,10 +391,19 @@ def _work_directory(own: argparse.Namespace, session: Session) -> Path:
         return local_work_directory(own, session.framework)
     place = platformdirs.user_state_path("opduel") / "driver" / session.framework.name
     if given is None and (session.framework.any_package or session.framework.programs) and not own.bisect_releases:
-        where = str(own.remote_repository or own.repo_dir or "")
+        where = _place_of_repository(own)
         name = Path(where.rstrip("/")).name.removesuffix(".git")
         place = place / f"{path_part(name)}-{hashlib.sha256(where.encode()).hexdigest()[:8]}"
     return given.absolute() if given else place
+
+
+def _place_of_repository(own: argparse.Namespace) -> str:
+    """Where commits come from, whatever folder the driver is started in; with ``--repo_dir``, ``--remote_repository``
+    is only the name of one of its remotes."""
+    if own.repo_dir is not None:
+        return str(own.repo_dir.resolve())
+    remote = str(own.remote_repository or "")
+    return remote if not remote or is_url(remote) else str(Path(remote).expanduser().resolve())
 
 
 def _say(lines: Sequence[str]) -> None:

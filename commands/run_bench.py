@@ -19,8 +19,10 @@ from opduel.commands.options import Parser, harness_parser
 from opduel.commands.sending import add_give_up, flush, send
 from opduel.commands.single import is_single
 from opduel.commands.spec_from import write_spec_from
+from opduel.commands.suite_selection import suite_framework
 from opduel.driver.builds import Releases, load_releases
-from opduel.frameworks import get_framework
+from opduel.driver.builds.requirements import requirements_of
+from opduel.frameworks import Framework, get_framework
 from opduel.records import RunError, UsageError
 from opduel.records.atomic import user_path
 from opduel.records.measurement import SIDES
@@ -177,7 +179,9 @@ def _ask_for_missing(options: argparse.Namespace, asked: Sequence[str]) -> None:
     missing = [name for name in open_ones if name not in answers]
     if not missing:
         return
-    releases = load_releases(get_framework(choose(options, 0).framework_name))
+    suite = options.suite is not None
+    framework = suite_framework(options.framework) if suite else get_framework(choose(options, 0).framework_name)
+    releases = load_releases(framework)
     defaults = {
         "control": releases.default_control,
         "treatment": releases.default_treatment,
@@ -185,11 +189,11 @@ def _ask_for_missing(options: argparse.Namespace, asked: Sequence[str]) -> None:
     }
     print(f"A few questions; press Return for the value in brackets. The answers are stored in {path}", file=sys.stderr)
     for name in missing:
-        answers[name] = _ask(name, defaults[name], releases)
+        answers[name] = _ask(name, defaults[name], framework, releases)
     write_config(path, answers)
 
 
-def _ask(name: str, default: str | None, releases: Releases) -> str:
+def _ask(name: str, default: str | None, framework: Framework, releases: Releases) -> str:
     """One answer, asked for until it can be meant."""
     while True:
         print(f"{QUESTIONS[name]}{f' [{default}]' if default else ''}: ", end="", file=sys.stderr, flush=True)
@@ -198,19 +202,22 @@ def _ask(name: str, default: str | None, releases: Releases) -> str:
             print(file=sys.stderr)
             raise RunError("the input ended before the last answer: nothing was kept; give it on the command line")
         try:
-            return _checked(name, line.strip() or default or "", releases)
+            return _checked(name, line.strip() or default or "", framework, releases)
         except UsageError as error:
             print(f"  {error}", file=sys.stderr)
 
 
-def _checked(name: str, answer: str, releases: Releases) -> str:
+def _checked(name: str, answer: str, framework: Framework, releases: Releases) -> str:
     """The answer as it is kept. Paths become absolute: they mean the same place whatever folder a run starts in.
-    UsageError: a build that is neither a known release nor a path that is there."""
+    UsageError: a build that is neither a known release nor, where the framework measures any package, requirements,
+    nor a path that is there."""
     if not answer:
         raise UsageError("there is no default: give the path of a build")
     path = os.path.abspath(user_path(answer, QUESTIONS[name]))
     if name == "local_reporter":
         return path
+    if framework.any_package and not os.path.exists(path) and requirements_of(answer) is not None:
+        return answer
     package, equals, version = answer.partition("==")
     if equals and os.sep not in answer:
         releases.recipe(package.strip(), version.strip())

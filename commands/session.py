@@ -99,6 +99,7 @@ def plan_session(
         "branch": None,
         "command": list(command),
         "info": None,
+        "suite": None,
         **choice.labels,
     }
     configuration = run_configuration(options, driver)

@@ -38,7 +38,10 @@ SHOWN = 5  # problems in the log; the report has them all
 # What a benchmark of a kind measures by itself, and what else it can be measured by.
 OWN = {"time": "time", "timeraw": "time", "track": "value", "mem": "value", "peakmem": "process_memory"}
 FURTHER = {"time": ("memory", "process_memory")}
-REFUSED = ("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions")
+REFUSED = (
+    *("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions"),
+    *("int64_tensor", "program", "command_args", "string_map"),
+)
 
 
 class SuiteSelection:
@@ -51,7 +54,7 @@ class SuiteSelection:
             UsageError: options that don't go with a suite, or there is no such suite; RunError: it can't be had.
         """
         suite_framework(options.framework)
-        refuse(options, (*REFUSED, "int64_tensor"), "is not for a suite's benchmarks: leave it out")
+        refuse(options, REFUSED, "is not for a suite's benchmarks: leave it out")
         self.options = options
         self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
         for pattern in self.patterns:

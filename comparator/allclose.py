@@ -14,6 +14,8 @@ RELATIVE = {2: 1e-2, 4: 1e-4, 8: 1e-5}  # size of a floating-point number in byt
 # tolerance is the relative one of a number of the array's usual size.  It is never less than what this many roundings
 # of a number of size 1 leave: inputs are of size 1, and a result may be 0 but for rounding.
 ROUNDINGS = 10
+# Of dtypes that NumPy lacks: the share by which PyTorch's own tests compare (torch.testing), and the step above 1.
+RELATIVE_OF, STEP_OF = {"bfloat16": 1.6e-2}, {"bfloat16": 2.0**-7}
 WHOLE = 0.5  # absolute tolerance of whole numbers and truth values: any difference is one
 CHUNK = 1 << 20  # elements looked at at a time
 
@@ -41,14 +43,17 @@ class Closeness:
         return self.different == 0
 
 
-def compare(a: npt.NDArray[np.generic], b: npt.NDArray[np.generic], tolerance: Tolerance) -> Closeness:
+def compare(
+    a: npt.NDArray[np.generic], b: npt.NDArray[np.generic], tolerance: Tolerance, precision: str = ""
+) -> Closeness:
     """How far ``b`` lies from ``a``; both of one shape (any) and one dtype: booleans, integers, or real numbers.
+    ``precision``: a dtype that NumPy lacks, to which their values are rounded; empty for their own.
 
     Memory is used for a part of the arrays at a time, so that they may be mapped files.
     """
     shape = a.shape
     a, b = a.reshape(-1), b.reshape(-1)
-    relative, absolute = tolerances(a, tolerance)
+    relative, absolute = tolerances(a, tolerance, precision)
     figure, different, first = 0.0, 0, None
     for start in range(0, a.size, CHUNK):
         scaled = _scaled(a[start : start + CHUNK], b[start : start + CHUNK], relative, absolute)
@@ -63,18 +68,20 @@ def compare(a: npt.NDArray[np.generic], b: npt.NDArray[np.generic], tolerance: T
     return Closeness(figure, relative, absolute, different, index, (a[first].item(), b[first].item()))
 
 
-def tolerances(a: npt.NDArray[np.generic], tolerance: Tolerance) -> tuple[float, float]:
+def tolerances(a: npt.NDArray[np.generic], tolerance: Tolerance, precision: str = "") -> tuple[float, float]:
     """The relative and absolute tolerance for numbers like those of ``a`` (one-dimensional): what ``tolerance`` says,
-    else what follows from dtype and size."""
+    else what follows from dtype, or ``precision``, and size."""
     floating = np.issubdtype(a.dtype, np.floating)
     relative = tolerance.relative
     if relative is None:
         relative = RELATIVE.get(a.dtype.itemsize, RELATIVE[8]) if floating else 0.0
+        relative = RELATIVE_OF.get(precision, relative)
     if tolerance.absolute is not None:
         return relative, tolerance.absolute
     if not floating:
         return relative, WHOLE
-    return relative, max(relative * usual_size(a), ROUNDINGS * float(np.finfo(np.dtype(f"f{a.dtype.itemsize}")).eps))
+    step = STEP_OF.get(precision, float(np.finfo(np.dtype(f"f{a.dtype.itemsize}")).eps))
+    return relative, max(relative * usual_size(a), ROUNDINGS * step)
 
 
 def usual_size(a: npt.NDArray[np.generic]) -> float:

@@ -12,7 +12,7 @@ from opduel.frameworks import Framework, run_environment
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.restarting_worker import RestartingWorker
-from opduel.records import VALUE, Build, Case, Failure
+from opduel.records import VALUE, Build, Case, Failure, UsageError
 from opduel.records.measurement import SIDES, Side
 from opduel.records.text import counted
 
@@ -32,7 +32,7 @@ def with_values(
     whose program prints none on any side stays, and fails when it is measured. ``tell`` hears what is run.
 
     Raises:
-        RunError: a worker can't be started. UsageError: as ``run_environment``.
+        RunError: a worker can't be started. UsageError: as ``run_environment``, and as ``all_cases``.
     """
     asked = [case for case in cases if case.metric == VALUE]
     tell(f"running {counted(len(asked), 'command')} once on each build, to see what it prints")
@@ -44,10 +44,26 @@ def with_values(
                 question = {"op": "values", "case": CaseRequest(case, 0).description(), "seed": 0}
                 answer = worker.ask([question], case.timeout_s)
                 printed[case.id][side] = answer if isinstance(answer, Failure) else answer[0]["values"]
-    found: list[Case] = []
-    for case in cases:
-        found += cases_of(case, printed[case.id], tell) if case.id in printed else [case]
-    return found
+    return all_cases(
+        [(case, cases_of(case, printed[case.id], tell) if case.id in printed else [case]) for case in cases]
+    )
+
+
+def all_cases(found: Sequence[tuple[Case, Sequence[Case]]]) -> list[Case]:
+    """The cases of all commands, each given with those that it has become.
+
+    Raises:
+        UsageError: two commands have a case of the same id.
+    """
+    owners: dict[str, Case] = {}
+    for command, cases in found:
+        for case in cases:
+            if (other := owners.setdefault(case.id, command)) is not command:
+                raise UsageError(
+                    f"the commands {other.operator!r} and {command.operator!r} of the spec both have a case {case.id}: "
+                    'give one of them another "identifier"'
+                )
+    return [case for _, cases in found for case in cases]
 
 
 def cases_of(

@@ -171,7 +171,9 @@ def _keep(
     return GoldenCase(
         asked,
         inputs=answers[0].inputs,
-        arrays=[Kept(one.name, one.dtype, list(one.shape), one.storage, one.count) for one in first],
+        arrays=[
+            Kept(one.name, one.dtype, list(one.shape), one.storage, one.count, precision=one.precision) for one in first
+        ],
         file=file,
         sha256=_sha256(folder / file),
         differs=itself.words,

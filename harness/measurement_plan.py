@@ -34,7 +34,8 @@ class MeasurementPlan:
 
     ``time_budget`` is in seconds of wall time (None: no bound); ``inject`` is the share by which the treatment side
     of every second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork;
-    ``aa_cases`` counts them; ``first_measurement`` is set for a replication.
+    ``aa_cases`` counts them; ``first_measurement`` is set for a replication. ``failed``: cases that failed before the
+    first round, which are not measured.
     """
 
     cases: Sequence[Case]
@@ -48,6 +49,7 @@ class MeasurementPlan:
     first_measurement: FirstMeasurement | None = None
     spent_s: float = 0.0  # of the time budget, before the first round
     suspects_only: bool = False  # beyond the first look
+    failed: Mapping[str, Failure] = field(default_factory=dict)
     budget_words: str = ""  # what the time budget is called where it ends the run
 
     @property

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,21 @@ from opduel.records import Case, Failure, Tolerance
 
 MOST_BYTES = 1 << 28  # of one array: of a larger one as many from its beginning are compared
 FOR_GOOD = ("error", "missing")  # kinds of failure that a second try would not change
+DESCRIBED = ("shape", "dtype", "precision", "storage")  # what two arrays have to have in common
 MOST_TRIES = 2  # of a case whose process was lost: once may be someone else's doing
 
 
 @dataclass(frozen=True)
 class Kept:
     """An array's name, and its ``shape`` and ``dtype`` (numpy's name) as a whole. ``count``: how many of its elements,
-    in C order, were kept."""
+    in C order, were kept. ``precision``: the dtype by whose tolerance it is compared, if that isn't its own."""
 
     name: str
     dtype: str
     shape: Sequence[int]
     storage: str
     count: int
+    precision: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,13 @@ def difference(
         if one.name not in known:
             continue
         other = known[one.name]
-        if unlike := [what for what in ("shape", "dtype", "storage") if getattr(one, what) != getattr(other, what)]:
+        if unlike := [
+            what for what in ("shape", "dtype", "precision", "storage") if getattr(one, what) != getattr(other, what)
+        ]:
             kinds = " against ".join(str(getattr(array, unlike[0])) for array in (one, other))
             words, figure = words or f"{one.name}: {unlike[0]} {kinds}", math.inf
             continue
-        close = compare(elements(one), elements(other), tolerance)
+        close = compare(elements(one), elements(other), tolerance, one.precision)
         figure = max(figure, close.figure)
         words = words or ("" if close.close else f"{one.name}: {_told(close, one)}")
         if one.count < math.prod(one.shape):

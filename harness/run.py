@@ -22,7 +22,7 @@ from opduel.harness.instructions import plan_counting, threads_of
 from opduel.harness.output_check import check_outputs
 from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Profiles, Profiling, add_breakdowns, to_break_down, write_profiles
-from opduel.harness.same_inputs import with_other_inputs
+from opduel.harness.same_inputs import INPUT_CHECK_SHARE, with_other_inputs
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.harness.validity import judge_validity
 from opduel.harness.verification import FIRST_SHARE, Verifier, build_comparisons, first_order, without_first_measurement
@@ -93,15 +93,19 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         RunError: nothing at all could be measured.
     """
     asked, bench, whole = request.configuration, _bench_of(request), request
-    request, other_inputs = _with_the_same_inputs(request, bench)
-    order = _plan_of(request)
+    host, order = host_fingerprint(), _plan_of(request)
+    # Of all cases: what is left of them may differ between starts, for the check of inputs may run out of time.
+    checkpoint = Checkpoint(request.log, _identity_of(request, order, bench, host))
+    began = time.monotonic()
+    request, other_inputs = _with_the_same_inputs(request, bench, checkpoint.elapsed_s)
     monitor = HostMonitor(allowed=bench.cpus.measure | bench.cpus.control)
     monitor.begin()
-    began = time.monotonic()
     roofline = measure_roofline(bench.cpus, asked.threads, bench.environment) if asked.roofline else None
-    order = dataclasses.replace(order, spent_s=time.monotonic() - began if asked.roofline else 0.0)
-    host = {**host_fingerprint(), "roofline": roofline}
-    checkpoint = Checkpoint(request.log, _identity_of(request, order, bench, host))
+    counts = asked.roofline or request.framework.two_sided
+    sampled = {case.id for case in order.cases}
+    failed = {one.case: one.failure for one in other_inputs if one.failure is not None and one.case in sampled}
+    order = dataclasses.replace(order, failed=failed, spent_s=time.monotonic() - began if counts else 0.0)
+    host = {**host, "roofline": roofline}
     start = _begin(checkpoint)
     with this_thread_on(bench.cpus.control):
         made = _measure(request, order, bench, checkpoint, monitor, on_progress)
@@ -133,14 +137,16 @@ def is_skip(failure: Failure) -> bool:
     return failure.side == "both" and failure.kind == SKIPPED
 
 
-def _with_the_same_inputs(request: RunRequest, bench: Bench) -> tuple[RunRequest, list[Comparison]]:
+def _with_the_same_inputs(request: RunRequest, bench: Bench, earlier_s: float) -> tuple[RunRequest, list[Comparison]]:
     """The request without the cases that have other inputs on either side, and what these came to. Frameworks make
-    their own inputs alike on both sides: it is asked where a run has two."""
+    their own inputs alike on both sides: it is asked where a run has two. ``earlier_s``: what earlier starts took of
+    the time budget."""
     if not request.framework.two_sided:
         return request, []
-    asked = request.configuration
+    budget = request.configuration.time_budget
+    share_s = None if budget is None else INPUT_CHECK_SHARE * max(0.0, budget - earlier_s)
     with this_thread_on(bench.cpus.control):
-        found = with_other_inputs(request.cases, bench, request.seed, _forking(request), asked.time_budget)
+        found = with_other_inputs(request.cases, bench, request.seed, _forking(request), share_s)
     failed = {one.case for one in found}
     return dataclasses.replace(request, cases=[case for case in request.cases if case.id not in failed]), found
 
@@ -192,7 +198,8 @@ def _measure(
 
     kept = checkpoint.phase("first", monitor)
     output_check, order = check_outputs(request.cases, request.golden, bench, order, tell, checkpoint.elapsed_s)
-    findings = MeasurementResult(samples={case.id: [] for case in order.cases}, wall_s=order.spent_s)
+    findings = MeasurementResult({case.id: [] for case in order.cases}, wall_s=order.spent_s)
+    findings.failures |= order.failed
     if output_check.stopped is None and order.cases:
         after_s = asked.verifies_after
         findings = Schedule(bench, order if after_s is None else first_order(order, after_s), tell, kept).run()

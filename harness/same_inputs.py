@@ -13,6 +13,8 @@ from opduel.records.measurement import SIDES
 DIFFER = (
     "the inputs' values differ between the two sides: give tensors as positional args, in one order and of one dtype"
 )
+# of the time that is left, at most: a quarter at least is left for comparing outputs (OUTPUT_CHECK_SHARE)
+INPUT_CHECK_SHARE = 0.25
 
 
 def with_other_inputs(

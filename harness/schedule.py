@@ -52,7 +52,8 @@ class Schedule:
         self._kept = self._checkpoint.rounds(order.cases, order.chosen_aa_cases)
         first = order.first_measurement  # what made a replication's cases suspects is there before it begins
         samples = {case.id: list(first.samples[case.id]) if first else [] for case in order.cases}
-        self.findings = MeasurementResult(samples=samples, rounds=first.rounds if first else 0)
+        failures = {case_id: failure for case_id, failure in order.failed.items() if case_id in samples}
+        self.findings = MeasurementResult(samples=samples, failures=failures, rounds=first.rounds if first else 0)
         self._turns = Turns(order.chosen_aa_cases, sum(case.metric == DEFAULT_METRIC for case in order.cases))
         self._plan = order
         self._on_progress = on_progress

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+PROGRAM_VARIABLE = "OPDUEL_PROGRAM"  # by which a worker knows the program that it runs
+
 
 @dataclass(frozen=True)
 class Commit:
@@ -60,6 +62,11 @@ class Build:
     def description(self) -> str:
         """The label, and the Python that it runs in: ``numpy 1.26.4, Python 3.11.7``; a program has none."""
         return f"{self.label}, Python {self.python}" if self.python else self.label
+
+    @property
+    def executable(self) -> str:
+        """What is named to measure this build again: the program that it is, else its interpreter."""
+        return self.environment.get(PROGRAM_VARIABLE, self.interpreter)
 
 
 AGAINST = " against "

@@ -17,6 +17,7 @@ class RunConfiguration:
     """The options that say what a run measures and how it decides; one field an option, of the option's name.
 
     No field can hold a secret as a whole (``commands/recorded_options.py``); of ``env``, the names alone are here.
+    ``command_args`` and ``string_map`` may have one within, which a report masks.
     None, False and an empty tuple: the option was not given.
     """
 

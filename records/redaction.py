@@ -7,6 +7,7 @@ round: only what is known to be harmless is kept.
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -27,6 +28,14 @@ _ADDRESS = re.compile(r"\bhttps?://[^\s'\"<>]+", re.I)
 _PARAMETER = re.compile(r"([?&;])([\w.~-]+)=([^&;#]+)")
 _ASSIGNED = re.compile(rf"(?<![\w.-])([\w.-]{{0,80}}{_NAMES_SECRET}[\w.-]{{0,80}}=[\"']?)([^\s\"',;&]+)", re.I)
 _FIELD = re.compile(rf"(?<![\w.-])([\w.-]{{0,80}}{_NAMES_SECRET}[\w.-]{{0,80}}[\"']\s*:\s*([\"']))(.*?)(\2)", re.I)
+# An option and its value, as two words.  What follows may instead be the next option, or a file that holds the secret
+# (@FILE).  Of --notify_webhook our own messages speak, and these never show the address.
+_OPTION = re.compile(rf"--?[\w-]{{0,80}}{_NAMES_SECRET}[\w-]{{0,80}}", re.I)
+_OPTION_VALUE = re.compile(
+    rf"(?<![\w-])(?!--notify_webhook )(--?[\w-]{{0,80}}{_NAMES_SECRET}[\w-]{{0,80}}[ \t]+)(?![-@])"
+    r"(\"[^\"]*\"|'[^']*'|[^\s\"']+)",
+    re.I,
+)
 _SAID = (  # what comes before the secret is the first group
     re.compile(
         r"\b((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token|digest|negotiate|apikey)\s+)?)"
@@ -81,7 +90,7 @@ def mask_everywhere(values: Iterable[str]) -> None:
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """The text without what is, or looks like, a secret: the given ones, those of ``mask_everywhere``, those in the
     environment, user names and passwords in addresses, headers that log in, tokens of known services, assignments to
-    names such as PASSWORD.
+    names such as PASSWORD, values of options such as ``--token``.
 
     A given secret is found as it is, as Python shows it, and percent-encoded. The bare user name of an ssh address
     stays.
@@ -94,12 +103,14 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
         text = pattern.sub(rf"\g<1>{MASK}", text)
     text = _ASSIGNED.sub(lambda found: found[1] + _masked(found[2]), text)
     text = _FIELD.sub(lambda found: found[1] + _masked(found[3]) + found[2], text)
+    text = _OPTION_VALUE.sub(lambda found: found[1] + _masked(found[2]), text)
     text = _ADDRESS.sub(lambda found: _PARAMETER.sub(_mask_parameter, found[0]), text)
     return _USER_INFO.sub(_mask_user, text)
 
 
 def redacted(value: Any) -> Any:
-    """Plain data with every text in it redacted, and every text under a name such as PASSWORD masked."""
+    """Plain data with every text in it redacted, and every text under a name such as PASSWORD, or after a word such as
+    ``--token``, masked."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
@@ -107,9 +118,32 @@ def redacted(value: Any) -> Any:
             name: _masked(entry) if isinstance(entry, str) and _SECRET_NAME.search(str(name)) else redacted(entry)
             for name, entry in value.items()
         }
-    if isinstance(value, list):
-        return [redacted(entry) for entry in value]
-    return tuple(map(redacted, value)) if isinstance(value, tuple) else value
+    if isinstance(value, list | tuple):
+        found = [
+            _masked(entry) if isinstance(entry, str) and _belongs_to_secret_option(before, entry) else redacted(entry)
+            for before, entry in zip([None, *value], value, strict=False)
+        ]
+        return found if isinstance(value, list) else tuple(found)
+    return value
+
+
+def redacted_inputs(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A case's inputs as they are stored: those of a program without the values of its variables, unless these can hold
+    no secret, and with its command line redacted. Others may have a name such as ``token_pattern`` and stay."""
+    command, variables = inputs.get("command"), inputs.get("env")
+    if not isinstance(command, list | tuple):
+        return inputs
+    found = {**inputs, "command": redacted(command)}
+    if isinstance(variables, Mapping):
+        found["env"] = recorded_variables({name: str(value) for name, value in variables.items()})
+    return found
+
+
+def secret_arguments(words: Sequence[str]) -> set[str]:
+    """The values in a command line that its options' names call secret: ``--token VALUE``, ``--token=VALUE``."""
+    followed = {word for before, word in pairwise(words) if _belongs_to_secret_option(before, word)}
+    assigned = {word.partition("=")[2] for word in words if _OPTION.fullmatch(word.partition("=")[0])}
+    return {word for word in followed | assigned if word and _masked(word) == MASK}
 
 
 def secrets_of(variables: Mapping[str, str]) -> set[str]:
@@ -167,6 +201,10 @@ def without_user(address: str) -> str:
     scheme, separator, rest = address.rpartition("://") if "://" in address else ("", "", address)
     _, at, host = rest.rpartition("@")
     return f"{scheme}{separator}{MASK}@{host}" if at else address
+
+
+def _belongs_to_secret_option(before: Any, word: str) -> bool:
+    return isinstance(before, str) and _OPTION.fullmatch(before) is not None and not word.startswith(("-", "@"))
 
 
 def _masked(value: str) -> str:

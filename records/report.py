@@ -9,7 +9,7 @@ from opduel.records.build import Build
 from opduel.records.case import Case, Metric, measure_of
 from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample
-from opduel.records.redaction import redacted
+from opduel.records.redaction import redacted, redacted_inputs
 from opduel.records.run_record import HostRecord, RunRecord
 from opduel.records.work import Work
 
@@ -186,7 +186,8 @@ class Report:
     """One run. ``run`` and ``host`` are made of any mapping, and have its documented keys as typed attributes.
 
     ``cases`` are what was to be measured, in full; none in reports of earlier versions. However a report comes about,
-    the texts of ``run`` hold no secret that can be recognised: an older version may have stored one.
+    the texts of ``run`` and the command lines of ``cases`` hold no secret that can be recognised, and a case's
+    variables only values that can be none: an older version may have stored one.
     """
 
     run: RunRecord
@@ -201,6 +202,8 @@ class Report:
         """Take the secrets out."""
         object.__setattr__(self, "run", RunRecord(redacted(self.run)))
         object.__setattr__(self, "host", HostRecord.of(self.host))
+        cases = [dataclasses.replace(case, inputs=redacted_inputs(case.inputs)) for case in self.cases]
+        object.__setattr__(self, "cases", tuple(cases))
 
     @property
     def configuration(self) -> RunConfiguration:
@@ -214,7 +217,10 @@ class Report:
 
     @property
     def nothing_compared(self) -> bool:
-        """Whether no case came to a verdict, or to a test that could have given one."""
+        """Whether no case came to a verdict, or to a test that could have given one; a run of which both builds skipped
+        every case left nothing undone."""
+        if not self.comparisons and self.run.skipped:
+            return False
         return all(one.failure or (one.verdict == "inconclusive" and _is_untested(one)) for one in self.comparisons)
 
     @property

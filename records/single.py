@@ -1,13 +1,13 @@
 """What one build alone was measured to do: a single-build run, and how it compares with an earlier one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from opduel.records.build import Build
 from opduel.records.case import Mode
 from opduel.records.measurement import Failure
-from opduel.records.redaction import redacted
+from opduel.records.redaction import redacted, redacted_inputs
 from opduel.records.run_record import HostRecord, SingleRunRecord
 from opduel.records.work import Work
 
@@ -69,9 +69,11 @@ class SingleReport:
     schema_version: int = field(default=SINGLE_SCHEMA_VERSION)
 
     def __post_init__(self) -> None:
-        """As of a report: the texts of ``run`` hold no secret that can be recognised."""
+        """As of a report: the texts of ``run``, and commands, hold no secret that can be recognised."""
         object.__setattr__(self, "run", SingleRunRecord(redacted(self.run)))
         object.__setattr__(self, "host", HostRecord.of(self.host))
+        cases = [replace(case, inputs=redacted_inputs(case.inputs)) for case in self.cases]
+        object.__setattr__(self, "cases", tuple(cases))
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,8 @@ def _variables(report: Report) -> list[str]:
 
 
 def _name(build: Build) -> str:
-    """What ``--control`` takes: a release by its name, any other build by its interpreter."""
-    return build.requested if build.strategy == "release" else build.interpreter
+    """What ``--control`` takes: a release by its name, any other build by its program or interpreter."""
+    return build.requested if build.strategy == "release" else build.executable
 
 
 def _of_commits(report: Report, common: Sequence[str]) -> str:

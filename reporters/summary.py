@@ -113,7 +113,7 @@ def notes(report: Report) -> list[str]:
 
 
 def skipped_line(report: Report) -> str:
-    """``2 cases were skipped by both builds: needs AVX512 (2)``; empty where none was."""
+    """``2 cases were skipped by both builds: needs AVX512 (2)``; says where these were all; empty where none was."""
     skipped = report.run.skipped
     if not skipped:
         return ""
@@ -121,6 +121,8 @@ def skipped_line(report: Report) -> str:
     named = [f"{reason} ({count})" for reason, count in reasons[:_MOST_NAMED]]
     more = f" and {len(reasons) - _MOST_NAMED} other reasons" if len(reasons) > _MOST_NAMED else ""
     were = "1 case was" if len(skipped) == 1 else f"{len(skipped)} cases were"
+    if not report.comparisons:
+        were = "the only case was" if len(skipped) == 1 else f"all {len(skipped)} cases were"
     return f"{were} skipped by both builds: {'; '.join(named)}{more}"
 
 

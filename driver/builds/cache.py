@@ -169,6 +169,11 @@ def lock_path(place: Path) -> Path:
     return place.with_name(_LOCK + place.name)
 
 
+def making_path(place: Path) -> Path:
+    """Where the build that comes to lie at ``place`` is made."""
+    return place.with_name(_MAKING + place.name)
+
+
 def last_used(place: Path) -> float:
     """When the build at ``place`` was asked for or made, in seconds since 1970; 0 if nobody can tell."""
     for path in (place / _USED, place):
@@ -179,7 +184,7 @@ def last_used(place: Path) -> float:
 
 def _make_in_place(place: Path, recipe: AnyRecipe, make: Maker, lock: int) -> Build:
     """Make the build aside and rename it into place; the lock is held."""
-    aside = place.with_name(_MAKING + place.name)
+    aside = making_path(place)
     _discard_unusable(place, recipe, aside)
     log.info("installing %s (once; kept in %s)", recipe.request, place)
     try:

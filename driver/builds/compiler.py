@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -25,12 +26,18 @@ from opduel.records import BrokenBuildError, Commit, NoSpaceError, RunError
 from opduel.records.output import MOST_KEPT, keep_ends, key_line
 
 _LOG_END_BYTES = 2**20  # of a log, in which the reason is looked for
-# With these the environment would decide what is compiled, and by which compiler, unknown to the library's identity.
+# With these the environment would decide what is compiled, and by which compiler, unknown to the build's identity.
 DROPPED_VARIABLES = (
-    *("CC", "CXX", "CUDACXX", "CUDAHOSTCXX"),
-    *("CPPFLAGS", "CFLAGS", "CXXFLAGS", "CUDAFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "LDFLAGS"),
-    *("CMAKE_BUILD_TYPE", "CMAKE_TOOLCHAIN_FILE"),
+    *("CC", "CXX", "FC", "F77", "F90", "CUDACXX", "CUDAHOSTCXX"),
+    *("AR", "LD", "CC_LD", "CXX_LD", "FC_LD", "LDSHARED", "OPT"),
+    *("CPPFLAGS", "CFLAGS", "CXXFLAGS", "FFLAGS", "FCFLAGS", "LDFLAGS"),
+    *("CUDAFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"),
+    *("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+    *("CMAKE_ARGS", "CMAKE_BUILD_TYPE", "CMAKE_TOOLCHAIN_FILE"),
+    *("SKBUILD_*", "MESON_*", "NPY_*", "SETUPTOOLS_SCM_PRETEND_VERSION*"),
 )
+# These say where libraries lie, which people need; their values are part of the identity.
+_HASHED_VARIABLES = ("PKG_CONFIG_PATH", "CMAKE_PREFIX_PATH")
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _NEXT_TO_NOTHING_BYTES = 2**20  # free after a compile that failed: then the log may lack the reason, too
 _PAUSE_S = 0.2
@@ -88,9 +95,12 @@ class Compiler:
 
     @cached_property
     def toolchain(self) -> tuple[str, ...]:
-        """What each tool says of its version; RunError if one is not installed."""
+        """What each tool says of its version, and hashes of the set variables that say where libraries lie;
+        RunError if a tool is not installed."""
         optional = [tool for tool in self.platform.optional_tools if shutil.which(tool)]
-        return tuple(_version(tool) for tool in (*self.platform.tools, *optional))
+        versions = (_version(tool) for tool in (*self.platform.tools, *optional))
+        values = {name: os.environ.get(name) for name in _HASHED_VARIABLES}
+        return (*versions, *(f"{name}: {_short([value])}" for name, value in values.items() if value))
 
     def compile(self, commit: Commit, destination: Path, log_path: Path, limits: Limits) -> None:
         """Leave the commit's library in ``destination``.
@@ -105,7 +115,7 @@ class Compiler:
         """
         if shutil.which("ccache") is None:
             log.warning("ccache is not installed: every commit is compiled from the start")
-        if set_ones := [name for name in DROPPED_VARIABLES if os.environ.get(name)]:
+        if set_ones := sorted(name for name, value in os.environ.items() if value and _is_dropped(name)):
             log.warning("%s: ignored when compiling; use --cmake_args instead", ", ".join(set_ones))
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._turn, _Sole(self._folder) as sole:
@@ -187,7 +197,7 @@ class Compiler:
 
     def _environment(self, build: Path, limits: Limits) -> dict[str, str]:
         """All that the script gets. Paths below our folder are cached by ccache as relative ones, wherever that is."""
-        found = {name: value for name, value in clean_environment().items() if name not in DROPPED_VARIABLES}
+        found = {name: value for name, value in clean_environment().items() if not _is_dropped(name)}
         found |= {"BUILD_DIR": str(build), "JOBS": str(limits.jobs), **self._variables}
         if shutil.which("ccache"):
             found |= {"CCACHE_BASEDIR": str(self._folder), "CCACHE_NOHASHDIR": "1", "CCACHE": "ccache"}
@@ -236,6 +246,10 @@ class _Sole:
                     return  # another process; a number is not used again while processes of its session live
             log.warning("ending the compile that a killed driver left behind")
             _end_session(int(leader))
+
+
+def _is_dropped(variable: str) -> bool:
+    return any(fnmatchcase(variable, one) for one in DROPPED_VARIABLES)
 
 
 def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits: Limits) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from opduel.driver.builds import uv
-from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.cache import BuildCache, making_path
 from opduel.driver.builds.environment_build import (
     INTERPRETER,
     checked_facts,
@@ -26,25 +26,31 @@ from opduel.driver.builds.environment_build import (
     site_packages,
 )
 from opduel.driver.builds.interpreters import find_interpreter
-from opduel.driver.builds.manifest import Manifest, PackagePart, PackageRecipe, read_manifest
+from opduel.driver.builds.manifest import Manifest, PackagePart, PackageRecipe, UnusableBuild, read_manifest
 from opduel.driver.builds.package_sources import normalized
 from opduel.driver.builds.probe import TIMEOUT_S
 from opduel.driver.builds.process import run
-from opduel.driver.builds.requirements import lock
+from opduel.driver.builds.requirements import lock, preferred_path
 from opduel.frameworks import Framework, worker_environment
-from opduel.records import BrokenBuildError, Build, Commit
+from opduel.records import BrokenBuildError, Build, Commit, RunError
 
 _DIST_INFO = ".dist-info"
+_SCRIPTS = "bin"
+# Of a build, relative to it: what is its own, or was made with its environment, and is not a package's.
+_OF_ENVIRONMENTS = re.compile(
+    r"manifest\.json|\.used|\.lock|\.gitignore|CACHEDIR\.TAG|requirements\.txt|pyvenv\.cfg"
+    r"|bin/(python[0-9.]*|(de)?activate([._].*)?|pydoc\.bat)"
+)
 _COMPILERS = ("cc:", "c++:", "gfortran:")
 
 
 @dataclass(frozen=True)
 class Donor:
     """A build with the same native sources: where it is, and of the Python files that differ from its own, path below
-    ``site-packages`` -> content."""
+    ``site-packages`` -> content, None for one that is left out."""
 
     place: Path
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes | None]
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def package_build(
         found = source()
         log = uv.make_environment(directory, find_interpreter(recipe.python), (descriptor,))
         if isinstance(found, Donor):
-            part, strategy = _overlaid(commit, found, directory), "overlay"
+            part, strategy = overlaid(commit, found, directory, cache.place(framework.name, recipe)), "overlay"
         else:
             part, said = _installed(commit, recipe, found, directory, descriptor, cache.folder(framework.name))
             strategy, log = "source", log + said
@@ -93,7 +99,7 @@ def _installed(
         place,
         sdists=recipe.sdists,
         python=recipe.python,
-        preferred=place / f".beside-{recipe.project}.txt",
+        preferred=preferred_path(place, "beside", recipe.project, recipe.python, recipe.sdists, recipe.beside),
         without=name,
     )
     interpreter = directory / INTERPRETER
@@ -113,24 +119,68 @@ def _installed(
     return part, log
 
 
-def _overlaid(commit: Commit, donor: Donor, directory: Path) -> PackagePart:
-    """All packages of the donor, by hard links, with the commit's own Python files; bytecode is left behind."""
-    theirs, ours = site_packages(donor.place), site_packages(directory)
-    for folder, folders, names in os.walk(theirs):
-        folders[:] = [one for one in folders if one != "__pycache__"]
-        for name in names:
-            path = Path(folder, name)
-            relative = path.relative_to(theirs)
-            if str(relative) in donor.files:
-                place = ours / relative
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(donor.files[str(relative)])
-                shutil.copymode(path, place)
-            else:
-                lay(path, ours / relative)
-    source = read_manifest(donor.place).source
+def overlaid(commit: Commit, donor: Donor, directory: Path, home: Path) -> PackagePart:
+    """All that was installed for the donor, with the commit's own Python files; ``home`` is where ``directory`` comes
+    to lie. RunError: the donor is gone, or damaged."""
+    try:
+        lay_over(donor, directory, home)
+        source = read_manifest(donor.place).source  # last: it is whole if its manifest is still there
+    except (UnusableBuild, FileNotFoundError) as why:
+        raise RunError(
+            f"{donor.place}: went from the build cache while {commit.short} was laid over it ({why}): try again"
+        ) from None
     assert source is not None, "donors are builds of packages"
     return source.model_copy(update={"commit": commit.id, "ccache": {}})
+
+
+def lay_over(donor: Donor, directory: Path, home: Path) -> None:
+    """Lay all that was installed for the donor into the fresh environment ``directory``, by hard links, but for its
+    ``files``; bytecode, and what the environment itself has outside ``site-packages``, is left behind. Scripts that
+    name the donor's place name ``home`` instead.
+
+    Raises:
+        RunError: one of both is no environment.
+        OSError: a file can't be read or written.
+    """
+    theirs, ours = site_packages(donor.place), site_packages(directory)
+    for folder, folders, names in os.walk(donor.place):  # not into links to folders: lib64
+        folders[:] = [one for one in folders if one != "__pycache__"]
+        for path in (Path(folder, name) for name in names):
+            relative = path.relative_to(donor.place)
+            place = directory / relative
+            if path.is_relative_to(theirs):
+                if str(path.relative_to(theirs)) not in donor.files:
+                    lay(path, place)
+            elif not (_OF_ENVIRONMENTS.fullmatch(str(relative)) or os.path.lexists(place)):
+                _lay_outside(path, place, donor.place, home)
+    for name, content in donor.files.items():
+        if content is not None:
+            place = ours / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+            if (theirs / name).exists():
+                shutil.copymode(theirs / name, place)
+
+
+def _lay_outside(path: Path, place: Path, donor: Path, home: Path) -> None:
+    """Lay a file that a wheel put outside ``site-packages``; where a script says which interpreter runs it, ``home``
+    takes the place of the donor's folder, and of that in which the donor was made."""
+    content = path.read_bytes() if path.parent == donor / _SCRIPTS and path.is_file() else b""
+    if not content.startswith(b"#!"):
+        lay(path, place)
+        return
+    lines = content.split(b"\n", 2)
+    said = 2 if lines[0].endswith(b"/sh") else 1  # the second line is what the shell runs
+    for folder in (making_path(donor), donor):
+        old, new = (os.fsencode(one / _SCRIPTS) + b"/" for one in (folder, home))
+        lines[:said] = [line.replace(old, new) for line in lines[:said]]
+    changed = b"\n".join(lines)
+    if changed == content:
+        lay(path, place)
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(changed)
+    shutil.copymode(path, place)
 
 
 def _described(

@@ -22,16 +22,17 @@ from opduel.driver.builds.manifest import PackageRecipe, UnusableBuild, read_man
 from opduel.driver.builds.package_build import BuiltWheel, Donor, find_wheel, package_build
 from opduel.driver.builds.package_sources import (
     PROJECT_FILE,
+    NotInstalledError,
     Project,
     Rules,
     Sources,
-    installed_as,
     load_rules,
+    placed,
     read_project,
     sources_of,
 )
 from opduel.driver.builds.repository_data import load_platform
-from opduel.driver.builds.requirements import LockedRecipe, lock, python_of, with_packages
+from opduel.driver.builds.requirements import LockedRecipe, lock, preferred_path, python_of, with_packages
 from opduel.driver.git.repository import Repository
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework
@@ -186,9 +187,10 @@ class PackageBuilder:
 
     def _built_with(self, project: Project, rules: Rules, python: str) -> LockedRecipe:
         """What commits with these requirements are built with: the same versions for all that allow them."""
-        requires = (*project.requires, *rules.backends.get(project.backend, ()), *rules.build_requires)
-        preferred = self._place / f".built-with-{project.name}.txt"
-        return lock(requires, self._place, sdists=self._settings.sdists, python=python, preferred=preferred)
+        further = (*rules.backends.get(project.backend, ()), *rules.build_requires)
+        sdists = self._settings.sdists
+        preferred = preferred_path(self._place, "built-with", project.name, python, sdists, further)
+        return lock((*project.requires, *further), self._place, sdists=sdists, python=python, preferred=preferred)
 
     def _donor(self, commit: Commit, recipe: PackageRecipe) -> Donor | None:
         """A build with the commit's native sources, into which its Python code can be put; None: there is none."""
@@ -206,20 +208,23 @@ class PackageBuilder:
                     return Donor(place, files)
         return None
 
-    def _differing_files(self, commit: Commit, other_id: str, place: Path) -> dict[str, bytes] | None:
+    def _differing_files(self, commit: Commit, other_id: str, place: Path) -> dict[str, bytes | None] | None:
         """The commit's Python files that differ from those of another one, which the build at ``place`` holds: path
-        there -> content. None: one of them isn't there as it is in the repository."""
+        there -> content, None for a removed one. None: one of them isn't there as it is in the repository."""
         try:
             other = self._facts(self._repository.commit(other_id))[2]
         except UsageError:
             return None  # of another repository
-        ours, site, found = self._facts(commit)[2], site_packages(place), {}
+        ours, site = self._facts(commit)[2], site_packages(place)
+        found: dict[str, bytes | None] = {}
         for path in ours.differing(other):
-            name = installed_as(path, other.files[path], site) if path in other.files else None
-            if name is None:
+            try:
+                name = placed(path, other, site)
+            except NotInstalledError:
                 log.debug("%s: %s is not installed as it is: no overlay", commit.short, path)
                 return None
-            found[name] = self._repository.content(commit, path) or b""
+            if name is not None:
+                found[name] = (self._repository.content(commit, path) or b"") if path in ours.files else None
         return found
 
     def _compiled(

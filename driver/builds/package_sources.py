@@ -27,6 +27,7 @@ _MOST_ABOVE = 2  # folders in the repository above what is installed: src, lib/p
 class _Rules(Strict):
     ignored: list[str]
     generators: list[str]
+    loose: list[str] = Field(default_factory=list)
     backends: dict[str, list[str]]
 
 
@@ -39,22 +40,28 @@ class _Differences(Strict):
 
 @dataclass(frozen=True)
 class Rules:
-    """What is ignored, and which Python files take part in building, as patterns of paths; what build backends ask for;
-    and of the project itself, what it needs besides to be built, and settings of its backend."""
+    """What is ignored, which Python files take part in building, and which are ``loose`` (may come and go without a
+    compile), as patterns of paths; what build backends ask for; and of the project itself, what it needs besides to be
+    built, and settings of its backend."""
 
     ignored: Sequence[str]
     generators: Sequence[str]
     backends: Mapping[str, Sequence[str]]
     build_requires: Sequence[str] = ()
     settings: Sequence[str] = ()
+    loose: Sequence[str] = ()
 
     def is_ignored(self, path: str) -> bool:
         """Whether the file reaches no build that is measured."""
-        return any(fnmatchcase(path, one) for one in self.ignored)
+        return _matches(path, self.ignored)
 
     def is_code(self, path: str) -> bool:
         """Whether it is Python that is expected to be installed as it is."""
-        return path.endswith(_PYTHON_FILE) and not any(fnmatchcase(path, one) for one in self.generators)
+        return path.endswith(_PYTHON_FILE) and not _matches(path, self.generators)
+
+    def is_loose(self, path: str) -> bool:
+        """Whether such Python, added or removed, needs no compile: a test."""
+        return self.is_code(path) and _matches(path, self.loose)
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,7 @@ def load_rules(folder: Path, project: str) -> Rules:
         general.backends,
         own.build_requires,
         own.settings,
+        general.loose,
     )
 
 
@@ -120,39 +128,75 @@ def normalized(name: str) -> str:
 @dataclass(frozen=True)
 class Sources:
     """A commit's files that reach its build: ``native`` and ``code`` are the identities of both parts, equal for equal
-    content; ``files`` has the Python code, path -> git's hash."""
+    content; ``files`` has the Python code, path -> git's hash; ``loose`` those of them that may come and go."""
 
     native: str
     code: str
     files: Mapping[str, str]
+    loose: frozenset[str] = frozenset()
 
     def differing(self, other: "Sources") -> list[str]:
-        """The files of Python code that differ; the native part, and with it the paths, must be equal."""
-        return sorted(path for path, name in self.files.items() if other.files.get(path) != name)
+        """The files of Python code that differ; the native part, with it all paths but loose ones, must be equal."""
+        return sorted(path for path in {*self.files, *other.files} if self.files.get(path) != other.files.get(path))
 
 
 def sources_of(listing: Mapping[str, str], rules: Rules) -> Sources:
     """``listing``: every file of the commit, path -> "mode type hash", as git ls-tree prints them.
 
-    The native part covers the paths of the Python code, too: the backend decides what it installs.
+    The native part covers the paths of the Python code, too, but for loose files: the backend decides what it installs.
     """
     kept = {path: what for path, what in listing.items() if not rules.is_ignored(path)}
     files = {path: what.split()[2] for path, what in kept.items() if rules.is_code(path) and " blob " in what}
-    native = {path: "" if path in files else what for path, what in kept.items()}
-    return Sources(_identity(native), _identity(files), files)
+    loose = frozenset(path for path in files if rules.is_loose(path))
+    native = {path: "" if path in files else what for path, what in kept.items() if path not in loose}
+    return Sources(_identity(native), _identity(files), files, loose)
+
+
+class NotInstalledError(Exception):
+    """A file is not installed as it is in the repository."""
+
+
+def placed(path: str, theirs: Sources, site: Path) -> str | None:
+    """Where below ``site``, which holds a build of ``theirs``, a file that differs lies, or a new one belongs; None:
+    nowhere, as a loose file that is not installed.
+
+    A new file belongs beside those of its folder that are installed.
+
+    Raises:
+        NotInstalledError: it is not there as it is in the repository: only a compile tells what becomes of it.
+    """
+    if path in theirs.files:
+        name = installed_as(path, theirs.files[path], site)
+        if name is None and (path not in theirs.loose or any((site / one).exists() for one in _names(path))):
+            raise NotInstalledError
+        return name
+    folder, _, last = path.rpartition("/")
+    beside = (one for one in theirs.files if one.rpartition("/")[0] == folder)
+    names = (installed_as(one, theirs.files[one], site) for one in beside)
+    found = next((name for name in names if name is not None), None)
+    return found and str(Path(found).with_name(last))
 
 
 def installed_as(path: str, blob: str, site: Path) -> str | None:
     """Where a file of the repository lies below ``site``, with the content that git calls ``blob``; None: nowhere, or a
     compiled module of its name is there, too."""
-    parts = path.split("/")
-    for above in range(min(_MOST_ABOVE + 1, len(parts))):
-        name = "/".join(parts[above:])
+    for name in _names(path):
         place = site / name
         if place.is_file() and blob_id(place.read_bytes(), blob) == blob:
             compiled = [*place.parent.glob(f"{place.stem}.*.so"), place.with_suffix(".so")]
             return None if any(one.is_file() for one in compiled) else name
     return None
+
+
+def _names(path: str) -> list[str]:
+    """Where a file of the repository may lie when it is installed."""
+    parts = path.split("/")
+    return ["/".join(parts[above:]) for above in range(min(_MOST_ABOVE + 1, len(parts)))]
+
+
+def _matches(path: str, patterns: Sequence[str]) -> bool:
+    """Whether one of them matches; one that begins with a slash is for files at the top."""
+    return any(fnmatchcase(f"/{path}" if one[0] == "/" and "/" not in path else path, one) for one in patterns)
 
 
 def blob_id(content: bytes, like: str) -> str:

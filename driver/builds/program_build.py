@@ -11,8 +11,8 @@ from pathlib import Path
 from opduel.driver.builds.process import run
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import Build, UsageError
+from opduel.records.build import PROGRAM_VARIABLE
 
-PROGRAM_VARIABLE = "OPDUEL_PROGRAM"  # by which a worker knows the program
 _LINKED = re.compile(r"\s*(\S+) => (/.+) \(0x[0-9a-f]+\)")
 _LISTING_S = 10.0
 _SHOWN = 12  # hexadecimal digits of a digest

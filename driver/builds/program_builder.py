@@ -19,12 +19,12 @@ from opduel.driver.builds.commit_builder import BuildSettings, unused
 from opduel.driver.builds.compiler import Compiler, require_space
 from opduel.driver.builds.environment_build import named_after
 from opduel.driver.builds.manifest import Manifest, ProgramRecipe
-from opduel.driver.builds.program_build import PROGRAM_VARIABLE
 from opduel.driver.builds.repository_data import load_platform
 from opduel.driver.git.repository import Repository
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, UsageError, disk_error
+from opduel.records.build import PROGRAM_VARIABLE
 
 BUILD = "{build}"  # in --program: the folder that the script was given as its destination
 

@@ -7,6 +7,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -103,8 +104,8 @@ def lock(
     ``python``, else for the one that runs this; ``place`` is the folder in which the answer is kept for the next time.
 
     ``sdists``: source distributions are taken, too. ``preferred``: a file with an answer to similar requirements, whose
-    versions are kept where they can be; the new answer replaces it. ``without``: a package that is left out.
-    ``besides``: further requirements, that nobody asked for and no text names.
+    versions are kept where they can be; this answer replaces it, so that a treatment prefers what its control has.
+    ``without``: a package that is left out. ``besides``: further requirements, that nobody asked for and no text names.
 
     Raises:
         UsageError: they can't be met.
@@ -121,17 +122,24 @@ def lock(
             earlier = preferred.read_text(encoding="utf-8") if preferred and preferred.exists() else ""
             answer = _resolved(requested, text, python, sdists=sdists, preferred=earlier, without=without)
             write_atomically(kept, answer.encode())
-            if preferred:
-                write_atomically(preferred, answer.encode())
         recipe = LockedRecipe(tuple(requested), python, kept.read_text(encoding="utf-8"), sdists)
     except OSError as error:
         why = f"{error.filename or kept}: {error.strerror}"
         raise RunError(f"build cache: {why}: fix that, or give another folder with --exec_dir") from None
+    if preferred:
+        _prefer(preferred, recipe.locked)
     if not recipe.pins and not without and text:  # all of them for other Pythons, or other systems
         raise UsageError(
             f"{recipe.request}: none of these packages is for Python {python} on this system: name one that is"
         )
     return recipe
+
+
+def preferred_path(place: Path, purpose: str, project: str, python: str, sdists: bool, lines: Sequence[str]) -> Path:
+    """Where the answer that later ones prefer is kept, for requirements that are alike: of one ``purpose`` and project,
+    for one Python, with or without source distributions, and with the same ``lines`` among them."""
+    content = json.dumps([python, sdists, list(lines)]).encode()
+    return place / f".{purpose}-{project}-{hashlib.sha256(content).hexdigest()[:10]}{_FILE_SUFFIX}"
 
 
 def python_of(requested: Sequence[str]) -> str | None:
@@ -147,6 +155,12 @@ def python_of(requested: Sequence[str]) -> str | None:
     if len(found) > 1:
         raise UsageError(f"{' and '.join(f'python=={one}' for one in sorted(found))}: name one Python")
     return next(iter(found), None)
+
+
+def _prefer(path: Path, answer: str) -> None:
+    with suppress(OSError):  # a cache that is only read has answers still
+        if not path.exists() or path.read_text(encoding="utf-8") != answer:
+            write_atomically(path, answer.encode())
 
 
 def _resolved(

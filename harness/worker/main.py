@@ -21,7 +21,8 @@ Over a slot:
                         -> {"calls": int}; the framework's own files, and output.txt: what the case has printed
     {"op": "resident", "calls": int}                               -> {"bytes": most resident memory meanwhile}
     {"op": "results", "case": {...}, "seed": int, "folder": path, "limit": bytes} (unprepared)
-                        -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}
+                        -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}; also "precision"
+                           where values are rounded to a dtype that NumPy lacks
     {"op": "digest", "case": {...}, "seed": int} (unprepared)      -> {"digest": of the inputs' values, or empty}
     {"op": "memory", "case": {...}, "seed": int, "calls": int} (unprepared)
                         -> {"bytes": {device: what a call needs beyond what it is given}}
@@ -133,7 +134,8 @@ def time_calls(call, calls, inner, spins):
 
     Returns nanoseconds a call. Both sides of a comparison run these same lines. A call that times itself is called
     once a sample, and the work is added to what it says. A call whose work a device does has a ``timer(work)``, which
-    returns how long that takes by the device's own clock, in nanoseconds.
+    returns how long that takes by the device's own clock, in nanoseconds; the turns are timed by themselves and added,
+    because the device would work meanwhile.
     """
     if hasattr(call, "sample"):
         return [max(1.0, call.sample()) + time_spin(spins) for _ in range(calls)]
@@ -145,11 +147,10 @@ def time_calls(call, calls, inner, spins):
         def work():
             for _ in inner_range:
                 call()
-                spin(spins)
 
         for _ in range(calls):
             wipe()
-            samples.append(call.timer(work) / inner)
+            samples.append(call.timer(work) / inner + time_spin(spins))
         return samples
     for _ in range(calls):
         if before:

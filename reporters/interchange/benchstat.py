@@ -69,8 +69,10 @@ def _configuration(report: Report) -> Iterator[str]:
 
 def _units(kept: list[Comparison]) -> Iterator[str]:
     known = [one for one in kept if one.metric in METRICS]
-    for unit, lower in sorted({(_unit(one), one.measure.lower_is_better) for one in known}):
-        yield f"Unit {unit} better={'lower' if lower else 'higher'}"
+    ways = {_unit(one): one.measure.lower_is_better for one in known}
+    for unit, lower in sorted(ways.items()):
+        if all(one.measure.lower_is_better == lower for one in known if _unit(one) == unit):  # else nothing can be said
+            yield f"Unit {unit} better={'lower' if lower else 'higher'}"
 
 
 def _results(kept: list[Comparison], side: Side) -> Iterator[str]:

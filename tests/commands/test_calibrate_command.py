@@ -193,6 +193,7 @@ def test_runs_held_back_are_reported(machine: Machine, run: Run) -> None:
         (["--export_reporter", "md=a.md"], "--export_reporter: can't be combined with --calibrate"),
         (["--profiler", "native"], "--profiler: only applies to one build alone"),
         (["--profile_output", "x"], "--profile_output: is for one run of harness.py"),
+        (["--suite", "anywhere"], "--suite: is for a suite, which --calibrate can't measure"),
         (["--control", "a", "--treatment", "b"], "one build against itself"),
         (["--operators", "dot"], "two cases or more"),
         (["--operators", "nothing like it"], "no case matches"),

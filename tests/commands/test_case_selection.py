@@ -128,6 +128,7 @@ def test_list_shows_what_would_be_measured(home: Path, capsys: pytest.CaptureFix
     assert listed == [case.id for case in chosen(*arguments) if "forward" in case.id]
 
 
+@pytest.mark.nightly  # tests/harness/test_schedule.py has each failure
 @pytest.mark.mxnet
 def test_what_a_build_or_the_machine_refuses_has_failed_and_the_run_goes_on(run: "object", tmp_path: Path) -> None:
     inputs = [

@@ -8,12 +8,14 @@ import pytest
 import opduel.commands.catalogue
 from opduel.commands.catalogue import PEER_FILE, main
 from opduel.commands.coverage_text import BuildCoverage, coverage_text
+from opduel.commands.own_benchmarks import own_benchmarks_parser
+from opduel.commands.package_coverage import package_coverage_text
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
 from opduel.driver.catalogue.apply import apply_rules
 from opduel.driver.catalogue.registry import Function, Registry, ask_registry
-from opduel.driver.catalogue.rules import load_rules
+from opduel.driver.catalogue.rules import Rules, load_rules
 from opduel.driver.catalogue.write import spec_files
-from opduel.frameworks import get_framework
+from opduel.frameworks import framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.smoke_check import SmokeCheck, smoke_check
 from opduel.harness.specs import expand_cases, find_spec, load_spec
@@ -57,6 +59,22 @@ def test_the_specs_of_onnxruntime_are_what_its_newest_release_and_the_rules_give
     for name, text in files.items():
         assert (SPECIFICATIONS / name).read_text(encoding="utf-8") == text, f"{name}: write the specs again"
     assert not [name for name, reason in catalogue.left_out.items() if "no rule" in reason]
+
+
+def test_the_document_of_a_package_names_the_framework_that_was_asked_for() -> None:
+    case = Case("one.sort/forward", "one.sort", "forward", {}, "float32", "cpu", 0.02, 60.0, category="ordering")
+    registry = Registry("1.0", {"one.sort": ["one.sort"]}, {"one.sort": Function("one.sort", "one.sort", {})})
+    built = BuildCoverage("one==1.0", registry, [SmokeCheck(case, 2e6)], {})
+    rules = Rules.model_validate(
+        {"arguments": {}, "categories": {"ordering": {"description": "o", "operators": ["one.*"]}}}
+    )
+    text = package_coverage_text("another", "one", [built], rules)
+    assert "opduel.commands.catalogue --framework another --catalogue one coverage one==1.0 --write`" in text
+
+
+def test_the_help_of_own_benchmarks_leaves_frameworks_to_the_registry() -> None:
+    helps = [str(action.help) for action in own_benchmarks_parser()._actions if action.dest != "framework"]
+    assert not [text for text in helps if any(name in text for name in framework_names())]
 
 
 @pytest.mark.mxnet

@@ -26,7 +26,7 @@ from opduel.driver.revisions import Revision
 from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.driver.watch import Tally
 from opduel.driver.watch_settings import Services
-from opduel.frameworks import FRAMEWORKS_DIR
+from opduel.frameworks import FRAMEWORKS_DIR, get_framework
 from opduel.records import WORSE, Build, Commit, Report, RunError, Verdict
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.notify_command import NotifyCommand
@@ -296,6 +296,42 @@ def test_without_the_option_a_run_is_what_it_was(home: Path) -> None:
     assert settings["benchmark_file"] == "smoke"
     assert measured == hashlib.sha256(b"[]").hexdigest()
     assert others == ["auto", ""]
+
+
+def test_of_a_suite_another_threshold_makes_another_run(home: Path) -> None:
+    """Its cases, which have their thresholds, are not known before there are builds."""
+
+    def identity(threshold: str, suite: str | None) -> str:
+        options = parse(["--ab_testing", "-b", "smoke", "--threshold", threshold])
+        session: Any = SimpleNamespace(cases=())
+        return repo_driver._identity(options, session, suite)
+
+    for metric in ("value", "cpu_time", "time"):
+        assert identity(f"{metric}=10%", "digest") != identity(f"{metric}=1%", "digest")
+    assert identity("value=10%", None) == identity("value=1%", None), "the cases of a spec have it"
+
+
+def test_repositories_have_work_directories_of_their_own(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --repo_dir, --remote_repository is only a remote's name; a relative path is another in another folder."""
+    session: Any = SimpleNamespace(framework=get_framework("python"))
+
+    def place(*words: str, folder: str = "one") -> Path:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        options = parse(["--ab_testing", "--framework", "python", "-b", "numpy", *words])
+        return repo_driver._work_directory(options.own, session)
+
+    upstream, url = ("--remote_repository", "upstream"), ("--remote_repository", "https://example.org/numpy.git")
+    numpy, scipy = (str(tmp_path / name) for name in ("numpy", "scipy"))
+    assert place("--repo_dir", numpy, *upstream) != place("--repo_dir", scipy, *upstream)
+    assert place("--repo_dir", numpy, *upstream) == place("--repo_dir", numpy)
+    for words in (("--repo_dir", "."), ("--remote_repository", ".")):
+        assert place(*words) != place(*words, folder="two")
+        assert place(*words).name.startswith("one-")
+    assert place(*url) == place(*url, folder="two")
+    assert place(*url).name.startswith("numpy-")
 
 
 def test_a_nightly_goes_on_from_a_journal_of_version_1_and_measures_and_reports_nothing_again(tmp_path: Path) -> None:

@@ -179,6 +179,17 @@ def _once(recorded: Recorded) -> Callable[..., None]:
     return measure
 
 
+def test_an_identical_pair_has_none_of_the_values_of_the_pair_before(
+    session: Session, recorded: Recorded, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list(session.cases[: BROKEN + 1])
+    monkeypatch.setattr(harness_adapter, "discovered", lambda *_: found)
+    adapter = HarnessAdapter(session)
+    assert len(adapter.measure(order("benchmark")).comparisons) == len(found)
+    report = adapter.measure(replace(order("later"), treatment=CONTROL))
+    assert [one.case for one in report.comparisons] == [case.id for case in session.cases]
+
+
 def test_a_replication_is_resumed(session: Session, recorded: Recorded, order: Order) -> None:
     benchmark, second = found_by_the_driver(session, recorded, order)
     measured = recorded.rounds

@@ -1,6 +1,8 @@
 """run_bench.py: asks on the first use, on a terminal only; keeps the answers; passes everything else through."""
 
+import io
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from command_line import (
 
 from opduel.commands import run_bench
 from opduel.commands.config import config_path, read_config, write_config
+from opduel.commands.options import harness_parser
 from opduel.driver.builds import load_releases
 from opduel.frameworks import get_framework
 
@@ -92,6 +95,21 @@ def test_an_answer_that_cant_be_meant_is_asked_for_again(environment: dict[str, 
         answer(terminal, str(tmp_path), "mxnet == 1.9.1", "reports")
     kept = {"control": str(tmp_path), "treatment": "mxnet == 1.9.1", "local_reporter": str(Path("reports").absolute())}
     assert read_config(config_path()) == kept
+
+
+def test_of_a_suite_it_asks_for_builds_of_any_package(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = io.StringIO("numpy==2.2.6\n/no/such\nnumpy==2.3.5 scipy==1.16.3\nreports\n")
+    monkeypatch.setattr(sys, "stdin", answers)
+    monkeypatch.chdir(home)
+    options = harness_parser().parse_args(["--suite", "anywhere", "--bench", "time"])
+    run_bench._ask_for_missing(options, ["control", "treatment", "local_reporter"])
+    assert read_config(config_path()) == {
+        "control": "numpy==2.2.6",
+        "treatment": "numpy==2.3.5 scipy==1.16.3",
+        "local_reporter": str(Path("reports").absolute()),
+    }
 
 
 @pytest.mark.parametrize(("key", "words"), [("\x04", "nothing was kept"), ("\x03", "stopped by SIGINT")])

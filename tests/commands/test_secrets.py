@@ -7,7 +7,7 @@ import json
 import logging
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,8 @@ from opduel.commands.session import plan_session, tell
 from opduel.commands.spec_from import spec_from_parser
 from opduel.driver.investigation import Outcome
 from opduel.driver.journal import Journal
-from opduel.records import RunConfiguration
+from opduel.records import Failure, RunConfiguration, redaction
+from opduel.reporters.document import to_bytes
 from opduel.reporters.formats import FORMATS
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.reproduce import reproduction
@@ -90,9 +91,32 @@ def test_a_new_option_is_masked_until_somebody_says_that_it_is_harmless() -> Non
 def test_a_configuration_has_no_field_for_what_may_be_a_secret() -> None:
     kept = {option.removeprefix("--") for option in KEPT_OPTIONS}
     switches = {action.dest for action in harness_parser()._actions if action.nargs in (0, "?")}
-    assert {one.name for one in fields(RunConfiguration)} - kept - (switches - {"program"}) == {"program", "env"}
+    assert {one.name for one in fields(RunConfiguration)} - kept - (switches - {"program"}) == {
+        *("program", "env", "command_args", "string_map")
+    }
     options = harness_parser().parse_args(["--env", f"MINE={MARKER}", "--notify_command", MARKER, "--info", MARKER])
     assert MARKER not in str(run_configuration(options))
+
+
+def test_a_program_s_variables_and_arguments_are_in_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_GIVEN", set())
+    variables, spec = {"API_TOKEN": f"{MARKER}-1", "MODE": f"{MARKER}-2"}, tmp_path / "own.json"
+    test = {"command": ["{program}", "{token}"], "env": variables, "identifier": "it"}
+    spec.write_text(json.dumps({"framework": "generic", "tests": [test]}), encoding="utf-8")
+    arguments = ["-b", str(spec), "--string_map", json.dumps({"token": f"{MARKER}-3"})]
+    arguments += ["--command_args", f"--fast --token {MARKER}-4 --api_key={MARKER}-5"]
+    session = plan_session(harness_parser().parse_args(arguments), {}, recorded("harness.py", arguments))
+    (case,) = session.cases
+    assert MARKER in str(case.inputs["command"]), "the program itself is given it"
+    assert case.inputs["env"] == variables
+    asked = asdict(session.configuration)
+    report = samples.report([samples.comparison(case.id)], **session.labels, configuration=asked)
+    report = replace(report, cases=session.cases)
+    ways = reproduction(report)
+    assert MARKER not in to_bytes(report).decode() + ways.here + ways.of(report.comparisons[0])
+    assert report.cases[0].inputs["command"] == ["{program}", "***", "--fast", "--token", "***", "--api_key=***"]
+    printed = Failure("control", "error", f"bad token {MARKER}-1 {MARKER}-2 {MARKER}-3 {MARKER}-4 {MARKER}-5")
+    assert printed.reason == "bad token *** *** *** *** ***"
 
 
 @pytest.fixture

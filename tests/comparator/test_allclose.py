@@ -41,6 +41,16 @@ def test_the_first_element_beyond_the_tolerance_is_named(a: np.ndarray, place: i
     assert seen.figure == pytest.approx(by, rel=1e-3)
 
 
+def test_a_dtype_that_numpy_lacks_has_its_own_tolerance() -> None:
+    """Beyond what a float16 holds; one step of bfloat16 apart, and four."""
+    a = np.full(1000, 2.0**20, dtype=np.float32)
+    near, far = a * np.float32(1 + 2**-7), a * np.float32(1 + 2**-5)
+    assert compare(a, near, ANY, "bfloat16").close
+    assert not compare(a, near, ANY).close
+    assert not compare(a, far + a, ANY, "bfloat16").close
+    assert compare(a, near, Tolerance(relative=0.0, absolute=1.0), "bfloat16").different == 1000
+
+
 def test_rounding_is_no_difference_but_what_small_numbers_lose_is() -> None:
     """An absolute tolerance of 1e-3, MXNet's own for float32, would see nothing wrong with the last."""
     a = np.full(1000, 1e-3, dtype=np.float32)

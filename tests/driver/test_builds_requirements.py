@@ -1,12 +1,13 @@
 """Builds from requirements: what is a requirement, how it is locked and kept, and what the recipe says of it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from opduel.driver.builds import requirements, uv
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.requirements import LockedRecipe, lock, requirements_of, with_packages
+from opduel.driver.builds.requirements import LockedRecipe, lock, preferred_path, requirements_of, with_packages
 from opduel.driver.builds.resolve import resolve_build
 from opduel.frameworks import get_framework
 from opduel.records import UsageError
@@ -146,6 +147,37 @@ def test_earlier_versions_are_kept_for_other_requirements(tmp_path: Path, monkey
     for line in ("numpy>=1", "numpy>=1.1"):
         lock((line,), tmp_path, preferred=tmp_path / "preferred.txt")
     assert asked == ["", LOCKED]
+
+
+def test_unlike_requirements_prefer_nothing_of_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def resolve(*_: object, preferred: str, **__: object) -> str:
+        asked.append(preferred)
+        return f"numpy==1.{len(asked)} \\\n    --hash=sha256:00\n"
+
+    monkeypatch.setattr(requirements.uv, "resolve", resolve)
+    monkeypatch.setattr(requirements, "find_interpreter", lambda python: Path("/python"))
+    first: tuple[str, bool, tuple[str, ...]] = ("3.11", False, ("asv_runner",))
+    for python, sdists, more in (first, ("3.12", *first[1:]), ("3.11", True, first[2]), ("3.11", False, ()), first):
+        preferred = preferred_path(tmp_path, "beside", "toy", python, sdists, more)
+        line = f"numpy>={len(asked)}"  # of a commit with other requirements
+        lock((line, *more), tmp_path, sdists=sdists, python=python, preferred=preferred)
+    assert [one.partition(" ")[0] for one in asked] == ["", "", "", "", "numpy==1.1"]
+
+
+def test_the_answer_before_is_preferred_even_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A treatment keeps what its control has, whatever another branch resolved meanwhile."""
+    asked = []
+
+    def resolve(*arguments: Any, preferred: str, **_: object) -> str:
+        asked.append(preferred)
+        return f"{arguments[1].read_text().strip()} \\\n    --hash=sha256:00\n"
+
+    monkeypatch.setattr(requirements.uv, "resolve", resolve)
+    for version in ("1", "2", "1", "3"):  # control, another branch, the control once more, its treatment
+        lock((f"numpy=={version}",), tmp_path, preferred=tmp_path / "preferred.txt")
+    assert [one.partition(" ")[0] for one in asked] == ["", "numpy==1", "numpy==1"]
 
 
 @pytest.mark.wheels

@@ -64,12 +64,43 @@ def test_the_environment_chooses_neither_compiler_nor_flags(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The library's identity knows nothing of them: with other ones, the same library would be served."""
-    for name, value in {"CXX": "clang++", "CXXFLAGS": "-O0", "CPATH": "/opt/include"}.items():
+    for name, value in {"CXX": "clang++", "CXXFLAGS": "-O0", "LANGUAGE": "de"}.items():
         monkeypatch.setenv(name, value)
     got = bench.compile()
-    assert got["CPATH"] == "/opt/include"
+    assert got["LANGUAGE"] == "de"
     assert not {"CXX", "CXXFLAGS"} & set(got)
     assert "CXX, CXXFLAGS: ignored when compiling; use --cmake_args instead" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("FC", "FFLAGS", "AR", "CC_LD", "CPATH", "LIBRARY_PATH", "CMAKE_ARGS"),
+        *("SKBUILD_CMAKE_ARGS", "MESON_ARGS", "NPY_BLAS_ORDER", "SETUPTOOLS_SCM_PRETEND_VERSION_FOR_TOY"),
+    ],
+)
+def test_what_build_backends_read_of_the_environment_is_dropped(
+    name: str, bench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(name, "-lunknown")
+    assert name not in bench.compile()
+    assert f"{name}: ignored when compiling" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["PKG_CONFIG_PATH", "CMAKE_PREFIX_PATH"])
+def test_where_libraries_lie_is_part_of_the_identity(
+    name: str, bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PKG_CONFIG_PATH", raising=False)
+    monkeypatch.delenv("CMAKE_PREFIX_PATH", raising=False)
+    plain = bench.compiler().toolchain
+    assert plain == ("compile-it: compile-it 1.0",)  # unset, nothing is added: identities in caches stay
+    found = set()
+    for value in ("/one", "/another"):
+        monkeypatch.setenv(name, value)
+        assert bench.compile()[name] == value
+        found.add(bench.compiler().toolchain)
+    assert len({plain, *found}) == 3
 
 
 def test_what_another_script_or_tool_left_is_not_built_upon(bench: Workbench) -> None:

@@ -19,8 +19,11 @@ pytestmark = pytest.mark.wheels
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     tiny = Tiny(tmp_path_factory.mktemp("tiny"))
     sources = {"pyproject.toml": PROJECT, "src/tinysum/__init__.py": CODE.replace("FACTOR", "2")}
+    sources |= {f"src/tinysum/tests/{name}.py": f"# {name}\n" for name in ("__init__", "test_one", "test_two")}
     tiny.add("first", {**sources, "src/tinysum/_native.c": NATIVE.replace("FACTOR", "10")})
-    tiny.add("python", {"src/tinysum/__init__.py": CODE.replace("FACTOR", "3")})
+    (tiny.folder / "src/tinysum/tests/test_two.py").unlink()
+    tests = {"src/tinysum/tests/test_one.py": "# Changed.\n", "src/tinysum/tests/test_three.py": "# Added.\n"}
+    tiny.add("python", {"src/tinysum/__init__.py": CODE.replace("FACTOR", "3"), **tests})
     tiny.add("docs", {"README.md": "Tiny.\n"})
     tiny.add("native", {"src/tinysum/_native.c": NATIVE.replace("FACTOR", "100")})
     tiny.add("broken", {"src/tinysum/_native.c": "#error broken on purpose\n"})
@@ -44,12 +47,18 @@ def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny,
     assert set(first.packages) == {"tiny-sum", "packaging"}
     assert differing_packages(first, native) == {}  # but for the package itself
     assert (Path(str(first.directory)) / "bin" / "python").exists()
-    # what an overlay holds is what compiling the same commit gives
+    # what an overlay holds is what compiling the same commit gives, tests that were changed, added and removed included
+    assert [one.stem for one in sorted(Path(str(python.directory)).rglob("tinysum/tests/*.py"))] == [
+        *("__init__", "test_one", "test_three"),
+    ]
     compiled = tiny.builder("source", BuildCache(tmp_path / "another")).build(tiny.commit("python"), "source")
     assert (compiled.strategy, compiled.digest) == ("source", python.digest)
     manifest = json.loads((Path(str(compiled.directory)) / "manifest.json").read_text())
     assert "setuptools==80.9.0" in manifest["recipe"]["built_with"]
     assert manifest["source"]["distribution"] == "tiny-sum"
+    place = tiny.cache.folder("python")
+    for purpose in ("beside", "built-with"):  # what was resolved is preferred later, where the rest is alike
+        assert [len(one.stem) for one in place.glob(f".{purpose}-*")] == [len(f".{purpose}-tiny-sum-0123456789")]
     if shutil.which("ccache"):  # the same native sources were compiled before
         assert list(manifest["source"]["ccache"].items()) in (
             [("direct_cache_hit", 1)],

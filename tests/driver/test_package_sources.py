@@ -7,10 +7,12 @@ import pytest
 from opduel.driver.builds.package_builder import DATA
 from opduel.driver.builds.package_sources import (
     LEGACY_BACKEND,
+    NotInstalledError,
     Rules,
     blob_id,
     installed_as,
     load_rules,
+    placed,
     read_project,
     sources_of,
 )
@@ -24,6 +26,12 @@ FILES = {
     "src/toy/__init__.py": "100644 blob 03",
     "src/toy/_native.c": "100644 blob 04",
     "src/toy/tests/test_toy.py": "100644 blob 05",
+    "docs/README.md": "100644 blob 11",
+    "src/toy/conftest.py": "100644 blob 12",
+    "src/toy/tests/fast.pyx": "100644 blob 13",
+    "src/toy/tests/meson.build": "100644 blob 14",
+    "src/toy/descr/data.rst": "100644 blob 15",
+    "src/toy/__init__.pyi": "100644 blob 16",
     "tools/generate_c.py": "100644 blob 06",
     "vendored/library": "160000 commit 07",
 }
@@ -34,7 +42,13 @@ ANOTHER = {name: what[:-2] + "99" for name, what in FILES.items()}
     ("changed", "native", "code"),
     [
         ("README.md", False, False),
-        ("src/toy/tests/test_toy.py", False, False),
+        ("docs/README.md", False, False),
+        ("src/toy/tests/test_toy.py", False, True),
+        ("src/toy/conftest.py", False, True),
+        ("src/toy/tests/fast.pyx", True, False),
+        ("src/toy/tests/meson.build", True, False),
+        ("src/toy/descr/data.rst", True, False),
+        ("src/toy/__init__.pyi", True, False),
         ("src/toy/__init__.py", False, True),
         ("src/toy/_native.c", True, False),
         ("pyproject.toml", True, False),
@@ -51,7 +65,49 @@ def test_what_a_change_touches(changed: str, native: bool, code: bool) -> None:
 def test_a_new_file_of_python_code_is_for_the_backend() -> None:
     before = sources_of(FILES, RULES)
     assert sources_of({**FILES, "src/toy/more.py": "100644 blob 08"}, RULES).native != before.native
-    assert sources_of({**FILES, "src/toy/tests/test_more.py": "100644 blob 08"}, RULES) == before
+    after = sources_of({**FILES, "src/toy/tests/test_more.py": "100644 blob 08"}, RULES)
+    assert (after.native, after.code != before.code) == (before.native, True)  # but a test needs no compile
+    assert after.differing(before) == before.differing(after) == ["src/toy/tests/test_more.py"]
+
+
+def test_type_stubs_of_packages_that_read_none_are_ignored() -> None:
+    for name in ("numpy", "scipy", "pandas"):
+        assert load_rules(FRAMEWORKS_DIR / DATA, name).is_ignored("numpy/core/multiarray.pyi")
+
+
+def test_where_tests_are_laid(tmp_path: Path) -> None:
+    """An installed test is replaced, a new one lies beside it; one that is not installed does not matter."""
+    (tmp_path / "toy" / "tests").mkdir(parents=True)
+    (tmp_path / "toy" / "tests" / "test_toy.py").write_bytes(content := b"ONE = 1\n")
+    (tmp_path / "toy" / "tests" / "test_made.py").write_bytes(b"changed while it was built\n")
+    blob = f"100644 blob {blob_id(b'another', '0' * 40)}"
+    whole = f"100644 blob {blob_id(content, '0' * 40)}"
+    tests = {"src/toy/tests/test_toy.py": whole, "src/toy/tests/test_made.py": blob, "other/tests/test_no.py": blob}
+    theirs = sources_of({"src/toy/fast.py": blob, **tests}, RULES)
+    assert placed("src/toy/tests/test_toy.py", theirs, tmp_path) == "toy/tests/test_toy.py"
+    assert placed("src/toy/tests/test_new.py", theirs, tmp_path) == "toy/tests/test_new.py"
+    assert placed("other/tests/test_no.py", theirs, tmp_path) is None
+    assert placed("other/tests/test_new.py", theirs, tmp_path) is None
+    for path in ("src/toy/tests/test_made.py", "src/toy/fast.py"):
+        with pytest.raises(NotInstalledError):
+            placed(path, theirs, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("project", "path"),
+    [
+        ("numpy", "numpy/distutils/core.py"),
+        ("numpy", "numpy/core/setup_common.py"),
+        ("any", "src/toy/_build.py"),
+        ("any", "toy/_fast_build.py"),
+        ("any", "toy/build_fast.py"),
+        ("any", "toy/core/setup_common.py"),
+    ],
+)
+def test_installed_python_that_also_builds_is_native(project: str, path: str) -> None:
+    rules = load_rules(FRAMEWORKS_DIR / DATA, project)
+    before, after = (sources_of({**FILES, path: f"100644 blob {blob}"}, rules) for blob in ("08", "09"))
+    assert (before.native != after.native, before.code != after.code) == (True, False)
 
 
 def test_the_project_file_is_read() -> None:

@@ -62,6 +62,7 @@ def check_end(outcome: Outcome, driver: ToyDriver) -> None:
             assert len(set(rounds)) == len(rounds)
 
 
+@pytest.mark.nightly  # the next tests kill it once
 def test_killed_again_and_again_it_ends_as_if_nobody_had(own: ToyDriver) -> None:
     """Killed while it compiles, while it measures, and between a run's end and its telling; then it may end."""
     process = own.start(*OPTIONS)

@@ -1,8 +1,8 @@
 """Every command in the README is run: by these tests, or by the CI, which runs those marked `nightly`, too.
 
-What the commands of the night do is proved in every run by others: a spec on two releases and an injected slowdown by
-test_two_releases.py, metrics by test_metrics_real.py, networks by test_networks.py, an overlay by
-test_driver_strategies.py, the server by tests/server/test_server_command_line.py and test_remote_results.py.
+What the commands of the night do is proved in every run by others: a spec on two releases by test_two_releases.py, an
+injected slowdown by test_python_packages.py, networks by test_networks.py, an overlay by test_driver_strategies.py, the
+server by tests/server/test_server_command_line.py and test_remote_results.py.
 """
 
 import json
@@ -31,7 +31,7 @@ SERVED = [command for command in COMMANDS if re.search(r"opduel\.server|remote_r
 INSTALLED = [command for command in COMMANDS if re.match(r"uv tool|opduel ", command)]  # run by test_wheel.py
 RUN = [command for command in COMMANDS if command not in MADE + DRIVEN + ALONE + SERVED + INSTALLED]
 
-EVERY_TIME = re.compile(r"run_bench\.py|junit=|--operators softmax|--bisect_releases")  # quick ones
+EVERY_TIME = re.compile(r"--operators softmax|--bisect_releases")  # quick ones
 
 
 def of_the_night(commands: list[str]) -> list[Any]:

@@ -89,6 +89,7 @@ def test_an_injected_slowdown_is_found_and_the_rest_is_not_flagged(tmp_path: Pat
     assert {cell for row in rows for cell in row} >= injected
 
 
+@pytest.mark.nightly  # test_python_packages.py has the same on NumPy
 def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path, mxnet_1_5: Build, mxnet_1_9: Build) -> None:
     """Three ways in which MXNet itself fails: no such operator, a clean error, a crash of the process."""
     spec = spec_of(

@@ -25,6 +25,7 @@ SUITE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite" / "mad
 def adaptor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """As a worker loads it, under a name of its own."""
     modules, finders = set(sys.modules), list(sys.meta_path)
+    sys.path.append(str(FRAMEWORK.adaptor.parent.parent / "common"))
     work = tmp_path_factory.mktemp("work")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPDUEL_SUITE", str(SUITE))
@@ -85,6 +86,19 @@ def test_all_kinds_are_discovered_and_what_cannot_be_used_is_told(discovered: di
     assert benchmarks["kinds.track_score"]["lower_is_better"] is False
 
 
+def test_a_module_that_ends_its_process_costs_itself_alone(tmp_path: Path) -> None:
+    suite = tmp_path / "ending_suite"
+    suite.mkdir()
+    for name, body in (("__init__", ""), ("ending", "import os; os._exit(0)"), ("good", "def time_it(): pass")):
+        (suite / f"{name}.py").write_text(body)
+    command = [sys.executable, str(FRAMEWORK.suite_script), "discover", str(suite)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    modules = json.loads(done.stdout)["modules"]
+    assert [one["name"] for module in modules for one in module["benchmarks"]] == ["good.time_it"]
+    told = "ending_suite.ending ended the process that imported it"
+    assert [one for module in modules for one in module["problems"]] == [told]
+
+
 def test_texts_of_parameters_are_the_same_in_every_process(discovered: dict[str, Any], adaptor: ModuleType) -> None:
     benchmarks = {one["name"]: one for module in discovered["modules"] for one in module["benchmarks"]}
     texts = benchmarks["kinds.Addressed.time_repr"]["values"][0]
@@ -102,6 +116,16 @@ def test_setup_is_done_with_the_parameters_and_both_sides_draw_the_same(adaptor:
     assert len(values[0]) == 1000
     assert values[0][0] > values[0][-1]
     assert adaptor.ready(one, 4, *adaptor.places()).benchmark.func.__self__.values != values[0]
+
+
+def test_each_setup_draws_the_same_however_often_it_is_run(adaptor: ModuleType) -> None:
+    made = adaptor.ready(case("kinds.Sorted.time_sort", size="10", order="'up'"), 3, *adaptor.places())
+    drawn = made.benchmark.func.__self__
+    first = drawn.values
+    for _ in range(2):  # setup's own numbers, then those of a second time
+        made.set_up_again()
+    assert drawn.values is not first
+    assert drawn.values == first
 
 
 def test_a_call_works_in_a_folder_of_its_own_that_close_removes(adaptor: ModuleType) -> None:
@@ -177,6 +201,30 @@ def cached(folder: Path, name: str, most: int = 1 << 20) -> "subprocess.Complete
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def test_modules_are_imported_before_the_fork_only_if_that_is_safe(tmp_path: Path) -> None:
+    """In an interpreter of its own, as a worker's: one of the modules crashes, or starts a thread."""
+    suite = tmp_path / "imported_suite"
+    suite.mkdir()
+    (tmp_path / "work").mkdir()
+    bodies = {"good": "", "crashing": "import os; os.abort()"}
+    bodies["threading_one"] = (
+        "import threading, time; threading.Thread(target=time.sleep, args=[9], daemon=True).start()"
+    )
+    for name, body in {"__init__": "", **bodies}.items():
+        (suite / f"{name}.py").write_text(body)
+    paths = [str(FRAMEWORK.adaptor.parent), str(FRAMEWORK.adaptor.parent.parent / "common")]
+    program = (
+        f"import sys; sys.path += {paths}; import adaptor; print([one for one in sys.argv[1:] if one in sys.modules])"
+    )
+    for name in bodies:
+        modules = [f"imported_suite.{one}" for one in ("good", name)]
+        environment = {**os.environ, "OPDUEL_SUITE": str(suite), "OPDUEL_SUITE_WORK": str(tmp_path / "work")}
+        environment["OPDUEL_SUITE_MODULES"] = ",".join(modules)
+        command = [sys.executable, "-c", program, *modules]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert (done.returncode, done.stdout) == (0, f"{modules if name == 'good' else []}\n"), done.stderr
+
+
 def test_a_cache_is_made_once_and_handed_to_the_benchmarks(
     adaptor: ModuleType, discovered: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -212,6 +260,30 @@ def test_memory_is_what_a_call_holds_beyond_its_setup(adaptor: ModuleType) -> No
     one = case("kinds.Sorted.time_sort", size="1000", order="'up'")
     assert 8000 < adaptor.memory(one, 1, 3)["cpu"] < 16000
     assert math.isfinite(adaptor.memory(case("kinds.Consumed.time_pop"), 1, 3)["cpu"])
+
+
+def test_memory_ends_with_teardown_and_leaves_no_folder(adaptor: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = sys.modules["made_benchmarks.kinds"]
+    torn: list[Path] = []
+    monkeypatch.setattr(kinds.Sorted, "teardown", lambda *_: torn.append(Path.cwd()))
+    adaptor.memory(case("kinds.Sorted.time_sort", size="10", order="'up'"), 1, 2)
+    monkeypatch.setattr(kinds.Sorted, "time_sort", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        adaptor.memory(case("kinds.Sorted.time_sort", size="10", order="'up'"), 1, 2)
+    assert len(torn) == 2
+    assert not [folder for folder in torn if folder.exists()]
+
+
+def test_memory_is_of_calls_after_a_setup_each_and_leaves_nothing(
+    adaptor: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumed = sys.modules["made_benchmarks.kinds"].Consumed
+    monkeypatch.setattr(consumed, "setup", lambda self: setattr(self, "stack", [1]))  # enough for one call
+    work = Path(os.environ["OPDUEL_SUITE_WORK"])
+    held = set(work.iterdir())
+    assert adaptor.memory(case("kinds.Consumed.time_pop"), 1, 3)["cpu"] >= 0
+    assert set(work.iterdir()) == held
+    assert Path.cwd() == work
 
 
 def test_without_a_suite_a_case_says_so(adaptor: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

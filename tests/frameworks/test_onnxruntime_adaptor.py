@@ -74,6 +74,20 @@ def test_messages_without_places_in_the_source(message: str, line: str) -> None:
     assert module("messages").key_line(message) == line
 
 
+def test_a_models_inputs_are_each_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ORT.adaptor.parent.parent / "common"))
+    by_name = module("arrays").by_name
+    assert by_name(["X", "Y", "Z"], {"args": [[1], [2]], "Z": [3]}) == {"X": [1], "Y": [2], "Z": [3]}
+    assert by_name(["X", "Y"], {"Y": [2]}) == {"Y": [2]}
+    for plain, words in (
+        ({"args": [[1], [2], [3]]}, "args has 3 inputs, the model 2: X, Y"),
+        ({"args": [[1]], "X": [4]}, "X is given twice, in args and by its name: leave one out"),
+        ({"W": [1]}, "the model has no input W: its inputs are X, Y"),
+    ):
+        with pytest.raises(ValueError, match=f"^{words}$"):
+            by_name(["X", "Y"], plain)
+
+
 def test_the_profilers_events_are_told_apart_by_call() -> None:
     def node(operator: str, microseconds: int) -> dict[str, Any]:
         return {"name": f"{operator}_7_kernel_time", "dur": microseconds, "args": {"op_name": operator}}

@@ -1,6 +1,7 @@
 """What programs print, read: Google Benchmark's JSON, JSON lines, AI-PEP's observers; and output that is none of it."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -48,6 +49,18 @@ def test_a_benchmark_with_an_error_costs_its_own_value_alone() -> None:
     rows = [benchmark("BM_a", error_occurred=True, error_message="no data"), benchmark("BM_b")]
     found = read("google_benchmark", google(*rows))
     assert found == {"BM_a": ("reports an error: no data", "ns", True), "BM_b": (2000.0, "ns", True)}
+
+
+def test_a_number_that_is_too_large_costs_its_own_value_alone() -> None:
+    digits = "7" * 400
+    text = f"""{{"name": "long", "value": {digits}}}
+{{"name": "scaled", "value": 1e300, "unit": "s"}}
+{{"name": "good", "value": 1e300}}
+"""
+    found = read("json_lines", text)
+    assert found["good"] == (1e300, "", True)
+    assert re.fullmatch(r"prints 7{57}\.\.\. for long, which is not a finite number", found["long"][0])
+    assert found["scaled"] == ("prints 1e+300 for scaled, which is not a finite number", "ns", True)
 
 
 def test_json_lines_are_found_among_others() -> None:

@@ -98,6 +98,9 @@ def test_inputs_come_from_the_seed_alone(adaptor: ModuleType, tmp_path: Path, in
         ("builtins.eval", "missing"),
         ("numpy.f2py.os.system", "missing"),  # a module that the package imports
         ("numpy.ma.core.builtins.eval", "missing"),
+        ("numpy.f2py.crackfortran.Path", "missing"),  # a class that the package imports
+        ("numpy.f2py.crackfortran.Path.unlink", "missing"),
+        ("numpy.testing._private.utils.mkdtemp", "missing"),  # a function
     ],
 )
 def test_names_that_can_not_be_measured(adaptor: ModuleType, operator: str, kind: str) -> None:
@@ -205,6 +208,36 @@ def test_modules_are_imported_before_the_fork_unless_that_is_dangerous(
         imports.import_before_forking()
         assert (name in sys.modules) == (name == "good"), name
     sys.modules.pop("good")
+
+
+GENERATORS = """
+ran = []
+
+class Folds:
+    def split(self):
+        ran.append("split")
+        yield 1
+        ran.append("its end")
+
+def decorated(function):
+    import functools
+    return functools.wraps(function)(lambda: function())
+
+@decorated
+def pairs():
+    ran.append("pairs")
+    yield 2
+"""
+
+
+def test_a_generator_function_is_run_to_its_end(
+    adaptor: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "made_generators.py").write_text(GENERATORS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    adaptor.make_call(case("made_generators.Folds.split", {"self": {"call": "made_generators.Folds"}}), 1)()
+    adaptor.make_call(case("made_generators.pairs"), 1)()
+    assert sys.modules.pop("made_generators").ran == ["split", "its end", "pairs"]
 
 
 def test_memory_is_what_a_call_needs(adaptor: ModuleType) -> None:

@@ -36,6 +36,11 @@ CASES: dict[str, dict[str, Any]] = {
     "container": {"operator": "torch.nn.Sequential", "inputs": {"input": [2, 3], "layers": LAYERS}},
     "half": {"operator": "torch.exp", "dtype": "float16", "inputs": {"input": [100]}},
     "bfloat16": {"operator": "torch.exp", "dtype": "bfloat16", "inputs": {"input": [100]}},
+    "large bfloat16": {
+        "operator": "torch.mul",
+        "dtype": "bfloat16",
+        "inputs": {"input": {"shape": [2], "init": "ones"}, "other": 1048576},
+    },
     "cast": {"operator": "torch.Tensor.to", "inputs": {"self": [2], "dtype": "torch.float64"}},
     "call": {"operator": "torch.numel", "inputs": {"input": {"call": "torch.eye", "args": [{"value": 3}]}}},
     "complex": {"operator": "torch.fft.fft", "inputs": {"input": [4]}},
@@ -110,7 +115,9 @@ def test_inputs_come_from_the_seed_alone(found: dict[str, Any], name: str) -> No
 
 def test_dtypes(found: dict[str, Any]) -> None:
     assert found["half"]["results"]["output"]["dtype"] == "<f2"
-    assert found["bfloat16"]["results"]["output"]["dtype"] == "<f2"  # NumPy has none
+    assert found["bfloat16"]["results"]["output"]["dtype"] == "<f4"  # NumPy has none
+    assert [found[name]["results"]["output"]["precision"] for name in ("half", "bfloat16")] == ["", "bfloat16"]
+    assert outputs(found, "large bfloat16")["output"].tolist() == [1048576, 1048576]  # no float16
     values = outputs(found, "bfloat16")["output"].astype("float32")
     assert numpy.all(values.view("uint32") & 0xFFFF == 0)  # rounded to bfloat16 by PyTorch, exact in what is compared
 

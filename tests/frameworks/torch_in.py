@@ -31,7 +31,10 @@ def values(folder, one):
 def described(case):
     with tempfile.TemporaryDirectory() as folder:
         found = adaptor.results(case, 1, folder, 1 << 20)
-        results = {one["name"]: {"dtype": one["dtype"], "values": values(folder, one)} for one in found}
+        results = {
+            one["name"]: {"dtype": one["dtype"], "precision": one.get("precision", ""), "values": values(folder, one)}
+            for one in found
+        }
     call = adaptor.make_call(case, 1)
     call()
     call()

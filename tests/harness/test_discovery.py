@@ -1,10 +1,13 @@
 """Cases of what programs print: ids, units and directions of both sides' values, and those of one side alone."""
 
+from dataclasses import replace
 from typing import Any
 
-from opduel.harness.discovery import cases_of
+import pytest
+
+from opduel.harness.discovery import all_cases, cases_of
 from opduel.harness.specs import expand_cases, validate
-from opduel.records import Case, Failure
+from opduel.records import Case, Failure, UsageError
 
 (CASE,) = expand_cases(
     validate({"framework": "generic", "tests": [{"command": ["{program}"], "parse": "json_lines", "identifier": "it"}]})
@@ -44,6 +47,20 @@ def test_where_one_side_fails_the_other_says_what_there_is() -> None:
     assert [case.id for case in cases] == ["it.a/forward/value"]
     assert said == []
     assert found(CRASH, CRASH)[0] == [CASE]  # which fails when it is measured
+
+
+def test_commands_with_values_of_one_id_are_refused() -> None:
+    """The samples of both would be one case's."""
+    other = replace(CASE, id="it.a/forward/value", operator="it.a")
+    first, _ = found([printed("a.b")], [])
+    second = cases_of(other, {"control": [printed("b")], "treatment": []})
+    with pytest.raises(UsageError) as refused:
+        all_cases([(CASE, first), (other, second)])
+    assert str(refused.value) == (
+        "the commands 'it' and 'it.a' of the spec both have a case it.a.b/forward/value: "
+        'give one of them another "identifier"'
+    )
+    assert all_cases([(CASE, first), (other, [other])]) == [*first, other]
 
 
 def test_names_that_look_alike_get_different_ids() -> None:

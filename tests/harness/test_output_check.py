@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from test_run import request
 from toy_bench import toy_bench, toy_case
@@ -16,6 +17,7 @@ from toy_bench import toy_bench, toy_case
 import opduel.harness.output_check
 import opduel.harness.outputs
 from opduel.harness.output_check import OutputCheck
+from opduel.harness.outputs import Array, difference
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.harness.run import run_ab
 from opduel.records import Case, Comparison, Tolerance
@@ -160,3 +162,14 @@ def test_a_run_may_compare_numbers_alone() -> None:
     report = run_ab(request(numbers("a")))
     assert [one.verdict for one in report.comparisons] == ["unchanged"]
     assert (report.run["complete"], report.run["rounds"], report.run["validity"]["valid"]) == (True, 0, True)
+
+
+def test_values_are_compared_by_the_precision_that_the_adaptor_states(tmp_path: Path) -> None:
+    arrays = []
+    for number, value in enumerate((2.0**20, 2.0**20 * (1 + 2**-7))):
+        numpy.array([value], "<f4").tofile(tmp_path / str(number))
+        arrays.append(Array("output", "<f4", (1,), "default", 1, str(tmp_path / str(number))))
+    rounded = [replace(one, precision="bfloat16") for one in arrays]
+    for left, right, words in ((*rounded, ""), (*arrays, "output: at (0,)"), (rounded[0], arrays[0], "output: prec")):
+        said = difference([left], [right], Tolerance(), ("control", "treatment")).words
+        assert said[: len(words) or None] == words

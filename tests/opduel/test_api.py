@@ -299,6 +299,7 @@ def test_every_gluon_input_runs_inside_a_build(answers: dict[str, Any]) -> None:
         assert {one["mode"] for one in results} == {"imperative", "hybridized"}
 
 
+@pytest.mark.nightly
 @pytest.mark.mxnet
 def test_an_operator_gets_all_that_is_its_own(answers: dict[str, Any]) -> None:
     assert failures(answers["taken away before"]) == []

@@ -14,6 +14,8 @@ from opduel.records.redaction import (
     recorded_variables,
     redact,
     redacted,
+    redacted_inputs,
+    secret_arguments,
     secrets_of,
     without_user,
 )
@@ -40,6 +42,8 @@ SLACK = "https://hooks.slack.com/services/"
         ("https://h/x?sig=abc#top", "https://h/x?sig=***#top"),
         ("PASSWORD=hunter2 MY_TOKEN='x' --api-key=y", "PASSWORD=*** MY_TOKEN='***' --api-key=***"),
         ('{"password": "two words", "n": 1}', '{"password": "***", "n": 1}'),
+        ("run --token hunter22x -n 3", "run --token *** -n 3"),
+        ("run -api_key 'two words' x", "run -api_key *** x"),
         (f"posted to {SLACK}T0/B0/xyz", f"posted to {SLACK}***"),
         ("ghp_1234567890abcdefghij here", "*** here"),
         (f"opduel_{'0a' * 8}_{'x' * 43}", "***"),
@@ -65,6 +69,9 @@ def test_what_is_a_secret_is_masked(text: str, shown: str) -> None:
         "nd.Embedding/(64,64)/float32: bearer of the basic regression",
         "https://h/runs?page=2&case=nd.add",
         "mxnet==1.9.1",
+        "--max_tokens 128 --use_token --token-file /run/x",
+        "--notify_webhook failed: 127.0.0.1: no connection",
+        "--notify_webhook @/etc/hook: not an address",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -103,6 +110,25 @@ def test_plain_data_is_searched_to_its_ends() -> None:
         "tokens": 7,
         "file": "token.txt",
     }
+
+
+def test_a_word_after_a_secret_option_is_masked_in_a_list_of_words() -> None:
+    words = ["run", "--token", "hunter22x", "--key_file", "x", "--password", "--verbose", "--secret=a", "--tokens", "5"]
+    assert redacted({"command": words})["command"] == [
+        *["run", "--token", "***", "--key_file", "x", "--password", "--verbose", "--secret=***", "--tokens", "5"]
+    ]
+    assert secret_arguments(words) == {"hunter22x", "a"}
+
+
+def test_of_a_case_only_what_a_program_is_given_is_redacted() -> None:
+    program = {"command": ("{program}", "--token", "x"), "env": {"A": "b", "OMP_NUM_THREADS": "2"}, "parse": "observer"}
+    assert redacted_inputs(program) == {
+        "command": ("{program}", "--token", "***"),
+        "parse": "observer",
+        "env": {"A": "***", "OMP_NUM_THREADS": "2"},
+    }
+    arguments = {"token_pattern": "PASSWORD=x", "env": {"A": "b"}}
+    assert redacted_inputs(arguments) == arguments
 
 
 def test_a_command_line_keeps_only_what_is_known_to_be_harmless() -> None:

@@ -54,6 +54,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "branch": None,
         "command": ["harness.py", "-b", "specs/conv.json"],
         "info": None,
+        "suite": None,
         "framework": "mxnet",
         "seed": 7,
         "alpha": 0.05,
@@ -86,7 +87,6 @@ def run(**changes: Any) -> dict[str, Any]:
         "incidents": [],
         "validity": validity(),
         "profile_output": None,
-        "suite": None,
         "skipped": [],
         **changes,
     }

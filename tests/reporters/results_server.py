@@ -1,5 +1,6 @@
 """A real results server on a loopback port, for tests: uvicorn on a thread, a database in the test's folder."""
 
+import asyncio
 import json
 import tempfile
 import threading
@@ -23,6 +24,7 @@ from opduel.server.tokens import add_token
 
 REPORTS = "/api/v1/reports"
 RUNS, CASES = 40, 8  # of the server with a made history
+ENDING_S = 60.0
 COMMIT_URL = "https://git.example.org/commit/{commit}"
 
 
@@ -74,13 +76,22 @@ def running_server(folder: Path, database: str | None = None, **settings: Any) -
     listening = listen("127.0.0.1", 0)
     url = address_of(listening)
     server = configured(create_app(chosen))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def serving() -> None:
+        loops.append(asyncio.get_running_loop())
+        await server.serve(sockets=[listening])
+
+    thread = threading.Thread(target=lambda: asyncio.run(serving()), daemon=True)
     thread.start()
     try:
         yield RunningServer(url, *tokens, storage)
     finally:
         server.should_exit = True
-        thread.join()
+        thread.join(ENDING_S)
+        if thread.is_alive():  # pytest would hang
+            tasks = [f"{task}: {task.get_stack(limit=3)}" for task in asyncio.all_tasks(loops[0])]
+            raise RuntimeError(f"the server did not end within {ENDING_S:g} s: {tasks}")
         listening.close()
         storage.close()
 

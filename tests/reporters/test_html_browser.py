@@ -69,6 +69,7 @@ def test_everything_is_drawn(shown: Shown) -> None:
     assert cases_of(page) == [one.case for one in worst_first(MADE.comparisons)]
 
 
+@pytest.mark.nightly
 def test_the_marks_stand_where_the_changes_are(shown: Shown) -> None:
     """In the table's order from top to bottom, and slower ones farther to the right."""
     page = shown.open()
@@ -80,6 +81,7 @@ def test_the_marks_stand_where_the_changes_are(shown: Shown) -> None:
     assert [box["x"] for box in places] == sorted((box["x"] for box in places), reverse=True)
 
 
+@pytest.mark.nightly
 def test_a_case_without_a_change_stands_apart_from_the_scale(shown: Shown) -> None:
     """Not at a tick, where it would read as that change: here the least change is at the scale's left end."""
     errors = [
@@ -101,6 +103,7 @@ def test_a_case_without_a_change_stands_apart_from_the_scale(shown: Shown) -> No
         expect(page.locator("#effects-plot .effect-tip").last).to_contain_text("error")
 
 
+@pytest.mark.nightly
 def test_a_header_sorts_by_its_numbers_both_ways(shown: Shown) -> None:
     page = shown.open()
     known = sorted((one for one in MADE.comparisons if one.ratio), key=lambda one: one.ratio or 0)
@@ -161,6 +164,7 @@ def test_a_case_is_opened_and_left_by_keyboard(shown: Shown) -> None:
     expect(page).not_to_have_url(re.compile("case="))
 
 
+@pytest.mark.nightly
 def test_an_address_opens_its_case(shown: Shown) -> None:
     case = 'odd <b>"name"</b> [8, 3]/50 % & more#x'
     parts = Breakdown((OperatorTime("Convolution", 2, 1e6, 1.0),), (OperatorTime("Convolution", 2, 2e6, 1.0),))
@@ -184,6 +188,7 @@ def test_an_address_opens_its_case(shown: Shown) -> None:
         expect(page.locator("dialog")).to_be_hidden()
 
 
+@pytest.mark.nightly
 def test_a_click_on_the_plot_opens_the_case_there(shown: Shown) -> None:
     page = shown.open()
     box = page.locator("#effects-plot .effect-regressed > *").nth(1).bounding_box()
@@ -195,6 +200,7 @@ def test_a_click_on_the_plot_opens_the_case_there(shown: Shown) -> None:
     expect(page.get_by_role("dialog", name=second.case)).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_light_and_dark(shown: Shown) -> None:
     looks = []
     for scheme in ("light", "dark"):
@@ -213,6 +219,7 @@ def test_light_and_dark(shown: Shown) -> None:
     assert light_picture != dark_picture
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [320, 360])
 def test_a_phone_never_scrolls_sideways(shown: Shown, width: int) -> None:
     shown.page.set_viewport_size({"width": width, "height": 700})
@@ -229,6 +236,7 @@ def test_a_phone_never_scrolls_sideways(shown: Shown, width: int) -> None:
 A4 = 718  # pixels between a browser's usual margins, of 794
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_columns_are_on_paper(shown: Shown, scheme: str) -> None:
     """In print on A4, upright, whatever the screen was like: nothing is left out, cut off, or white on white."""
@@ -246,6 +254,7 @@ def test_all_columns_are_on_paper(shown: Shown, scheme: str) -> None:
     assert page.locator("body").evaluate("at => getComputedStyle(at).color") == "rgb(27, 32, 38)"
 
 
+@pytest.mark.nightly
 def test_no_fault_of_accessibility_is_found(shown: Shown) -> None:
     page = shown.open()
     assert Axe().run(page).response["violations"] == []
@@ -297,6 +306,7 @@ def test_a_screen_reader_has_labels(shown: Shown) -> None:
     expect(dialog.get_by_role("button", name="Close")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_one_who_wants_no_motion_gets_none(shown: Shown) -> None:
     shown.page.emulate_media(reduced_motion="reduce")
     page = shown.open()
@@ -350,6 +360,7 @@ def test_thousands_of_cases(shown: Shown) -> None:
     expect(page.locator(MARKS)).to_have_count(2)
 
 
+@pytest.mark.nightly
 def test_extremes_are_drawn(shown: Shown) -> None:
     odd = [
         samples.comparison("endless", "inconclusive", math.inf, ci=(0.5, math.inf)),

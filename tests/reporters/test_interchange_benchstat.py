@@ -5,7 +5,7 @@ import shutil
 import statistics
 import subprocess
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -64,6 +64,16 @@ def test_a_case_has_one_name_by_all_its_metrics() -> None:
     assert units == {"ns/op", "B/op", "instructions/op"}
     assert parsed.better == dict.fromkeys(units, "lower")
     assert parsed.values[None, f"{PREFIX}conv/forward", "instructions/op"] == [1_234_567.5] * 3
+
+
+def test_a_unit_of_which_more_is_better_here_and_worse_there_has_no_line() -> None:
+    values = [
+        replace(made.counts(name, "value", unit, 1.0, 2.0), lower_is_better=lower)
+        for name, unit, lower in (("hits", "count", False), ("misses", "count", True), ("rate", "MB/s", False))
+    ]
+    parsed = parse(to_benchstat(made.report(*values), None).text)
+    assert parsed.better == {"MB/s": "higher"}
+    assert not [line for line in parsed.ignored if line.startswith("Unit")]
 
 
 def test_one_side_has_nothing_that_tells_sides_apart() -> None:

@@ -164,6 +164,15 @@ def test_a_build_that_is_no_release_is_its_interpreter(report_of: ReportOf) -> N
     assert not reproduction(report).anywhere
 
 
+def test_a_program_is_named_by_its_own_path(report_of: ReportOf) -> None:
+    report = report_of([samples.report().cases[0]])
+    control, treatment = (
+        replace(report.control, strategy="program", environment={"OPDUEL_PROGRAM": path}) for path in ("/v1/b", "/v2/b")
+    )
+    words = again(replace(report, control=control, treatment=treatment))
+    assert words[2:6] == ["--control", "/v1/b", "--treatment", "/v2/b"]
+
+
 def test_commits_can_be_rebuilt(report_of: ReportOf) -> None:
     command = ["-b", "smoke", "--repo_dir", "/src/my mxnet", "--threads", "1", "--work_dir", "w", "-p", "cuda"]
     command += ["--frameworks_dir", "/mine"]

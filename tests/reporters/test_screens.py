@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from opduel.records import Comparison, Failure, Verification
 from opduel.reporters.screen import ScreenReporter, render, wants_colour
 from opduel.reporters.simple_screen import COLUMNS, SimpleScreenReporter, tab_separated
+from opduel.reporters.summary import conclusion
 
 ROOT = Path(__file__).resolve().parents[2]
 WHOLE_SCREEN = """\
@@ -58,6 +59,16 @@ def _cases(count: int, name: str = "case") -> list[Comparison]:
 
 def _positions(text: str, words: Sequence[str]) -> list[int]:
     return [text.index(f"\n{word}") for word in words]
+
+
+def test_a_run_of_which_both_builds_skipped_every_case_says_so_and_is_done() -> None:
+    skipped = [{"case": one, "reason": "needs AVX512"} for one in ("a", "b")]
+    report = samples.report((), skipped=skipped)
+    text = render(report)
+    assert "all 2 cases were skipped by both builds: needs AVX512 (2)" in text
+    assert "nothing was compared" not in text
+    assert conclusion(report) == "done"
+    assert "\n2 cases were skipped by both builds" in render(samples.report(skipped=skipped))
 
 
 def test_the_whole_screen() -> None:

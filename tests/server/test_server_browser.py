@@ -78,6 +78,7 @@ def test_the_history_marks_what_changed(visited: Page, nights: RunningServer) ->
     assert levels == sorted(levels, reverse=True)
 
 
+@pytest.mark.nightly
 def test_from_drift_to_a_case_to_a_run_to_two_compared(visited: Page, nights: RunningServer) -> None:
     visited.goto(nights.url)
     visited.get_by_role("link", name="Drift").click()
@@ -93,6 +94,7 @@ def test_from_drift_to_a_case_to_a_run_to_two_compared(visited: Page, nights: Ru
     assert "Implied:" in visited.locator("main").inner_text()
 
 
+@pytest.mark.nightly
 def test_search_by_keys_alone(visited: Page, nights: RunningServer) -> None:
     visited.goto(nights.url)
     visited.keyboard.press("Tab")
@@ -157,6 +159,7 @@ def test_no_fault_of_accessibility_is_found(chromium: Browser, nights: RunningSe
 A4 = 718  # pixels between a browser's usual margins, of 794
 
 
+@pytest.mark.nightly
 def test_all_columns_are_on_paper(chromium: Browser, nights: RunningServer) -> None:
     context = chromium.new_context(viewport={"width": A4, "height": 1000}, color_scheme="dark")
     page = context.new_page()
@@ -172,6 +175,7 @@ def test_all_columns_are_on_paper(chromium: Browser, nights: RunningServer) -> N
     context.close()
 
 
+@pytest.mark.nightly
 def test_a_point_of_the_history_leads_to_commit_and_runs(visited: Page, nights: RunningServer) -> None:
     visited.goto(f"{nights.url}/cases/{case_number(nights, case_id(3))}")
     dots = visited.locator(".history-dot circle")
@@ -194,6 +198,7 @@ def test_a_point_of_the_history_leads_to_commit_and_runs(visited: Page, nights: 
     assert "against" in visited.get_by_role("heading", level=1).inner_text()
 
 
+@pytest.mark.nightly
 def test_the_history_zooms_by_keys_buttons_and_dragging(visited: Page, nights: RunningServer) -> None:
     visited.goto(f"{nights.url}/cases/{case_number(nights, case_id(3))}")
     dots = visited.locator(".history-dot circle")
@@ -223,6 +228,7 @@ def test_the_history_zooms_by_keys_buttons_and_dragging(visited: Page, nights: R
     assert visited.locator(".history-band").count() == 0
 
 
+@pytest.mark.nightly
 def test_days_narrow_what_is_shown_and_not_what_is_found(visited: Page, nights: RunningServer) -> None:
     number = case_number(nights, case_id(3))
     visited.goto(f"{nights.url}/cases/{number}")
@@ -258,6 +264,7 @@ def test_a_finding_is_acknowledged_on_the_page(page: Page, server: RunningServer
     expect(page.get_by_text("Last seen")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_light_and_dark_differ(chromium: Browser, nights: RunningServer) -> None:
     colours = set()
     for scheme in ("light", "dark"):

@@ -11,6 +11,8 @@ import tracemalloc
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
+from opduel_common.forks import import_if_safe
+
 from .benchmarks import enter, import_all
 from .calls import SKIPPED, ready, value_of
 from .calls import make_call as call_of
@@ -20,7 +22,7 @@ SkipNotImplemented.kind = SKIPPED  # raised in a benchmark itself: the worker an
 
 if SUITE in os.environ:
     enter(os.environ[SUITE])
-    import_all(filter(None, os.environ.get(MODULES, "").split(",")))
+    import_if_safe(import_all, [name for name in os.environ.get(MODULES, "").split(",") if name])
 
 
 def versions():
@@ -52,16 +54,20 @@ def memory(case, seed, calls):
     """``{"cpu": bytes}``: the most that tracemalloc saw at once in a call, of Python objects and NumPy's arrays; the
     median over so many calls."""
     call = make_call(case, seed)
-    before = getattr(call, "before", None)
-    call()  # what the first call caches is not needed by each
-    gc.collect()
+    before = getattr(call, "before", lambda: None)
     peaks = []
-    for _ in range(calls):
-        if before:
+    try:
+        before()
+        call()  # what the first call caches is not needed by each
+        gc.collect()
+        for _ in range(calls):
             before()
-        tracemalloc.start()
-        held = tracemalloc.get_traced_memory()[0]
-        call()
-        peaks.append(tracemalloc.get_traced_memory()[1] - held)
+            tracemalloc.start()
+            held = tracemalloc.get_traced_memory()[0]
+            call()
+            peaks.append(tracemalloc.get_traced_memory()[1] - held)
+            tracemalloc.stop()
+    finally:
         tracemalloc.stop()
+        call.close()
     return {"cpu": sorted(peaks)[len(peaks) // 2]}

@@ -44,8 +44,8 @@ def enter(root):
 
 
 def import_all(modules):
-    """Import these modules, so that all cases share that. One that fails is imported again in the case's own process,
-    which then says why."""
+    """Import these modules, so that all cases share that. One that raises is imported again in the case's own process,
+    which then says why; whether one crashes, hangs or starts threads is tried before (opduel_common/forks.py)."""
     for name in modules:
         seed_generators(0)
         try:

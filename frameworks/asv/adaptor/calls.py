@@ -28,14 +28,17 @@ class Skipped(Exception):
 class Ready:
     """A benchmark with its parameters, its cache and its working folder, set up."""
 
-    def __init__(self, benchmark, folder, temporary):
+    def __init__(self, benchmark, folder, temporary, seed):
         self.benchmark = benchmark
+        self.seed = seed
         self.folder = folder
         self.temporary = temporary
         self.is_fresh = False  # set up, and not called since
 
     def set_up(self):
-        """Raises Skipped; whatever ``setup`` raises."""
+        """Each time with the generators of random numbers seeded alike, so that both sides draw the same, however often
+        either has been called. Raises Skipped; whatever ``setup`` raises."""
+        seed_generators(self.seed)
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             skipped = self.benchmark.do_setup()
@@ -65,9 +68,10 @@ class Ready:
 def ready(case, seed, root, work):
     """The case's benchmark, set up in a working folder of its own, or that of its ``setup_cache``.
 
-    The global generators of random numbers are seeded before, so that both sides draw the same.
+    The global generators of random numbers are seeded before its module is imported, and before each ``setup``.
     """
-    seed_generators(zlib.crc32("{} {}".format(seed, case["id"]).encode("utf-8")))
+    drawn = zlib.crc32("{} {}".format(seed, case["id"]).encode("utf-8"))
+    seed_generators(drawn)
     benchmark = find(root, case["operator"])
     choose(benchmark, case["inputs"])
     cached = cache_name(benchmark)
@@ -75,8 +79,7 @@ def ready(case, seed, root, work):
     if cached:
         load_cache(benchmark, folder)
     os.chdir(folder)
-    seed_generators(zlib.crc32("{} {}".format(seed, case["id"]).encode("utf-8")))
-    made = Ready(benchmark, folder, cached is None)
+    made = Ready(benchmark, folder, cached is None, drawn)
     made.set_up()
     return made
 

@@ -87,7 +87,7 @@ def of_module(benchmarks, module, is_package):
     if hung:
         os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
-    if hung or status:
+    if hung or status or not text:  # one may end its process without an error, too
         how = f"was not imported within {MODULE_S:g} s" if hung else "ended the process that imported it"
         return {"module": module, "benchmarks": [], "problems": [f"{module} {how}"]}
     return json.loads(text.decode("utf-8"))

@@ -61,13 +61,18 @@ def is_standard(package):
 
 
 def member(found, path, part, name):
-    """``found.part``, imported if it is a submodule. Raises MissingOperator."""
+    """``found.part``, imported if it is a submodule. Raises MissingOperator; other packages' modules that a
+    package has imported, and functions and classes of the standard library, are none of its members."""
     try:
         inner = getattr(found, part)
     except AttributeError:
         inner = submodule(found, ".".join([*path, part]), name)
     if inspect.ismodule(inner) and inner.__name__.partition(".")[0] != path[0]:
         raise MissingOperator(f"{name}: {inner.__name__} is a module of another package")
+    if inspect.isroutine(inner) or inspect.isclass(inner):
+        home = str(getattr(inner, "__module__", None) or "").partition(".")[0]
+        if home not in ("", "builtins", path[0]) and is_standard(home):
+            raise MissingOperator(f"{name}: {part} is of Python's module {home}")
     return inner
 
 

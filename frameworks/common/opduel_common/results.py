@@ -23,13 +23,15 @@ def as_numbers(name, value):
     return [(name, array)]
 
 
-def write_all(found, folder, limit):
+def write_all(found, folder, limit, precisions=()):
     """Write arrays, ``(name, array)`` each, to ``folder``.
 
     A list of {"name", "dtype", "shape", "storage", "file", "count"}: a file holds the first ``count`` elements in C
-    order, all of them if they are at most ``limit`` bytes.
+    order, all of them if they are at most ``limit`` bytes. ``precisions``: name -> the dtype that the values are
+    rounded to, where NumPy has none of that name: "precision" then says by whose tolerance they are compared.
     """
-    return [write(number, name, array, folder, limit) for number, (name, array) in enumerate(found)]
+    written = [write(number, name, array, folder, limit) for number, (name, array) in enumerate(found)]
+    return [dict(one, precision=precisions[one["name"]]) if one["name"] in precisions else one for one in written]
 
 
 def write(number, name, array, folder, limit):

@@ -49,7 +49,7 @@ def values_of(form, text, higher_is_better=()):
         try:
             if one["unit"] != unit:
                 raise NoNumber("prints {} in {} and in {}: use one unit".format(name, one["unit"], unit))
-            one["values"].append(scale * _number(name, value))
+            one["values"].append(_number(name, value, scale))
         except NoNumber as error:
             one["error"] = str(error)
         if len(found) > MOST_VALUES:
@@ -156,12 +156,13 @@ def _object(line, number):
     return one
 
 
-def _number(name, value):
+def _number(name, value, scale):
+    """The value in the unit that it is kept in, ``scale`` of them in one of its own. Raises NoNumber."""
     if isinstance(value, NoNumber):
         raise value
     try:
-        number = float("nan") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+        number = float("nan") if isinstance(value, bool) else scale * float(value)
+    except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not math.isfinite(number):
         raise NoNumber("prints {} for {}, which is not a finite number".format(_short(json.dumps(value)), name))

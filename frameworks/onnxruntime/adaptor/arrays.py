@@ -34,3 +34,22 @@ class Arrays(Inputs):
         if plain["dtype"] == "object":
             raise ValueError('{}: strings must be said: {{"value": ["a", "b"]}}'.format(name))
         return Inputs.numbers(self, name, plain)
+
+
+def by_name(names, plain):
+    """What a case gives of a model's inputs, by name: those of ``args`` are in the order of ``names``.
+
+    Raises ValueError for one that the model doesn't have, and for one given twice.
+    """
+    given = dict(plain)
+    args = given.pop("args", [])
+    if len(args) > len(names):
+        raise ValueError("args has {} inputs, the model {}: {}".format(len(args), len(names), ", ".join(names)))
+    for name in given:
+        if name not in names:
+            raise ValueError("the model has no input {}: its inputs are {}".format(name, ", ".join(names)))
+    for name, one in zip(names, args):
+        if name in given:
+            raise ValueError("{} is given twice, in args and by its name: leave one out".format(name))
+        given[name] = one
+    return given

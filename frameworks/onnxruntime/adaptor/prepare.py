@@ -2,7 +2,7 @@
 
 from opduel_common.inputs import is_shape
 
-from .arrays import Arrays
+from .arrays import Arrays, by_name
 from .graphs import make_graph
 from .sessions import make_session
 
@@ -43,16 +43,11 @@ class Prepared:
         """What a model is fed: by its inputs' names, or in their order (``args``). One whose shape the model fixes may
         be left out.
 
-        Raises ValueError for an input that it doesn't have, and for one whose shape isn't known.
+        Raises ValueError for an input that it doesn't have, one given twice, and one whose shape isn't known.
         """
         self.made = make_session(self.model, self.options, self.is_network)
         wanted = self.made.get_inputs()
-        given = dict(zip([one.name for one in wanted], plain.pop("args", [])))
-        given.update(plain)
-        names = [one.name for one in wanted]
-        for name in given:
-            if name not in names:
-                raise ValueError("the model has no input {}: its inputs are {}".format(name, ", ".join(names)))
+        given = by_name([one.name for one in wanted], plain)
         return {one.name: self.feed(one, given.get(one.name)) for one in wanted}
 
     def feed(self, one, plain):

@@ -6,8 +6,10 @@ once, before the worker forks, and so are the packages that the run's cases name
 """
 
 import gc
+import inspect
 import platform
 import tracemalloc
+from collections import deque
 
 from opduel_common.inputs import Inputs, numpy
 from opduel_common.names import called
@@ -47,11 +49,20 @@ def made_ready(case, seed):
 
 
 def make_call(case, seed):
-    """A function of no arguments that calls the case's function once. Raises as ``made_ready``."""
+    """A function of no arguments that calls the case's function once. Raises as ``made_ready``.
+
+    A generator function is run to its end: the call itself would execute nothing of it.
+    """
     function, _, args, kwargs = made_ready(case, seed)
 
     def call():
         function(*args, **kwargs)
+
+    def consuming_call():
+        deque(function(*args, **kwargs), maxlen=0)
+
+    if inspect.isgeneratorfunction(inspect.unwrap(getattr(function, "func", function))):
+        call = consuming_call
 
     call.operator = case["operator"]
     return call

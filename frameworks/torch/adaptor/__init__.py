@@ -17,7 +17,7 @@ from .gradients import backward_call, both_call, gradients_of
 from .inputs import Inputs
 from .modules import ModuleCall, is_module
 from .profiler import memory_of, profile, write_profile  # noqa: F401 - the worker calls two of them
-from .results import changed, named_tensors, plain
+from .results import changed, named_tensors, plain, precisions
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 torch.set_num_threads(THREADS)
@@ -83,7 +83,8 @@ def results(case, seed, folder, limit):
     else:
         found = gradients_of(case, seed, inputs.differentiable(), function, args, kwargs)
     found += changed(inputs.tensors, before)
-    return write_all([one for name, each in found for one in as_numbers(name, plain(each))], folder, limit)
+    arrays = [one for name, each in found for one in as_numbers(name, plain(each))]
+    return write_all(arrays, folder, limit, precisions(found))
 
 
 def digest(case, seed):

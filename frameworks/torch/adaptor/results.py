@@ -3,8 +3,8 @@
 import numpy
 import torch
 
-# NumPy has no bfloat16.  A float32 holds every value of it, but would be compared by a float32's tolerance.
-AS_FLOAT16 = (torch.bfloat16,)
+# NumPy has none of these.  A float32 holds every value of theirs, and is compared by the tolerance of what it was.
+AS_FLOAT32 = {torch.bfloat16: "bfloat16"}
 
 
 def to_tensor(array, dtype, device):
@@ -13,14 +13,14 @@ def to_tensor(array, dtype, device):
 
 
 def plain(tensor):
-    """A NumPy array of a tensor's values: a sparse or quantized one filled up, bfloat16 as float16."""
+    """A NumPy array of a tensor's values: a sparse or quantized one filled up, bfloat16 as float32."""
     tensor = tensor.detach()
     if tensor.is_quantized:
         tensor = tensor.dequantize()
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
-    if tensor.dtype in AS_FLOAT16:
-        tensor = tensor.to(torch.float16)
+    if tensor.dtype in AS_FLOAT32:
+        tensor = tensor.to(torch.float32)
     return tensor.cpu().resolve_conj().resolve_neg().numpy()
 
 
@@ -40,6 +40,11 @@ def named_tensors(name, result):
     if isinstance(result, (bool, int, float, complex)):
         return [(name, torch.tensor(result))]
     raise TypeError(f"{name}: a {type(result).__name__} is not a tensor")
+
+
+def precisions(tensors):
+    """name -> what the values of a float32 were rounded to, of those ``(name, tensor)`` for which that is less."""
+    return {name: AS_FLOAT32[one.dtype] for name, one in tensors if one.dtype in AS_FLOAT32}
 
 
 def changed(tensors, before):

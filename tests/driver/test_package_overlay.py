@@ -1,0 +1,80 @@
+"""What an overlay takes of the build that it is laid over; without environments, packages or compilers."""
+
+from pathlib import Path
+
+import pytest
+
+from opduel.driver.builds.package_build import Donor, lay_over, overlaid
+from opduel.records import Commit, RunError
+
+SITE = "lib/python3.11/site-packages"
+OWN = ("bin/python", "bin/python3.11", "bin/activate", "bin/activate.fish", "bin/activate_this.py", "pyvenv.cfg")
+PREFIX = {"lib/libtbb.so": "tbb", "share/toy/a.dat": "a", "etc/toy.conf": "b", "include/toy.h": "c", "bin/tool": "d"}
+
+
+def made(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "lib64").symlink_to("lib")
+    return folder
+
+
+@pytest.fixture
+def donor(tmp_path: Path) -> Path:
+    of_the_build = ("manifest.json", ".used", "requirements.txt", "share/__pycache__/a.pyc", *OWN)
+    packages = {f"{SITE}/toy/__init__.py": "theirs", f"{SITE}/toy/gone.py": "", f"{SITE}/toy/_native.so": "native"}
+    return made(tmp_path / "donor", {**dict.fromkeys(of_the_build, "donor"), **packages, **PREFIX})
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    """As it is made, perhaps by another version of what made the donor's."""
+    return made(tmp_path / ".making-new", {**dict.fromkeys(OWN[:3], "fresh"), f"{SITE}/_own.pth": ""})
+
+
+def laid(directory: Path) -> dict[str, str]:
+    files = (one for one in directory.rglob("*") if one.is_file() and "lib64" not in one.parts)
+    return {str(one.relative_to(directory)): one.read_text() for one in files}
+
+
+def test_what_wheels_put_beside_site_packages_is_laid_too(donor: Path, fresh: Path, tmp_path: Path) -> None:
+    before = laid(fresh)
+    lay_over(Donor(donor, {"toy/__init__.py": b"ours", "toy/gone.py": None}), fresh, tmp_path / "new")
+    packages = {f"{SITE}/toy/__init__.py": "ours", f"{SITE}/toy/_native.so": "native"}
+    assert laid(fresh) == {**before, **packages, **PREFIX}
+    assert (fresh / "lib/libtbb.so").samefile(donor / "lib/libtbb.so")
+    assert (fresh / "lib64").is_symlink()
+    assert (donor / SITE / "toy/__init__.py").read_text() == "theirs"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "#!{donor}/bin/python\nprint('{donor}/bin/python')\n# again\n",
+        "#!/bin/sh\n'''exec' '{making}/bin/python' \"$0\" \"$@\"\n' '''\nprint('{donor}/bin/python')\n# again\n",
+    ],
+)
+def test_scripts_start_the_overlays_own_interpreter(script: str, donor: Path, fresh: Path, tmp_path: Path) -> None:
+    home, making, path = tmp_path / "new", donor.with_name(".making-donor"), donor / "bin" / "toy"
+    path.write_text(before := script.format(donor=donor, making=making))
+    path.chmod(0o755)
+    lay_over(Donor(donor, {}), fresh, home)
+    place = fresh / "bin" / "toy"
+    theirs = making if str(making) in before else donor
+    assert place.read_text() == before.replace(f"{theirs}/", f"{home}/", 1)  # and what it does is its own
+    assert place.stat().st_mode & 0o111
+    assert path.read_text() == before
+
+
+def test_scripts_that_name_no_place_are_linked(donor: Path, fresh: Path, tmp_path: Path) -> None:
+    (donor / "bin" / "toy").write_text("#!/bin/sh\n'''exec' \"$(dirname \"$0\")\"/'python' \"$0\"\n' '''\n")
+    lay_over(Donor(donor, {}), fresh, tmp_path / "new")
+    assert (fresh / "bin" / "toy").samefile(donor / "bin" / "toy")
+
+
+def test_a_donor_that_is_pruned_meanwhile_is_said(donor: Path, fresh: Path, tmp_path: Path) -> None:
+    (donor / "manifest.json").unlink()
+    commit = Commit("1" * 40, 0, "Ada <ada@toy.example>", "A commit")
+    with pytest.raises(RunError, match=r"^.*donor: went from the build cache while 1+ was laid .* \(.*\): try again$"):
+        overlaid(commit, Donor(donor, {}), fresh, tmp_path / "new")
