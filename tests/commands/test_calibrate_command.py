@@ -2,9 +2,9 @@
 
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,7 +62,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(harness, "run_ab", made.run_ab)
     # rougher, and ten times as quick: no figure is looked at here
     monkeypatch.setattr(power_analysis, "CHANGED_CASES", 10)
-    monkeypatch.setattr(time, "monotonic", lambda: made.now)
+    # a server of other tests, on a thread of this process, needs the real one
+    monkeypatch.setattr("opduel.commands.calibrate.time", SimpleNamespace(monotonic=lambda: made.now))
     return made
 
 
