@@ -99,6 +99,7 @@ def test_a_regression_goes_before_what_ended_the_driver(
     assert str(end) in outcome.err.splitlines()[-1]
 
 
+@pytest.mark.nightly  # tests/end_to_end/test_repo_driver.py names a culprit, and nobody where nothing is slower
 @pytest.mark.parametrize(("found", "code"), [(REGRESSED, 1), (QUIET, 0)], ids=["regressed", "quiet"])
 def test_a_pass_that_ends_by_itself_says_what_it_found(
     drive: Drive, monkeypatch: pytest.MonkeyPatch, found: investigation.Outcome, code: int

@@ -52,6 +52,7 @@ def failures(builds: Sequence[Build], cases: Sequence[Case]) -> dict[str, str | 
     return {one.case.id: one.reason for one in attempts if one.call_ns is None}
 
 
+@pytest.mark.nightly  # test_networks.py runs saved networks
 @pytest.mark.mxnet
 def test_a_saved_symbol_becomes_a_spec_that_runs_on_both_releases(
     mxnet_1_8: Build, mxnet_1_9: Build, tmp_path: Path
@@ -72,7 +73,7 @@ def test_a_saved_symbol_becomes_a_spec_that_runs_on_both_releases(
     assert failures([mxnet_1_8, mxnet_1_9], cases) == {}
 
 
-@pytest.mark.nightly  # the next test has a saved symbol
+@pytest.mark.nightly  # test_networks.py runs networks of the zoo
 @pytest.mark.mxnet
 def test_a_model_of_the_zoo_becomes_a_spec_that_runs_on_both_releases(
     mxnet_1_8: Build, mxnet_1_9: Build, tmp_path: Path
