@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed-run
 ALL := $(VENV)/.installed
+# Many containers set it, and each process that a test starts would compile all of its modules again.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: setup test test-statistics nightly demo demo-numpy docs lint lock clean
 
@@ -30,7 +32,7 @@ $(ALL): requirements-dev.lock
 # What measures has the machine to itself; everything else runs on all processors, at most four, each file on one.
 test: setup
 	$(BIN)/python -m pytest -m "not measures and not nightly" -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-	$(BIN)/python -m pytest -m "measures and not nightly"
+	$(BIN)/python -m pytest -m "measures and not nightly" $$(grep -rl --include='test_*.py' mark.measures tests)
 
 # Error rates: simulations that find a rate of twice the stated one with 95 % power.
 test-statistics: setup
