@@ -41,6 +41,7 @@ def test_what_is_wrong_is_found(code: int | None, err: str, seconds: float, word
     assert all(any(word in one for one in found) for word in words)
 
 
+@pytest.mark.nightly
 def test_a_sample_ends_as_it_should() -> None:
     """Those that need no interpreter of their own; make nightly tries hundreds of every kind."""
     command = [sys.executable, str(ROOT / "benchmarks" / "hostile.py"), "--count", "4", "--seed", "11", "--forked"]

@@ -32,7 +32,7 @@ Geometric mean: 1.05x slower
 
 def test_asv_compare_is_read_row_by_row() -> None:
     cases = ["exp/forward", "dot/forward", "transpose/forward", "a", "b", "without a row"]
-    assert parse_compare(ASV, cases) == {
+    assert parse_compare(ASV, {f"case_{number}.time_case": case for number, case in enumerate(cases)}) == {
         "exp/forward": "same",
         "dot/forward": "slower",
         "transpose/forward": "faster",
@@ -44,7 +44,7 @@ def test_asv_compare_is_read_row_by_row() -> None:
 
 def test_a_mark_of_asv_that_is_not_known_is_an_error() -> None:
     with pytest.raises(ValueError, match="can't be read"):
-        parse_compare("| ? | 1±0μs | 1±0μs | 1.00 | case_0.time_case |", ["exp/forward"])
+        parse_compare("| ? | 1±0μs | 1±0μs | 1.00 | case_0.time_case |", {"case_0.time_case": "exp/forward"})
 
 
 def test_pyperf_compare_to_is_read_by_section() -> None:

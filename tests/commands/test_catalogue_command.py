@@ -132,7 +132,7 @@ def test_every_operator_that_opperf_measures_is_in_the_catalogue(registry: Regis
     [
         pytest.param("mxnet_1_8", 1, marks=pytest.mark.nightly),
         pytest.param("mxnet_1_9", 1, marks=pytest.mark.nightly),
-        ("mxnet_1_9", 8),
+        ("mxnet_1_9", 24),
     ],
 )
 def test_the_smallest_case_of_every_operator_runs(release: str, step: int, request: pytest.FixtureRequest) -> None:

@@ -141,7 +141,7 @@ def test_inputs_come_from_the_seed_and_are_the_same_in_both_builds(mxnet_1_8: Bu
     assert control[0] != control[-1], "another seed, other inputs"
 
 
-@pytest.mark.parametrize("name", ["conv", "smoke"])
+@pytest.mark.parametrize("name", [pytest.param("conv", marks=pytest.mark.nightly), "smoke"])
 def test_shipped_specs_run_on_both_releases(name: str, mxnet_1_8: Build, mxnet_1_9: Build) -> None:
     cases = expand_cases(load_spec(find_spec(name)))
     bench = Bench({"control": mxnet_1_8, "treatment": mxnet_1_9}, MXNET.adaptor, ENVIRONMENT, plan_cpus(1))

@@ -120,7 +120,7 @@ def test_what_is_of_other_dtypes_throughout_is_refused(mxnet_1_9: Build) -> None
     assert one_hot == {"held": ["int32"], "given": ["int8"]}
 
 
-@pytest.mark.parametrize("dtype", ["int32", "uint8"])
+@pytest.mark.parametrize("dtype", ["int32", pytest.param("uint8", marks=pytest.mark.nightly)])
 def test_inputs_of_whole_numbers_divide_nothing_by_zero(mxnet_1_9: Build, dtype: str) -> None:
     specs = ["binary_elementwise", "binary_broadcast", "inplace", "ndarray_arithmetic", "numpy_binary", "binary_scalar"]
     first: dict[str, Case] = {}

@@ -72,6 +72,7 @@ def test_profiles_fit_into_the_time_budget(tmp_path: Path) -> None:
     assert report.run["profile_output"]["problems"] == [f"a ({side}): {problem}" for side in ("treatment", "control")]
 
 
+@pytest.mark.nightly
 def test_of_one_build_alone_profiles_fit_into_the_time_budget(tmp_path: Path) -> None:
     build = toy_build("control", TOY_PROFILE="sleep")
     case = toy_case("a", timeout_s=600.0)
