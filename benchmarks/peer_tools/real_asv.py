@@ -59,9 +59,7 @@ class Asv:
         folder = bench.cache / "set-up"
         folder.mkdir(parents=True, exist_ok=True)
         _write_suite(folder, bench, (), Path())
-        _asv(bench, folder, Path(), "setup", good=(0, 1))  # asv 0.6.6 ends it in 1 when all went well, too
-        if not list((bench.cache / "environments").glob("*/asv-env-info.json")):
-            raise RunError(f"asv made no environment; all that it said: {folder / 'said.txt'}")
+        make_environment(_program(bench, Path()), folder)
 
     def measure(self, trial: Trial) -> Mapping[str, Answers]:
         """One run; each factor decides on the same samples."""
@@ -70,35 +68,77 @@ class Asv:
         _write_suite(folder, bench, sorted(trial.injected), job)
         cpus = ",".join(map(str, sorted(bench.cpus.measure)))
         measured = ["continuous", *COMMITS, "--cpu-affinity", cpus, "--attribute", f"rounds={self.rounds}"]
-        _asv(bench, folder, job, *measured, good=(0, 1, 2))  # 1: something became slower; 2: something failed
-        names = [case.id for case in bench.cases]
-        return {
-            f"{self.name}: compare, factor {factor:g}": parse_compare(
-                _asv(bench, folder, job, "compare", *COMMITS, "--factor", str(factor)), names
-            )
-            for factor in FACTORS
+        program = _program(bench, job)
+        program.run(folder, *measured, good=(0, 1, 2))  # 1: something became slower; 2: something failed
+        names = {f"case_{number}.time_case": case.id for number, case in enumerate(bench.cases)}
+        return compare(self.name, program, folder, names)
+
+
+@dataclass(frozen=True)
+class Program:
+    """asv in an interpreter, with a home and environments in ``cache``; ``environment``: variables that it gets."""
+
+    python: str
+    cache: Path
+    environment: Mapping[str, str]
+
+    def run(self, folder: Path, *arguments: str, good: Collection[int] = (0,)) -> str:
+        """What it said, with the configuration in ``folder``. It has a home of its own, for it writes there; pip's and
+        git's settings stay the user's. RunError: it ended with a code that isn't ``good``."""
+        home = self.cache / "home"
+        home.mkdir(parents=True, exist_ok=True)
+        kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "http", "HTTP"))}
+        environment = {
+            **kept,
+            **self.environment,
+            "HOME": str(home),
+            "XDG_CONFIG_HOME": os.environ.get("XDG_CONFIG_HOME", str(Path.home() / ".config")),
         }
+        command = [self.python, "-m", "asv"]
+        config = ["--config", str(folder / "asv.conf.json")]
+        if not (home / ".asv-machine.json").exists():
+            run_program([*command, "machine", "--yes", *config], environment, folder, TIMEOUT_S)
+        return run_program([*command, arguments[0], *config, *arguments[1:]], environment, folder, TIMEOUT_S, good)
 
 
-def parse_compare(said: str, cases: Collection[str]) -> dict[str, Answer]:
-    """Answers from ``asv compare``'s table, whose benchmarks are ``case_<number>.time_case``.
+def make_environment(program: Program, folder: Path) -> None:
+    """Have asv make the environment that it measures in; RunError: it made none."""
+    program.run(folder, "setup", good=(0, 1))  # asv 0.6.6 ends it in 1 when all went well, too
+    if not list((program.cache / "environments").glob("*/asv-env-info.json")):
+        raise RunError(f"asv made no environment; all that it said: {folder / 'said.txt'}")
+
+
+def compare(name: str, program: Program, folder: Path, cases: Mapping[str, str]) -> dict[str, Answers]:
+    """What each factor says of the samples that are there. ``cases``: benchmark as asv prints it -> case id."""
+    return {
+        f"{name}: compare, factor {factor:g}": parse_compare(
+            program.run(folder, "compare", *COMMITS, "--factor", str(factor)), cases
+        )
+        for factor in FACTORS
+    }
+
+
+def parse_compare(said: str, cases: Mapping[str, str]) -> dict[str, Answer]:
+    """Answers from ``asv compare``'s table, by case id. ``cases``: benchmark as asv prints it -> case id.
 
     A case without a row has failed.
 
     Raises:
         ValueError: a mark that is not known.
     """
-    answers: dict[str, Answer] = dict.fromkeys(cases, "failed")
-    names = list(cases)
+    answers: dict[str, Answer] = dict.fromkeys(cases.values(), "failed")
     for line in said.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        row = re.fullmatch(r"case_(\d+)\.time_case", cells[-1])
-        if row:
+        if cells[-1] in cases:
             if cells[0] not in MARKS:
                 raise ValueError(f"asv compare said what can't be read: {line!r}")
             measured = not any(re.match(r"(failed|n/a)", cell) for cell in cells[1:3])
-            answers[names[int(row[1])]] = MARKS[cells[0]] if measured else "failed"
+            answers[cases[cells[-1]]] = MARKS[cells[0]] if measured else "failed"
     return answers
+
+
+def _program(bench: Bench, job: Path) -> Program:
+    return Program(bench.build.interpreter, bench.cache, {**bench.environment, "OPDUEL_PEERS_JOB": str(job)})
 
 
 def _write_suite(folder: Path, bench: Bench, slowed: Collection[str], job: Path) -> None:
@@ -112,13 +152,12 @@ def _write_suite(folder: Path, bench: Bench, slowed: Collection[str], job: Path)
             (suite / f"case_{number}.py").write_text(text, encoding="utf-8")
     repository = folder / "repository"
     if not repository.exists():
-        _write_repository(repository, bench, slowed)
-    config = folder / "asv.conf.json"
-    config.write_text(json.dumps(_configuration(folder, bench), indent=1), encoding="utf-8")
+        write_repository(repository, {"control": "CASES = []\n", "treatment": f"CASES = {list(slowed)!r}\n"})
+    write_configuration(folder, bench.requirements, bench.cache)
 
 
-def _write_repository(repository: Path, bench: Bench, slowed: Collection[str]) -> None:
-    """Two commits, tagged ``control`` and ``treatment``: they differ in ``slowed.CASES``."""
+def write_repository(repository: Path, texts: Mapping[str, str]) -> None:
+    """Two commits, tagged ``control`` and ``treatment``, each of which installs its module ``slowed``: its text."""
     repository.mkdir()
 
     def git(*arguments: str) -> None:
@@ -128,23 +167,24 @@ def _write_repository(repository: Path, bench: Bench, slowed: Collection[str]) -
     git("init", "--quiet", "--initial-branch=main")
     (repository / ".gitignore").write_text("said.txt\n", encoding="utf-8")
     (repository / "install.py").write_text(INSTALL, encoding="utf-8")
-    for name, cases in zip(COMMITS, ([], list(slowed)), strict=True):
-        (repository / "slowed.py").write_text(f"COMMIT = {name!r}\nCASES = {cases!r}\n", encoding="utf-8")
+    for name in COMMITS:
+        (repository / "slowed.py").write_text(f"COMMIT = {name!r}\n{texts[name]}", encoding="utf-8")
         git("add", ".")
         git("commit", "--quiet", "--message", name)
         git("tag", name)
 
 
-def _configuration(folder: Path, bench: Bench) -> dict[str, Any]:
-    return {
+def write_configuration(folder: Path, requirements: Mapping[str, str], cache: Path) -> None:
+    """asv's, for the repository and the suite in ``folder``. ``requirements``: name -> version."""
+    said: dict[str, Any] = {
         "version": 1,
         "project": "operators",
         "repo": str(folder / "repository"),
         "branches": ["main"],
         "environment_type": "virtualenv",
         "pythons": [sysconfig.get_python_version()],
-        "matrix": {"req": {name: [version] for name, version in bench.requirements.items()}},
-        "env_dir": str(bench.cache / "environments"),
+        "matrix": {"req": {name: [version] for name, version in requirements.items()}},
+        "env_dir": str(cache / "environments"),
         "results_dir": str(folder / "results"),
         "html_dir": str(folder / "html"),
         "benchmark_dir": str(folder / "suite"),
@@ -153,24 +193,4 @@ def _configuration(folder: Path, bench: Bench) -> dict[str, Any]:
         "uninstall_command": [],
         "default_benchmark_timeout": 300,
     }
-
-
-def _asv(bench: Bench, folder: Path, job: Path, *arguments: str, good: Collection[int] = (0,)) -> str:
-    """Run asv with a home of its own, for it writes there; pip's and git's settings stay the user's."""
-    home = bench.cache / "home"
-    home.mkdir(parents=True, exist_ok=True)
-    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "http", "HTTP"))}
-    environment = {
-        **kept,
-        **bench.environment,
-        "HOME": str(home),
-        "XDG_CONFIG_HOME": os.environ.get("XDG_CONFIG_HOME", str(Path.home() / ".config")),
-        "OPDUEL_PEERS_JOB": str(job),
-    }
-    python = bench.build.interpreter
-    config = ["--config", str(folder / "asv.conf.json")]
-    if not (home / ".asv-machine.json").exists():
-        run_program([python, "-m", "asv", "machine", "--yes", *config], environment, folder, TIMEOUT_S)
-    return run_program(
-        [python, "-m", "asv", arguments[0], *config, *arguments[1:]], environment, folder, TIMEOUT_S, good
-    )
+    (folder / "asv.conf.json").write_text(json.dumps(said, indent=1), encoding="utf-8")
