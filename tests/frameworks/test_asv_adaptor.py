@@ -290,3 +290,18 @@ def test_without_a_suite_a_case_says_so(adaptor: ModuleType, monkeypatch: pytest
     monkeypatch.delenv("OPDUEL_SUITE")
     with pytest.raises(ValueError, match="--suite"):
         adaptor.make_call(case("kinds.time_sum"), 1)
+
+
+def test_a_setup_cache_in_the_suites_own_file_has_one_name_on_both_sides(tmp_path: Path) -> None:
+    code = "def setup_cache():\n    return 1\n\n\ndef time_one(one):\n    pass\n\n\ntime_one.setup_cache = setup_cache\n"
+    names = set()
+    for side in "ct":
+        folder = tmp_path / side / "own"
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text(code)
+        command = [sys.executable, str(FRAMEWORK.suite_script), "discover", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        (found,) = [one for module in json.loads(done.stdout)["modules"] for one in module["benchmarks"]]
+        names.add(found["setup_cache"])
+    assert len(names) == 1
+    assert names != {None}
