@@ -95,6 +95,7 @@ def test_killed_again_and_again_it_ends_as_if_nobody_had(own: ToyDriver) -> None
     assert no_process_of(own)
 
 
+@pytest.mark.nightly  # the CI runs it
 def test_sigterm_ends_it_at_once_and_the_next_start_goes_on(own: ToyDriver) -> None:
     process = own.start(*OPTIONS)
     wait_for(lambda: is_compiling(own), process)

@@ -2,7 +2,8 @@
 
 What the commands of the night do is proved in every run by others: a spec on two releases by test_two_releases.py, an
 injected slowdown by test_python_packages.py, networks by test_networks.py, an overlay by test_driver_strategies.py, the
-server by tests/server/test_server_command_line.py and test_remote_results.py.
+server by tests/server/test_server_command_line.py and test_remote_results.py, a build alone by
+tests/commands/test_single_build.py, the driver by test_repo_driver.py.
 """
 
 import json
@@ -31,7 +32,7 @@ SERVED = [command for command in COMMANDS if re.search(r"opduel\.server|remote_r
 INSTALLED = [command for command in COMMANDS if re.match(r"uv tool|opduel ", command)]  # run by test_wheel.py
 RUN = [command for command in COMMANDS if command not in MADE + DRIVEN + ALONE + SERVED + INSTALLED]
 
-EVERY_TIME = re.compile(r"--operators softmax|--bisect_releases")  # quick ones
+EVERY_TIME = re.compile(r"--bisect_releases")  # a quick one
 
 
 def of_the_night(commands: list[str]) -> list[Any]:
@@ -59,6 +60,7 @@ def test_the_ci_runs(command: str) -> None:
     assert any(line == command or line.startswith(f"{command} ") for line in lines)
 
 
+@pytest.mark.nightly
 @pytest.mark.mxnet
 @pytest.mark.parametrize("command", ALONE)
 def test_one_build_alone_gives_its_result(command: str, tmp_path: Path) -> None:
@@ -125,6 +127,7 @@ def test_a_run_arrives_at_the_results_server(tmp_path: Path) -> None:
     assert server.returncode == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.mxnet
 @pytest.mark.parametrize("command", of_the_night(DRIVEN))
 def test_the_driver_builds_measures_and_reports(command: str, tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ def test_without_a_suite_a_case_says_so(adaptor: ModuleType, monkeypatch: pytest
 
 
 def test_a_setup_cache_in_the_suites_own_file_has_one_name_on_both_sides(tmp_path: Path) -> None:
-    code = "def setup_cache():\n    return 1\n\n\ndef time_one(one):\n    pass\n\n\ntime_one.setup_cache = setup_cache\n"
+    code = "def setup_cache():\n    return 1\n\ndef time_one(one):\n    pass\n\ntime_one.setup_cache = setup_cache\n"
     names = set()
     for side in "ct":
         folder = tmp_path / side / "own"
