@@ -182,7 +182,7 @@ def measure_opduel(subject: Subject, session: int, folder: Path) -> Mapping[str,
     command += [f"--bench=^{re.escape(name)}($|\\()" for name in subject.names]
     command += ["--simple_local_reporter", str(folder), "--busy_host", "report"]
     run_program(command, dict(os.environ), folder, TIMEOUT_S, good=(0, 1, 3))  # 3: a case that looks changed is open
-    found = {one.operator: ANSWERS[one.verdict] for one in read_report(folder / "report.json").comparisons}
+    found = {one.case: ANSWERS[one.verdict] for one in read_report(folder / "report.json").comparisons}
     return {"opduel": {case.name: found.get(case.name, "failed") for case in subject.cases}}
 
 
