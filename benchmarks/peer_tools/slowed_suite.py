@@ -45,6 +45,7 @@ def wrapped(function):
         function(*args)
         spin(spins[key])
 
+    both.spins = spins
     return both
 
 
