@@ -7,7 +7,8 @@ from pathlib import Path
 
 from opduel.commands.entry import DONE, REGRESSED, log
 from opduel.commands.option_types import path
-from opduel.commands.options import Parser
+from opduel.commands.options import Parser, harness_parser
+from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import get_framework
 from opduel.harness.conformance import CHECKS, Outcome, Subject, check
@@ -28,7 +29,13 @@ def conformance_parser() -> Parser:
         "2 wrong usage or input; 3 a build can't be started.",
     )
     add = parser.options()
-    add("-b --benchmark_file SPEC", "a spec of the framework, whose cases run on both builds", required=True)
+    add("-b --benchmark_file SPEC", "a spec of the framework, whose cases run on both builds; of a suite, as --bench")
+    add("--suite SUITE", "for a framework of suites: the suite whose benchmarks run, as opduel compare takes it")
+    add(
+        "--bench REGEX",
+        "only benchmarks of the suite whose name, with parameters, matches; repeatable",
+        action="append",
+    )
     add("--control BUILD", "a build, as opduel compare takes it", required=True)
     add("--treatment BUILD", "another build, or the same (default: the control)")
     add("--operators PATTERN", "only these cases of the spec; repeatable", action="append")
@@ -41,14 +48,16 @@ def conformance_parser() -> Parser:
 def run_conformance(arguments: Sequence[str], parser: Parser) -> int:
     """Make the checks and print a line for each; returns the exit code, or raises an OpduelError that has it."""
     options = parser.parse_args(list(arguments))
-    subject = subject_of(
-        options.benchmark_file,
-        options.control,
-        options.treatment,
-        operators=options.operators or (),
-        seed=options.seed,
-        exec_dir=options.exec_dir,
-    )
+    more = {"operators": options.operators or (), "seed": options.seed, "exec_dir": options.exec_dir}
+    if options.suite is not None:
+        patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
+        subject = subject_of_suite(options.suite, options.control, options.treatment, bench=patterns, **more)
+    elif options.bench:
+        raise UsageError("--bench: is for a suite's benchmarks: add --suite, or leave it out")
+    elif options.benchmark_file is None:
+        raise UsageError("-b: is missing: name a spec of the framework, or a suite by --suite")
+    else:
+        subject = subject_of(options.benchmark_file, options.control, options.treatment, **more)
     logging.getLogger("opduel.harness").setLevel(logging.ERROR)
     found = []
     for name in options.check or CHECKS:
@@ -97,6 +106,34 @@ def subject_of(
         for side, request in requests.items()
     )
     return Subject(framework, first, second, cases, seed=seed)
+
+
+def subject_of_suite(
+    suite: str,
+    control: str,
+    treatment: str | None = None,
+    *,
+    bench: Sequence[str] = (),
+    operators: Sequence[str] = (),
+    seed: int = 1,
+    exec_dir: Path | None = None,
+) -> Subject:
+    """The same for a suite, as ``--suite`` and ``--bench`` name it; its ``setup_cache`` is run.
+
+    Raises:
+        UsageError: no such suite, nothing to measure in it, or no such build.
+        RunError: a build can't be made, or the suite can't be had.
+    """
+    words = ["--suite", suite, *(f"--bench={one}" for one in bench), *(f"--operators={one}" for one in operators)]
+    selection = SuiteSelection(harness_parser().parse_args(words))
+    cache, framework = BuildCache(exec_dir), selection.framework
+    first = resolve_build(control, framework, cache)
+    second = resolve_build(treatment, framework, cache) if treatment else first
+    builds = selection.on_sides({"control": first, "treatment": second})
+    choice = selection.choose(builds)
+    cases = _measured_once(choice.cases)
+    framework = choice.framework or framework
+    return Subject(framework, builds["control"], builds["treatment"], cases, seed=seed, kept=choice.kept)
 
 
 def _measured_once(cases: Sequence[Case]) -> list[Case]:

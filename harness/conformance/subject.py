@@ -28,6 +28,7 @@ class Subject:
 
     ``refused``: a case that the framework has to refuse. The usual one is the first case, with nothing but an argument
     that it doesn't know. ``missing``: a case whose operator no build has, by default the first with another name.
+    ``kept``: what the builds need as long as there is this: a suite's copies.
     """
 
     framework: Framework
@@ -37,6 +38,7 @@ class Subject:
     refused: Case | None = None
     missing: Case | None = None
     seed: int = 1
+    kept: Any = None
 
     def __post_init__(self) -> None:
         if not self.cases:

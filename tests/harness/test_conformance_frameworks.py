@@ -5,13 +5,19 @@ from pathlib import Path
 import pytest
 from torch_at_hand import torch_request
 
-from opduel.commands.conformance import subject_of
+from opduel.commands.conformance import subject_of, subject_of_suite
 from opduel.frameworks import framework_names
 from opduel.harness.conformance import CHECKS, Subject, check
 
-PROGRAMS = Path(__file__).resolve().parent.parent / "fixtures" / "programs.json"
-# Framework -> a spec, the cases of it that are checked, and two builds; and the mark of tests on such builds.
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+PROGRAMS = FIXTURES / "programs.json"
+# Framework -> a spec or suite, the cases of it that are checked, and two builds; and the mark of tests on such builds.
 SUBJECTS = {
+    "asv": (
+        str(FIXTURES / "asv_suite"),
+        [r"kinds\.time_sum", r"kinds\.Sorted\.(time_sort|track_size)"],
+        *("numpy==2.1.3", "numpy==2.2.6", pytest.mark.wheels),
+    ),
     "generic": (str(PROGRAMS), ["loop", "nothing"], "sh", "bash", pytest.mark.nightly),
     "mxnet": ("smoke", ["softmax/forward", "dot/forward"], "mxnet==1.8.0.post0", "mxnet==1.9.1", pytest.mark.mxnet),
     "onnxruntime": (
@@ -24,8 +30,7 @@ SUBJECTS = {
 }
 if request := torch_request():
     SUBJECTS["torch"] = ("torch", ["mm_0", "conv2d_0"], request, request, pytest.mark.wheels)
-# Not yet: what needs a suite, and a wheel that is not on the index.
-NOT_YET = {"asv", *(() if request else ("torch",))}
+NOT_YET = set() if request else {"torch"}  # its wheel is not on every index
 CHEAP = [name for name in CHECKS if name != "faults"]
 _made: dict[str, Subject] = {}
 
@@ -34,7 +39,10 @@ def subject(framework: str) -> Subject:
     """Made once: builds take a while the first time."""
     if framework not in _made:
         spec, operators, control, treatment, _ = SUBJECTS[framework]
-        _made[framework] = subject_of(spec, control, treatment, operators=operators)
+        if framework == "asv":
+            _made[framework] = subject_of_suite(spec, control, treatment, bench=operators)
+        else:
+            _made[framework] = subject_of(spec, control, treatment, operators=operators)
     return _made[framework]
 
 

@@ -1,0 +1,33 @@
+"""opduel conformance: what it can't check is one line with the fix; a suite is checked by its benchmarks."""
+
+from pathlib import Path
+
+import pytest
+
+from opduel.commands.conformance import conformance_parser, run_conformance
+from opduel.records import UsageError
+
+SUITE = str(Path(__file__).resolve().parents[1] / "fixtures" / "asv_suite")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--control", "sh"], "-b: is missing: name a spec of the framework, or a suite by --suite"),
+        (["-b", "smoke", "--bench", "sum", "--control", "sh"], "--bench: is for a suite's benchmarks: add --suite"),
+        (["--suite", "/no/such", "--control", "sh"], "--suite /no/such"),
+    ],
+)
+def test_what_cannot_be_checked_is_one_line(words: list[str], problem: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        run_conformance(words, conformance_parser())
+    assert problem in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.wheels
+def test_a_suites_benchmarks_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--suite", SUITE, "--bench", r"kinds\.time_sum", "--control", "numpy==2.2.6", "--check", "refusals"]
+    assert run_conformance(words, conformance_parser()) == 0
+    assert "refusals" in (out := capsys.readouterr().out)
+    assert "an unknown argument is not checked" in out
