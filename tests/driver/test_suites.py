@@ -1,6 +1,7 @@
 """Suites: where they are, which version of them, what two builds find in them, and the folders that they work in."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_repository import serve
 
 from opduel.driver.suites import work as suite_work
 from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, all_cases, discover, problems_of
@@ -72,6 +74,25 @@ def test_a_commit_of_a_repository_is_taken_as_it_was(repository: tuple[Path, lis
     assert at_second.commit == second
     assert at_second.digest != at_first.digest
     assert at_second.digest == opened(f"{folder}:bench", tmp_path / "c").digest
+
+
+def test_an_address_is_cloned_once_and_followed(repository: tuple[Path, list[str]], tmp_path: Path) -> None:
+    folder, (first, second) = repository
+    with serve(tmp_path) as server:
+        place = f"{server.url}/project/.git"
+        newest = opened(f"{place}:bench", tmp_path)
+        assert (newest.commit, newest.pinned) == (second, f"{place}@{second}:bench")
+        (folder / "bench" / "benchmarks" / "two.py").write_text("")
+        author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        for words in (("add", "."), (*author, "commit", "--quiet", "--message", "a third")):
+            subprocess.run(["git", *words], cwd=folder, check=True)
+        third = opened(f"{place}:bench", tmp_path / "again")
+        assert third.commit not in (first, second)
+        shutil.rmtree(tmp_path / "scratch")
+        assert opened(f"{place}@main:bench", tmp_path).commit == third.commit
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+    shutil.rmtree(tmp_path / "scratch")
+    assert opened(f"{place}@{first}:bench", tmp_path).commit == first, "what is there needs no server"
 
 
 def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
