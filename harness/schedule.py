@@ -1,10 +1,11 @@
 """The run: screen every case on a few rounds, then spend further ones only where the verdict is still open."""
 
+import math
 import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from opduel.comparator import InterimAnalysis, analyse_interim
 from opduel.harness.aa_selection import Turns
@@ -23,7 +24,11 @@ __all__ = ["FAILED_STARTS", "Batch", "FirstMeasurement", "MeasurementPlan", "Mea
 
 LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: once may be someone else's doing
 FAILED_STARTS = 3  # in a row
+QUICK_S, ANALYSES = 0.1, 50  # an analysis of all cases that takes longer is made for progress in 2 % of the time
 LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
+MOST_TOGETHER = (
+    400  # cases of a process pair; of more, several share a wave: a killed run loses a minute, not all of it
+)
 ROUNDS = {  # metric -> what a process pair does for it
     "time": run_round,
     "instructions": run_counting_round,
@@ -65,7 +70,9 @@ class Schedule:
         self._collector = Collector(self.findings, self._turns)
         self._pace = self.findings.pace = RoundDuration(order.can_fork)
         self._in_turn = random.Random(f"turn {order.seed}").sample(list(order.cases), len(order.cases))
+        self._outlook = _Outlook()
         self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
+        self._wave_s, self._in_wave = 0.0, set[str]()  # of cases at screening: what they took, and which they are
 
     def run(self) -> MeasurementResult:
         """Run to the end, and whatever ends it early (an interrupt, workers that won't start): all that was measured
@@ -126,8 +133,8 @@ class Schedule:
         for metric in METRICS:
             of_metric = [request for request in wanting if request.case.metric == metric]
             forked = [request for request in of_metric if self._plan.can_fork(request.case)]
-            if forked:
-                batches.append(Batch(forked, True, self._watch(self._turns.within(forked))))
+            for part in self._parts(forked):
+                batches.append(Batch(part, True, self._watch(self._turns.within(part))))
             for request in of_metric:
                 if request not in forked:
                     batches.append(Batch([request], fork=False))
@@ -135,6 +142,12 @@ class Schedule:
                     batches += [Batch([], False, self._watch([case])) for case in due]
         self._rng.shuffle(batches)
         return batches
+
+    def _parts(self, forked: list[CaseRequest]) -> list[list[CaseRequest]]:
+        """The cases, by the process pair that measures them: as many of each, in every wave with others."""
+        count = math.ceil(len(forked) / MOST_TOGETHER)
+        drawn = self._rng.sample(forked, len(forked)) if count > 1 else forked
+        return [drawn[number::count] for number in range(count)]
 
     def _in_budget(self, interim: Mapping[str, InterimAnalysis]) -> list[CaseRequest]:
         """The open cases, or those of them that the time budget is spent on; notes in ``findings`` why none of them is
@@ -215,8 +228,12 @@ class Schedule:
         return [CaseRequest(case, self._plan.seed) for case in aa_cases]
 
     def _absorb(self, result: RoundResult, plan: Round, metric: str) -> None:
-        if any(request.stage == "screening" for request in plan.requests):
-            self._for_suspects_s = max(self._for_suspects_s, result.wall_s)
+        screened = {request.case.id for request in plan.requests if request.stage == "screening"}
+        if screened:
+            if screened & self._in_wave:  # the next one
+                self._wave_s, self._in_wave = 0.0, set()
+            self._wave_s, self._in_wave = self._wave_s + result.wall_s, self._in_wave | screened
+            self._for_suspects_s = max(self._for_suspects_s, self._wave_s)
         else:
             self._for_suspects_s -= result.wall_s
         self._pace.note(plan, result, metric)
@@ -230,13 +247,27 @@ class Schedule:
         return float("inf") if budget is None else self._began + budget
 
     def _tell(self) -> None:
-        interim = self.interim()
-        left_s = self._pace.seconds((case, interim[case.id].missing) for case in self._plan.cases)
+        began = time.monotonic()
+        if began >= self._outlook.until:
+            interim = self.interim()
+            needed_s = self._pace.seconds((case, interim[case.id].missing) for case in self._plan.cases)
+            now = time.monotonic()
+            again_at = now + ANALYSES * (now - began) if now - began > QUICK_S else now
+            self._outlook = _Outlook(sum(not one.settled for one in interim.values()), now + needed_s, again_at)
+        left_s = max(0.0, self._outlook.settled_at - time.monotonic())
         if self._plan.time_budget is not None:
             left_s = min(left_s, max(0.0, self._plan.time_budget - self._elapsed()))
-        open_cases = sum(not one.settled for one in interim.values())
         cases, again = len(self._plan.cases), self._plan.first_measurement is not None
-        self._on_progress(Progress(self.findings.rounds, open_cases, cases, self._elapsed(), left_s, again))
+        self._on_progress(Progress(self.findings.rounds, self._outlook.open, cases, self._elapsed(), left_s, again))
+
+
+@dataclass(frozen=True)
+class _Outlook:
+    """How many cases are open, and when they come to their next look; good ``until`` then. Monotonic times."""
+
+    open: int = 0
+    settled_at: float = 0.0
+    until: float = 0.0
 
 
 class Collector:

@@ -325,3 +325,23 @@ def test_cases_that_cannot_fork_never_share_a_process() -> None:
     findings, found = run(*cases, can_fork=lambda case: case.id == "a")
     assert [found[name].verdict for name in "ab"] == ["unchanged"] * 2
     assert findings.rounds == found["a"].rounds + found["b"].rounds
+
+
+def test_many_cases_share_several_pairs_and_each_is_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opduel.harness.schedule.MOST_TOGETHER", 3)
+    told: list[Progress] = []
+    cases = [replace(toy_case(f"c{number}"), threshold=0.9) for number in range(7)]
+    findings, found = run(*cases, toy_case("slow", slower=4), looks=Looks((3, 5), (3, 5)), on_progress=told.append)
+    assert found["slow"].verdict == "regressed"
+    assert {found[case.id].verdict for case in cases} == {"unchanged"}
+    by_round: dict[int, set[str]] = {}
+    for samples in findings.samples.values():
+        for sample in samples:
+            by_round.setdefault(sample.round, set()).add(sample.case_id)
+    assert max(map(len, by_round.values())) == 3
+    assert [len(by_round[number]) for number in range(3)] in ([3, 3, 2], [3, 2, 3], [2, 3, 3])
+    assert set.union(*(by_round[number] for number in range(3))) == set(findings.samples), "each once in a wave"
+    assert len({frozenset(by_round[number]) for number in range(6)}) > 3, "with others in the next"
+    assert [progress.rounds for progress in told] == list(range(1, len(by_round) + 1))
+    assert told[0].open_cases == 8
+    assert told[-1].open_cases == 0
