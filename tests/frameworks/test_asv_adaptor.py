@@ -305,3 +305,18 @@ def test_a_setup_cache_in_the_suites_own_file_has_one_name_on_both_sides(tmp_pat
         names.add(found["setup_cache"])
     assert len(names) == 1
     assert names != {None}
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("np.float64(1.5)", "1.5"),
+        ("[np.int64(3), np.True_, np.str_('a b')]", "[3, True, 'a b']"),
+        ("<function f at 0x7f00ab>", "<function f>"),
+        ("np.array([1.5])", "np.array([1.5])"),
+        ("np.interp(1)", "np.interp(1)"),
+        ("mynp.float64(1)", "mynp.float64(1)"),
+    ],
+)
+def test_a_parameter_has_one_text_in_all_processes_and_releases(adaptor: ModuleType, text: str, want: str) -> None:
+    assert sys.modules[f"{adaptor.__name__}.benchmarks"].alike(text) == want

@@ -18,6 +18,8 @@ from asv_runner.discovery import disc_benchmarks, get_benchmark_from_name
 
 LONGEST = 60  # characters of a parameter in a case's id
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+KINDS_OF_SCALARS = r"bool|u?int(?:\d+|c|p)|u?longlong|float\d+|complex\d+|c?longdouble|str_|bytes_"
+SCALAR = re.compile(r"\bnp\.(?:(True|False)_|(?:" + KINDS_OF_SCALARS + r")\(([^()]*)\))")
 CACHE_FILE, FAILED_FILE = "cache.pickle", "failed.txt"
 KINDS = {
     "TimeBenchmark": "time",
@@ -102,12 +104,18 @@ def shown(text, longest=LONGEST):
 def parameters(benchmark):
     """``(names, values)``: a name for each parameter, all different, and the texts that its values are known by.
 
-    A text has no address of an object, which would be another in each process; equal ones are numbered.
+    A text has no address of an object, which would be another in each process. NumPy's scalars are written as NumPy 1
+    writes them, so that both sides of a comparison have one text. Equal ones are numbered.
     """
     names = list(benchmark.param_names)
     if len(set(names)) < len(names):
         names = ["param{}".format(number) for number in range(1, len(names) + 1)]
-    return names, [numbered([shown(ADDRESS.sub("", one)) for one in axis]) for axis in benchmark.params]
+    return names, [numbered([shown(alike(one)) for one in axis]) for axis in benchmark.params]
+
+
+def alike(text):
+    """A ``repr`` without what differs between two processes, or two releases of NumPy."""
+    return SCALAR.sub(lambda found: found.group(1) or found.group(2) or "", ADDRESS.sub("", text))
 
 
 def numbered(texts):
