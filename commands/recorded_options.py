@@ -7,16 +7,16 @@ from typing import Any
 
 from opduel.commands.options import asked_metrics, by_metric, variables
 from opduel.records import RunConfiguration
-from opduel.records.configuration import kinds
+from opduel.records.configuration import OPTIONS, kinds
 from opduel.records.redaction import recorded_command
 
 # Options whose values a report keeps: those of the run's configuration, and these. All others are masked, new ones too,
 # until somebody adds them here: what can hold a password, a token, a header, or somebody's whole document
 # (--notify_command, --info) has no place in this list.
-_NOT_AS_A_WHOLE = ("env", "program", "command_args", "string_map")
+_NOT_AS_A_WHOLE = ("env", "command_args", "string_map")
 KEPT_OPTIONS = frozenset(
     {
-        *(f"--{name}" for name, kind in kinds().items() if name not in _NOT_AS_A_WHOLE and kind is not bool),
+        *(f"--{OPTIONS.get(name, name)}" for name, kind in kinds().items() if name not in _NOT_AS_A_WHOLE and kind is not bool),
         *("-b", "-p", "-f", "-o", "-r", "-w", "--exec_dir", "--fuzz_spec", "--round_log", "--baseline", "--wipe_cache"),
         *("--output_format", "--output-format", "--output_file", "--output-file", "--int64-tensor"),
         *("--local_reporter", "--simple_local_reporter", "--html_reporter", "--export_reporter"),
@@ -38,6 +38,7 @@ def run_configuration(options: argparse.Namespace, driver: argparse.Namespace | 
     given = {**vars(options), **({} if driver is None else vars(driver))}
     special = {
         "program": "harness.py" if driver is None else "repo_driver.py",
+        "build_program": options.program,
         "metric": tuple(asked_metrics(options)),
         "threshold": by_metric(options),
         "env": tuple(sorted(variables(options))),

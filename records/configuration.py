@@ -14,7 +14,8 @@ _JOINED = {"separator": ","}  # an option that takes several values at once, not
 
 @dataclass(frozen=True)
 class RunConfiguration:
-    """The options that say what a run measures and how it decides; one field an option, of the option's name.
+    """The options that say what a run measures and how it decides; one field an option, of the option's name
+    (``build_program`` is ``--program``: ``program`` is what was called).
 
     No field can hold a secret as a whole (``commands/recorded_options.py``); of ``env``, the names alone are here.
     ``command_args`` and ``string_map`` may have one within, which a report masks.
@@ -49,6 +50,8 @@ class RunConfiguration:
     root_model_dir: str | None = None
     shared_libs: tuple[str, ...] = field(default=(), metadata=_JOINED)
     env: tuple[str, ...] = ()
+    # --program: where the program is in a build
+    build_program: str | None = field(default=None, metadata={"option": "program"})
     command_args: str | None = None  # words, quoted as for a shell
     string_map: str | None = None  # a JSON object
     # how it is measured and decided
@@ -108,6 +111,7 @@ class RunConfiguration:
         value = getattr(self, name)
         if value == _DEFAULTS[name]:
             return []
+        name = OPTIONS.get(name, name)
         if value is True:
             return [f"--{name}"]
         if name == "threshold":
@@ -119,6 +123,7 @@ class RunConfiguration:
 
 
 _DEFAULTS: dict[str, Any] = {name: getattr(RunConfiguration(), name) for name in RunConfiguration.__dataclass_fields__}
+OPTIONS = {one.name: one.metadata["option"] for one in fields(RunConfiguration) if "option" in one.metadata}
 SEPARATORS = {one.name: one.metadata["separator"] for one in fields(RunConfiguration) if "separator" in one.metadata}
 
 

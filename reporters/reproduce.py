@@ -18,7 +18,7 @@ _OF_A_CASE = (
 )
 _OF_INPUTS = ("directions", "metric")
 _OF_A_NETWORK = ("network", "inputs")
-_OF_THE_DRIVER = ("cmake_args", "with_packages", "frameworks_dir", "remote_repository", "repo_dir")
+_OF_THE_DRIVER = ("cmake_args", "with_packages", "frameworks_dir", "remote_repository", "repo_dir", "build_program")
 _ROOT = Path(__file__).resolve().parent.parent  # a checkout has its scripts there
 _SPECIFICATIONS = re.compile(r"(?:.*/)?specifications/(.+)\.(?:json|ya?ml)")
 

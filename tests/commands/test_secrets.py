@@ -91,8 +91,8 @@ def test_a_new_option_is_masked_until_somebody_says_that_it_is_harmless() -> Non
 def test_a_configuration_has_no_field_for_what_may_be_a_secret() -> None:
     kept = {option.removeprefix("--") for option in KEPT_OPTIONS}
     switches = {action.dest for action in harness_parser()._actions if action.nargs in (0, "?")}
-    assert {one.name for one in fields(RunConfiguration)} - kept - (switches - {"program"}) == {
-        *("program", "env", "command_args", "string_map")
+    assert {one.name for one in fields(RunConfiguration)} - kept - switches == {
+        *("build_program", "env", "command_args", "string_map")
     }
     options = harness_parser().parse_args(["--env", f"MINE={MARKER}", "--notify_command", MARKER, "--info", MARKER])
     assert MARKER not in str(run_configuration(options))

@@ -16,6 +16,7 @@ from opduel.commands.driver_options import parse
 from opduel.commands.options import harness_parser
 from opduel.commands.recorded_options import run_configuration
 from opduel.records import Case, Commit, Report, RunConfiguration
+from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.reproduce import program, reproduction
 
 ReportOf = Callable[..., Report]
@@ -190,6 +191,25 @@ def test_commits_can_be_rebuilt(report_of: ReportOf) -> None:
     assert (options.own.repo_dir, options.own.build) == (Path("/src/my mxnet"), "overlay")
     assert (options.own.platforms, options.own.frameworks_dir) == ("cuda", Path("/mine"))
     assert [case.id for case in choose(options.harness, 7).cases] == [report.comparisons[0].case]
+
+
+def test_commits_of_a_program_can_be_rebuilt_with_where_it_is_in_a_build(tmp_path: Path) -> None:
+    spec = tmp_path / "own.json"
+    spec.write_text('{"framework": "generic", "tests": [{"command": ["{program}", "{size}"], "identifier": "it"}]}')
+    command = ["-b", str(spec), "--repo_dir", "/src/tool", "--frameworks_dir", "/mine", "--program", "{build}/my bench"]
+    command += ["--string_map", '{"size": 3}', "--command_args=-v"]
+    given = [*command, "--base_commit", "1", "--exact_base"]
+    kept = asdict(configuration_of(given))
+    report = samples.report([samples.comparison("it/forward")], spec_path=str(spec), configuration=kept)
+    sides = [
+        replace(build, strategy="source", commit=Commit(digit * 40, 0, "a <b>", "c"))
+        for build, digit in ((report.control, "1"), (report.treatment, "2"))
+    ]
+    report = from_text(to_bytes(replace(report, control=sides[0], treatment=sides[1])).decode())
+    options = parse(shlex.split(reproduction(report).anywhere)[2:])
+    asked = (options.harness.program, options.harness.string_map, options.harness.command_args)
+    assert asked == ("{build}/my bench", '{"size": 3}', "-v")
+    assert "--program" not in reproduction(report).here, "there the sides are the programs themselves"
 
 
 @pytest.mark.parametrize("command", [None, "harness.py", 7, [], ["--threads"], [None, {"a": 1}]])
