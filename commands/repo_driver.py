@@ -79,7 +79,8 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
     suite = None if options.harness.suite is None else suite_of_driver(options)
     chosen = None if suite is None else suite.none_yet
     session = plan_session(options.harness, config, command, frameworks_dir, 0, options.own, chosen=chosen)
-    refuse_two_sided(session.framework, "--ab_testing")
+    asked = "--bisect_releases" if options.own.bisect_releases else "--ab_testing"
+    refuse_two_sided(session.framework, asked, "give a spec of one of them, or compare two builds with harness.py")
     work = _work_directory(options.own, session)
     with sole_driver(work), logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         if options.own.local is not None:

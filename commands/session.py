@@ -168,12 +168,12 @@ def _checked(reporters: list[Reporter]) -> list[Reporter]:
     return reporters
 
 
-def refuse_two_sided(framework: Framework, option: str) -> None:
-    """Raise UsageError if the spec is for two frameworks, and ``option`` for one."""
+def refuse_two_sided(
+    framework: Framework, option: str, fix: str = "leave it out, or give a spec of one of them"
+) -> None:
+    """Raise UsageError, which names the ``fix``, if the spec is for two frameworks, and ``option`` for one."""
     if framework.two_sided:
-        raise UsageError(
-            f"{option}: the spec compares two frameworks, one on each side: leave it out, or give a spec of one of them"
-        )
+        raise UsageError(f"{option}: the spec compares two frameworks, one on each side: {fix}")
 
 
 def check_profile_output(options: argparse.Namespace) -> None:

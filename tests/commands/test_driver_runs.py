@@ -254,6 +254,16 @@ def test_a_platform_that_is_none_is_wrong_usage(drive: Drive) -> None:
     assert "--platform nosuch: no build.sh in " in line
 
 
+@pytest.mark.parametrize("option", ["--ab_testing", "--bisect_releases=numpy==2.1.3,numpy==2.2.6"])
+def test_a_spec_of_two_frameworks_is_wrong_usage(drive: Drive, option: str) -> None:
+    words = "the spec compares two frameworks, one on each side: give a spec of one of them"
+    outcome = drive(option, "-b", "cross/numpy-onnxruntime")
+    assert outcome.code == 2
+    assert outcome.err.splitlines() == [
+        f"repo_driver.py: error: {option.partition('=')[0]}: {words}, or compare two builds with harness.py"
+    ]
+
+
 def test_with_other_frameworks_data_it_is_another_run(
     drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:

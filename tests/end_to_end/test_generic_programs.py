@@ -1,7 +1,12 @@
 """The whole product on programs: printed values, a slower one found, and failures that cost their own cases alone."""
 
+import contextlib
 import json
+import os
+import signal
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +69,37 @@ def test_programs_are_measured_and_what_they_print_is_compared(tmp_path: Path) -
     assert found["timed/forward"]["rounds"] == 5
     assert found["it/forward/process_memory"]["control"] > 100_000
     assert "it/forward: the treatment does not print same" in errors
+
+
+def test_a_killed_controller_leaves_no_process_of_a_program_behind(tmp_path: Path) -> None:
+    """Killed by SIGKILL: nobody but the workers can end what the program has started, and waits for."""
+    slow = program(tmp_path / "slow", f"sleep 100 & echo $! > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/pid; wait")
+    spec = tmp_path / "own.json"
+    spec.write_text(json.dumps({"framework": "generic", "tests": [{"command": ["{program}"], "identifier": "it"}]}))
+    options = ["-b", str(spec), "--control", slow, "--treatment", slow, "--busy_host", "report"]
+    process = Forked([sys.executable, str(ROOT / "harness.py"), *options], cwd=tmp_path, first=ONE_FORK)
+    assert within(60, (tmp_path / "pid").exists)
+    left = int((tmp_path / "pid").read_text())
+    try:
+        assert not ended(left)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+        assert within(20, lambda: ended(left))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(left, signal.SIGKILL)
+
+
+def ended(pid: int) -> bool:
+    """Whether it is gone, or dead and not yet waited for by whoever it was left to."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def within(seconds: float, told: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not told() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return told()

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 from test_python_packages import finished
 
+from opduel.harness.same_inputs import DIFFER
+
 SIDES = ("--control", "numpy==2.2.6", "--treatment", "mxnet==1.9.1")
 
 
+@pytest.mark.nightly
 @pytest.mark.wheels
 def test_two_operators_are_compared_on_the_same_inputs(tmp_path: Path) -> None:
     """Both of Python packages here; two frameworks, with the words for them, are below."""
@@ -31,6 +34,31 @@ def test_two_operators_are_compared_on_the_same_inputs(tmp_path: Path) -> None:
     assert found["same/forward"]["ratio"] is not None
     assert found["same/forward/error"]["verdict"] == "unchanged"
     assert found["other/forward/error"]["verdict"] == "regressed"
+
+
+@pytest.mark.wheels
+def test_operators_whose_inputs_have_names_of_their_own_get_the_same_values(tmp_path: Path) -> None:
+    """ONNX Runtime's graphs name them as its schemas do, and draw those in order as everybody does."""
+    names = {"add": ("numpy.add", "onnx.Add", 2), "where": ("numpy.where", "onnx.Where", 3)}
+    tests = [
+        {
+            "identifier": identifier,
+            "control": {"framework": "python", "operator": control},
+            "treatment": {"framework": "onnxruntime", "operator": treatment},
+            "inputs": {"args": [[8]] * count},
+        }
+        for identifier, (control, treatment, count) in names.items()
+    ]
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({"framework": "cross", "tests": tests}))
+    sides = ("--control", "numpy==2.2.6", "--treatment", "onnxruntime==1.20.1")
+    asked = ("-b", str(spec), "--metric", "time,error", "--max_rounds", "2", "--sentinels", "1", *sides)
+    report, _, _ = finished(tmp_path, 1, *asked)
+    found = {one["case"]: one for one in report["comparisons"]}
+    assert found["add/forward"]["failure"] is None
+    assert found["add/forward"]["ratio"] > 1, "a session's run takes microseconds, a call of NumPy half of one"
+    assert found["add/forward/error"]["verdict"] == "unchanged"
+    assert found["where/forward"]["failure"]["reason"] == DIFFER, "the schema wants booleans"
 
 
 @pytest.mark.nightly

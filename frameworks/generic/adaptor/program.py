@@ -2,7 +2,8 @@
 resources.
 
 The program leads a process group of its own, so that neither can signal the other by accident; what it leaves running
-is killed.  It prints to files in memory: of an output that is not read, no more than ``MOST_KEPT`` bytes are kept.
+is killed, also where this process' parent dies meanwhile.  It prints to files in memory: of an output that is not read,
+no more than ``MOST_KEPT`` bytes are kept.
 """
 
 import collections
@@ -24,7 +25,7 @@ MOST_KEPT = 64 * 1024 * 1024  # bytes of output
 LOOK_MS = 20  # how often its length is looked at
 TAIL = 2000  # bytes that are shown of a failed program's output
 LONGEST_LINE = 200
-PDEATHSIG = 1
+PDEATHSIG, GET_PDEATHSIG = 1, 2
 CANNOT_START = 127
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -55,6 +56,7 @@ class Command:
         self.folder = inputs.get("cwd")
         self.output = os.memfd_create("opduel-stdout")
         self.errors = os.memfd_create("opduel-stderr")
+        self.running = None  # the pid of the program
 
     def run(self, keep=False, peak=False):
         """Run it once; returns a ``Run``: ``output`` is what it printed, if ``keep``, and ``peak_bytes`` exact if
@@ -65,6 +67,11 @@ class Command:
         for file in (self.output, self.errors):
             os.ftruncate(file, 0)
             os.lseek(file, 0, os.SEEK_SET)
+        self.running = None
+        with _ending_with_parent(self._kill_running):
+            return self._run(keep, peak)
+
+    def _run(self, keep, peak):
         pid = self._start(peak)
         try:
             found = tracing.peak_of_traced(pid, self._bound) if peak else None
@@ -87,6 +94,7 @@ class Command:
         pid = os.fork()
         if pid == 0:
             self._become(failed, traced)
+        self.running = pid
         os.close(failed)
         said = os.read(ready, 64)
         os.close(ready)
@@ -147,6 +155,10 @@ class Command:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
 
+    def _kill_running(self):
+        if self.running is not None:
+            self._kill(self.running)
+
     def _check(self, status):
         """Raise RunFailed unless it ended with exit code 0; then the end of its output is printed."""
         if status == 0:
@@ -170,6 +182,27 @@ class Command:
         the process was a copy of this one, and Linux counts that in ``waited``."""
         ours = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return waited if traced is None or waited > ours else traced
+
+
+@contextlib.contextmanager
+def _ending_with_parent(end):
+    """Call ``end`` when this process' parent dies, and die then: Linux sends SIGTERM, in place of SIGKILL, which would
+    leave no time for it."""
+
+    def die(number, _):
+        end()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    before = ctypes.c_int()
+    _libc.prctl(GET_PDEATHSIG, ctypes.byref(before))
+    handler = signal.signal(signal.SIGTERM, die)
+    _libc.prctl(PDEATHSIG, signal.SIGTERM)
+    try:
+        yield
+    finally:
+        _libc.prctl(PDEATHSIG, before.value)
+        signal.signal(signal.SIGTERM, handler or signal.SIG_DFL)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,8 @@ this file.  The import starts no thread; a session, which may have a pool of the
 import numpy
 import onnxruntime
 
+from opduel_common.results import digest_of
+
 from .messages import key_line  # noqa: F401 - the worker calls it
 from .prepare import Prepared
 from .profiler import profile, write_profile  # noqa: F401 - the worker calls them
@@ -47,3 +49,9 @@ def results(case, seed, folder, limit):
 def digest(case, seed):
     """The SHA-256 of the graph and of the case's inputs, in hexadecimal digits. Raises as ``make_call``."""
     return digest_of_prepared(Prepared(case, seed))
+
+
+def inputs_digest(case, seed):
+    """The same of the values that are drawn, alone: as other frameworks have it for the same inputs."""
+    arrays = Prepared(case, seed).arrays
+    return digest_of({name: arrays.arrays[name] for name in arrays.drawn})

@@ -12,6 +12,14 @@ class Arrays(Inputs):
 
     whose = "ONNX Runtime"
 
+    def __init__(self, case, seed):
+        Inputs.__init__(self, case, seed)
+        self.drawn = set()  # names of those whose values are drawn, not said
+
+    def array(self, name, plain):
+        self.drawn.add(name)
+        return Inputs.array(self, name, plain)
+
     def typed(self, name, plain, dtype):
         """An array of ``dtype`` unless the plain data say another: of a shape, or of the elements said; or a list.
 

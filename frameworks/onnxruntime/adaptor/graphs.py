@@ -61,6 +61,11 @@ def constants_of(plain):
     return names
 
 
+def in_order(plain):
+    """``args``, taken out of a case's inputs, each with the name that all frameworks draw its values by."""
+    return [("args{}".format(number), one) for number, one in enumerate(plain.pop("args", []))]
+
+
 class Node:
     """The one node: its inputs, what of them is fed and what is a constant of the graph, and its attributes."""
 
@@ -77,7 +82,7 @@ class Node:
 
     def take(self, plain, schema):
         """Everything that is given, as the schema has it: by name, or in order (``args``). Raises ValueError."""
-        placed = list(plain.pop("args", []))
+        placed = in_order(plain)
         for name in self.constant:
             if name not in [one.name for one in schema.inputs]:
                 raise ValueError("{}: {} is no input of {}".format(CONSTANT, name, schema.name))
@@ -85,12 +90,12 @@ class Node:
             given = plain.pop(formal.name) if formal.name in plain else None
             if formal.option == "Variadic":
                 given = [given] if is_shape(given) and given else given or []
-                for number, one in enumerate(placed + given):
-                    self.add_input("{}_{}".format(formal.name, number), one, formal)
+                for number, (drawn, one) in enumerate(placed + [(None, one) for one in given]):
+                    self.add_input("{}_{}".format(formal.name, number), one, formal, drawn)
                 placed = []
             else:
-                given = placed.pop(0) if placed and given is None else given
-                self.add_input(formal.name, given, formal)
+                drawn, given = placed.pop(0) if placed and given is None else (None, given)
+                self.add_input(formal.name, given, formal, drawn)
         while self.names and not self.names[-1]:
             self.names.pop()
         for name, given in plain.items():
@@ -103,8 +108,8 @@ class Node:
 
     def take_unknown(self, plain):
         """Everything that is given, without a schema."""
-        for number, one in enumerate(plain.pop("args", [])):
-            self.add_array("args_{}".format(number), one, self.case["dtype"])
+        for drawn, one in in_order(plain):
+            self.add_array(drawn, one, self.case["dtype"])
         for name, given in plain.items():
             if given is None:
                 self.names.append("")
@@ -113,12 +118,13 @@ class Node:
             else:
                 self.add_attribute(name, given, None)
 
-    def add_input(self, name, plain, formal):
+    def add_input(self, name, plain, formal, drawn=None):
+        """One input as the schema has it; ``drawn``: the name that its values are drawn by, if that is another."""
         if plain is None:
             self.names.append("")
             return
         dtype = self.dtype_for(plain, formal.dtypes, self.bound.get(formal.type))
-        made = self.add_array(name, plain, dtype, formal.is_sequence)
+        made = self.add_array(name, plain, dtype, formal.is_sequence, drawn)
         first = made[0] if isinstance(made, list) else made
         if formal.type is not None:
             self.bound.setdefault(formal.type, first.dtype.name)
@@ -133,10 +139,10 @@ class Node:
         order = [*wanted, self.case["dtype"], *PREFERRED]
         return next((one for one in order if one in dtypes), self.case["dtype"])
 
-    def add_array(self, name, plain, dtype, is_sequence=False):
+    def add_array(self, name, plain, dtype, is_sequence=False, drawn=None):
         """One input. Elements that the spec gives, and what it names as constant, are part of the graph; the first
         input is fed."""
-        made = self.arrays.typed(name, plain, dtype)
+        made = self.arrays.typed(drawn or name, plain, dtype)
         said = not isinstance(plain, list) and not (isinstance(plain, dict) and "shape" in plain)
         self.names.append(name)
         if isinstance(made, list):
