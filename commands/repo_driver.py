@@ -31,10 +31,10 @@ from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
 from opduel.driver.builds.builder import Builder, builder_of, platform_of
 from opduel.driver.builds.cache import prune
-from opduel.driver.builds.commit_builder import BuildSettings
 from opduel.driver.builds.compiler import Limits
 from opduel.driver.builds.repository_data import load_repository_data
 from opduel.driver.builds.requirements import requirements_of
+from opduel.driver.builds.source_builder import BuildSettings
 from opduel.driver.commit_file import kept_name
 from opduel.driver.documents import write_document
 from opduel.driver.git.access import is_url
