@@ -136,8 +136,8 @@ class PackageBuilder(SourceBuilder):
         if not project.allows(python):
             needed = project.requires_python
             raise BrokenBuildError(
-                f"{project.name} at {commit.short} needs Python {needed}, not {python}: name one that it takes with "
-                "--with_packages, as python==3.12"
+                f"{project.name} at {commit.short} needs Python {needed}, not {python}: choose another one with "
+                "--with_packages, such as python==3.12"
             )
         script = sha256(self._platform.script.read_bytes()).hexdigest()
         return PackageRecipe(
@@ -204,7 +204,7 @@ class PackageBuilder(SourceBuilder):
             try:
                 name = placed(path, other, site)
             except NotInstalledError:
-                log.debug("%s: %s is not installed as it is: no overlay", commit.short, path)
+                log.debug("%s: %s is not installed unchanged: no overlay", commit.short, path)
                 return None
             if name is not None:
                 found[name] = (self._repository.content(commit, path) or b"") if path in ours.files else None

@@ -58,7 +58,7 @@ def _found(requested: str) -> Path:
     if not os.access(path, os.X_OK):
         raise UsageError(f"{requested}: is not executable: give a program, or make it executable (chmod +x)")
     if not os.access(path, os.R_OK):
-        raise UsageError(f"{requested}: can't be read: a program is known by its content; make it readable")
+        raise UsageError(f"{requested}: can't be read: a program is identified by its content: make it readable")
     return path
 
 

@@ -237,7 +237,7 @@ def tensor(value, direction):
     if value.is_contiguous():
         return of_shape(value, list(value.shape), dtype, direction)
     if direction == "backward":
-        raise Unsuitable("the gradient of a tensor with strides of its own is asked for")
+        raise Unsuitable("it asks for the gradient of a tensor with custom strides")
     length = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride()))
     flat = of_shape(value, [length], dtype, direction)
     return {"call": "torch.as_strided", "args": [flat, {"value": list(value.shape)}, {"value": list(value.stride())}]}
