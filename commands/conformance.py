@@ -24,7 +24,7 @@ def conformance_parser() -> Parser:
     """The parser of ``opduel conformance``."""
     parser = Parser(
         prog="opduel conformance",
-        description="Test whether a framework keeps what opduel relies on: equal inputs on both sides, failures that "
+        description="Test whether a framework behaves as opduel requires: equal inputs on both sides, failures that "
         "cost one case, equal results in a fork, and so on. Exit codes: 0 it does; 1 it has problems, one a line; "
         "2 wrong usage or input; 3 a build can't be started.",
     )

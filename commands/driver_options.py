@@ -9,7 +9,7 @@ from opduel.commands.ai_pep import repository_kind
 from opduel.commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
 from opduel.commands.options import Parser, harness_parser, refuse
 from opduel.commands.single import refuse_round_log, refuse_single_options
-from opduel.driver.builds.commit_builder import STRATEGIES
+from opduel.driver.builds.source_builder import STRATEGIES
 from opduel.driver.commit_file import PLACEHOLDER
 from opduel.records import UsageError
 

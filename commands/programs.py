@@ -26,8 +26,8 @@ def refuse_program_options(options: argparse.Namespace, framework: Framework) ->
         raise UsageError("--fuzz: a program has no inputs that could be drawn: leave it out")
     if options.program is not None and BUILD not in options.program:
         raise UsageError(
-            f"--program {options.program}: has no {BUILD}: write it where what --control and --treatment say belongs, "
-            f"such as out/{BUILD}/bench, or leave the option out"
+            f"--program {options.program}: has no {BUILD}: write it in place of what --control and --treatment "
+            f"give, such as out/{BUILD}/bench, or leave the option out"
         )
 
 

@@ -16,7 +16,11 @@ from opduel.records.redaction import recorded_command
 _NOT_AS_A_WHOLE = ("env", "command_args", "string_map")
 KEPT_OPTIONS = frozenset(
     {
-        *(f"--{OPTIONS.get(name, name)}" for name, kind in kinds().items() if name not in _NOT_AS_A_WHOLE and kind is not bool),
+        *(
+            f"--{OPTIONS.get(name, name)}"
+            for name, kind in kinds().items()
+            if name not in _NOT_AS_A_WHOLE and kind is not bool
+        ),
         *("-b", "-p", "-f", "-o", "-r", "-w", "--exec_dir", "--fuzz_spec", "--round_log", "--baseline", "--wipe_cache"),
         *("--output_format", "--output-format", "--output_file", "--output-file", "--int64-tensor"),
         *("--local_reporter", "--simple_local_reporter", "--html_reporter", "--export_reporter"),

@@ -4,8 +4,6 @@ import argparse
 import dataclasses
 import hashlib
 import json
-import logging
-import logging.handlers
 import os
 import shlex
 import sys
@@ -16,31 +14,32 @@ from pathlib import Path
 import platformdirs
 
 from opduel.commands.config import KeptAnswers, config_path
+from opduel.commands.driver_findings import Teller, code_of, code_of_pass, say
 from opduel.commands.driver_log import logging_to
 from opduel.commands.driver_options import GIB, DriverOptions, branch_names, parse
-from opduel.commands.driver_text import compile_lines, culprit_lines, plan_lines
+from opduel.commands.driver_text import compile_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.local import begin_local, local_work_directory, plan_local
-from opduel.commands.notifying import Notifications, effective
+from opduel.commands.notifying import Notifications
 from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.programs import program_of
 from opduel.commands.recorded_options import recorded
-from opduel.commands.session import Session, exit_code, plan_session, refuse_two_sided
+from opduel.commands.session import Session, plan_session, refuse_two_sided
 from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options, suite_of_driver
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
 from opduel.driver.builds.builder import Builder, builder_of, platform_of
 from opduel.driver.builds.cache import prune
-from opduel.driver.builds.commit_builder import BuildSettings
 from opduel.driver.builds.compiler import Limits
 from opduel.driver.builds.repository_data import load_repository_data
 from opduel.driver.builds.requirements import requirements_of
+from opduel.driver.builds.source_builder import BuildSettings
 from opduel.driver.commit_file import kept_name
 from opduel.driver.documents import write_document
 from opduel.driver.git.access import is_url
 from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
-from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
+from opduel.driver.investigation import Investigation, culprits_document, why_open
 from opduel.driver.journal import Journal
 from opduel.driver.lock import sole_driver
 from opduel.driver.revisions import Revision
@@ -48,13 +47,12 @@ from opduel.driver.runs import Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.harness.cpus import plan_cpus
-from opduel.records import WORSE, Build, Commit, OpduelError, UsageError, Verdict
+from opduel.records import WORSE, Build, OpduelError, UsageError, Verdict
 from opduel.records.atomic import path_part
 from opduel.records.text import counted
-from opduel.reporters import Reporter, catch_up_all, reporter_options
+from opduel.reporters import reporter_options
 from opduel.reporters.github import GithubReporter
 from opduel.reporters.notifier import Notifier
-from opduel.reporters.stream import discard, write_text
 
 _LATER_METRICS = ("cpu_time", "value")
 # Options of harness.py that came later: where they aren't given, a run is the one that it was without them.
@@ -112,7 +110,7 @@ class _Driver:
         others = [one for one in session.reporters if one not in ours]
         session = dataclasses.replace(session, reporters=others)
         self._notifications = Notifications(journal, session.reporters, ours)
-        self._teller = _Teller(self._notifications, session.reporters, ours, bool(self._sought()))
+        self._teller = Teller(self._notifications, session.reporters, ours, bool(self._sought()))
         self._measuring = session
         self._work = work
         self._journal = journal
@@ -171,7 +169,7 @@ class _Driver:
                 self._harness.show_again(outcome.verification or outcome.benchmark)
             if notices:
                 notices.ended(tally)
-            codes[-1] = _exit_code(tally, bool(self._sought()))
+            codes[-1] = code_of_pass(tally, bool(self._sought()))
 
         if own.interval is None:
             after_pass(watch.once())
@@ -209,9 +207,7 @@ class _Driver:
         revisions = [Revision(name, resolve) for name in names]
         investigation = Investigation(revisions, self._runs, self._journal, self._identity)
         if own.dry_run:
-            _say(
-                [f"would measure {names[-1]} against {names[0]}, and search {len(names) - 1} revisions if it is worse"]
-            )
+            say([f"would measure {names[-1]} against {names[0]}, and search {len(names) - 1} revisions if it is worse"])
             return DONE
         if own.again:
             self._runs.forget(investigation.name)
@@ -225,7 +221,7 @@ class _Driver:
         self._teller.found(outcome, document)
         if reason := why_open(outcome):
             log.error("error: %s", reason)
-        return _code_of(outcome, traced=True)
+        return code_of(outcome, traced=True)
 
     def _dry_run(self, watch: Watch, builder: Builder) -> int:
         """Say what would be done; of all that can be done only the fetching was."""
@@ -234,13 +230,13 @@ class _Driver:
         queue = watch.due(tally)
         for branch, treatment in queue:
             control, why, line, strategy = branch.plan(treatment)
-            _say(plan_lines(control, why, treatment, line, strategy, branch.holder(treatment)))
-            _say(compile_lines(*builder.to_compile(line, strategy)))
-            _say([f"  {one.short}: {builder.describe(one, strategy)}" for one in (control, treatment)])
+            say(plan_lines(control, why, treatment, line, strategy, branch.holder(treatment)))
+            say(compile_lines(*builder.to_compile(line, strategy)))
+            say([f"  {one.short}: {builder.describe(one, strategy)}" for one in (control, treatment)])
         follow = ", then verify and bisect" if self._sought() else ""
         known = self._measuring.cases  # of a suite, none before there are builds
         cases = counted(len(known), "case") if known else "the suite's cases"
-        _say([f"{len(queue)} to measure on {cases}{follow}; nothing was built or measured"])
+        say([f"{len(queue)} to measure on {cases}{follow}; nothing was built or measured"])
         return INCOMPLETE if tally.failures else DONE
 
     def _build_settings(self) -> BuildSettings:
@@ -288,52 +284,6 @@ class _Driver:
         prune(self._cache, self._own.cache_size * GIB, keep)
 
 
-class _Teller:
-    """Reports what the loop does and finds: on the terminal, in the log, to notifiers and to GitHub."""
-
-    def __init__(
-        self, notifications: Notifications, reporters: Sequence[Reporter], ours: Sequence[Reporter], traced: bool
-    ) -> None:
-        """``traced``: of what regressed only what was confirmed did."""
-        self.regressed = False  # something that was found
-        self._traced = traced
-        self._notifications = notifications
-        self._reporters = reporters
-        self._github = [one for one in ours if isinstance(one, GithubReporter)]
-
-    def looks(self) -> None:
-        """Tell first what earlier passes, or earlier starts, could not."""
-        self._notifications.deliver()
-        told = catch_up_all(self._reporters)
-        for line in told.lines:
-            log.info("%s", line)
-        for line in told.failures:
-            log.error("%s; the next pass tries again", line)
-
-    def begins(
-        self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
-    ) -> None:
-        for text in plan_lines(control, why, treatment, line, strategy, branch):
-            log.info("%s", text)
-
-    def found(self, outcome: Outcome, document: Path | None) -> None:
-        self.regressed |= _code_of(outcome, self._traced) == REGRESSED
-        lines = culprit_lines(outcome)
-        if outcome.verification is not None and not outcome.confirmed:
-            lines.append("not confirmed: a second measurement did not find what the first one flagged")
-        if document is not None:
-            lines.append(f"culprits: {document}")
-        for text in lines:
-            logging.getLogger("opduel.found").info("%s", text)
-        _say(lines)
-        self._notifications.found(outcome, document)
-        for one in self._github:
-            try:
-                one.tell(effective(outcome), lines)
-            except Exception as error:  # it costs nobody the next commit
-                log.error("--%s failed: %s", one.option, error)
-
-
 def _warn_of_changes(repository: Repository, name: str) -> None:
     """Say that uncommitted changes are not measured, where what is measured is what is checked out."""
     checkout = repository.checkout_of_user
@@ -341,26 +291,6 @@ def _warn_of_changes(repository: Repository, name: str) -> None:
         head = checkout.commit_id("HEAD") if checkout else None
         if checkout and head == repository.resolve(name).id and is_changed(repository):
             log.warning("%s has uncommitted changes, which are not measured: --local does that", checkout.folder)
-
-
-def _exit_code(tally: Tally, traced: bool) -> int:
-    """A regression of any commit is one; else whatever could not be done."""
-    codes = [_code_of(outcome, traced) for _, outcome in tally.outcomes]
-    if REGRESSED in codes:
-        return REGRESSED
-    return INCOMPLETE if tally.failures or INCOMPLETE in codes else DONE
-
-
-def _code_of(outcome: Outcome, traced: bool) -> int:
-    """What one line came to; when regressions are traced, one that was not confirmed is none. A known culprit's
-    regression is one for as long as it lasts."""
-    reports = [one for one in (outcome.benchmark, outcome.verification) if one is not None]
-    if not traced:
-        return exit_code(outcome.benchmark)
-    confirmed = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
-    if any(one.case in confirmed and one.is_worse for report in reports for one in report.comparisons):
-        return REGRESSED
-    return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE
 
 
 def _identity(options: DriverOptions, session: Session, suite: str | None = None) -> str:
@@ -405,12 +335,3 @@ def _place_of_repository(own: argparse.Namespace) -> str:
         return str(own.repo_dir.resolve())
     remote = str(own.remote_repository or "")
     return remote if not remote or is_url(remote) else str(Path(remote).expanduser().resolve())
-
-
-def _say(lines: Sequence[str]) -> None:
-    """To standard output; where that can't be written it is logged, and stops nothing."""
-    try:
-        write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
-    except OSError as error:
-        discard(sys.stdout)
-        log.error("standard output: can't be written (%s): what was found is in the log and in reports", error.strerror)

@@ -31,10 +31,10 @@ def coverage_parser() -> Parser:
     """The parser of all its options."""
     parser = Parser(prog="python -m opduel.commands.suite_coverage", description=__doc__)
     add = parser.options()
-    add("suite SUITE", "the suite, as harness.py's --suite has it")
+    add("suite SUITE", "the suite, as in harness.py's --suite")
     add("build BUILD", "the build to try it on: requirements, an environment or an interpreter")
     add("--bench REGEX", "only benchmarks whose name, with parameters, matches; repeatable", action="append")
-    add("--every N", "only each Nth case", type=int, default=1)
+    add("--every N", "only every Nth case", type=int, default=1)
     add("--limit SECONDS", "longest time for one case (default: 60)", type=seconds, default=60.0)
     add("--json FILE", "where every case's outcome is written", type=path)
     add("--exec_dir DIR", "the build cache", type=path)

@@ -101,7 +101,7 @@ class SuiteSelection:
         cases = [case for one in chosen for case in cases_of(one, options)]
         if not cases:
             metrics = ",".join(asked_metrics(options))
-            raise UsageError(f"--metric {metrics}: none of the benchmarks chosen is measured by that: choose another")
+            raise UsageError(f"--metric {metrics}: no selected benchmark is measured by it: choose another")
         cases = picked(cases, options)
         require_two_to_inject(options, cases)
         kept = {(case.operator, tuple(case.inputs.values())) for case in cases}

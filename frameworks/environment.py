@@ -44,7 +44,7 @@ def run_environment(
     fixed = {**_FIXED, **framework.environment(threads)}
     for name in given:
         if name in fixed or name.startswith(OURS):
-            raise UsageError(f"--env {name}: is set by opduel itself, alike for every run: leave it out")
+            raise UsageError(f"--env {name}: is set by opduel itself, to the same value for every run: leave it out")
         for build in builds:
             if name in build.environment:
                 raise UsageError(f"--env {name}: is set by the build {build.requested} itself: leave it out")

@@ -18,10 +18,13 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from opduel.comparator import Looks
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.host import HostMonitor, merged_noise
+from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan
 from opduel.harness.pair import Round, RoundResult
-from opduel.records import Case, Stage
+from opduel.harness.pair_pool import Bench
+from opduel.records import Case, RunConfiguration, Stage
 from opduel.records.case import METRICS
 from opduel.records.upgrade import upgraded_entry
 from opduel.records.validation import explain
@@ -128,6 +131,48 @@ def fingerprint(parts: Mapping[str, Any]) -> str:
     """Identifies what a run measures, and how, by ``parts`` (JSON data): rounds of one fingerprint can be pooled."""
     text = json.dumps({"format": FORMAT, **parts}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def identity_of(
+    framework: str, asked: RunConfiguration, order: MeasurementPlan, bench: Bench, host: Mapping[str, Any]
+) -> str:
+    """The fingerprint of all that has to be the same for a start to go on with the rounds of another."""
+    return fingerprint(
+        {
+            "framework": framework,
+            "builds": {side: build.digest for side, build in bench.builds.items()},
+            "cases": [case.measured_by() for case in order.cases],
+            "sentinels": [case.id for case in order.chosen_aa_cases],
+            "looks": _looks_of_version_1(order.looks),
+            "alpha": order.alpha,
+            "seed": order.seed,
+            "inject": order.inject,
+            "verifies": asked.verifies_after is not None,
+            "threads": asked.threads,
+            "environment": dict(bench.environment),
+            "cpu": host["cpu_model"],
+            **({"wipe_cache": bench.wiping.size} if bench.wiping else {}),
+            **({"replicates": _identity_of_first(order.first_measurement)} if order.first_measurement else {}),
+        }
+    )
+
+
+def _identity_of_first(first: FirstMeasurement) -> dict[str, Any]:
+    """What a replication takes over, as plain data: its verdicts depend on it."""
+    return {
+        "samples": {case_id: list(map(asdict, samples)) for case_id, samples in first.samples.items()},
+        "priors": {metric: asdict(prior) for metric, prior in first.priors.items()},
+        "injected": sorted(first.injected),
+        "failed": sorted(first.failed),
+    }
+
+
+def _looks_of_version_1(looks: Looks) -> dict[str, Any]:
+    """The words that round logs have identified their runs by from the first version on."""
+    found = asdict(looks)
+    screening, confirmation = found.pop("screening"), found.pop("confirmation")
+    by_metric = {metric: _looks_of_version_1(one) for metric, one in looks.by_metric.items()}
+    return {"screen": screening, "own": confirmation, **found, "by_metric": by_metric}
 
 
 def to_text(entry: Entry) -> str:

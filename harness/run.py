@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from opduel.comparator import Looks, attribute_changes, plan_looks, withhold_verdicts
+from opduel.comparator import attribute_changes, plan_looks, withhold_verdicts
 from opduel.frameworks import Framework, recorded_environment, run_environment
 from opduel.harness.aa_selection import usual_count
 from opduel.harness.budget import budget_for, kept_for_profiling, with_seconds
-from opduel.harness.checkpoint import Checkpoint, RoundLog, Start, fingerprint
+from opduel.harness.checkpoint import Checkpoint, RoundLog, Start, identity_of
 from opduel.harness.cpus import measure_roofline, plan_cpus, plan_wiping, this_thread_on
 from opduel.harness.golden import Golden
 from opduel.harness.host import HostMonitor, host_fingerprint
@@ -95,7 +95,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     asked, bench, whole = request.configuration, _bench_of(request), request
     host, order = host_fingerprint(), _plan_of(request)
     # Of all cases: what is left of them may differ between starts, for the check of inputs may run out of time.
-    checkpoint = Checkpoint(request.log, _identity_of(request, order, bench, host))
+    checkpoint = Checkpoint(request.log, identity_of(request.framework.name, asked, order, bench, host))
     began = time.monotonic()
     request, other_inputs = _with_the_same_inputs(request, bench, checkpoint.elapsed_s)
     monitor = HostMonitor(allowed=bench.cpus.measure | bench.cpus.control)
@@ -288,47 +288,6 @@ def _count_profiled(request: RunRequest) -> int:
     asked = request.configuration
     broken_down = len(to_break_down(request.cases, request.framework, asked.breakdown))
     return broken_down + (0 if asked.profile_output is None else len({case.time_id for case in request.cases}))
-
-
-def _identity_of(request: RunRequest, order: MeasurementPlan, bench: Bench, host: Mapping[str, Any]) -> str:
-    """What has to be the same for a start to go on with the rounds of another."""
-    asked = request.configuration
-    return fingerprint(
-        {
-            "framework": request.framework.name,
-            "builds": {side: build.digest for side, build in bench.builds.items()},
-            "cases": [case.measured_by() for case in order.cases],
-            "sentinels": [case.id for case in order.chosen_aa_cases],
-            "looks": _looks_of_version_1(order.looks),
-            "alpha": order.alpha,
-            "seed": order.seed,
-            "inject": order.inject,
-            "verifies": asked.verifies_after is not None,
-            "threads": asked.threads,
-            "environment": dict(bench.environment),
-            "cpu": host["cpu_model"],
-            **({"wipe_cache": bench.wiping.size} if bench.wiping else {}),
-            **({"replicates": _identity_of_first(order.first_measurement)} if order.first_measurement else {}),
-        }
-    )
-
-
-def _identity_of_first(first: FirstMeasurement) -> dict[str, Any]:
-    """What a replication takes over, as plain data: its verdicts depend on it."""
-    return {
-        "samples": {case_id: list(map(dataclasses.asdict, samples)) for case_id, samples in first.samples.items()},
-        "priors": {metric: dataclasses.asdict(prior) for metric, prior in first.priors.items()},
-        "injected": sorted(first.injected),
-        "failed": sorted(first.failed),
-    }
-
-
-def _looks_of_version_1(looks: Looks) -> dict[str, Any]:
-    """The words that round logs have identified their runs by from the first version on."""
-    found = dataclasses.asdict(looks)
-    screening, confirmation = found.pop("screening"), found.pop("confirmation")
-    by_metric = {metric: _looks_of_version_1(one) for metric, one in looks.by_metric.items()}
-    return {"screen": screening, "own": confirmation, **found, "by_metric": by_metric}
 
 
 def _run_record(

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Protocol
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.commit_builder import BuildSettings, CommitBuilder
+from opduel.driver.builds.commit_builder import CommitBuilder
 from opduel.driver.builds.package_builder import DATA, PackageBuilder
 from opduel.driver.builds.program_builder import ProgramBuilder
 from opduel.driver.builds.repository_data import Platform, load_platform
+from opduel.driver.builds.source_builder import BuildSettings
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.records import Build, Commit

@@ -2,16 +2,15 @@
 
 import logging
 import shutil
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.compiler import Compiler, Limits, require_space
+from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import commit_build, named_after, release_build
 from opduel.driver.builds.library import (
     Library,
@@ -24,28 +23,12 @@ from opduel.driver.builds.library import (
 from opduel.driver.builds.manifest import CommitRecipe
 from opduel.driver.builds.releases import Environment, Recipe, load_releases
 from opduel.driver.builds.repository_data import RepositoryData, load_platform, load_repository_data
+from opduel.driver.builds.source_builder import BuildSettings, SourceBuilder
 from opduel.driver.git.repository import Repository
-from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework
-from opduel.records import Build, Commit, OpduelError, RunError, UsageError, disk_error
-
-STRATEGIES = ("auto", "release", "overlay", "source")
+from opduel.records import Build, Commit, OpduelError, RunError, UsageError
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class BuildSettings:
-    """How commits are built: by which strategy, for which platform, with which further arguments of CMake, or settings
-    of a package's build backend."""
-
-    limits: Limits
-    strategy: str = "auto"
-    platform: str = "host"
-    flags: Sequence[str] = field(default_factory=tuple)
-    beside: Sequence[str] = ()  # requirements that builds of a package get besides its own
-    sdists: bool = False  # whether these may be built from source distributions
-    program: str | None = None  # where the program is in a build, with {build} for its folder
 
 
 @dataclass(frozen=True)
@@ -57,8 +40,8 @@ class _Release:
     sources: str
 
 
-class CommitBuilder:
-    """Builds commits of one repository. ``work`` keeps what compiles leave, and their logs.
+class CommitBuilder(SourceBuilder):
+    """Builds commits of a framework's repository.
 
     All commits of one comparison are built by one strategy, so that the sides differ by their commits alone.
     """
@@ -66,12 +49,7 @@ class CommitBuilder:
     def __init__(
         self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
     ) -> None:
-        self._framework = framework
-        self._repository = repository
-        self._cache = cache
-        self._settings = settings
-        self._work = work
-        self._stopped = threading.Event()
+        super().__init__(framework, repository, cache, settings, work)
         self._data: RepositoryData = load_repository_data(framework)
         self._releases = load_releases(framework)
 
@@ -121,16 +99,6 @@ class CommitBuilder:
                 lambda folder: self._repository.export(commit, self._data.package, folder),
                 library,
             )
-
-    def stop(self) -> None:
-        """End a compile that another thread is at, and let none begin until ``resume``."""
-        self._stopped.set()
-        if "_compiler" in self.__dict__:
-            self._compiler.stop()
-
-    def resume(self) -> None:
-        """Let compiles begin again."""
-        self._stopped.clear()
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
         """Whether the build is there, or needs no compiler."""
@@ -186,21 +154,15 @@ class CommitBuilder:
         """From the cache, or compiled now."""
         if found := cached_library(self._cache, self._framework.name, library_id):
             return found
-        limits, compiler = self._settings.limits, self._compiler
-        if processors is not None:
-            limits = replace(limits, jobs=max(1, min(limits.jobs, len(processors))), processors=processors)
-        try:
-            self._work.mkdir(parents=True, exist_ok=True)
-            require_space(self._work, limits.free_bytes)
+        compiler = self._compiler
+        with self._compiling(processors) as limits:
             destination = self._work / "libraries" / commit.short
             leftovers.callback(shutil.rmtree, destination, ignore_errors=True)
-            log_path = unused(self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log")
+            log_path = self._log_path(commit)
             log.info("compiling %s (%s); log: %s", commit.short, commit.subject, log_path)
             began = time.monotonic()
             compiler.compile(commit, destination, log_path, limits)
             log.info("compiled %s in %.0f s", commit.short, time.monotonic() - began)
-        except OSError as error:
-            raise disk_error(self._work, error, ANOTHER_FOLDER) from error
         files = {str(path.relative_to(destination)): path for path in destination.rglob("*") if path.is_file()}
         return Library(library_id, self._sources_of(commit), files, compiler.toolchain, compiler.flags)
 
@@ -212,7 +174,8 @@ class CommitBuilder:
         def checkout(commit: Commit, folder: Path) -> None:
             self._repository.checkout(commit, folder, data.checkout, platform.submodules)
 
-        return Compiler(self._work / platform.name, platform, self._settings.flags, checkout, self._stopped)
+        folder = self._work / platform.name
+        return self._stoppable(Compiler(folder, platform, self._settings.flags, checkout, self._stopped))
 
     def _source_library_id(self, commit: Commit) -> str:
         compiler = self._compiler
@@ -266,9 +229,3 @@ class CommitBuilder:
         if strategy == "release":
             return f"is not the commit of a release (in this repository: {known}): use --build auto"
         return f"has native sources of its own, unlike every release ({known}) and cached build: use --build source"
-
-
-def unused(path: Path) -> Path:
-    """``path``, or with a number where there is such a file: compiles of one commit may begin in one second."""
-    names = (path, *(path.with_stem(f"{path.stem}-{number}") for number in range(2, 1000)))
-    return next((name for name in names if not name.exists()), path)

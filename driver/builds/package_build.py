@@ -127,7 +127,8 @@ def overlaid(commit: Commit, donor: Donor, directory: Path, home: Path) -> Packa
         source = read_manifest(donor.place).source  # last: it is whole if its manifest is still there
     except (UnusableBuild, FileNotFoundError) as why:
         raise RunError(
-            f"{donor.place}: went from the build cache while {commit.short} was laid over it ({why}): try again"
+            f"{donor.place}: was removed from the build cache while {commit.short} was being laid over it ({why}): "
+            "try again"
         ) from None
     assert source is not None, "donors are builds of packages"
     return source.model_copy(update={"commit": commit.id, "ccache": {}})
@@ -255,7 +256,7 @@ def _metadata(wheel: Path) -> tuple[str, list[str]]:
             (name,) = [one for one in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", one)]
             headers = BytesParser(policy=compat32).parsebytes(archive.read(name), headersonly=True)
     except (ValueError, OSError, zipfile.BadZipFile):
-        raise BrokenBuildError(f"{wheel.name}: what was built is no wheel") from None
+        raise BrokenBuildError(f"{wheel.name}: what was built is not a wheel") from None
     needed = []
     for line in headers.get_all("Requires-Dist", []):
         try:

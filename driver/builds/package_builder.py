@@ -3,7 +3,6 @@
 import logging
 import shutil
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -15,8 +14,7 @@ from pathlib import Path
 
 from opduel.driver.builds import uv
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.commit_builder import BuildSettings, unused
-from opduel.driver.builds.compiler import Compiler, require_space
+from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import locked_build, site_packages
 from opduel.driver.builds.manifest import PackageRecipe, UnusableBuild, read_manifest
 from opduel.driver.builds.package_build import BuiltWheel, Donor, find_wheel, package_build
@@ -33,18 +31,18 @@ from opduel.driver.builds.package_sources import (
 )
 from opduel.driver.builds.repository_data import load_platform
 from opduel.driver.builds.requirements import LockedRecipe, lock, preferred_path, python_of, with_packages
+from opduel.driver.builds.source_builder import BuildSettings, SourceBuilder
 from opduel.driver.git.repository import Repository
-from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework
-from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError, disk_error
+from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError
 
 DATA = "packages"  # the folder of rules and build scripts, beside those of frameworks
 
 log = logging.getLogger(__name__)
 
 
-class PackageBuilder:
-    """Builds commits of one package's repository. ``work`` keeps what compiles leave, and their logs.
+class PackageBuilder(SourceBuilder):
+    """Builds commits of one package's repository.
 
     A commit is compiled, unless its native sources equal those of a build in the cache that was compiled in the same
     way: then its Python code is laid over that build, which gives the same files.
@@ -53,17 +51,12 @@ class PackageBuilder:
     def __init__(
         self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
     ) -> None:
-        self._framework = framework
-        self._repository = repository
-        self._cache = cache
-        self._settings = settings
-        self._work = work
-        self._stopped = threading.Event()
+        super().__init__(framework, repository, cache, settings, work)
         self._data = framework.frameworks_dir / DATA
         self._platform = load_platform(self._data, settings.platform)
         self._place = cache.folder(framework.name)
         self._known: dict[str, tuple[Project, Rules, Sources]] = {}
-        self._compilers: dict[str, Compiler] = {}
+        self._by_tools: dict[str, Compiler] = {}
 
     def strategy(self, commits: Sequence[Commit]) -> str:
         """How these are built: "source" compiles what has no build yet, "auto" only what can't be laid over one.
@@ -102,16 +95,6 @@ class PackageBuilder:
             return package_build(commit, recipe, self._framework, self._cache, source)
         finally:
             shutil.rmtree(leftover, ignore_errors=True)
-
-    def stop(self) -> None:
-        """End a compile that another thread is at, and let none begin until ``resume``."""
-        self._stopped.set()
-        for compiler in list(self._compilers.values()):
-            compiler.stop()
-
-    def resume(self) -> None:
-        """Let compiles begin again."""
-        self._stopped.clear()
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
         """Whether the build is there, or needs no compiler; False, too, for what can't be built."""
@@ -153,8 +136,8 @@ class PackageBuilder:
         if not project.allows(python):
             needed = project.requires_python
             raise BrokenBuildError(
-                f"{project.name} at {commit.short} needs Python {needed}, not {python}: name one that it takes with "
-                "--with_packages, as python==3.12"
+                f"{project.name} at {commit.short} needs Python {needed}, not {python}: choose another one with "
+                "--with_packages, such as python==3.12"
             )
         script = sha256(self._platform.script.read_bytes()).hexdigest()
         return PackageRecipe(
@@ -221,7 +204,7 @@ class PackageBuilder:
             try:
                 name = placed(path, other, site)
             except NotInstalledError:
-                log.debug("%s: %s is not installed as it is: no overlay", commit.short, path)
+                log.debug("%s: %s is not installed unchanged: no overlay", commit.short, path)
                 return None
             if name is not None:
                 found[name] = (self._repository.content(commit, path) or b"") if path in ours.files else None
@@ -230,23 +213,16 @@ class PackageBuilder:
     def _compiled(
         self, commit: Commit, recipe: PackageRecipe, destination: Path, processors: frozenset[int] | None
     ) -> BuiltWheel:
-        limits = self._settings.limits
-        if processors is not None:
-            limits = replace(limits, jobs=max(1, min(limits.jobs, len(processors))), processors=processors)
         counted = self._work / "ccache.log"
-        try:
-            self._work.mkdir(parents=True, exist_ok=True)
-            require_space(self._work, limits.free_bytes)
+        with self._compiling(processors) as limits:
             counted.unlink(missing_ok=True)
             compiler = self._compiler(commit, recipe, counted)
-            log_path = unused(self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log")
+            log_path = self._log_path(commit)
             log.info("building %s (%s) by %s; log: %s", commit.short, commit.subject, recipe.backend, log_path)
             began = time.monotonic()
             compiler.compile(commit, destination, log_path, limits)
             wheel = BuiltWheel(find_wheel(destination), _ccache_counts(counted))
             log.info("built %s in %.0f s%s", wheel.path.name, time.monotonic() - began, _ccache_words(wheel))
-        except OSError as error:
-            raise disk_error(self._work, error, ANOTHER_FOLDER) from error
         return wheel
 
     def _compiler(self, commit: Commit, recipe: PackageRecipe, counted: Path) -> Compiler:
@@ -255,7 +231,7 @@ class PackageBuilder:
         locked = self._built_with(project, rules, recipe.python)
         environment = locked_build(f"what {project.name} is built with", locked, self._framework, self._cache)
         name = f"{project.name}-{sha256(f'{locked.key} {recipe.backend}'.encode()).hexdigest()[:8]}"
-        if name not in self._compilers:
+        if name not in self._by_tools:
             variables = {
                 "BUILD_PYTHON": environment.interpreter,
                 "BUILD_BACKEND": recipe.backend,
@@ -263,10 +239,10 @@ class PackageBuilder:
                 "CCACHE_STATSLOG": str(counted),
             }
             folder = self._work / self._platform.name / name
-            self._compilers[name] = Compiler(
-                folder, self._platform, recipe.flags, self._checkout, self._stopped, variables
+            self._by_tools[name] = self._stoppable(
+                Compiler(folder, self._platform, recipe.flags, self._checkout, self._stopped, variables)
             )
-        return self._compilers[name]
+        return self._by_tools[name]
 
     def _checkout(self, commit: Commit, folder: Path) -> None:
         """The commit's work tree with its submodules, but for those that reach no build."""

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from opduel.driver.builds.environment_build import sha256_of
 from opduel.driver.builds.process import run
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import Build, UsageError
@@ -58,7 +59,7 @@ def _found(requested: str) -> Path:
     if not os.access(path, os.X_OK):
         raise UsageError(f"{requested}: is not executable: give a program, or make it executable (chmod +x)")
     if not os.access(path, os.R_OK):
-        raise UsageError(f"{requested}: can't be read: a program is known by its content; make it readable")
+        raise UsageError(f"{requested}: can't be read: a program is identified by its content: make it readable")
     return path
 
 
@@ -69,8 +70,7 @@ def _is_native(path: Path) -> bool:
 
 def _digest_of(path: Path) -> str:
     try:
-        with open(path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return sha256_of(path)
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
 

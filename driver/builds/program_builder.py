@@ -5,7 +5,6 @@ import logging
 import os
 import shutil
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,15 +14,14 @@ from hashlib import sha256
 from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.commit_builder import BuildSettings, unused
-from opduel.driver.builds.compiler import Compiler, require_space
+from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import named_after
 from opduel.driver.builds.manifest import Manifest, ProgramRecipe
 from opduel.driver.builds.repository_data import load_platform
+from opduel.driver.builds.source_builder import BuildSettings, SourceBuilder
 from opduel.driver.git.repository import Repository
-from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework
-from opduel.records import BrokenBuildError, Build, Commit, UsageError, disk_error
+from opduel.records import BrokenBuildError, Build, Commit, UsageError
 from opduel.records.build import PROGRAM_VARIABLE
 
 BUILD = "{build}"  # in --program: the folder that the script was given as its destination
@@ -31,9 +29,8 @@ BUILD = "{build}"  # in --program: the folder that the script was given as its d
 log = logging.getLogger(__name__)
 
 
-class ProgramBuilder:
-    """Builds commits of one repository, each by the script in the platform's folder. ``work`` keeps the work tree, what
-    compiles leave, and their logs.
+class ProgramBuilder(SourceBuilder):
+    """Builds commits of one repository, each by the script in the platform's folder.
 
     Raises:
         UsageError: there is no such script, or nothing says where the program is in a build.
@@ -46,13 +43,8 @@ class ProgramBuilder:
             raise UsageError(f"--program: is missing: it says where the program is in a build, such as {BUILD}/bench")
         if settings.strategy not in ("auto", "source"):
             raise UsageError(f"--build {settings.strategy}: programs are built from source: leave it out")
-        self._framework = framework
-        self._repository = repository
-        self._cache = cache
-        self._settings = settings
+        super().__init__(framework, repository, cache, settings, work)
         self._program = settings.program
-        self._work = work
-        self._stopped = threading.Event()
         self._platform = load_platform(framework.specifications, settings.platform, needs_data=False)
 
     def strategy(self, commits: Sequence[Commit]) -> str:
@@ -77,15 +69,6 @@ class ProgramBuilder:
             )
         return named_after(commit, replace(build, environment={PROGRAM_VARIABLE: str(program)}))
 
-    def stop(self) -> None:
-        """End a compile that another thread is at, and let none begin until ``resume``."""
-        self._stopped.set()
-        self._compiler.stop()
-
-    def resume(self) -> None:
-        """Let compiles begin again."""
-        self._stopped.clear()
-
     def is_cached(self, commit: Commit, strategy: str) -> bool:
         """Whether the build is there."""
         return self._cache.find(self._framework.name, self._recipe(commit)) is not None
@@ -103,7 +86,8 @@ class ProgramBuilder:
         def checkout(commit: Commit, folder: Path) -> None:
             self._repository.checkout(commit, folder, (), self._platform.submodules)
 
-        return Compiler(self._work / self._platform.name, self._platform, self._settings.flags, checkout, self._stopped)
+        folder, flags = self._work / self._platform.name, self._settings.flags
+        return self._stoppable(Compiler(folder, self._platform, flags, checkout, self._stopped))
 
     def _recipe(self, commit: Commit) -> ProgramRecipe:
         script = sha256(self._platform.script.read_bytes()).hexdigest()
@@ -113,19 +97,14 @@ class ProgramBuilder:
         self, commit: Commit, recipe: ProgramRecipe, directory: Path, processors: frozenset[int] | None
     ) -> Manifest:
         """The script's destination, copied into the build's folder."""
-        began, limits = time.monotonic(), self._settings.limits
-        if processors is not None:
-            limits = replace(limits, jobs=max(1, min(limits.jobs, len(processors))), processors=processors)
+        began = time.monotonic()
         destination = self._work / "destinations" / commit.short
         try:
-            self._work.mkdir(parents=True, exist_ok=True)
-            require_space(self._work, limits.free_bytes)
-            log_path = unused(self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log")
-            log.info("building %s (%s); log: %s", commit.short, commit.subject, log_path)
-            self._compiler.compile(commit, destination, log_path, limits)
-            shutil.copytree(destination, directory, symlinks=True, dirs_exist_ok=True)
-        except OSError as error:
-            raise disk_error(self._work, error, ANOTHER_FOLDER) from error
+            with self._compiling(processors) as limits:
+                log_path = self._log_path(commit)
+                log.info("building %s (%s); log: %s", commit.short, commit.subject, log_path)
+                self._compiler.compile(commit, destination, log_path, limits)
+                shutil.copytree(destination, directory, symlinks=True, dirs_exist_ok=True)
         finally:
             shutil.rmtree(destination, ignore_errors=True)
         seconds = time.monotonic() - began

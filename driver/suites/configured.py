@@ -1,4 +1,4 @@
-"""What asv's configuration says of the project beside its suite: where it comes from, and what is not followed here."""
+"""What asv's configuration says of the project beside its suite: where it comes from, and what is ignored here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from opduel.driver.git.access import is_url
 from opduel.driver.suites.source import CONFIGURATION, Suite, packages_of, read_configuration
 
 _ABOVE = 2  # folders above the benchmarks in which the configuration may be
-_NOT_FOLLOWED = {
+_IGNORED = {
     "build_command": "commits are built by the package's own build backend (settings of it: --cmake_args)",
     "install_command": "what the build backend made is installed as it is",
     "uninstall_command": "every build has an environment of its own",
@@ -52,17 +52,17 @@ def configured(suite: Suite) -> Configured:
 
 def not_followed(said: Mapping[str, Any]) -> tuple[str, ...]:
     """A line for each thing that the configuration asks for and that isn't done."""
-    lines = [f"{CONFIGURATION}: {name}: not followed: {why}" for name, why in _NOT_FOLLOWED.items() if said.get(name)]
+    lines = [f"{CONFIGURATION}: {name}: ignored: {why}" for name, why in _IGNORED.items() if said.get(name)]
     branches, matrix = said.get("branches"), said.get("matrix")
     if isinstance(branches, list) and len(branches) > 1:
         first = _branch_of(said) or "the repository's default branch"
-        lines.append(f"{CONFIGURATION}: branches: the first one is taken, {first} (others: --branch)")
+        lines.append(f"{CONFIGURATION}: branches: the first one is used, {first} (others: --branch)")
     if isinstance(matrix, dict):
-        lines += [f"{CONFIGURATION}: matrix.{one}: not followed: use --env" for one in ("env",) if matrix.get(one)]
+        lines += [f"{CONFIGURATION}: matrix.{one}: ignored: use --env" for one in ("env",) if matrix.get(one)]
         several = [
             name for name, versions in packages_of(said).items() if isinstance(versions, list) and len(versions) > 1
         ]
-        lines += [f"{CONFIGURATION}: matrix: of several versions of {one} the first is taken" for one in several]
+        lines += [f"{CONFIGURATION}: matrix: of several versions of {one}, the first is used" for one in several]
     return tuple(lines)
 
 

@@ -205,7 +205,7 @@ class Calls:
 
 
 def document(asked):
-    adaptor = registered.load_adaptor()
+    adaptor = registered.load_adaptor(registered.HERE)
     operators = adaptor.operators
     mx = operators.mx
     try:

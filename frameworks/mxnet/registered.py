@@ -10,30 +10,18 @@ constructor's and the tensors of its call.  "dtype" says whether it has an argum
 """
 
 import ctypes
-import importlib.util
 import inspect
-import json
 import os
 import sys
 
-sys.path.pop(0)  # this folder: its modules must not hide any of the build's
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, whose modules hide the build's
+
+from opduel_common.scripts import answer, load_adaptor
 
 NAMESPACES = ("nd", "nd.contrib", "nd.linalg", "nd.random", "nd.image", "nd._internal", "np", "np.linalg", "np.random")
 NAMESPACES += ("npx", "npx.image", "npx.random", "nd.sparse", "image")
 NOT_ARGUMENTS = ("out", "name", "kwargs", "ctx", "device")
-
-
-def load_adaptor():
-    """The package beside this file, as the worker loads it."""
-    here = os.path.dirname(os.path.realpath(__file__))
-    sys.path.append(os.path.join(os.path.dirname(here), "common"))
-    folder = os.path.join(here, "adaptor")
-    source = os.path.join(folder, "__init__.py")
-    spec = importlib.util.spec_from_file_location("opduel_adaptor", source, submodule_search_locations=[folder])
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def all_registered(base):
@@ -204,18 +192,8 @@ def methods_of(operators):
     return found
 
 
-def answer(make, *arguments):
-    """Print what ``make`` returns as JSON, whatever MXNet prints meanwhile, and end the process."""
-    stdout = os.dup(1)
-    os.dup2(2, 1)
-    found = make(*arguments)
-    with os.fdopen(stdout, "w") as stream:
-        json.dump(found, stream)
-    os._exit(0)  # a framework that stumbles on the way out has said all that was asked
-
-
 def document():
-    adaptor = load_adaptor()
+    adaptor = load_adaptor(HERE)
     operators = adaptor.operators
     own_names = {alias: own_name(operators.base, alias) for alias in all_registered(operators.base)}
     registered = {}

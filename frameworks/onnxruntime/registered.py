@@ -8,28 +8,17 @@ An argument's kind is "tensor", "tensors" (a variadic operator's), "required" or
 is registered for is none of "registered": ONNX Runtime runs it as a graph of others.
 """
 
-import importlib.util
-import json
 import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, whose modules hide the build's
 
+from opduel_common.scripts import answer, load_adaptor
+
 PREFIXES = {"": "onnx", "ai.onnx.ml": "onnx.ml"}
 OURS = ("opset", "outputs", "constant", "session")  # inputs of a case that are no argument of an operator
 CPU = "CPUExecutionProvider"
-
-
-def load_adaptor():
-    """The package beside this file, as the worker loads it."""
-    folder = os.path.join(HERE, "adaptor")
-    source = os.path.join(folder, "__init__.py")
-    spec = importlib.util.spec_from_file_location("opduel_adaptor", source, submodule_search_locations=[folder])
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def spec_name(domain, name):
@@ -67,7 +56,7 @@ def arguments_of(schemas, domain, name):
 
 
 def document():
-    adaptor = load_adaptor()
+    adaptor = load_adaptor(HERE)
     schemas, state = adaptor.schemas, adaptor.schemas.state
     registered = kernels(state)
     known = {
@@ -90,9 +79,4 @@ def document():
 
 
 if __name__ == "__main__":
-    answer = os.dup(1)
-    os.dup2(2, 1)
-    found = document()
-    with os.fdopen(answer, "w") as stream:
-        json.dump(found, stream)
-    os._exit(0)  # a framework that stumbles on the way out has said all that was asked
+    answer(document)

@@ -13,13 +13,15 @@ of them); a function's is "function", "ufunc", "class" or "method".  "dtypes": t
 import ast
 import importlib
 import inspect
-import json
 import os
 import re
 import sys
 import warnings
 
-sys.path.pop(0)  # this folder: its modules must not hide any of the build's
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, whose modules hide the build's
+
+from opduel_common.scripts import answer
 
 DISTRIBUTION_METHODS = ("pdf", "pmf", "cdf", "ppf", "rvs")  # of the twenty or so that each of scipy.stats' has
 SPECIAL = re.compile(r"__([ir]?(add|sub|mul|truediv|mod|pow|matmul|and|or|xor)|call|getitem|setitem|eq|lt|neg|abs)__$")
@@ -226,16 +228,6 @@ def document(namespaces):
     return {"version": " ".join(versions), "registered": registered, "functions": functions}
 
 
-def answer(namespaces):
-    """Print the document, whatever the packages print meanwhile, and end the process."""
-    stdout = os.dup(1)
-    os.dup2(2, 1)
-    warnings.simplefilter("ignore")
-    found = document(namespaces)
-    with os.fdopen(stdout, "w") as stream:
-        json.dump(found, stream)
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    answer(sys.argv[1:])
+    warnings.simplefilter("ignore")
+    answer(document, sys.argv[1:])

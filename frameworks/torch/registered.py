@@ -10,14 +10,16 @@ and then its constructor's.
 """
 
 import inspect
-import json
 import os
 import sys
 
-sys.path.pop(0)  # this folder: its modules must not hide any of the build's
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, whose modules hide the build's
 
 import torch
 import torch.nn.functional
+
+from opduel_common.scripts import answer
 
 # Where functions live, and how the names of the operators begin that they call.
 NAMESPACES = (
@@ -153,9 +155,4 @@ def document():
 
 
 if __name__ == "__main__":
-    stdout = os.dup(1)
-    os.dup2(2, 1)
-    answer = document()
-    with os.fdopen(stdout, "w") as stream:
-        json.dump(answer, stream)
-    os._exit(0)  # a framework that stumbles on the way out has said all that was asked
+    answer(document)

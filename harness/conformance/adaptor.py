@@ -40,7 +40,9 @@ def check_adaptor(subject: Subject, outcome: Outcome) -> None:
         try:
             tree = ast.parse(path.read_bytes(), str(path), feature_version=OLDEST)
         except SyntaxError as error:
-            outcome.problem(f"{path}, line {error.lineno}: is no Python 3.6 ({error.msg}): write it in older syntax")
+            outcome.problem(
+                f"{path}, line {error.lineno}: is not valid Python 3.6 ({error.msg}): write it in older syntax"
+            )
             continue
         for name in _imports(tree):
             imported.setdefault(name, path)
@@ -114,7 +116,7 @@ def _check_import(subject: Subject, name: str, path: Path, outcome: Outcome) -> 
     """Whether the adaptor can import a module in both builds."""
     top, own = name.partition(".")[0], type(subject.framework).__module__.partition(".")[0]
     if name in NEWER:
-        outcome.problem(f"{path}: imports {name}, which Python 3.6 lacks: do without")
+        outcome.problem(f"{path}: imports {name}, which Python 3.6 lacks: avoid it")
     elif top in sys.stdlib_module_names or top == COMMON:
         return
     elif top in ("opduel", own):
@@ -122,7 +124,7 @@ def _check_import(subject: Subject, name: str, path: Path, outcome: Outcome) -> 
     else:
         for side, build in subject.builds.items():
             if not _has(build, subject.environment(), top):
-                outcome.problem(f"{path}: imports {top}, which the {side} ({build.requested}) lacks: do without")
+                outcome.problem(f"{path}: imports {top}, which the {side} ({build.requested}) lacks: avoid it")
 
 
 def _has(build: Build, environment: Mapping[str, str], module: str) -> bool:

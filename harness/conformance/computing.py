@@ -177,7 +177,7 @@ def _wrong(array: Array, limit: int) -> str:
     try:
         size = np.dtype(array.dtype).itemsize
     except TypeError:
-        return f"{array.dtype!r} is no dtype: use numpy's words, such as <f8"
+        return f"{array.dtype!r} is not a dtype: use NumPy's notation, such as <f8"
     if not Path(array.file).is_file():
         return f"the file {Path(array.file).name} was not written"
     whole = math.prod(array.shape)

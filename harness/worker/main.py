@@ -1,18 +1,8 @@
 """The worker: runs inside a build's own interpreter and times what the controller asks for.
 
-Standard library and Python 3.6 syntax only (a test checks both): builds bring interpreters from 3.6 up.  It
-speaks JSON, one message a line, over two file descriptors of its own; whatever the framework prints goes to
-stdout or stderr and can't break the protocol.  The controller may kill it at any moment.
+Standard library and Python 3.6 syntax only (a test checks both): builds bring interpreters from 3.6 up.  How it speaks
+to the controller, and forks a child for each case, is in serving.py.  What a child is asked for, and answers:
 
-Having imported the framework once, it forks a child for each case, so that no case sees what another left behind.
-A child has a slot: two descriptors to speak over and a file for what it prints.  With two slots one case can be
-prepared while another is measured.
-
-On the worker's own descriptors:
-                                                                   -> {"ready": versions}
-    {"op": "begin", "slot": int, "fork": bool}                     (answered over the slot)
-Over a slot:
-                                                                   -> {"pid": int}
     {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int}
                         and of a call that says how it is timed also {"inner": calls, "around_ns": ns}, see time_calls
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
@@ -30,14 +20,11 @@ Over a slot:
     {"op": "cpu_time", "case": {...}, "seed": int} (unprepared)    -> {"value": ns of processor time of one call}
     {"op": "values", "case": {...}, "seed": int} (unprepared)      -> {"values": [{"name", "value", ...}, ...]}, all
                         that the case reports
-    {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
+
 The function that the adaptor's make_call returns may have attributes:
     before      a function to call before each timed region, untimed: a region is then one call, or ``number`` calls
     sample      a function that times a call by itself, and returns its nanoseconds
     close       a function to call when the case has ended
-
-A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
-"reason": str}}: the framework refused, the child lives on.
 """
 
 import argparse
@@ -46,14 +33,10 @@ import ctypes
 import gc
 import importlib.util
 import itertools
-import json
 import os
-import select
 import shutil
-import signal
 import sys
 import time
-import traceback
 
 WARM_UP_NS = 10 * 1000 * 1000  # calls before anything is timed: first calls are not like the rest
 WARM_UP_LIMIT_NS = 300 * 1000 * 1000
@@ -62,7 +45,6 @@ WARM_UP_PROCESSES = 3  # calls that are processes of their own: what warms up is
 SPIN_PROBE = 20000  # turns, some 0.1 ms
 SPIN_PROBES = 9
 SPIN_PROBE_NS = 1000 * 1000
-CLOSING_S = 10  # for what a call does when its case has ended
 CACHE_LINE = 64  # bytes
 # The folder of what adaptors share, the package opduel_common.
 COMMON = os.path.join(
@@ -79,16 +61,16 @@ else:  # Python 3.6
         return int(time.perf_counter() * 1e9)
 
 
-def die_with_parent():
-    """Ask Linux for SIGKILL when the controller dies, so that a hanging call can't outlive it."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+def beside(name):
+    """A module of this folder, by its path: the folder is not on the path, where it could hide a build's modules."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    spec = importlib.util.spec_from_file_location("opduel_" + name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-class BadAdaptor(Exception):
-    """The adaptor lacks a function, or one of its functions returns something else than it should."""
-
-    kind = "error"
+serving = beside("serving")
 
 
 def load_adaptor(path):
@@ -113,7 +95,7 @@ def function_of(adaptor, signature):
     """A function of the adaptor, by its name and arguments. Raises BadAdaptor when there is none."""
     found = getattr(adaptor, signature.partition("(")[0], None)
     if not callable(found):
-        raise BadAdaptor("the adaptor {} has no function {}".format(adaptor.__file__, signature))
+        raise serving.BadAdaptor("the adaptor {} has no function {}".format(adaptor.__file__, signature))
     return found
 
 
@@ -262,7 +244,7 @@ class Session:
         gc.collect()
         call = self.adaptor.make_call(case, seed)
         if not callable(call):
-            raise BadAdaptor("the adaptor's make_call returned {}, not a function".format(type(call).__name__))
+            raise serving.BadAdaptor("the adaptor's make_call returned {}, not a function".format(type(call).__name__))
         self.call = call
         call_ns = warm_up(self.call)
         spins = spins_for(self.call, call_ns, inject) if inject else 0
@@ -307,7 +289,7 @@ class Session:
     def _number(self, name, case, seed):
         found = function_of(self.adaptor, name + "(case, seed)")(case, seed)
         if isinstance(found, bool) or not isinstance(found, (int, float)):
-            raise BadAdaptor("the adaptor's {} returned {}, not a number".format(name, type(found).__name__))
+            raise serving.BadAdaptor("the adaptor's {} returned {}, not a number".format(name, type(found).__name__))
         return found
 
     def values(self, case, seed):
@@ -320,154 +302,6 @@ class Session:
         return {"bytes": resident_peak(self.call, calls)}
 
 
-def describe(error, adaptor):
-    """One line for an exception; the adaptor knows which line of its framework's messages says what is wrong.
-
-    An exception of the adaptor's own with ``says_all`` needs no name before its text.
-    """
-    text = str(error).strip() or "".join(traceback.format_exception_only(type(error), error)).strip()
-    line = adaptor.key_line(text) if hasattr(adaptor, "key_line") else text.splitlines()[0].strip()
-    name = type(error).__name__
-    return line if line.startswith(name) or getattr(error, "says_all", False) else f"{name}: {line}"
-
-
-class Channel:
-    """Messages to and from the controller, which sends one and waits for its answer.
-
-    Nothing is buffered from one message to the next: a child must not take along what its parent has read.
-    """
-
-    def __init__(self, read_fd, write_fd, output_fd=None):
-        self.read_fd = read_fd
-        self.write_fd = write_fd
-        self.output_fd = output_fd
-
-    def receive(self):
-        """The messages that have come, at least one; None when the controller has closed its end."""
-        text = b""
-        while not text.endswith(b"\n"):
-            chunk = os.read(self.read_fd, 1 << 16)
-            if not chunk:
-                return None
-            text += chunk
-        messages = []
-        for line in text.splitlines():
-            with contextlib.suppress(ValueError):  # the end of what a child was reading when it died
-                messages.append(json.loads(line.decode("utf-8")))
-        return messages
-
-    def forget(self):
-        """Drop what was meant for a child that has died."""
-        while select.select([self.read_fd], [], [], 0)[0]:
-            if not os.read(self.read_fd, 1 << 16):
-                return
-
-    def send(self, message):
-        left = json.dumps(message).encode("utf-8") + b"\n"
-        while left:
-            left = left[os.write(self.write_fd, left) :]
-
-
-def close(call):
-    """Let a call put away what it has made. Whatever goes wrong, or hangs, ends the process: all has been measured."""
-    if hasattr(call, "close"):
-        signal.alarm(CLOSING_S)
-        with contextlib.suppress(Exception):
-            call.close()
-        signal.alarm(0)
-
-
-def serve_case(adaptor, channel, make_session):
-    """Answer what is asked of one case, until it ends."""
-    for stream in (1, 2):
-        os.dup2(channel.output_fd, stream)
-    channel.send({"pid": os.getpid()})
-    session = make_session(adaptor)
-    while True:
-        requests = channel.receive()
-        if requests is None:
-            os._exit(0)  # the controller has gone
-        for request in requests:
-            name = request.pop("op")
-            if name == "end":
-                close(session.call)
-                return
-            try:
-                answer = getattr(session, name)(**request)
-            except Exception as error:  # whatever the framework raises is an answer
-                answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error, adaptor)}}
-            try:
-                channel.send(answer)
-            except (TypeError, ValueError) as error:  # raised before anything is written
-                reason = "the answer to {} is no JSON: {}".format(name, error)
-                channel.send({"error": {"kind": BadAdaptor.kind, "reason": reason}})
-
-
-class Children:
-    """The forked children by slot, and the bell that rings when one of them has ended."""
-
-    def __init__(self, slots, make_session):
-        self.slots = slots
-        self.make_session = make_session
-        self.slot_of = {}
-        self.bell, rope = os.pipe()
-        for end in (self.bell, rope):
-            os.set_blocking(end, False)
-        signal.set_wakeup_fd(rope)
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler there is no ringing
-
-    def begin(self, slot, adaptor):
-        """Fork a child that serves one case over a slot."""
-        self.slots[slot].forget()
-        pid = os.fork()
-        if pid == 0:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            die_with_parent()
-            serve_case(adaptor, self.slots[slot], self.make_session)
-            os._exit(0)
-        self.slot_of[pid] = slot
-
-    def tell_ended(self):
-        """Tell over its slot how each child ended that has."""
-        with contextlib.suppress(BlockingIOError):
-            while os.read(self.bell, 512):
-                pass
-        while self.slot_of:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-            slot = self.slot_of.pop(pid, None)
-            if slot is not None:
-                self.slots[slot].send({"ended": code})
-
-
-def serve(adaptor, channel, slots, make_session):
-    """Begin cases and tell how they ended, until the controller closes its end."""
-    children = Children(slots, make_session)
-    versions = adaptor.versions()
-    if not isinstance(versions, dict):
-        raise BadAdaptor("the adaptor's versions returned {}, not a dict".format(type(versions).__name__))
-    channel.send({"ready": versions})
-    while True:
-        ready = select.select([channel.read_fd, children.bell], [], [])[0]
-        if children.bell in ready:
-            children.tell_ended()
-        if channel.read_fd not in ready:
-            continue
-        requests = channel.receive()
-        if requests is None:
-            return
-        for request in requests:
-            if request["fork"]:
-                children.begin(request["slot"], adaptor)
-            else:
-                slot = slots[request["slot"]]
-                serve_case(adaptor, slot, make_session)
-                slot.send({"ended": 0})
-
-
 def main(make_session=Session):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--adaptor", required=True)
@@ -475,15 +309,15 @@ def main(make_session=Session):
     parser.add_argument("--control", required=True)
     parser.add_argument("--slot", action="append", required=True)
     options = parser.parse_args()
-    die_with_parent()
+    serving.die_with_parent()
     sys.path.pop(0)  # this file's folder: the framework must not import our modules by accident
     adaptor = load_adaptor(options.adaptor)
     gc.collect()
     if hasattr(gc, "freeze"):
         gc.freeze()  # what the import left is no garbage: later collections skip it
     gc.disable()
-    control, *slots = (Channel(*map(int, text.split(","))) for text in [options.control, *options.slot])
-    serve(adaptor, control, slots, make_session)
+    control, *slots = (serving.Channel(*map(int, text.split(","))) for text in [options.control, *options.slot])
+    serving.serve(adaptor, control, slots, make_session)
     os._exit(0)  # frameworks may hang or crash in their exit handlers; all is said
 
 

@@ -28,7 +28,7 @@ def test_a_full_disk_costs_the_log_its_lines_and_is_said_once(
 
 def test_an_output_that_takes_nothing_costs_no_pass_and_no_exit_code() -> None:
     """As of cron, whose log lies on a full disk."""
-    code = "import sys; from opduel.commands.repo_driver import _say; _say(['first bad']); _say(['more']); sys.exit(1)"
+    code = "import sys; from opduel.commands.driver_findings import say; say(['first bad']); say(['more']); sys.exit(1)"
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False

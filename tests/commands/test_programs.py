@@ -43,7 +43,7 @@ def test_patterns_wait_for_the_values_that_programs_print(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--program", "out/bench"), r"^--program out/bench: has no {build}: write it where"),
+        (("--program", "out/bench"), r"^--program out/bench: has no {build}: write it in place of"),
         (("--fuzz", "3"), "^--fuzz: a program has no inputs that could be drawn: leave it out"),
         (("--string_map", "[1]"), r"--string_map: '\[1\]' is not a JSON object of texts and numbers: write"),
         (("--string_map", '{"program": "x"}'), "--string_map: .* is not a JSON object of texts and numbers"),

@@ -101,7 +101,7 @@ def test_higher_is_better_where_an_option_says_so() -> None:
     [
         (("-b", "no_such"), "-b no_such: matches no benchmark of the suite: the first of"),
         (("-b", "("), r"-b (: is not a regular expression"),
-        (("-b", "track_score", "--metric", "memory"), "--metric memory: none of the benchmarks chosen"),
+        (("-b", "track_score", "--metric", "memory"), "--metric memory: no selected benchmark"),
         (("--inputs", "{}"), "--inputs: is not for a suite's benchmarks"),
         (("--program", "out/{build}/bench"), "--program: is not for a suite's benchmarks"),
         (("--command_args", "-n 3"), "--command_args: is not for a suite's benchmarks"),

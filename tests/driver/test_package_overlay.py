@@ -76,5 +76,7 @@ def test_scripts_that_name_no_place_are_linked(donor: Path, fresh: Path, tmp_pat
 def test_a_donor_that_is_pruned_meanwhile_is_said(donor: Path, fresh: Path, tmp_path: Path) -> None:
     (donor / "manifest.json").unlink()
     commit = Commit("1" * 40, 0, "Ada <ada@toy.example>", "A commit")
-    with pytest.raises(RunError, match=r"^.*donor: went from the build cache while 1+ was laid .* \(.*\): try again$"):
+    with pytest.raises(
+        RunError, match=r"^.*donor: was removed from the build cache while 1+ was being laid .* \(.*\): try again$"
+    ):
         overlaid(commit, Donor(donor, {}), fresh, tmp_path / "new")

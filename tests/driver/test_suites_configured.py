@@ -56,7 +56,7 @@ def test_a_folder_without_configuration_says_nothing(tmp_path: Path) -> None:
     assert configured(suite) == Configured()
 
 
-def test_what_is_not_followed_is_a_line_each() -> None:
+def test_what_is_ignored_is_a_line_each() -> None:
     lines = not_followed(
         {
             "repo": "..",
@@ -66,9 +66,15 @@ def test_what_is_not_followed_is_a_line_each() -> None:
             "matrix": {"req": {"numpy": ["1.26", "2.2"], "cython": []}, "env": {"OMP_NUM_THREADS": ["1"]}},
         }
     )
-    words = ("build_command: not f", "pythons: not f", "branches: the first", "matrix.env: not f", "matrix: of several")
+    words = (
+        "build_command: ignored",
+        "pythons: ignored",
+        "branches: the first",
+        "matrix.env: ignored",
+        "matrix: of several",
+    )
     assert [line.startswith(f"asv.conf.json: {one}") for line, one in zip(lines, words, strict=True)] == [True] * 5
     assert not_followed({"repo": "..", "branches": ["main"], "install_command": []}) == ()
     assert not_followed({"matrix": {"req": None}}) == ()
     (line,) = not_followed({"branches": ["HEAD", "old"]})
-    assert "the first one is taken, the repository's default branch (" in line
+    assert "the first one is used, the repository's default branch (" in line

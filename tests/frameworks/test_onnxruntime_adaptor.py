@@ -171,10 +171,14 @@ def test_what_cannot_be_run(asked: Callable[..., Answers]) -> None:
     assert kinds == ["missing"] * 5 + ["error"] * 11
     reasons = [
         *("no operator Nothing in the domain ai.onnx", "in the domain com.microsoft", "no operator TreeEnsemble in"),
-        *("from opset 20 on", "Could not find an implementation for DeformConv(19)", "Y is no argument of Abs: use X"),
+        *(
+            "from opset 20 on",
+            "Could not find an implementation for DeformConv(19)",
+            "Y is not an argument of Abs: use X",
+        ),
         *("no backward direction", "--threads says how many", "session.arena is not known", "would be float64"),
-        *("perm: first is no value of this attribute", "strings must be said", "Incompatible dimensions"),
-        *("constant: C is no input of MatMul", "outputs is 'two'", '{"call": ...} is not an input of ONNX Runtime'),
+        *("perm: first is not a value of this attribute", "strings must be written out", "Incompatible dimensions"),
+        *("constant: C is not an input of MatMul", "outputs is 'two'", '{"call": ...} is not an input of ONNX Runtime'),
     ]
     for reason, one in zip(reasons, found, strict=True):
         assert reason in one["reason"]

@@ -26,7 +26,7 @@ def script() -> ModuleType:
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.path", ["", *__import__("sys").path])  # the script drops the first, which is its own folder
+        patch.setattr("sys.path", ["", *__import__("sys").path])  # the script replaces the first, its own folder
         spec.loader.exec_module(module)
     return module
 

@@ -110,7 +110,7 @@ def test_more_that_a_run_shows(broken: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("versions = make_call = None\nif (n := 3):\n    pass\n", "is no Python 3.6"),
+        ("versions = make_call = None\nif (n := 3):\n    pass\n", "is not valid Python 3.6"),
         ("versions = make_call = None\nimport dataclasses\n", "which Python 3.6 lacks"),
         ("versions = make_call = None\nfrom opduel import frameworks\n", "opduel, which is not in a build"),
         ("versions = make_call = None\nimport no_such_package\n", "which the treatment (toy) lacks"),

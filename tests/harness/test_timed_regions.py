@@ -110,8 +110,8 @@ def test_what_a_call_leaves_is_put_away_when_its_case_ends_whatever_that_raises(
         raise RuntimeError("as it was made to")
 
     call.close = close  # type: ignore[attr-defined]
-    worker.close(call)
-    worker.close(None)
+    worker.serving.close(call)
+    worker.serving.close(None)
     assert closed == [1]
 
 

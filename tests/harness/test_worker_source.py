@@ -11,6 +11,7 @@ from opduel.harness.conformance.subject import WRAPPER
 from opduel.harness.instructions import SCRIPT
 from opduel.harness.process import WORKER
 
+SERVING = WORKER.with_name("serving.py")
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMON = [*ROOT.glob("frameworks/common/opduel_common/*.py")]
 ADAPTORS = sorted(
@@ -52,7 +53,7 @@ def test_there_is_something_to_check() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [WORKER, SCRIPT, WRAPPER, *ADAPTORS, *INSIDE], ids=lambda path: str(path.relative_to(ROOT))
+    "path", [WORKER, SERVING, SCRIPT, WRAPPER, *ADAPTORS, *INSIDE], ids=lambda path: str(path.relative_to(ROOT))
 )
 def test_runs_on_python_3_6(path: Path) -> None:
     config = vermin.Config()
@@ -79,10 +80,8 @@ def test_the_check_can_fail() -> None:
 
 
 def test_the_worker_imports_the_standard_library_alone() -> None:
-    assert (
-        imports(WORKER.read_text()) | imports(SCRIPT.read_text()) | imports(WRAPPER.read_text())
-        <= sys.stdlib_module_names
-    )
+    scripts = (WORKER, SERVING, SCRIPT, WRAPPER)
+    assert set().union(*(imports(path.read_text()) for path in scripts)) <= sys.stdlib_module_names
 
 
 def test_what_is_imported_into_a_build_imports_the_standard_library_alone() -> None:

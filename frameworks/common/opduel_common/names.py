@@ -72,7 +72,7 @@ def member(found, path, part, name):
     if inspect.isroutine(inner) or inspect.isclass(inner):
         home = str(getattr(inner, "__module__", None) or "").partition(".")[0]
         if home not in ("", "builtins", path[0]) and is_standard(home):
-            raise MissingOperator(f"{name}: {part} is of Python's module {home}")
+            raise MissingOperator(f"{name}: {part} belongs to Python's module {home}")
     return inner
 
 

@@ -73,7 +73,7 @@ def _google_benchmark(text):
         document, _ = json.JSONDecoder().raw_decode(text[begin:])
         rows = list(document["benchmarks"])
     except ValueError as error:
-        raise Unreadable("prints no whole JSON document: {}".format(error)) from None
+        raise Unreadable("prints no complete JSON document: {}".format(error)) from None
     except (KeyError, TypeError):
         raise Unreadable("prints JSON without benchmarks: {}".format(EXPECTED["google_benchmark"])) from None
     for row in _chosen(rows):
@@ -150,7 +150,7 @@ def _object(line, number):
     try:
         one = json.loads(line)
     except ValueError as error:
-        raise Unreadable("line {} is not whole JSON ({}): {}".format(number, error, _short(line))) from None
+        raise Unreadable("line {} is not complete JSON ({}): {}".format(number, error, _short(line))) from None
     if not isinstance(one, dict):
         raise Unreadable("line {} is not a JSON object: {}".format(number, _short(line)))
     return one

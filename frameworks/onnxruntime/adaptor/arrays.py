@@ -40,7 +40,7 @@ class Arrays(Inputs):
     def numbers(self, name, plain):
         """A NumPy array of the shape. Raises ValueError for strings, which have no shape alone."""
         if plain["dtype"] == "object":
-            raise ValueError('{}: strings must be said: {{"value": ["a", "b"]}}'.format(name))
+            raise ValueError('{}: strings must be written out: {{"value": ["a", "b"]}}'.format(name))
         return Inputs.numbers(self, name, plain)
 
 

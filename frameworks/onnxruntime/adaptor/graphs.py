@@ -85,7 +85,7 @@ class Node:
         placed = in_order(plain)
         for name in self.constant:
             if name not in [one.name for one in schema.inputs]:
-                raise ValueError("{}: {} is no input of {}".format(CONSTANT, name, schema.name))
+                raise ValueError("{}: {} is not an input of {}".format(CONSTANT, name, schema.name))
         for formal in schema.inputs:
             given = plain.pop(formal.name) if formal.name in plain else None
             if formal.option == "Variadic":
@@ -101,7 +101,7 @@ class Node:
         for name, given in plain.items():
             if name not in schema.attributes:
                 known = [one.name for one in schema.inputs] + sorted(schema.attributes)
-                raise ValueError("{} is no argument of {}: use {}".format(name, schema.name, ", ".join(known)))
+                raise ValueError("{} is not an argument of {}: use {}".format(name, schema.name, ", ".join(known)))
             self.add_attribute(name, given, schema.attributes[name][0])
         if placed:
             raise ValueError("args has more inputs than {} takes, {}".format(schema.name, len(schema.inputs)))
@@ -169,7 +169,7 @@ class Node:
             else:
                 made = attribute(name, value, kind)
         except (AttributeError, TypeError, ValueError) as error:
-            raise ValueError("{}: {} is no value of this attribute ({})".format(name, value, error)) from None
+            raise ValueError("{}: {} is not a value of this attribute ({})".format(name, value, error)) from None
         self.attributes.append(made)
 
     def tensor(self, name, plain, value):
@@ -213,5 +213,5 @@ def attribute(name, value, kind):
     elif kind == "STRINGS":
         made.strings.extend(one.encode("utf-8") for one in value)
     else:
-        raise ValueError("a spec can't say one of the type {}".format(kind))
+        raise ValueError("a spec can't express a value of the type {}".format(kind))
     return made

@@ -58,7 +58,7 @@ def find_schema(domain, name, opset=None):
     known = [one for one in versions if one.since_version <= opset]
     if versions and not known:
         first = min(one.since_version for one in versions)
-        raise MissingOperator("{} is there from opset {} on: give a later one".format(name, first))
+        raise MissingOperator("{} exists from opset {} on: give a later one".format(name, first))
     schema = max(known, key=lambda one: one.since_version) if known else None
     if schema is not None and schema.deprecated:
         words = "{} is deprecated since opset {}: give an earlier one"

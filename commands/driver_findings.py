@@ -1,0 +1,94 @@
+"""What repo_driver.py found: its exit code, and the reports on the terminal, in the log, to notifiers and to GitHub."""
+
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from opduel.commands.driver_text import culprit_lines, plan_lines
+from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log
+from opduel.commands.notifying import Notifications, effective
+from opduel.commands.session import exit_code
+from opduel.driver.investigation import Outcome
+from opduel.driver.watch import Tally
+from opduel.records import Commit
+from opduel.reporters import Reporter, catch_up_all
+from opduel.reporters.github import GithubReporter
+from opduel.reporters.stream import discard, write_text
+
+
+class Teller:
+    """Reports what the loop does and finds: on the terminal, in the log, to notifiers and to GitHub."""
+
+    def __init__(
+        self, notifications: Notifications, reporters: Sequence[Reporter], ours: Sequence[Reporter], traced: bool
+    ) -> None:
+        """``traced``: of what regressed only what was confirmed did."""
+        self.regressed = False  # something that was found
+        self._traced = traced
+        self._notifications = notifications
+        self._reporters = reporters
+        self._github = [one for one in ours if isinstance(one, GithubReporter)]
+
+    def looks(self) -> None:
+        """Tell first what earlier passes, or earlier starts, could not."""
+        self._notifications.deliver()
+        told = catch_up_all(self._reporters)
+        for line in told.lines:
+            log.info("%s", line)
+        for line in told.failures:
+            log.error("%s; the next pass tries again", line)
+
+    def begins(
+        self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
+    ) -> None:
+        """Log what is about to be measured, and why."""
+        for text in plan_lines(control, why, treatment, line, strategy, branch):
+            log.info("%s", text)
+
+    def found(self, outcome: Outcome, document: Path | None) -> None:
+        """Report what was found; ``document`` names the culprits."""
+        self.regressed |= code_of(outcome, self._traced) == REGRESSED
+        lines = culprit_lines(outcome)
+        if outcome.verification is not None and not outcome.confirmed:
+            lines.append("not confirmed: a second measurement did not find what the first one flagged")
+        if document is not None:
+            lines.append(f"culprits: {document}")
+        for text in lines:
+            logging.getLogger("opduel.found").info("%s", text)
+        say(lines)
+        self._notifications.found(outcome, document)
+        for one in self._github:
+            try:
+                one.tell(effective(outcome), lines)
+            except Exception as error:  # it costs nobody the next commit
+                log.error("--%s failed: %s", one.option, error)
+
+
+def code_of_pass(tally: Tally, traced: bool) -> int:
+    """The exit code of one pass: a regression of any commit is one; else whatever could not be done."""
+    codes = [code_of(outcome, traced) for _, outcome in tally.outcomes]
+    if REGRESSED in codes:
+        return REGRESSED
+    return INCOMPLETE if tally.failures or INCOMPLETE in codes else DONE
+
+
+def code_of(outcome: Outcome, traced: bool) -> int:
+    """The exit code that one line came to; when regressions are traced, one that was not confirmed is none. A known
+    culprit's regression is one for as long as it lasts."""
+    reports = [one for one in (outcome.benchmark, outcome.verification) if one is not None]
+    if not traced:
+        return exit_code(outcome.benchmark)
+    confirmed = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
+    if any(one.case in confirmed and one.is_worse for report in reports for one in report.comparisons):
+        return REGRESSED
+    return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE
+
+
+def say(lines: Sequence[str]) -> None:
+    """To standard output; where that can't be written it is logged, and stops nothing."""
+    try:
+        write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
+    except OSError as error:
+        discard(sys.stdout)
+        log.error("standard output: can't be written (%s): what was found is in the log and in reports", error.strerror)

@@ -1,0 +1,188 @@
+"""How the worker speaks to the controller: JSON, one message a line, over two file descriptors of its own.
+
+Whatever the framework prints goes to stdout or stderr and can't break the protocol.  The controller may kill the worker
+at any moment.  Having imported the framework once, it forks a child for each case, so that no case sees what another
+left behind.  A child has a slot: two descriptors to speak over and a file for what it prints.  With two slots one case
+can be prepared while another is measured.  Standard library and Python 3.6 syntax only, as main.py.
+
+On the worker's own descriptors:
+                                                                   -> {"ready": versions}
+    {"op": "begin", "slot": int, "fork": bool}                     (answered over the slot)
+Over a slot:
+                                                                   -> {"pid": int}
+    {"op": NAME, ...}: a method of the session (main.py, counting.py) and its arguments -> what it returns
+    {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
+
+A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
+"reason": str}}: the framework refused, the child lives on.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import traceback
+
+CLOSING_S = 10  # for what a call does when its case has ended
+
+
+class BadAdaptor(Exception):
+    """The adaptor lacks a function, or one of its functions returns something else than it should."""
+
+    kind = "error"
+
+
+def die_with_parent():
+    """Ask Linux for SIGKILL when the controller dies, so that a hanging call can't outlive it."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def describe(error, adaptor):
+    """One line for an exception; the adaptor knows which line of its framework's messages says what is wrong.
+
+    An exception of the adaptor's own with ``says_all`` needs no name before its text.
+    """
+    text = str(error).strip() or "".join(traceback.format_exception_only(type(error), error)).strip()
+    line = adaptor.key_line(text) if hasattr(adaptor, "key_line") else text.splitlines()[0].strip()
+    name = type(error).__name__
+    return line if line.startswith(name) or getattr(error, "says_all", False) else f"{name}: {line}"
+
+
+class Channel:
+    """Messages to and from the controller, which sends one and waits for its answer.
+
+    Nothing is buffered from one message to the next: a child must not take along what its parent has read.
+    """
+
+    def __init__(self, read_fd, write_fd, output_fd=None):
+        self.read_fd = read_fd
+        self.write_fd = write_fd
+        self.output_fd = output_fd
+
+    def receive(self):
+        """The messages that have come, at least one; None when the controller has closed its end."""
+        text = b""
+        while not text.endswith(b"\n"):
+            chunk = os.read(self.read_fd, 1 << 16)
+            if not chunk:
+                return None
+            text += chunk
+        messages = []
+        for line in text.splitlines():
+            with contextlib.suppress(ValueError):  # the end of what a child was reading when it died
+                messages.append(json.loads(line.decode("utf-8")))
+        return messages
+
+    def forget(self):
+        """Drop what was meant for a child that has died."""
+        while select.select([self.read_fd], [], [], 0)[0]:
+            if not os.read(self.read_fd, 1 << 16):
+                return
+
+    def send(self, message):
+        left = json.dumps(message).encode("utf-8") + b"\n"
+        while left:
+            left = left[os.write(self.write_fd, left) :]
+
+
+def close(call):
+    """Let a call put away what it has made. Whatever goes wrong, or hangs, ends the process: all has been measured."""
+    if hasattr(call, "close"):
+        signal.alarm(CLOSING_S)
+        with contextlib.suppress(Exception):
+            call.close()
+        signal.alarm(0)
+
+
+def serve_case(adaptor, channel, make_session):
+    """Answer what is asked of one case, until it ends."""
+    for stream in (1, 2):
+        os.dup2(channel.output_fd, stream)
+    channel.send({"pid": os.getpid()})
+    session = make_session(adaptor)
+    while True:
+        requests = channel.receive()
+        if requests is None:
+            os._exit(0)  # the controller has gone
+        for request in requests:
+            name = request.pop("op")
+            if name == "end":
+                close(session.call)
+                return
+            try:
+                answer = getattr(session, name)(**request)
+            except Exception as error:  # whatever the framework raises is an answer
+                answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error, adaptor)}}
+            try:
+                channel.send(answer)
+            except (TypeError, ValueError) as error:  # raised before anything is written
+                reason = "the answer to {} is no JSON: {}".format(name, error)
+                channel.send({"error": {"kind": BadAdaptor.kind, "reason": reason}})
+
+
+class Children:
+    """The forked children by slot, and the bell that rings when one of them has ended."""
+
+    def __init__(self, slots, make_session):
+        self.slots = slots
+        self.make_session = make_session
+        self.slot_of = {}
+        self.bell, rope = os.pipe()
+        for end in (self.bell, rope):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(rope)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler there is no ringing
+
+    def begin(self, slot, adaptor):
+        """Fork a child that serves one case over a slot."""
+        self.slots[slot].forget()
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            die_with_parent()
+            serve_case(adaptor, self.slots[slot], self.make_session)
+            os._exit(0)
+        self.slot_of[pid] = slot
+
+    def tell_ended(self):
+        """Tell over its slot how each child ended that has."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self.bell, 512):
+                pass
+        while self.slot_of:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            slot = self.slot_of.pop(pid, None)
+            if slot is not None:
+                self.slots[slot].send({"ended": code})
+
+
+def serve(adaptor, channel, slots, make_session):
+    """Begin cases and tell how they ended, until the controller closes its end."""
+    children = Children(slots, make_session)
+    versions = adaptor.versions()
+    if not isinstance(versions, dict):
+        raise BadAdaptor("the adaptor's versions returned {}, not a dict".format(type(versions).__name__))
+    channel.send({"ready": versions})
+    while True:
+        ready = select.select([channel.read_fd, children.bell], [], [])[0]
+        if children.bell in ready:
+            children.tell_ended()
+        if channel.read_fd not in ready:
+            continue
+        requests = channel.receive()
+        if requests is None:
+            return
+        for request in requests:
+            if request["fork"]:
+                children.begin(request["slot"], adaptor)
+            else:
+                slot = slots[request["slot"]]
+                serve_case(adaptor, slot, make_session)
+                slot.send({"ended": 0})
