@@ -10,7 +10,7 @@ from opduel.commands.driver_options import driver_parser
 from opduel.commands.options import harness_parser
 from opduel.commands.recorded_options import run_configuration
 from opduel.records import SAMPLED, RunConfiguration
-from opduel.records.configuration import kinds
+from opduel.records.configuration import OPTIONS, kinds
 from opduel.records.upgrade import configuration_of
 
 DRIVERS = ("repo_dir", "remote_repository", "frameworks_dir", "cmake_args", "with_packages", "build")
@@ -55,7 +55,7 @@ def test_every_field_is_an_option_of_that_name() -> None:
     ours = {name for action in harness_parser()._actions for name in action.option_strings}
     drivers = {name for action in driver_parser()._actions for name in action.option_strings}
     for name in set(kinds()) - {"program"}:
-        assert f"--{name}" in (drivers if name in DRIVERS else ours)
+        assert f"--{OPTIONS.get(name, name)}" in (drivers if name in DRIVERS else ours)
 
 
 def test_its_words_are_read_as_the_same() -> None:
@@ -63,6 +63,8 @@ def test_its_words_are_read_as_the_same() -> None:
     assert run_configuration(harness_parser().parse_args(words)) == GIVEN
     same = replace(GIVEN, threshold=dict.fromkeys(SAMPLED, 0.02))
     assert same.words(["threshold"]) == ["--threshold", "2%"]
+    words = RunConfiguration(build_program="{build}/a b").words(["program", "build_program"])
+    assert harness_parser().parse_args(words).program == "{build}/a b"
     driver = RunConfiguration(program="repo_driver.py", repo_dir="/my clone", cmake_args="-DX=1", build="source")
     own = driver_parser().parse_args(driver.words(DRIVERS))
     assert run_configuration(harness_parser().parse_args([]), own) == driver
