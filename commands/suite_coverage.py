@@ -37,6 +37,7 @@ def coverage_parser() -> Parser:
     add("--every N", "only every Nth case", type=int, default=1)
     add("--limit SECONDS", "longest time for one case (default: 60)", type=seconds, default=60.0)
     add("--json FILE", "where every case's outcome is written", type=path)
+    add("--allow_sdist", "let requirements be met by source distributions, too", action="store_true")
     add("--exec_dir DIR", "the build cache", type=path)
     return parser
 
@@ -46,7 +47,7 @@ def _coverage(arguments: Sequence[str] | None) -> int:
     words = ["--suite", options.suite, *(f"--bench={one}" for one in options.bench or ())]
     selection = SuiteSelection(harness_parser().parse_args(words))
     began = time.monotonic()
-    build = resolve_build(options.build, selection.framework, BuildCache(options.exec_dir))
+    build = resolve_build(options.build, selection.framework, BuildCache(options.exec_dir), sdists=options.allow_sdist)
     made_s = time.monotonic() - began
     builds = selection.on_sides({"treatment": build})
     began = time.monotonic()

@@ -20,7 +20,7 @@ from opduel.records.measurement import SIDES, Side
 
 log = logging.getLogger(__name__)
 
-CACHE_BYTES = 512 * 2**20  # the most that a setup_cache may write into one file, and in all
+CACHE_BYTES = 512 * 2**20  # the most that one setup_cache may write, into its folder and into the suite's
 RESERVE_BYTES = 2**30  # free on the disk after that
 _PREFIX, _LOCK = "opduel-suite-", "owner.lock"  # locked as long as the process lives that has the folder
 FAILED_FILE = "failed.txt"  # in place of what setup_cache made: why there is nothing (adaptor/benchmarks.py)
@@ -149,14 +149,20 @@ class _Written:
 
     def __init__(self, copy: Path, stash: Path) -> None:
         self._copy, self._stash = copy, stash
-        self._before = set(self._files(copy))
+        self._known = self._files(copy)
+        self._own = frozenset(self._known)
 
     def keep(self) -> str | None:
-        """Keep what is there beyond the suite's own files; returns why it can't be kept, if it can't."""
-        new = [path for path in self._files(self._copy) if path not in self._before]
+        """Keep what the last one wrote; returns why it can't be kept, if it can't: then it is removed."""
+        found = self._files(self._copy)
+        new = [path for path, state in found.items() if path not in self._own and self._known.get(path) != state]
         if sum((self._copy / path).stat().st_size for path in new) > CACHE_BYTES:
+            for path in new:
+                (self._copy / path).unlink()
+            self._known = self._files(self._copy)
             return f"wrote more than {CACHE_BYTES >> 20} MiB into the suite's folder"
         _copy_files(self._copy, new, self._stash)
+        self._known = found
         return None
 
     def put_back(self) -> None:
@@ -164,9 +170,10 @@ class _Written:
         gone = [path for path in self._files(self._stash) if not (self._copy / path).exists()]
         _copy_files(self._stash, gone, self._copy)
 
-    def _files(self, folder: Path) -> list[Path]:
+    def _files(self, folder: Path) -> dict[Path, tuple[int, int]]:
+        """Each file, and what changes when it is written: its size and time."""
         found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-        return [path.relative_to(folder) for path in found]
+        return {path.relative_to(folder): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
 
 def _copy_files(source: Path, paths: Sequence[Path], destination: Path) -> None:

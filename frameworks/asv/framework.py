@@ -15,7 +15,7 @@ class Asv(Python):
     """
 
     name = "asv"
-    also_required = ("asv_runner==0.2.5", "pympler==1.1")  # the second finds and measures mem_*
+    also_required = ("asv_runner==0.3.2", "pympler==1.1")  # the second finds and measures mem_*
     suite_script = HERE / "adaptor" / "suite.py"
 
     adaptor = HERE / "adaptor"

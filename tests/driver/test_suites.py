@@ -237,6 +237,50 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
     assert not folder.exists()
 
 
+WRITERS = """
+from pathlib import Path
+HERE = Path(__file__).parent
+
+class Writer:
+    files = 0
+    def setup_cache(self):
+        for number in range(self.files):
+            with open(HERE / f"of-{type(self).__name__}-{number}", "wb") as stream:
+                stream.truncate(700 << 10)
+    def time_nothing(self, cache=None):
+        pass
+
+class Small(Writer):
+    files = 1
+    def setup_cache(self): super().setup_cache()
+
+class Large(Writer):
+    files = 2
+    def setup_cache(self): super().setup_cache()
+
+class Another(Writer):
+    files = 1
+    def setup_cache(self): super().setup_cache()
+"""
+
+
+def test_one_setup_cache_that_writes_too_much_into_the_suite_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite_work, "CACHE_BYTES", 1 << 20)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "one.py").write_text(WRITERS)
+    made = SuiteWork.of(opened(str(tmp_path / "own"), tmp_path), new_work_folder())
+    builds = {"control": made.on_side("control", BUILD)}
+    found = discover(builds["control"], FRAMEWORK, made.copies["control"], made.place("control"))
+    chosen = {one.benchmark.name.split(".")[1]: one for one in all_cases({"control": found})}
+    order = [chosen[name] for name in ("Small", "Large", "Another", "Writer")]
+    (problem,) = made.make_caches(builds, FRAMEWORK, order, None)
+    assert "setup_cache of one.Large.time_nothing" in problem
+    assert "more than 1 MiB" in problem
+    assert {path.name for path in made.copies["control"].glob("of-*")} == {"of-Small-0", "of-Another-0"}
+
+
 def test_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "opduel-suite-of-nobody").mkdir()  # it may be about to be locked
