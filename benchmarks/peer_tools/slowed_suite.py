@@ -5,31 +5,40 @@ wrapper work for a share of what a call takes, measured in the same process.  St
 """
 
 import functools
+import itertools
 import json
 import os
+import statistics
 import time
 
 import slowed
 
-CALLS, LONGEST_S = 50, 0.05  # timed before the first one that counts
+TURNS, PROBES, BATCH_S, LONGEST_S = 10_000, 41, 2e-4, 0.2
 with open(os.path.join(os.path.dirname(__file__), "_opduel_slowed.json"), encoding="utf-8") as stream:
     NAMES = frozenset(json.load(stream))
 
 
 def spin(count):
-    """The injected work."""
-    for _ in range(count):
+    """The injected work: the same for each turn, where numbers of a range beyond 256 would have to be made."""
+    for _ in itertools.repeat(None, count):
         pass
 
 
-def quickest_s(function, *args):
-    """The shortest of some calls."""
-    took, began = [], time.perf_counter()
-    while len(took) < CALLS and (not took or time.perf_counter() - began < LONGEST_S):
-        start = time.perf_counter()
+def seconds(function, args, calls):
+    """What so many calls take."""
+    start = time.perf_counter()
+    for _ in itertools.repeat(None, calls):
         function(*args)
-        took.append(time.perf_counter() - start)
-    return min(took)
+    return time.perf_counter() - start
+
+
+def turns_of(function, args):
+    """How many turns of the injected work take as long as a call: the median over batches of both, in turn."""
+    calls = max(1, min(1000, round(BATCH_S / max(1e-9, min(seconds(function, args, 1) for _ in range(3))))))
+    found, began = [], time.perf_counter()
+    while len(found) < PROBES and (not found or time.perf_counter() - began < LONGEST_S):
+        found.append(seconds(function, args, calls) / calls * TURNS / seconds(spin, (TURNS,), 1))
+    return statistics.median(found)
 
 
 def wrapped(function):
@@ -40,8 +49,8 @@ def wrapped(function):
     def both(*args):
         key = tuple(map(id, args))
         if key not in spins:
-            a_call = quickest_s(function, *args)
-            spins[key] = round(slowed.SHARE * a_call / (quickest_s(spin, 10_000) / 10_000))
+            spins[key] = 0  # of a call with this wrapper's own cost
+            spins[key] = round(slowed.SHARE * turns_of(both, args))
         function(*args)
         spin(spins[key])
 

@@ -64,7 +64,7 @@ def test_the_benchmarks_drawn_are_slowed_on_the_treatment_alone(module: ModuleTy
     module.time_alone()
     (spins,) = sums.time_sum.spins.values()
     assert (spins > 0) == (side == "treatment")
-    assert 2 <= sums.calls <= 51, "calibrated, and called"
+    assert sums.calls >= 5, "calibrated, and called"
     sums.time_sum(20_000)
     assert list(sums.time_sum.spins.values()) == [spins], "calibrated once"
     assert sums.time_of_base.spins
