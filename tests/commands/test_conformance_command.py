@@ -1,5 +1,7 @@
 """opduel conformance: what it can't check is one line with the fix; a suite is checked by its benchmarks."""
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,15 @@ from opduel.commands.conformance import conformance_parser, run_conformance
 from opduel.records import UsageError
 
 SUITE = str(Path(__file__).resolve().parents[1] / "fixtures" / "asv_suite")
+
+
+@pytest.fixture(autouse=True)
+def level() -> Iterator[None]:
+    """The command sets that of a logger, for the whole process."""
+    logger = logging.getLogger("opduel.harness")
+    before = logger.level
+    yield
+    logger.setLevel(before)
 
 
 @pytest.mark.parametrize(
