@@ -26,9 +26,8 @@ LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: onc
 FAILED_STARTS = 3  # in a row
 QUICK_S, ANALYSES = 0.1, 50  # an analysis of all cases that takes longer is made for progress in 2 % of the time
 LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
-MOST_TOGETHER = (
-    400  # cases of a process pair; of more, several share a wave: a killed run loses a minute, not all of it
-)
+# Cases that a process pair measures; more are shared out to several, so that a killed run loses a minute, not them all.
+MOST_TOGETHER = 400
 ROUNDS = {  # metric -> what a process pair does for it
     "time": run_round,
     "instructions": run_counting_round,
