@@ -18,12 +18,12 @@ pytestmark = pytest.mark.wheels
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def finished(folder: Path, code: int, *arguments: str) -> tuple[dict[str, Any], str, str]:
-    """The report, if there is one, and what was printed."""
+def finished(folder: Path, code: int | None, *arguments: str) -> tuple[dict[str, Any], str, str]:
+    """The report, if there is one, and what was printed; None as the code: 0 or 1, as the times happen to be."""
     command = [sys.executable, str(ROOT / "harness.py"), *arguments, "--busy_host", "report"]
     process = Forked([*command, "--simple_local_reporter", str(folder)], cwd=ROOT, first=ONE_FORK)
     output, errors = process.communicate(timeout=300)
-    assert process.returncode == code, errors
+    assert process.returncode in ((0, 1) if code is None else (code,)), errors
     path = folder / "report.json"
     return (json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}), output, errors
 
