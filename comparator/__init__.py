@@ -6,7 +6,8 @@ every case still needs. ``compare_cases`` makes the comparisons when the run is 
 docs/explanation/statistics.md says why they are right.
 """
 
-from opduel.comparator.aa_checks import AACheck, run_aa_checks, withhold_verdicts
+from opduel.comparator.aa_checks import AACheck, run_aa_checks
+from opduel.comparator.disturbance import largest_deviation, stands, withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import attribute_changes, in_words
 from opduel.comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
@@ -26,8 +27,10 @@ __all__ = [
     "compare_cases",
     "fit_priors",
     "in_words",
+    "largest_deviation",
     "plan_looks",
     "replicate_report",
     "run_aa_checks",
+    "stands",
     "withhold_verdicts",
 ]

@@ -1,16 +1,15 @@
-"""The run's own A/A comparisons (has anything been found where nothing can be?), and the verdicts of an invalid run."""
+"""The run's own A/A comparisons: has anything been found where nothing can be?"""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from opduel.comparator.effect_estimate import Values, as_ratio, estimate_effect
 from opduel.comparator.empirical_bayes import NO_PRIOR, Prior
 from opduel.comparator.significance import two_sided_p
-from opduel.records import FLAGGED, METRICS, Case, Comparison, PairSample
+from opduel.records import Case, PairSample
 
 AA_ALPHA = 0.01  # the share of runs of which the A/A checks wrongly say that they can't be trusted
-WITHHELD = (*FLAGGED, "unchanged")
 
 
 @dataclass(frozen=True)
@@ -66,17 +65,3 @@ def _check(case: Case, values: Values, prior: Prior, family: int, alpha: float) 
         rounds=len(values),
         flagged=p_value <= alpha,
     )
-
-
-def withhold_verdicts(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Every claim becomes ``inconclusive``; what it was stays in ``held_back``, all figures stay as they are.
-
-    A case that failed has failed: a disturbance makes nothing crash. It doesn't change counts or memory either.
-    """
-    noisy = {name for name, metric in METRICS.items() if metric.noisy}
-    return [_withheld(one) if one.verdict in WITHHELD and one.metric in noisy else one for one in comparisons]
-
-
-def _withheld(one: Comparison) -> Comparison:
-    note = f"held back: would be {one.verdict}"
-    return replace(one, verdict="inconclusive", held_back=one.verdict, note=f"{note}; {one.note}" if one.note else note)

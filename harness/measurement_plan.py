@@ -35,7 +35,8 @@ class MeasurementPlan:
     ``time_budget`` is in seconds of wall time (None: no bound); ``inject`` is the share by which the treatment side
     of every second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork;
     ``aa_cases`` counts them; ``first_measurement`` is set for a replication. ``failed``: cases that failed before the
-    first round, which are not measured.
+    first round, which are not measured.  ``is_disturbed`` says whether the host has been up to now: settled cases are
+    then measured on until their verdicts stand nevertheless, or their looks are spent.
     """
 
     cases: Sequence[Case]
@@ -51,6 +52,7 @@ class MeasurementPlan:
     suspects_only: bool = False  # beyond the first look
     failed: Mapping[str, Failure] = field(default_factory=dict)
     budget_words: str = ""  # what the time budget is called where it ends the run
+    is_disturbed: Callable[[], bool] = lambda: False
 
     @property
     def budget(self) -> str:

@@ -24,7 +24,7 @@ from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Profiles, Profiling, add_breakdowns, to_break_down, write_profiles
 from opduel.harness.same_inputs import INPUT_CHECK_SHARE, with_other_inputs
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
-from opduel.harness.validity import judge_validity
+from opduel.harness.validity import disturbance, judge_validity, validity_problems
 from opduel.harness.verification import FIRST_SHARE, Verifier, build_comparisons, first_order, without_first_measurement
 from opduel.records import (
     DEFAULT_METRIC,
@@ -104,20 +104,25 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     counts = asked.roofline or request.framework.two_sided
     sampled = {case.id for case in order.cases}
     failed = {one.case: one.failure for one in other_inputs if one.failure is not None and one.case in sampled}
-    order = dataclasses.replace(order, failed=failed, spent_s=time.monotonic() - began if counts else 0.0)
+    # One processor is for the controller and for workers that start.
+    spare = max(0, len(bench.cpus.measure | bench.cpus.control) - asked.threads - 1)
+
+    def is_disturbed() -> bool:
+        return asked.holds and bool(validity_problems(monitor.summary()["during"], spare, None))
+
+    spent_s = time.monotonic() - began if counts else 0.0
+    order = dataclasses.replace(order, failed=failed, spent_s=spent_s, is_disturbed=is_disturbed)
     host = {**host, "roofline": roofline}
     start = _begin(checkpoint)
     with this_thread_on(bench.cpus.control):
         made = _measure(request, order, bench, checkpoint, monitor, on_progress)
     noise = {**monitor.summary(), **made.noise}
-    # One processor is for the controller and for workers that start.
-    spare = max(0, len(bench.cpus.measure | bench.cpus.control) - asked.threads - 1)
     timed = any(case.measure.noisy for case in request.cases)
     judged = judge_validity(made.order, made.findings, noise, spare, timed)
     validity = {"valid": True, "hold": asked.holds, **judged}
     comparisons = made.comparisons
     if asked.holds and not validity["valid"]:
-        comparisons = withhold_verdicts(comparisons)
+        comparisons = withhold_verdicts(comparisons, *disturbance(made.findings, validity))
     comparisons = _with_work(whole, [*attribute_changes(comparisons), *made.outputs, *other_inputs])
     run = _run_record(request, made.order, made.findings, start, checkpoint.resumed, bench, validity)
     if made.findings.stopped is not None:

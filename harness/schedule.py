@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator import InterimAnalysis, analyse_interim
+from opduel.comparator import InterimAnalysis, analyse_interim, largest_deviation, stands
 from opduel.harness.aa_selection import Turns
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import RoundDuration, Trip, affordable, spent_words
@@ -127,7 +127,8 @@ class Schedule:
 
     def _next_wave(self) -> list[Batch]:
         """One round for every open case, or for those that there is time for, in as few process pairs as can be."""
-        wanting = self._before_long_rounds(self._in_budget(self.interim()))
+        interim = self.interim()
+        wanting = self._before_long_rounds(self._in_budget(interim)) or self._doubtful(interim)
         batches: list[Batch] = []
         for metric in METRICS:
             of_metric = [request for request in wanting if request.case.metric == metric]
@@ -172,6 +173,23 @@ class Schedule:
         if not chosen:
             self._stop_for_want_of_time(min(self._pace.least_s(request.case) for request in requests))
         return [trip.request for trip in chosen]
+
+    def _doubtful(self, interim: Mapping[str, InterimAnalysis]) -> list[CaseRequest]:
+        """Settled cases whose verdicts don't stand on a host that is disturbed, as long as they have looks left."""
+        if self.findings.stopped is not None or not self._plan.is_disturbed():
+            return []
+        disturbed = largest_deviation([one for each in self.findings.aa_cases.values() for one in each])
+        found = []
+        for case in self._in_turn:
+            verdict, samples = interim[case.id].verdict, self.findings.samples[case.id]
+            if verdict in ("failed", "inconclusive") or not case.measure.noisy:
+                continue
+            stage: Stage = "confirmation" if samples[-1].stage == "confirmation" else "screening"
+            ratios = tuple(one.log_ratio for one in samples if one.stage == stage)
+            looks_left = len(ratios) < self._plan.looks.of_metric(case.metric).of(stage)[-1]
+            if looks_left and not stands(verdict, ratios, case.threshold, disturbed, 0.0):
+                found.append(self._request(case, stage))
+        return found
 
     def _stop_for_want_of_time(self, needed_s: float) -> None:
         """Note that the budget leaves no room for another process pair: the shortest round would take ``needed_s``."""

@@ -1,11 +1,12 @@
 """Can the run be trusted? Reasons against it, from the host's noise and from the run's own A/A comparisons."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from opduel.comparator import AACheck, fit_priors, run_aa_checks
+from opduel.comparator import AACheck, fit_priors, largest_deviation, run_aa_checks
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
 
 # From where on a disturbance counts, as means over a measurement; docs/explanation/statistics.md has what lies behind
@@ -88,3 +89,11 @@ def judge_validity(
             {**asdict(check), "samples": list(map(asdict, findings.aa_cases[check.case]))} for check in checks
         ],
     }
+
+
+def disturbance(findings: MeasurementResult, validity: Mapping[str, Any]) -> tuple[float, float]:
+    """What disturbed a run, as ``comparator.stands`` takes it: the largest deviation of an A/A round, and the largest
+    difference that an A/A check found beyond doubt."""
+    largest = largest_deviation([one for each in findings.aa_cases.values() for one in each])
+    found = [abs(math.log(one["ratio"])) for one in validity["aa_checks"] if one["flagged"] and one["ratio"]]
+    return largest, max(found, default=0.0)

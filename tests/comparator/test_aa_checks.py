@@ -1,8 +1,6 @@
-"""The run's own A/A comparisons: against a naive oracle, and their error rate; and verdicts that are withheld."""
+"""The run's own A/A comparisons: against a naive oracle, and their error rate."""
 
 import math
-from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,11 +10,10 @@ from made_samples import a_case, noisy, pairs
 from naive_statistics import mann_whitney_by_enumeration, naive_trimmed_mean, winsorised_sum_of_squares
 from scipy import stats
 
-from opduel.comparator import AACheck, Prior, run_aa_checks, withhold_verdicts
+from opduel.comparator import AACheck, Prior, run_aa_checks
 from opduel.comparator.aa_checks import AA_ALPHA
 from opduel.comparator.empirical_bayes import fit_prior
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean
-from opduel.records import Comparison, Verdict
 
 
 def checked(*log_ratios: list[float], priors: dict[str, Prior] | None = None, threshold: float = 0.02) -> list[bool]:
@@ -100,15 +97,3 @@ def test_the_runs_prior_makes_few_rounds_enough() -> None:
     with_prior = sum(checked(lean, priors={"time": prior})[0] for lean in leans)
     assert with_prior > 35
     assert sum(checked(lean)[0] for lean in leans) < with_prior
-
-
-@given(st.lists(st.sampled_from(get_args(Verdict))))
-def test_holding_back_leaves_no_claim_and_loses_none(verdicts: list[Verdict]) -> None:
-    before = [Comparison.without_figures(a_case(f"c{i}"), verdict) for i, verdict in enumerate(verdicts)]
-    for one, held in zip(before, withhold_verdicts(before), strict=True):
-        if one.verdict in ("failed", "inconclusive"):
-            assert held == one
-        else:
-            assert (held.verdict, held.held_back) == ("inconclusive", one.verdict)
-            assert one.verdict in held.note
-            assert replace(held, verdict=one.verdict, held_back=None, note="") == one

@@ -346,3 +346,15 @@ def test_many_cases_share_several_pairs_and_each_is_kept_and_reported(monkeypatc
     assert [progress.rounds for progress in told] == list(range(1, len(by_round) + 1))
     assert told[0].open_cases == 8
     assert told[-1].open_cases == 0
+
+
+def test_on_a_disturbed_host_settled_cases_are_measured_until_their_verdicts_stand() -> None:
+    cases = [replace(toy_case("same"), threshold=0.9), toy_case("slow", slower=4)]
+    looks = Looks((5, 12), (5, 12))
+    quiet, _ = run(*cases, looks=looks, environment={"TOY_CLOCK": "simulated"})
+    disturbed, found = run(*cases, looks=looks, is_disturbed=lambda: True, environment={"TOY_CLOCK": "simulated"})
+    assert {name: len(samples) for name, samples in quiet.samples.items()} == {"same": 5, "slow": 5}
+    assert {name: len(samples) for name, samples in disturbed.samples.items()} == {"same": 7, "slow": 7}
+    assert (found["same"].verdict, found["slow"].verdict) == ("unchanged", "regressed")
+    few, _ = run(*cases, looks=Looks((5, 6), (5, 6)), is_disturbed=lambda: True, environment={"TOY_CLOCK": "simulated"})
+    assert {name: len(samples) for name, samples in few.samples.items()} == {"same": 6, "slow": 6}, "no look is left"
