@@ -7,7 +7,7 @@ docs/explanation/statistics.md says why they are right.
 """
 
 from opduel.comparator.aa_checks import AACheck, run_aa_checks
-from opduel.comparator.disturbance import largest_deviation, stands, withhold_verdicts
+from opduel.comparator.disturbance import CLAIMS, standing_cases, withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import attribute_changes, in_words
 from opduel.comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
@@ -16,6 +16,7 @@ from opduel.comparator.run_analysis import InterimAnalysis, analyse_interim, fit
 from opduel.comparator.verdicts import compare_cases
 
 __all__ = [
+    "CLAIMS",
     "DEFAULT_MAX_ROUNDS",
     "AACheck",
     "InterimAnalysis",
@@ -27,10 +28,9 @@ __all__ = [
     "compare_cases",
     "fit_priors",
     "in_words",
-    "largest_deviation",
     "plan_looks",
     "replicate_report",
     "run_aa_checks",
-    "stands",
+    "standing_cases",
     "withhold_verdicts",
 ]

@@ -1,76 +1,114 @@
-"""What a disturbance of the host does to verdicts: which of them stand, as it could not have made them.
+"""The verdicts of a run on a disturbed host: which of them stand by a test that a disturbance doesn't mislead.
 
-Both sides of a round bear the same load in an order drawn by chance, so a disturbance favours neither: it makes log
-ratios spread, evenly to both sides.  How they spread is not known, and more in some rounds than in others.  So the
-verdicts of a disturbed run have to hold on more than the t test: on one that takes nothing of the noise for granted but
-that, or by a change that is larger than anything that the disturbance did where nothing differs.
+The t test on which verdicts rest assumes that the noise of all rounds is of a kind.  A disturbance makes it differ from
+round to round and from case to case, by any factor.  What it can't do is prefer a side: both sides of a round bear it,
+in an order drawn by chance.  So the sign of each round's noise is a coin toss, whatever its size, and Wilcoxon's
+signed-rank test is exact.  A verdict of a disturbed run stands if that test alone supports it with the error rates that
+are stated of a quiet run: at the same looks, with the same corrections for looks, directions and cases.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from statistics import median
 
-from scipy import stats
+from opduel.comparator.empirical_bayes import Prior
+from opduel.comparator.looks import Looks, p_over_looks
+from opduel.comparator.run_analysis import CaseAnalysis, analyse_run
+from opduel.comparator.signed_rank import signed_rank_p
+from opduel.comparator.significance import benjamini_hochberg
+from opduel.records import FLAGGED, METRICS, Case, Comparison, Failure, PairSample, Stage, Verdict
+from opduel.records.measurement import STAGES
 
-from opduel.records import FLAGGED, METRICS, Comparison, PairSample, Verdict
-
-LEVEL = 0.01  # of the distribution-free test; beside the run's own, which a verdict has passed before
+CLAIMS: tuple[Verdict, ...] = (*FLAGGED, "unchanged")  # what a disturbance may have made
 
 
-@lru_cache(maxsize=16384)
-def stands(verdict: Verdict, log_ratios: tuple[float, ...], threshold: float, disturbed: float, bias: float) -> bool:
-    """Whether a verdict stands although the host was disturbed.
+def standing_cases(
+    cases: Sequence[Case],
+    samples: Mapping[str, Sequence[PairSample]],
+    failures: Mapping[str, Failure],
+    looks: Looks,
+    alpha: float = 0.05,
+    closing: bool = True,
+    priors: Mapping[str, Prior] | None = None,
+    apart: frozenset[str] = frozenset(),
+) -> frozenset[str]:
+    """The ids of the timed cases whose verdict (``regressed``, ``improved``, ``unchanged``) stands on a disturbed host.
 
-    ``log_ratios``: of the rounds that decided it.  ``threshold``: the share from which a change matters.
-    ``disturbed``: the largest absolute log ratio of any round of an A/A check; infinite if there was none.  ``bias``:
-    the log ratio by which A/A checks differed from themselves beyond doubt, which is added to the threshold; else 0.
+    The arguments are those of ``analyse_run``.  Each case has two p values against "the change is within the
+    threshold": the run's own, and the signed-rank test's over its looks, each stage with half of the error.  The larger
+    of the two is a p value if either is; Benjamini and Hochberg's procedure on it has a false discovery rate of
+    ``alpha`` at most if either test holds.  So what it flags the run has flagged, too.  ``unchanged`` stands if
+    signed-rank tests show at a look that the change lies within the threshold, with the error of TOST.
 
-    ``regressed`` and ``improved`` stand if Wilcoxon's exact signed-rank test finds the change beyond the threshold at
-    ``LEVEL`` (Wilcoxon 1945, Biometrics Bulletin 1, 80-83: it asks of the noise of each round that it favours neither
-    side, and may differ from round to round), or if in every round it is beyond the threshold by more than any A/A
-    round differed.  ``unchanged`` stands if that test shows the change to be within the threshold on both sides.
+    Raises:
+        ValueError: as ``analyse_run``.
     """
-    bound = math.log1p(threshold)
-    if verdict == "unchanged":
-        return all(_beyond([bound - bias + side * one for one in log_ratios]) for side in (1, -1))
-    side = math.copysign(1.0, median(log_ratios)) if log_ratios else 1.0
-    excesses = [side * one - bound - bias for one in log_ratios]
-    return _beyond(excesses) or (bool(excesses) and min(excesses) > disturbed)
+    analyses = analyse_run(cases, samples, failures, looks, alpha, closing=closing, priors=priors, apart=apart)
+    tests = {
+        one.case.id: _Test(one.case, samples.get(one.case.id, ()), looks, alpha, closing, priors is not None)
+        for one in analyses
+    }
+    found = {one.case.id for one in analyses if one.verdict == "unchanged" and tests[one.case.id].shows_unchanged()}
+    for separate in (False, True):
+        family = [one for one in analyses if (one.case.id in apart) == separate]
+        q_values = benjamini_hochberg([_p_value(one, tests[one.case.id]) for one in family])
+        flagged = (one for one, q in zip(family, q_values, strict=True) if q <= alpha)
+        found |= {one.case.id for one in flagged if one.verdict in FLAGGED}
+    return frozenset(found)
 
 
-def _beyond(excesses: Sequence[float]) -> bool:
-    """Whether they are shown to lie above 0."""
-    if len(excesses) < fewest_rounds():
-        return False
-    return bool(stats.wilcoxon(excesses, alternative="greater", method="exact").pvalue <= LEVEL)
+def _p_value(one: CaseAnalysis, test: "_Test") -> float:
+    """The larger one; a case without a flag has no claim to make, and counts with p = 1."""
+    if one.verdict not in FLAGGED:
+        return 1.0
+    return max(one.test.p_value, test.p_value(one.test.rises)) if one.case.measure.noisy else one.test.p_value
 
 
-def fewest_rounds() -> int:
-    """With how many rounds the test can reach its level: 2^-n at best."""
-    return math.ceil(-math.log2(LEVEL))
+class _Test:
+    """The signed-rank tests of one case, at all looks that it has come to."""
+
+    def __init__(
+        self, case: Case, samples: Sequence[PairSample], looks: Looks, alpha: float, closing: bool, retest: bool
+    ) -> None:
+        self._bound = math.log1p(case.threshold)
+        self._alpha = alpha
+        stages: Sequence[Stage] = ("confirmation",) if retest else STAGES
+        schedule = looks.of_metric(case.metric)
+        self._looks: list[tuple[tuple[float, ...], float]] = []  # log ratios, and the share of their stage's error
+        for stage in stages:
+            log_ratios = tuple(one.log_ratio for one in samples if one.stage == stage)
+            counts = (schedule.closing if closing else schedule.reached)(stage, len(log_ratios))
+            self._looks += [(log_ratios[:count], schedule.weight(stage, count)) for count in counts]
+        self._stages = len(stages)
+
+    def p_value(self, rises: bool) -> float:
+        """Against "the change is within the threshold", two-sided, over all looks of all stages."""
+        sign = 1 if rises else -1
+        p_values = [signed_rank_p(tuple(sign * one - self._bound for one in ratios)) for ratios, _ in self._looks]
+        return min(1.0, 2 * p_over_looks(p_values, [share / self._stages for _, share in self._looks]))
+
+    def shows_unchanged(self) -> bool:
+        """Two one-sided tests, each with alpha / 2 over the looks of a stage, as the interval of TOST has."""
+        return any(
+            all(
+                signed_rank_p(tuple(self._bound + side * one for one in ratios)) <= self._alpha * share / 2
+                for side in (1, -1)
+            )
+            for ratios, share in self._looks
+        )
 
 
-def largest_deviation(samples: Sequence[PairSample]) -> float:
-    """The largest absolute log ratio of rounds of A/A checks; infinite without any."""
-    return max((abs(one.log_ratio) for one in samples), default=math.inf)
+def withhold_verdicts(comparisons: Sequence[Comparison], standing: Collection[str]) -> list[Comparison]:
+    """Claims of cases that are not ``standing`` (ids) become ``inconclusive``; what they were stays in ``held_back``,
+    all figures stay as they are.
 
-
-def withhold_verdicts(comparisons: Sequence[Comparison], disturbed: float, bias: float) -> list[Comparison]:
-    """Verdicts that don't stand become ``inconclusive``; what they were is in ``held_back``, all figures stay.
-
-    ``disturbed`` and ``bias``: as in ``stands``.  A case that failed has failed: a disturbance makes nothing crash.  It
-    doesn't change counts or memory either.
+    A case that failed has failed: a disturbance makes nothing crash.  It doesn't change counts or memory either.
     """
-    return [_withheld(one) if _is_doubtful(one, disturbed, bias) else one for one in comparisons]
-
-
-def _is_doubtful(one: Comparison, disturbed: float, bias: float) -> bool:
-    if one.verdict not in (*FLAGGED, "unchanged") or not METRICS[one.metric].noisy:
-        return False
-    decided = tuple(sample.log_ratio for sample in one.samples if sample.stage == one.decided_on)
-    return not stands(one.verdict, decided, one.threshold, disturbed, bias)
+    noisy = {name for name, metric in METRICS.items() if metric.noisy}
+    return [
+        _withheld(one) if one.verdict in CLAIMS and one.metric in noisy and one.case not in standing else one
+        for one in comparisons
+    ]
 
 
 def _withheld(one: Comparison) -> Comparison:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from opduel.comparator import Looks, Prior
 from opduel.harness.aa_selection import draw_aa_cases
@@ -35,8 +36,9 @@ class MeasurementPlan:
     ``time_budget`` is in seconds of wall time (None: no bound); ``inject`` is the share by which the treatment side
     of every second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork;
     ``aa_cases`` counts them; ``first_measurement`` is set for a replication. ``failed``: cases that failed before the
-    first round, which are not measured.  ``is_disturbed`` says whether the host has been up to now: settled cases are
-    then measured on until their verdicts stand nevertheless, or their looks are spent.
+    first round, which are not measured.  ``is_disturbed`` says of the host's noise so far (a phase of
+    ``HostMonitor.summary``) and the processors' MHz whether it was disturbed: settled cases are then measured on until
+    their verdicts stand nevertheless, or their looks are spent.
     """
 
     cases: Sequence[Case]
@@ -52,7 +54,7 @@ class MeasurementPlan:
     suspects_only: bool = False  # beyond the first look
     failed: Mapping[str, Failure] = field(default_factory=dict)
     budget_words: str = ""  # what the time budget is called where it ends the run
-    is_disturbed: Callable[[], bool] = lambda: False
+    is_disturbed: Callable[[Mapping[str, Any] | None, Sequence[float]], bool] = lambda noise, mhz: False
 
     @property
     def budget(self) -> str:

@@ -24,7 +24,7 @@ from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Profiles, Profiling, add_breakdowns, to_break_down, write_profiles
 from opduel.harness.same_inputs import INPUT_CHECK_SHARE, with_other_inputs
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
-from opduel.harness.validity import disturbance, judge_validity, validity_problems
+from opduel.harness.validity import Frequency, Measurement, judge_validity, standing_despite, validity_problems
 from opduel.harness.verification import FIRST_SHARE, Verifier, build_comparisons, first_order, without_first_measurement
 from opduel.records import (
     DEFAULT_METRIC,
@@ -107,8 +107,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     # One processor is for the controller and for workers that start.
     spare = max(0, len(bench.cpus.measure | bench.cpus.control) - asked.threads - 1)
 
-    def is_disturbed() -> bool:
-        return asked.holds and bool(validity_problems(monitor.summary()["during"], spare, None))
+    def is_disturbed(noise: Mapping[str, Any] | None, mhz: Sequence[float]) -> bool:
+        return asked.holds and bool(validity_problems(noise, spare, Frequency.of(mhz)))
 
     spent_s = time.monotonic() - began if counts else 0.0
     order = dataclasses.replace(order, failed=failed, spent_s=spent_s, is_disturbed=is_disturbed)
@@ -122,7 +122,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     validity = {"valid": True, "hold": asked.holds, **judged}
     comparisons = made.comparisons
     if asked.holds and not validity["valid"]:
-        comparisons = withhold_verdicts(comparisons, *disturbance(made.findings, validity))
+        first = made.order, made.findings
+        comparisons = withhold_verdicts(comparisons, standing_despite(validity, first, made.second, noise, spare))
     comparisons = _with_work(whole, [*attribute_changes(comparisons), *made.outputs, *other_inputs])
     run = _run_record(request, made.order, made.findings, start, checkpoint.resumed, bench, validity)
     if made.findings.stopped is not None:
@@ -184,6 +185,7 @@ class _Measured:
     outputs: Sequence[Comparison]
     profiles: Profiles | None
     noise: Mapping[str, Any]  # the host's while rounds were made, and while they were verified
+    second: Measurement | None  # the verification
 
 
 def _measure(
@@ -237,7 +239,7 @@ def _measure(
         if profiles.stopped is not None:
             findings.stop(profiles.stopped)
     noise = {"during": during, "verifying": verifier.host}
-    return _Measured(order, findings, comparisons, output_check.comparisons, profiles, noise)
+    return _Measured(order, findings, comparisons, output_check.comparisons, profiles, noise, verifier.made)
 
 
 def without_measuring(request: RunRequest, why: str) -> Report:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator import InterimAnalysis, analyse_interim, largest_deviation, stands
+from opduel.comparator import CLAIMS, InterimAnalysis, analyse_interim
 from opduel.harness.aa_selection import Turns
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import RoundDuration, Trip, affordable, spent_words
@@ -18,7 +18,8 @@ from opduel.harness.measurement_plan import Batch, FirstMeasurement, Measurement
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
 from opduel.harness.process import merged_failure
-from opduel.records import DEFAULT_METRIC, METRICS, VALUE, Case, Failure, Incident, RunError, Stage
+from opduel.harness.validity import standing
+from opduel.records import DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, Failure, Incident, RunError, Stage
 
 __all__ = ["FAILED_STARTS", "Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
 
@@ -175,21 +176,23 @@ class Schedule:
         return [trip.request for trip in chosen]
 
     def _doubtful(self, interim: Mapping[str, InterimAnalysis]) -> list[CaseRequest]:
-        """Settled cases whose verdicts don't stand on a host that is disturbed, as long as they have looks left."""
-        if self.findings.stopped is not None or not self._plan.is_disturbed():
+        """On a host that is disturbed, the settled cases whose verdicts don't stand yet, as long as they have looks
+        left; in a time budget, those that changed before those that didn't."""
+        order, findings = self._plan, self.findings
+        noise = self._checkpoint.noise()
+        if findings.stopped is not None or not order.is_disturbed(noise, findings.mhz):
             return []
-        disturbed = largest_deviation([one for each in self.findings.aa_cases.values() for one in each])
+        stand = standing(order, findings, closing=False)
         found = []
         for case in self._in_turn:
-            verdict, samples = interim[case.id].verdict, self.findings.samples[case.id]
-            if verdict in ("failed", "inconclusive") or not case.measure.noisy:
+            samples = findings.samples[case.id]
+            if case.id in stand or interim[case.id].verdict not in CLAIMS or not case.measure.noisy:
                 continue
-            stage: Stage = "confirmation" if samples[-1].stage == "confirmation" else "screening"
-            ratios = tuple(one.log_ratio for one in samples if one.stage == stage)
-            looks_left = len(ratios) < self._plan.looks.of_metric(case.metric).of(stage)[-1]
-            if looks_left and not stands(verdict, ratios, case.threshold, disturbed, 0.0):
+            stage = samples[-1].stage
+            if sum(one.stage == stage for one in samples) < order.looks.of_metric(case.metric).of(stage)[-1]:
                 found.append(self._request(case, stage))
-        return found
+        changed = [one for one in found if interim[one.case.id].verdict in FLAGGED]
+        return changed if changed and order.time_budget is not None else found
 
     def _stop_for_want_of_time(self, needed_s: float) -> None:
         """Note that the budget leaves no room for another process pair: the shortest round would take ``needed_s``."""

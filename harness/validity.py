@@ -1,12 +1,11 @@
 """Can the run be trusted? Reasons against it, from the host's noise and from the run's own A/A comparisons."""
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from opduel.comparator import AACheck, fit_priors, largest_deviation, run_aa_checks
+from opduel.comparator import AACheck, fit_priors, run_aa_checks, standing_cases
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
 
 # From where on a disturbance counts, as means over a measurement; docs/explanation/statistics.md has what lies behind
@@ -17,6 +16,8 @@ STOLEN = 0.1
 MEMORY_PRESSURE = 0.01  # share of time: a host with memory to spare has none at all
 FREQUENCY = 0.2  # the share by which the slowest tenth of readings lies below the fastest
 FEWEST_READINGS = 20  # of the frequency
+
+Measurement = tuple[MeasurementPlan, MeasurementResult]
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,39 @@ def judge_validity(
     }
 
 
-def disturbance(findings: MeasurementResult, validity: Mapping[str, Any]) -> tuple[float, float]:
-    """What disturbed a run, as ``comparator.stands`` takes it: the largest deviation of an A/A round, and the largest
-    difference that an A/A check found beyond doubt."""
-    largest = largest_deviation([one for each in findings.aa_cases.values() for one in each])
-    found = [abs(math.log(one["ratio"])) for one in validity["aa_checks"] if one["flagged"] and one["ratio"]]
-    return largest, max(found, default=0.0)
+def standing(order: MeasurementPlan, findings: MeasurementResult, closing: bool = True) -> frozenset[str]:
+    """The ids of the cases whose verdicts stand although the host was disturbed while they were measured.
+
+    ``closing``: no more samples will come.
+    """
+    first = order.first_measurement
+    return standing_cases(
+        order.cases,
+        findings.samples,
+        findings.failures,
+        order.looks,
+        order.alpha,
+        closing,
+        first.priors if first else None,
+        first.failed if first else frozenset(),
+    )
+
+
+def standing_despite(
+    validity: Mapping[str, Any], first: Measurement, second: Measurement | None, noise: Mapping[str, Any], spare: int
+) -> frozenset[str]:
+    """The ids of the cases whose verdicts stand in a run that was judged invalid.
+
+    Each measurement that was disturbed must support a verdict by itself: ``first``, and the verification, ``second``.
+    ``noise`` and ``spare``: as in ``judge_validity``.  After an A/A check that found a difference none stands: what it
+    found favours a side, which no test of the run's can tell from a change.
+    """
+    if any(check["flagged"] for check in validity["aa_checks"]):
+        return frozenset()
+    frequency = Frequency.of(first[1].mhz)
+    stand = frozenset(case.id for case in first[0].cases)
+    if validity_problems(noise["during"], spare, frequency):
+        stand = standing(*first)
+    if second is not None and validity_problems(noise["verifying"], spare, frequency):
+        stand -= {case.id for case in second[0].cases} - standing(*second)
+    return stand

@@ -88,7 +88,8 @@ class Verifier:
 
     ``order`` is the whole run's, its time budget included; ``began`` is when that began (``time.monotonic``);
     ``after_s`` is how long to wait before. ``host`` is the noise meanwhile, as in ``HostMonitor.summary``. Of a
-    verification that ``checkpoint`` knows, what was kept is taken over, and nobody waits again.
+    verification that ``checkpoint`` knows, what was kept is taken over, and nobody waits again. ``made``: what the
+    second measurement was asked to do, and what it found; None as long as there was none.
     """
 
     bench: Bench
@@ -97,6 +98,7 @@ class Verifier:
     after_s: float
     on_progress: Callable[[Progress], None]
     host: dict[str, Any] | None = None
+    made: tuple[MeasurementPlan, MeasurementResult] | None = None
     checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(None, ""))
 
     def verify(self, findings: MeasurementResult, comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -113,6 +115,7 @@ class Verifier:
             self._begin(findings, len(flagged))
             order = self._second_order(findings, flagged)
             second = self._measure(order)
+            self.made = order, second
             again = build_comparisons(order, second)
             self._add(findings, second)
         except KeyboardInterrupt as error:

@@ -350,11 +350,17 @@ def test_many_cases_share_several_pairs_and_each_is_kept_and_reported(monkeypatc
 
 def test_on_a_disturbed_host_settled_cases_are_measured_until_their_verdicts_stand() -> None:
     cases = [replace(toy_case("same"), threshold=0.9), toy_case("slow", slower=4)]
-    looks = Looks((5, 12), (5, 12))
-    quiet, _ = run(*cases, looks=looks, environment={"TOY_CLOCK": "simulated"})
-    disturbed, found = run(*cases, looks=looks, is_disturbed=lambda: True, environment={"TOY_CLOCK": "simulated"})
-    assert {name: len(samples) for name, samples in quiet.samples.items()} == {"same": 5, "slow": 5}
-    assert {name: len(samples) for name, samples in disturbed.samples.items()} == {"same": 7, "slow": 7}
-    assert (found["same"].verdict, found["slow"].verdict) == ("unchanged", "regressed")
-    few, _ = run(*cases, looks=Looks((5, 6), (5, 6)), is_disturbed=lambda: True, environment={"TOY_CLOCK": "simulated"})
-    assert {name: len(samples) for name, samples in few.samples.items()} == {"same": 6, "slow": 6}, "no look is left"
+    simulated = {"TOY_CLOCK": "simulated"}
+
+    def counts(looks: Looks, **order: Any) -> dict[str, int]:
+        measured, found = run(*cases, looks=looks, environment=simulated, **order)
+        assert (found["same"].verdict, found["slow"].verdict) == ("unchanged", "regressed")
+        return {name: len(samples) for name, samples in measured.samples.items()}
+
+    looks = Looks((5, 12, 15), (5, 12))
+    assert counts(looks) == {"same": 5, "slow": 5}
+    assert counts(looks, is_disturbed=lambda noise, mhz: True) == {"same": 12, "slow": 12}
+    too_few = Looks((5, 6), (5, 6))
+    assert counts(too_few, is_disturbed=lambda noise, mhz: True) == {"same": 6, "slow": 6}, "no look is left"
+    budget = counts(looks, is_disturbed=lambda noise, mhz: True, time_budget=60.0)
+    assert budget == {"same": 12, "slow": 12}
