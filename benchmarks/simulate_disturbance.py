@@ -137,9 +137,9 @@ class Run:
             for case_id, samples in self.samples.items():
                 stage = samples[-1].stage
                 count = sum(one.stage == stage for one in samples)
-                if interim[case_id].verdict != "inconclusive" and case_id not in standing:
-                    if count < looks.of(stage)[-1]:
-                        wanted[case_id] = stage
+                is_open = interim[case_id].verdict != "inconclusive" and case_id not in standing
+                if is_open and count < looks.of(stage)[-1]:
+                    wanted[case_id] = stage
             if not wanted:
                 return
             self.measure(wanted)

@@ -7,7 +7,7 @@ docs/explanation/statistics.md says why they are right.
 """
 
 from opduel.comparator.aa_checks import AACheck, run_aa_checks
-from opduel.comparator.disturbance import CLAIMS, standing_cases, withhold_verdicts
+from opduel.comparator.disturbance import standing_cases, withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import attribute_changes, in_words
 from opduel.comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
@@ -16,7 +16,6 @@ from opduel.comparator.run_analysis import InterimAnalysis, analyse_interim, fit
 from opduel.comparator.verdicts import compare_cases
 
 __all__ = [
-    "CLAIMS",
     "DEFAULT_MAX_ROUNDS",
     "AACheck",
     "InterimAnalysis",

@@ -2,7 +2,7 @@
 
 The t test on which verdicts rest assumes that the noise of all rounds is of a kind.  A disturbance makes it differ from
 round to round and from case to case, by any factor.  What it can't do is prefer a side: both sides of a round bear it,
-in an order drawn by chance.  So the sign of each round's noise is a coin toss, whatever its size, and Wilcoxon's
+in an order drawn by chance.  So the sign of each round's noise is a coin toss, whatever its size, and a
 signed-rank test is exact.  A verdict of a disturbed run stands if that test alone supports it with the error rates that
 are stated of a quiet run: at the same looks, with the same corrections for looks, directions and cases.
 """
@@ -16,10 +16,8 @@ from opduel.comparator.looks import Looks, p_over_looks
 from opduel.comparator.run_analysis import CaseAnalysis, analyse_run
 from opduel.comparator.signed_rank import signed_rank_p
 from opduel.comparator.significance import benjamini_hochberg
-from opduel.records import FLAGGED, METRICS, Case, Comparison, Failure, PairSample, Stage, Verdict
+from opduel.records import CLAIMS, FLAGGED, METRICS, Case, Comparison, Failure, PairSample, Stage
 from opduel.records.measurement import STAGES
-
-CLAIMS: tuple[Verdict, ...] = (*FLAGGED, "unchanged")  # what a disturbance may have made
 
 
 def standing_cases(
@@ -98,19 +96,19 @@ class _Test:
         )
 
 
-def withhold_verdicts(comparisons: Sequence[Comparison], standing: Collection[str]) -> list[Comparison]:
-    """Claims of cases that are not ``standing`` (ids) become ``inconclusive``; what they were stays in ``held_back``,
-    all figures stay as they are.
+def withhold_verdicts(comparisons: Sequence[Comparison], standing: Collection[str], why: str) -> list[Comparison]:
+    """Claims of cases that are not ``standing`` (ids) become ``inconclusive``, and their notes say ``why``; what they
+    were stays in ``held_back``, all figures stay as they are.
 
     A case that failed has failed: a disturbance makes nothing crash.  It doesn't change counts or memory either.
     """
     noisy = {name for name, metric in METRICS.items() if metric.noisy}
     return [
-        _withheld(one) if one.verdict in CLAIMS and one.metric in noisy and one.case not in standing else one
+        _withheld(one, why) if one.verdict in CLAIMS and one.metric in noisy and one.case not in standing else one
         for one in comparisons
     ]
 
 
-def _withheld(one: Comparison) -> Comparison:
-    note = f"held back: would be {one.verdict}"
+def _withheld(one: Comparison, why: str) -> Comparison:
+    note = f"held back: would be {one.verdict}; {why}"
     return replace(one, verdict="inconclusive", held_back=one.verdict, note=f"{note}; {one.note}" if one.note else note)

@@ -1,4 +1,4 @@
-"""Wilcoxon's signed-rank test: exact, and it asks of the noise only that it is symmetric and independent."""
+"""A signed-rank test: exact, and it asks of the noise only that it is symmetric and its signs independent."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 EXACT_UP_TO = 200
+SHARE_OF_RANKS = 4  # ranks above a quarter of n count as much as that
 TIE = 1e-12  # by which every value is lowered, so that ties and zeros count against the alternative
 
 
@@ -13,32 +14,43 @@ TIE = 1e-12  # by which every value is lowered, so that ties and zeros count aga
 def signed_rank_p(values: Sequence[float]) -> float:
     """The one-sided p value of ``values`` (shape (n,), a tuple) against "their centre is at most 0"; 1 without any.
 
-    Under the null hypothesis every value is as likely above 0 as below, whatever its size: sizes may differ from one
-    to the next in any way, and depend on each other (Wilcoxon 1945, Biometrics Bulletin 1, 80-83).  The smallest p
-    value is 2^-n.  Above ``EXACT_UP_TO`` values it is the normal approximation's, whose tails are heavier.
+    The statistic is the sum, over the values above 0, of the ranks of the absolute values, with ranks above n / 4
+    counted as n / 4.  Under the null hypothesis every value is as likely above 0 as below, whatever its size: sizes may
+    differ from one to the next in any way, and depend on each other.  So the sum's distribution is that of a coin toss
+    for each rank, exactly.  The smallest p value is 2^-n.  Above ``EXACT_UP_TO`` values it is approximated by the
+    normal distribution, whose tails are heavier.
+
+    Wilcoxon (1945, Biometrics Bulletin 1, 80-83) counts all ranks in full, the sign test all as 1; both are signed-rank
+    tests with general scores (Hettmansperger and McKean 2011, Robust Nonparametric Statistical Methods, chapter 1).
+    The largest ranks are those of the rounds that a disturbance hit hardest, which say least: bounded, they find more.
     """
     if not values:
         return 1.0
     lowered = np.asarray(values, dtype=float) - TIE
     n = len(lowered)
-    ranks = np.empty(n)
-    ranks[np.argsort(np.abs(lowered), kind="stable")] = np.arange(1, n + 1)
-    rank_sum = int(ranks[lowered > 0].sum())
+    scores = np.empty(n, dtype=int)
+    scores[np.argsort(np.abs(lowered), kind="stable")] = _scores(n)
+    total = int(scores[lowered > 0].sum())
     if n <= EXACT_UP_TO:
-        return float(min(1.0, _upper_tails(n)[rank_sum]))
+        return float(min(1.0, _upper_tails(n)[total]))
     from scipy import stats  # here, because it takes longer to import than all else that a command needs to start
 
-    mean, variance = n * (n + 1) / 4, n * (n + 1) * (2 * n + 1) / 24
-    return float(stats.norm.sf((rank_sum - 0.5 - mean) / variance**0.5))
+    mean, variance = _scores(n).sum() / 2, (_scores(n) ** 2).sum() / 4
+    return float(stats.norm.sf((total - 0.5 - mean) / variance**0.5))
+
+
+def _scores(n: int) -> np.ndarray:
+    """Of ranks 1 ... n (shape (n,))."""
+    return np.minimum(np.arange(1, n + 1), max(1, n // SHARE_OF_RANKS))
 
 
 @lru_cache(maxsize=64)
 def _upper_tails(n: int) -> np.ndarray:
-    """P(rank sum >= w) for w = 0 ... n (n + 1) / 2 (shape (n (n + 1) / 2 + 1,)): each rank counts or not, by a coin."""
+    """P(sum >= w) for each w from 0 to the sum of all scores: each counts or not, by a coin."""
     chances = np.ones(1)
-    for rank in range(1, n + 1):
-        longer = np.zeros(len(chances) + rank)
+    for score in _scores(n):
+        longer = np.zeros(len(chances) + score)
         longer[: len(chances)] += chances / 2
-        longer[rank:] += chances / 2
+        longer[score:] += chances / 2
         chances = longer
     return np.cumsum(chances[::-1])[::-1]

@@ -24,7 +24,7 @@ from opduel.driver.journal import Journal
 from opduel.driver.known_changes import KnownChanges
 from opduel.driver.revisions import Revision, UnbuildableError
 from opduel.driver.runs import NotSettled, Runs, open_words
-from opduel.records import Build, Comparison, Report, RunError, Verdict
+from opduel.records import FLAGGED, Build, Comparison, Report, RunError, Verdict
 from opduel.records.measurement import Side
 
 log = logging.getLogger(__name__)
@@ -317,7 +317,7 @@ def why_untrusted(outcome: Outcome) -> str:
     for report in (outcome.benchmark, outcome.verification):
         if report is not None and report.run.aborted:
             return f"not completed: {report.run.stop_reason}"
-        if report is not None and any(one.held_back for one in report.comparisons):
+        if report is not None and report.withholds(*FLAGGED):
             return "verdicts were held back, because the run can't be trusted"
     return ""
 

@@ -10,7 +10,7 @@ from math import inf
 from typing import Protocol
 
 from opduel.driver.journal import RUN, Journal, Rounds
-from opduel.records import Build, Report, RunError, RunRecord, UsageError
+from opduel.records import FLAGGED, Build, Report, RunError, RunRecord, UsageError
 from opduel.records.outbox import Attempt, Entry
 
 TRIES = 3  # of a measurement that could not be trusted
@@ -92,9 +92,9 @@ class Runs:
         branch: str | None = None,
         replicates: Report | None = None,
     ) -> Report:
-        """The run's report. One whose verdicts were held back is made again, ``TRIES`` times in all. One that leaves a
-        case open that looks changed gets another time budget at the next call, ``BUDGETS`` in all, and more as long as
-        no case has come to its first test.
+        """The run's report. One of which a change, or all verdicts, were held back is made again, ``TRIES`` times in
+        all. One that leaves a case open that looks changed gets another time budget at the next call, ``BUDGETS`` in
+        all, and more as long as no case has come to its first test.
 
         Raises:
             NotSettled: it is to have another time budget; what was measured is kept and told.
@@ -113,13 +113,13 @@ class Runs:
             self.deliver_all()
             if report.run.continues:
                 raise NotSettled(report, f"{open_words(report)}; the next pass continues")
-            if attempt == TRIES or not any(comparison.held_back for comparison in report.comparisons):
+            if attempt == TRIES or not report.withholds(*FLAGGED):
                 return report
         raise AssertionError("count() has no end")
 
     def _measure(self, name: str, attempt: int, order: RunOrder) -> Report:
         if attempt > 1 and not order.log.rounds():
-            log.warning("the run can't be trusted; repeating it in %g s", self._retry_after_s)
+            log.warning("verdicts were held back; repeating the run in %g s", self._retry_after_s)
             self._sleep(self._retry_after_s)
         try:
             report = self._harness.measure(order)

@@ -123,7 +123,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     comparisons = made.comparisons
     if asked.holds and not validity["valid"]:
         first = made.order, made.findings
-        comparisons = withhold_verdicts(comparisons, standing_despite(validity, first, made.second, noise, spare))
+        comparisons = withhold_verdicts(comparisons, *standing_despite(validity, first, made.second, noise, spare))
     comparisons = _with_work(whole, [*attribute_changes(comparisons), *made.outputs, *other_inputs])
     run = _run_record(request, made.order, made.findings, start, checkpoint.resumed, bench, validity)
     if made.findings.stopped is not None:

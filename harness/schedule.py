@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator import CLAIMS, InterimAnalysis, analyse_interim
+from opduel.comparator import InterimAnalysis, analyse_interim
 from opduel.harness.aa_selection import Turns
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import RoundDuration, Trip, affordable, spent_words
@@ -19,7 +19,7 @@ from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
 from opduel.harness.process import merged_failure
 from opduel.harness.validity import standing
-from opduel.records import DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, Failure, Incident, RunError, Stage
+from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, Failure, Incident, RunError, Stage
 
 __all__ = ["FAILED_STARTS", "Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
 

@@ -17,6 +17,9 @@ MEMORY_PRESSURE = 0.01  # share of time: a host with memory to spare has none at
 FREQUENCY = 0.2  # the share by which the slowest tenth of readings lies below the fastest
 FEWEST_READINGS = 20  # of the frequency
 
+WHY_WITHHELD = "its rounds are too few, or differ too much, for a disturbed host"
+WHY_ALL_WITHHELD = "an A/A check found a difference where there is none"
+
 Measurement = tuple[MeasurementPlan, MeasurementResult]
 
 
@@ -112,19 +115,19 @@ def standing(order: MeasurementPlan, findings: MeasurementResult, closing: bool 
 
 def standing_despite(
     validity: Mapping[str, Any], first: Measurement, second: Measurement | None, noise: Mapping[str, Any], spare: int
-) -> frozenset[str]:
-    """The ids of the cases whose verdicts stand in a run that was judged invalid.
+) -> tuple[frozenset[str], str]:
+    """The ids of the cases whose verdicts stand in a run that was judged invalid, and why no others do.
 
     Each measurement that was disturbed must support a verdict by itself: ``first``, and the verification, ``second``.
     ``noise`` and ``spare``: as in ``judge_validity``.  After an A/A check that found a difference none stands: what it
     found favours a side, which no test of the run's can tell from a change.
     """
     if any(check["flagged"] for check in validity["aa_checks"]):
-        return frozenset()
+        return frozenset(), WHY_ALL_WITHHELD
     frequency = Frequency.of(first[1].mhz)
     stand = frozenset(case.id for case in first[0].cases)
     if validity_problems(noise["during"], spare, frequency):
         stand = standing(*first)
     if second is not None and validity_problems(noise["verifying"], spare, frequency):
         stand -= {case.id for case in second[0].cases} - standing(*second)
-    return stand
+    return stand, WHY_WITHHELD

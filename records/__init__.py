@@ -24,6 +24,7 @@ from opduel.records.configuration import RunConfiguration
 from opduel.records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
 from opduel.records.measurement import Failure, Incident, PairSample, Stage
 from opduel.records.report import (
+    CLAIMS,
     FLAGGED,
     SCHEMA_VERSION,
     WORSE,

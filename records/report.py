@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from opduel.records.build import Build
-from opduel.records.case import Case, Metric, measure_of
+from opduel.records.case import METRICS, Case, Metric, measure_of
 from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample
 from opduel.records.redaction import redacted, redacted_inputs
@@ -17,6 +17,7 @@ SCHEMA_VERSION = 2
 
 Verdict = Literal["regressed", "improved", "unchanged", "inconclusive", "failed"]
 FLAGGED: tuple[Verdict, ...] = ("regressed", "improved")
+CLAIMS: tuple[Verdict, ...] = (*FLAGGED, "unchanged")  # what a disturbance of the host may have made
 WORSE: tuple[Verdict, ...] = ("regressed", "failed")  # of the findings of a comparison
 
 
@@ -224,11 +225,21 @@ class Report:
         return all(one.failure or (one.verdict == "inconclusive" and _is_untested(one)) for one in self.comparisons)
 
     @property
+    def standing(self) -> list[Comparison]:
+        """Of what depends on the host's load: the comparisons with a verdict that was not held back."""
+        noisy = {name for name, metric in METRICS.items() if metric.noisy}
+        return [one for one in self.comparisons if one.verdict in CLAIMS and one.metric in noisy]
+
+    def withholds(self, *verdicts: Verdict) -> bool:
+        """Whether one of these verdicts was held back, or so many others that none stands."""
+        held = {one.held_back for one in self.comparisons if one.held_back}
+        return bool(held) and (not self.standing or not held.isdisjoint(verdicts))
+
+    @property
     def is_open(self) -> bool:
         """Whether its time was too short: a case that looks changed is not settled, or no case was tested at all."""
         cut_short = self.run.is_cut_short and not self.run.aborted
-        held = any(one.held_back for one in self.comparisons)
-        return cut_short and not held and (bool(self.open_suspects) or self.nothing_compared)
+        return cut_short and not self.withholds(*FLAGGED) and (bool(self.open_suspects) or self.nothing_compared)
 
     def to_json(self) -> dict[str, Any]:
         """The document as plain JSON data, ``schema_version`` first."""

@@ -34,13 +34,13 @@ def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
 def conclusion(report: Report) -> Conclusion:
     """What the run came to. A case that the treatment breaks is a regression, whatever was held back; a run that broke,
-    whose verdicts were held back, that ended before a case that looks changed was settled, or in which nothing was
-    compared, is incomplete."""
+    of which a regression or all verdicts were held back, that ended before a case that looks changed was settled, or in
+    which nothing was compared, is incomplete."""
     if report.run.aborted:
         return "incomplete"
     if any(one.is_worse for one in report.comparisons):
         return "regressed"
-    held = any(one.held_back for one in report.comparisons)
+    held = report.withholds("regressed")
     return "incomplete" if held or report.open_suspects or report.nothing_compared else "done"
 
 
@@ -98,13 +98,22 @@ def not_broken_down_line(report: Report) -> str:
 
 
 def validity_line(report: Report) -> str:
-    """Why the run can't be trusted, what that did to its verdicts, and the fix; empty for a run that can."""
-    reasons = report.run.validity.reasons
-    if not reasons:
+    """What disturbed the run, how many of its verdicts stand nevertheless, and the fix; empty for a valid run.
+
+    Only a run of which no verdict stands, or whose verdicts were not to be held back, can't be trusted as a whole.
+    """
+    validity = report.run.validity
+    if not validity.reasons:
         return ""
+    reasons = "; ".join(validity.reasons)
     held = sum(one.held_back is not None for one in report.comparisons)
-    done = f"{held} verdict{'' if held == 1 else 's'} held back" if held else "no verdict was held back"
-    return f"can't be trusted: {'; '.join(reasons)}; {done}; measure again when the machine is quiet"
+    done = f"{counted(held, 'verdict')} held back" if held else "no verdict was held back"
+    standing = len(report.standing)
+    if not standing or not validity.hold:
+        return f"can't be trusted: {reasons}; {done}; measure again when the machine is quiet"
+    stand = f"{counted(standing, 'verdict')} {'stands' if standing == 1 else 'stand'} nevertheless"
+    fix = "; for these, give more rounds or time, or measure again when the machine is quiet" if held else ""
+    return f"the host was disturbed: {reasons}; {stand}; {done}{fix}"
 
 
 def notes(report: Report) -> list[str]:

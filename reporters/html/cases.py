@@ -87,7 +87,7 @@ def _facts(one: Comparison, case: Case | None, roofline: Any) -> Iterator[str]:
     yield human_share(one.mde) if one.mde is not None else ""
     yield str(one.rounds)
     yield one.decided_on or ""
-    yield f"would be {one.held_back} if the run could be trusted" if one.held_back else ""
+    yield f"would be {one.held_back} in a valid run" if one.held_back else ""
     yield "yes: the treatment was slowed on purpose" if one.injected else ""
     yield _second(one.verification) if one.verification else ""
     yield _work(one.work) if one.work else ""

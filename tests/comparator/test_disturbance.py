@@ -159,16 +159,16 @@ def test_a_change_of_fifty_percent_stands_after_all_rounds(noise: Noise) -> None
 @given(st.lists(st.sampled_from(get_args(Verdict))))
 def test_withholding_leaves_what_stands_and_loses_nothing(verdicts: list[Verdict]) -> None:
     before = [Comparison.without_figures(a_case(f"c{i}"), verdict) for i, verdict in enumerate(verdicts)]
-    assert withhold_verdicts(before, {one.case for one in before}) == before
-    for one, held in zip(before, withhold_verdicts(before, frozenset()), strict=True):
+    assert withhold_verdicts(before, {one.case for one in before}, "busy") == before
+    for one, held in zip(before, withhold_verdicts(before, frozenset(), "busy"), strict=True):
         if one.verdict in ("failed", "inconclusive"):
             assert held == one
         else:
             assert (held.verdict, held.held_back) == ("inconclusive", one.verdict)
-            assert one.verdict in held.note
+            assert held.note == f"held back: would be {one.verdict}; busy"
             assert replace(held, verdict=one.verdict, held_back=None, note="") == one
 
 
 def test_counts_are_never_withheld() -> None:
     one = Comparison.without_figures(a_case(metric="instructions"), "regressed")
-    assert withhold_verdicts([one], frozenset()) == [one]
+    assert withhold_verdicts([one], frozenset(), "busy") == [one]
