@@ -195,3 +195,41 @@ def test_what_cannot_be_run(asked: Callable[..., Answers]) -> None:
     ]
     for reason, one in zip(reasons, found, strict=True):
         assert reason in one["reason"]
+
+
+@pytest.mark.wheels
+def test_the_most_that_a_call_holds_at_once(asked: Callable[..., Answers]) -> None:
+    strings = {"X": {"value": ["a", "b"]}, "Y": {"value": ["c", "d"]}, "opset": 20}
+    matrices = {"A": [64, 256], "B": [256, 512]}
+    unplanned = {"session": {"value": {"graph_optimization_level": "all", "enable_mem_pattern": False}}}
+    convolution = {"X": [1, 32, 56, 56], "W": [64, 32, 3, 3], **CONSTANT}
+    cases = (
+        case("onnx.Exp", {"input": [256, 4000]}),
+        case("onnx.Identity", {"input": [256, 4000]}, dtype="float64"),
+        case("onnx.MatMul", matrices),
+        case("onnx.MatMul", {**matrices, "constant": {"value": ["B"]}}),  # a weight was there before the call
+        case("onnx.TopK", {"X": [256, 400], "K": {"value": [3]}}),
+        case("onnx.SequenceConstruct", {"args": [[64], [64]]}),
+        case("onnx.ConcatFromSequence", {"args": [{"tuple": [[64], [64]]}], "axis": 0}),
+        case("onnx.Conv", {**convolution, **LEVEL}),
+        case("onnx.Conv", {**convolution, **unplanned}),
+        case("onnx.Conv", convolution),
+        case("onnx.StringConcat", strings),
+        case("onnx.Abs", {"X": [4], "session": {"value": {"enable_mem_reuse": False}}}),
+        case("onnx.Nothing", {"X": [4]}),
+        case("onnx.Abs", {"X": [4]}, memory="python only"),
+    )
+    _, *found = asked(*({"memory": True, **one} for one in cases))
+    exp, copied, product, weighted, topk, sequence, joined, *convolutions = found[:10]
+    assert (exp, copied) == ({"memory": 4 * 256 * 4000}, {"memory": 8 * 256 * 4000})
+    assert product == weighted == {"memory": 4 * 64 * 512}
+    assert topk == {"memory": 256 * 3 * (4 + 8)}
+    assert sequence == joined == {"memory": 2 * 64 * 4}
+    assert min(one["memory"] for one in convolutions) > 4 * 64 * 54 * 54, "the output and what else is held"
+    assert len({one["memory"] for one in convolutions}) == 3, "a session's options hold here, too"
+    reasons = (
+        *("X: memory isn't measured with strings", "session.enable_mem_reuse: can't be set where memory is measured"),
+        *("no operator Nothing in the domain", "memory: ONNX Runtime 1.2.3 has no libonnxruntime.so beside its Python"),
+    )
+    for reason, one in zip(reasons, found[10:], strict=True):
+        assert reason in one["reason"]
