@@ -112,8 +112,10 @@ def validity_line(report: Report) -> str:
     if not standing or not validity.hold:
         return f"can't be trusted: {reasons}; {done}; measure again when the machine is quiet"
     stand = f"{counted(standing, 'verdict')} {'stands' if standing == 1 else 'stand'} nevertheless"
-    fix = "; for these, give more rounds or time, or measure again when the machine is quiet" if held else ""
-    return f"the host was disturbed: {reasons}; {stand}; {done}{fix}"
+    if not held:
+        return f"the host was disturbed: {reasons}; {stand}, and none was held back"
+    fix = "give more rounds or time, or measure again when the machine is quiet"
+    return f"the host was disturbed: {reasons}; {stand}; {done}: for these, {fix}"
 
 
 def notes(report: Report) -> list[str]:

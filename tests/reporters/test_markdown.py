@@ -87,5 +87,5 @@ def test_nowhere_is_anything_but_text(hostile: str) -> None:
 def test_a_run_that_is_not_to_be_trusted_says_so_above_all_tables() -> None:
     text = to_markdown(report(validity=validity("others were busy"), complete=False, stop_reason="the time was up"))
     head = text[: text.index("| side")]
-    assert "can't be trusted: others were busy" in head
+    assert "the host was disturbed: others were busy" in head
     assert "not complete: the time was up" in head

@@ -91,7 +91,7 @@ def test_a_run_that_cant_be_trusted_says_so_above_the_table() -> None:
 
 
 def test_without_a_verdict_to_hold_back_it_says_that() -> None:
-    assert "no verdict was held back" in " ".join(render(samples.report(**DISTRUSTED)).split())
+    assert "and none was held back" in " ".join(render(samples.report(**DISTRUSTED)).split())
 
 
 def test_old_reports_that_know_of_no_trust_say_nothing() -> None:
@@ -101,9 +101,23 @@ def test_old_reports_that_know_of_no_trust_say_nothing() -> None:
     assert "trusted" not in render(report) + "".join(tab_separated(report))
 
 
-def test_lines_say_that_a_run_cant_be_trusted_before_other_remarks() -> None:
+def test_on_a_disturbed_host_it_is_counted_what_stands_and_what_does_not() -> None:
+    held = samples.comparison("slower", "inconclusive", 1.05, held_back="regressed")
+    some = [held, samples.comparison("same", "unchanged"), samples.comparison("slow", "regressed", 1.5)]
+    said = " ".join(render(samples.report(some, **DISTRUSTED)).split())
+    assert "The host was disturbed: other processes kept 0.52" in said
+    assert "2 verdicts stand nevertheless; 1 verdict held back: for these, give more rounds or time" in said
+    assert "can't be trusted" not in said
+    said = " ".join(render(samples.report(some[1:], **DISTRUSTED)).split())
+    assert "2 verdicts stand nevertheless, and none was held back" in said
+    shown = {"validity": {**DISTRUSTED["validity"], "hold": False}}
+    said = " ".join(render(samples.report(some[1:], **shown)).split())
+    assert "Can't be trusted: other processes kept 0.52" in said
+
+
+def test_lines_say_that_a_host_was_disturbed_before_other_remarks() -> None:
     lines = list(tab_separated(samples.report(complete=False, stop_reason="out of time", **DISTRUSTED)))
-    assert lines[-2].startswith("# can't be trusted: other processes kept 0.52")
+    assert lines[-2].startswith("# the host was disturbed: other processes kept 0.52")
     assert lines[-1] == "# not complete: out of time"
 
 
