@@ -45,7 +45,7 @@ def harness_parser() -> Parser:
         "with --single, or with another option that only such a run has. A build that is not given is the one that is "
         "configured, or else the framework's default.",
         epilog="Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; "
-        "2 wrong usage or input; 3 not completed, or verdicts held back because the run can't be trusted.",
+        "2 wrong usage or input; 3 not completed, or a regression or all verdicts held back as the host was disturbed.",
     )
     what = parser.options("what is measured")
     what(
@@ -155,8 +155,8 @@ def harness_parser() -> Parser:
     )
     validity(
         "--busy_host",
-        "when other load or the A/A checks show that the run can't be trusted: withhold its verdicts (hold, the "
-        "default), or show them with a warning (report)",
+        "when other load or the A/A checks show that the run was disturbed: measure on and withhold the verdicts that "
+        "its rounds don't support (hold, the default), or show all with a warning (report)",
         choices=("hold", "report"),
         default="hold",
     )

@@ -148,7 +148,7 @@ def compare(
         max_rounds: the most rounds for a case.
         seed: of the random inputs and of the order of measuring; drawn if it is not given.
         verify: measure the cases that changed again, and report only the changes that are confirmed.
-        busy_host: ``"hold"`` withholds the verdicts of a run that can't be trusted, ``"report"`` gives them.
+        busy_host: ``"hold"`` withholds the verdicts that a disturbed run doesn't support, ``"report"`` gives all.
         env: variables for the processes of both builds.
         progress: show the progress on standard error.
         options: any other option of ``opduel compare`` by its name, with ``_`` for ``-``: ``True`` for one that takes
