@@ -43,7 +43,7 @@ def standing_cases(
     """
     analyses = analyse_run(cases, samples, failures, looks, alpha, closing=closing, priors=priors, apart=apart)
     tests = {
-        one.case.id: _Test(one.case, samples.get(one.case.id, ()), looks, alpha, closing, priors is not None)
+        one.case.id: SignedRankTests(one.case, samples.get(one.case.id, ()), looks, alpha, closing, priors is not None)
         for one in analyses
     }
     found = {one.case.id for one in analyses if one.verdict == "unchanged" and tests[one.case.id].shows_unchanged()}
@@ -55,18 +55,24 @@ def standing_cases(
     return frozenset(found)
 
 
-def _p_value(one: CaseAnalysis, test: "_Test") -> float:
+def _p_value(one: CaseAnalysis, test: "SignedRankTests") -> float:
     """The larger one; a case without a flag has no claim to make, and counts with p = 1."""
     if one.verdict not in FLAGGED:
         return 1.0
     return max(one.test.p_value, test.p_value(one.test.rises)) if one.case.measure.noisy else one.test.p_value
 
 
-class _Test:
+class SignedRankTests:
     """The signed-rank tests of one case, at all looks that it has come to."""
 
     def __init__(
-        self, case: Case, samples: Sequence[PairSample], looks: Looks, alpha: float, closing: bool, retest: bool
+        self,
+        case: Case,
+        samples: Sequence[PairSample],
+        looks: Looks,
+        alpha: float,
+        closing: bool = True,
+        retest: bool = False,
     ) -> None:
         self._bound = math.log1p(case.threshold)
         self._alpha = alpha

@@ -14,6 +14,7 @@ from made_samples import a_case, measured, pairs
 from scipy import stats
 
 from opduel.comparator import compare_cases, fit_priors, plan_looks, standing_cases, withhold_verdicts
+from opduel.comparator.disturbance import SignedRankTests
 from opduel.records import Comparison, PairSample, Stage, Verdict
 
 LOOKS = plan_looks(30)  # 5, 8, 12, 19 and 30 in each stage
@@ -133,6 +134,23 @@ def verdicts_that_stand(seed: int, change: float, noise: Noise, cases: int = 4) 
         own += [measure(case_id, stage) for _ in range(30 - sum(one.stage == stage for one in own))]
     standing = standing_cases(made, samples, {}, LOOKS)
     return {one.verdict for one in compare_cases(made, samples, {}, LOOKS) if one.case in standing}
+
+
+def samples_of_both_stages(rng: np.random.Generator, noise: Noise, change: float) -> list[PairSample]:
+    draw = noise(rng)
+    stages: tuple[Stage, Stage] = ("screening", "confirmation")
+    return [one for stage in stages for one in pairs("a", stage, [math.log1p(change) + draw() for _ in range(30)])]
+
+
+@pytest.mark.parametrize("noise", [bursts, heavy, waves])
+def test_the_tests_keep_their_error_over_all_looks_without_help_from_the_t_test(noise: Noise) -> None:
+    """On the edge; every look of both stages takes place. 600 cases: twice the rate fails with 99.9 %."""
+    rng = np.random.default_rng(7)
+    made = [SignedRankTests(a_case(), samples_of_both_stages(rng, noise, 0.02), LOOKS, 0.05) for _ in range(600)]
+    flagged = sum(one.p_value(rises=True) <= 0.1 for one in made)  # of two sides, one is at its edge: half of it
+    assert flagged <= stats.binom.isf(0.001, 600, 0.05)
+    assert sum(one.shows_unchanged() for one in made) <= stats.binom.isf(0.001, 600, 0.05)
+    assert flagged > 0, "it is no test that never flags"
 
 
 @pytest.mark.nightly
