@@ -129,7 +129,8 @@ class Schedule:
     def _next_wave(self) -> list[Batch]:
         """One round for every open case, or for those that there is time for, in as few process pairs as can be."""
         interim = self.interim()
-        wanting = self._before_long_rounds(self._in_budget(interim)) or self._doubtful(interim)
+        wanting = self._before_long_rounds(self._in_budget(interim))
+        wanting = [*wanting, *self._doubtful(interim, alone=not wanting)]
         batches: list[Batch] = []
         for metric in METRICS:
             of_metric = [request for request in wanting if request.case.metric == metric]
@@ -175,9 +176,10 @@ class Schedule:
             self._stop_for_want_of_time(min(self._pace.least_s(request.case) for request in requests))
         return [trip.request for trip in chosen]
 
-    def _doubtful(self, interim: Mapping[str, InterimAnalysis]) -> list[CaseRequest]:
+    def _doubtful(self, interim: Mapping[str, InterimAnalysis], alone: bool) -> list[CaseRequest]:
         """On a host that is disturbed, the settled cases whose verdicts don't stand yet, as long as they have looks
-        left; in a time budget, those that changed before those that didn't."""
+        left.  Those that changed share the rounds of open cases; the others come when they have them ``alone``, in a
+        time budget after those that changed."""
         order, findings = self._plan, self.findings
         noise = self._checkpoint.noise()
         if findings.stopped is not None or not order.is_disturbed(noise, findings.mhz):
@@ -192,7 +194,7 @@ class Schedule:
             if sum(one.stage == stage for one in samples) < order.looks.of_metric(case.metric).of(stage)[-1]:
                 found.append(self._request(case, stage))
         changed = [one for one in found if interim[one.case.id].verdict in FLAGGED]
-        return changed if changed and order.time_budget is not None else found
+        return changed if not alone or (changed and order.time_budget is not None) else found
 
     def _stop_for_want_of_time(self, needed_s: float) -> None:
         """Note that the budget leaves no room for another process pair: the shortest round would take ``needed_s``."""
