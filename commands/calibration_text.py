@@ -77,7 +77,7 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
         (sum(row.backwards for row in rows), "slowed cases were reported as improved"),
         (sum(row.failed for row in rows), "comparisons failed"),
         (sum(row.unfinished for row in rows), "runs ended with cases still open: a larger --time_budget helps"),
-        (sum(row.held_back for row in rows), "runs were held back: the host was busy"),
+        (sum(row.held_back for row in rows), "runs were disturbed by other load: verdicts may have been held back"),
     )
     return [f"{count} {words}" for count, words in counts if count]
 

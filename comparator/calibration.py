@@ -64,7 +64,7 @@ class Row:
     threshold: float
     runs: int
     unfinished: int  # runs that ended before every case was settled
-    held_back: int  # runs of which verdicts were withheld, as the host was disturbed: these are inconclusive
+    held_back: int  # runs on a disturbed host: verdicts that don't stand were withheld, and are inconclusive
     found: Rate
     missed_as_unchanged: Rate
     backwards: int
@@ -109,7 +109,7 @@ def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[C
         threshold=threshold,
         runs=len(runs),
         unfinished=sum(not report.run.complete for report, _ in runs),
-        held_back=sum(any(one.held_back for one in comparisons) for _, comparisons in runs),
+        held_back=sum(report.run.validity.valid is False for report, _ in runs),
         found=_rate(slowed, "regressed"),
         missed_as_unchanged=_rate(slowed, "unchanged"),
         backwards=_rate(slowed, "improved").count,

@@ -2,9 +2,9 @@
 
 The t test on which verdicts rest assumes that the noise of all rounds is of a kind.  A disturbance makes it differ from
 round to round and from case to case, by any factor.  What it can't do is prefer a side: both sides of a round bear it,
-in an order drawn by chance.  So the sign of each round's noise is a coin toss, whatever its size, and a
-signed-rank test is exact.  A verdict of a disturbed run stands if that test alone supports it with the error rates that
-are stated of a quiet run: at the same looks, with the same corrections for looks, directions and cases.
+in an order drawn at random.  So the noise of each round has either sign with the same probability, whatever its size,
+and a signed-rank test is exact.  A verdict of a disturbed run stands if that test alone supports it with the error
+rates that are stated of a quiet run: at the same looks, with the same corrections for looks, directions and cases.
 """
 
 import math

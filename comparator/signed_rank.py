@@ -16,9 +16,9 @@ def signed_rank_p(values: Sequence[float]) -> float:
 
     The statistic is the sum, over the values above 0, of the ranks of the absolute values, with ranks above n / 4
     counted as n / 4.  Under the null hypothesis every value is as likely above 0 as below, whatever its size: sizes may
-    differ from one to the next in any way, and depend on each other.  So the sum's distribution is that of a coin toss
-    for each rank, exactly.  The smallest p value is 2^-n.  Above ``EXACT_UP_TO`` values it is approximated by the
-    normal distribution, whose tails are heavier.
+    differ from one to the next in any way, and depend on each other.  So each rank is part of
+    the sum with probability 1/2, which gives its exact distribution.  The smallest p value is 2^-n.  Above
+    ``EXACT_UP_TO`` values it is approximated by the normal distribution, whose tails are heavier.
 
     Wilcoxon (1945, Biometrics Bulletin 1, 80-83) counts all ranks in full, the sign test all as 1; both are signed-rank
     tests with general scores (Hettmansperger and McKean 2011, Robust Nonparametric Statistical Methods, chapter 1).
@@ -46,7 +46,7 @@ def _scores(n: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _upper_tails(n: int) -> np.ndarray:
-    """P(sum >= w) for each w from 0 to the sum of all scores: each counts or not, by a coin."""
+    """P(sum >= w) for each w from 0 to the sum of all scores: each counts with probability 1/2."""
     chances = np.ones(1)
     for score in _scores(n):
         longer = np.zeros(len(chances) + score)
