@@ -89,10 +89,11 @@ def _coverage(options: argparse.Namespace, framework: Framework, rules: Rules, c
         )  # of the first, which is reported in full
         covered.append(BuildCoverage(request, registry, tuple(attempts), left_out))
     if rules.namespaces:
-        text = package_coverage_text(framework.name, options.catalogue, covered, rules)
+        text = package_coverage_text(framework.name, options.catalogue, covered, rules, options.benchmark_file)
     else:
         said = "" if framework.name == framework_names()[0] else f"--framework {framework.name} "
-        text = coverage_text(covered, _peer(framework), options=said, bundle=rules.bundle)
+        spec = options.benchmark_file
+        text = coverage_text(covered, _peer(framework), options=said, bundle=rules.bundle, spec=spec)
     if not options.write:
         print_result(text)
         return DONE

@@ -55,37 +55,55 @@ class BuildCoverage:
             found |= named
         return found
 
-    def unseen(self) -> dict[str, str]:
-        """The registered operators that did not run, with the reason."""
+    def unseen(self, otherwise: str = NOT_SEEN) -> dict[str, str]:
+        """The registered operators that did not run, with the reason: ``otherwise`` where no other is known."""
         failed = [one for one in self.attempts if one.reason is not None]
         reasons = {self._registered_as(one.case.operator): f"its case fails: {one.reason}" for one in failed}
         unseen = sorted(set(self.registry.registered) - self.seen())
-        return {name: self.left_out.get(name) or reasons.get(name) or NOT_SEEN for name in unseen}
+        return {name: self.left_out.get(name) or reasons.get(name) or otherwise for name in unseen}
 
 
 def coverage_text(
-    builds: Sequence[BuildCoverage], peer: Mapping[str, bool], *, options: str = "", bundle: str = "all"
+    builds: Sequence[BuildCoverage],
+    peer: Mapping[str, bool],
+    *,
+    options: str = "",
+    bundle: str = "all",
+    spec: str | None = None,
 ) -> str:
-    """The document, of the cases of the spec ``bundle``; ``options`` are those of the command before its subcommand.
-    The first build is reported in full, the others in what differs."""
+    """The document, of the cases of the catalogue's spec ``bundle``, or only of those of ``spec``; ``options`` are
+    those of the command before its subcommand. The first build is reported in full, the others in what differs."""
     first = builds[0]
-    requests = " ".join(build.request for build in builds)
+    command = written_by(options, [build.request for build in builds], spec)
     functions = {name: why for name, why in first.left_out.items() if name not in first.registry.registered}
     parts = [
         "# What the catalogue covers",
-        f"Written by `.venv/bin/python -m opduel.commands.catalogue {options}coverage {requests} --write`: every case "
-        f"of `-b {bundle}` was called\na few times, forward or backward, in a process of its own.",
+        f"{command}: every case of `-b {spec or bundle}` was called\na few times, forward or backward, in a process of "
+        f"its own.{others_untried(bundle, spec)}",
         _totals(builds),
         *(_against_peer(first, peer) if peer else ()),
         f"## Cases that failed\n\n{failures(builds)}",
         f"## Functions without a case on {first.request}\n\n{by_reason(functions)}",
-        f"## Operators that {first.request} registers and that did not run\n\n" + _registered(first),
+        f"## Operators that {first.request} registers and that did not run\n\n"
+        + _registered(first, NOT_SEEN if spec is None else f"not in `-b {spec}`, or {NOT_SEEN}"),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _registered(build: BuildCoverage) -> str:
-    every, unseen = build.registry.registered, build.unseen()
+def written_by(options: str, requests: Sequence[str], spec: str | None) -> str:
+    """Which command wrote the document; ``options`` are those before its subcommand."""
+    only = "" if spec is None else f"-b {spec} "
+    builds = " ".join(f'"{one}"' if " " in one else one for one in requests)
+    return f"Written by `.venv/bin/python -m opduel.commands.catalogue {options}coverage {only}{builds} --write`"
+
+
+def others_untried(bundle: str, spec: str | None) -> str:
+    """A sentence, with a space before it, where only the cases of ``spec`` were tried."""
+    return "" if spec is None else f" The other cases of the catalogue, `-b {bundle}`, were not tried."
+
+
+def _registered(build: BuildCoverage, otherwise: str) -> str:
+    every, unseen = build.registry.registered, build.unseen(otherwise)
     rows = []
     for kind, is_backward in (("forward", False), ("of backward passes", True)):
         names = [name for name in every if (BACKWARD in name) == is_backward]

@@ -3,22 +3,25 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from opduel.commands.coverage_text import BuildCoverage, by_reason, failures, table
+from opduel.commands.coverage_text import BuildCoverage, by_reason, failures, others_untried, table, written_by
 from opduel.driver.catalogue.rules import Rules
 
 
-def package_coverage_text(framework: str, catalogue: str, builds: Sequence[BuildCoverage], rules: Rules) -> str:
-    """The document. The first build is reported in full, the others in what differs."""
+def package_coverage_text(
+    framework: str, catalogue: str, builds: Sequence[BuildCoverage], rules: Rules, spec: str | None = None
+) -> str:
+    """The document, of all cases or only of those of ``spec``. The first build is reported in full, the others in what
+    differs."""
     first = builds[0]
-    requests = " ".join(f'"{build.request}"' if " " in build.request else build.request for build in builds)
-    options = f"--framework {framework} --catalogue {catalogue}"
-    command = f"python -m opduel.commands.catalogue {options} coverage {requests} --write"
+    options = f"--framework {framework} --catalogue {catalogue} "
+    command = written_by(options, [build.request for build in builds], spec)
     return (
         "\n\n".join(
             [
                 f"# What the catalogue of {catalogue} covers",
-                f"Written by `.venv/bin/{command}`: every case of `-b {rules.bundle}` was called a few times, in a "
-                "process of its own.\nA function is counted once, whatever its names; a method is one of each class.",
+                f"{command}: every case of `-b {spec or rules.bundle}` was called a few times, in a process of its own."
+                + others_untried(rules.bundle, spec)
+                + "\nA function is counted once, whatever its names; a method is one of each class.",
                 _totals(builds),
                 f"## By category on {first.request}\n\n{_categories(first, rules)}",
                 f"## Cases that failed\n\n{failures(builds)}",

@@ -16,7 +16,7 @@ from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.options import variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.recorded_options import run_configuration
-from opduel.frameworks import FRAMEWORKS_DIR, Framework, require_functions, run_environment
+from opduel.frameworks import FRAMEWORKS_DIR, Framework, adaptor_names, require_functions, run_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.discovery import with_values
 from opduel.harness.instructions import require_counting
@@ -91,8 +91,11 @@ def plan_session(
     framework = framework_of(options, choice, frameworks_dir).for_cases(choice.cases)
     plan_cpus(options.threads)  # these are reported before builds are made, not after
     run_environment(framework, options.threads, variables(options))
+    needed = _needed_functions(options, choice)
+    if framework.two_sided:
+        _refuse_what_two_lack(framework, options, choice, needed)
     require_counting(framework, choice.cases)
-    require_functions(framework.adaptor, _needed_functions(options, choice.cases))
+    require_functions(framework.adaptor, needed)
     labels = {
         "spec": choice.name,
         "spec_path": str(choice.path) if choice.path else None,
@@ -118,15 +121,32 @@ def discovered(session: Session, control: Build, treatment: Build) -> list[Case]
     return picked(cases, session.options)
 
 
-def _needed_functions(options: argparse.Namespace, cases: Sequence[Case]) -> dict[str, str]:
-    """The adaptor's functions that the options need beside those of every run -> the option."""
-    metrics = {case.metric for case in cases}
+def _needed_functions(options: argparse.Namespace, choice: Choice) -> dict[str, str]:
+    """The adaptor's functions that the options, or the spec, need beside those of every run -> what asks for them."""
+    metrics = {case.metric for case in choice.cases}
     needed = {"profile": "--breakdown"} if options.breakdown else {}
     needed |= {"profile": "--profiler native"} if options.profiler == "native" else {}
     needed |= {"write_profile": "--profile_output"} if options.profile_output else {}
-    needed |= {"memory": "--metric memory"} if "memory" in metrics else {}
-    needed |= {name: f"--metric {name}" for name in ("cpu_time", "value") if name in metrics}
-    return needed | ({"results": "--metric error"} if "error" in metrics else {})
+    functions = {"memory": "memory", "cpu_time": "cpu_time", "value": "value", "error": "results"}
+    return needed | {functions[name]: _asks_for(name, options, choice) for name in functions if name in metrics}
+
+
+def _asks_for(metric: str, options: argparse.Namespace, choice: Choice) -> str:
+    """What asks for a metric: the option, or else the spec."""
+    return f"--metric {metric}" if options.metric or choice.path is None else f"{choice.path}: metric {metric}"
+
+
+def _refuse_what_two_lack(
+    framework: Framework, options: argparse.Namespace, choice: Choice, needed: Mapping[str, str]
+) -> None:
+    """Raise UsageError for what the adaptor of a spec for two frameworks can't do: what either would measure in a way
+    of its own."""
+    metrics = {"memory", "cpu_time", "value", "instructions"} & {case.metric for case in choice.cases}
+    for metric in sorted(metrics):
+        fix = "use time, process_memory or error, or give a spec of one of them"
+        refuse_two_sided(framework, _asks_for(metric, options, choice), fix)
+    for function in needed.keys() - adaptor_names(framework.adaptor):
+        refuse_two_sided(framework, needed[function])
 
 
 def _run_type(options: argparse.Namespace) -> str:

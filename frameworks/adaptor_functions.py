@@ -18,11 +18,12 @@ FUNCTIONS: Mapping[str, str] = {
     "write_profile": "write_profile(call, calls, folder, name)",
 }
 _ALWAYS = ("versions", "make_call")
+HERE = Path(__file__).resolve().parent
 
 
 def require_functions(adaptor: Path, needed: Mapping[str, str]) -> None:
     """See that an adaptor, a file or a package, has the functions that every run calls, and those ``needed``: function
-    -> the option that needs it.
+    -> the option, or the spec's field, that needs it.
 
     Raises:
         UsageError: one is missing, or the source can't be read.
@@ -31,10 +32,14 @@ def require_functions(adaptor: Path, needed: Mapping[str, str]) -> None:
     if "*" in names:
         return  # it may have any
     for name in (*_ALWAYS, *needed):
-        if name not in names:
-            asked = f"{needed[name]}: " if name in needed else ""
-            instead = "add it, or leave the option out" if name in needed else "add it"
-            raise UsageError(f"{asked}{source}: the adaptor has no function {FUNCTIONS[name]}: {instead}")
+        if name in names:
+            continue
+        if name in needed and adaptor.is_relative_to(HERE):  # one of ours, whose source is nobody's to change
+            shipped = adaptor.relative_to(HERE).parts[0]
+            raise UsageError(f"{needed[name]}: the framework {shipped} doesn't offer this: leave it out")
+        asked = f"{needed[name]}: " if name in needed else ""
+        instead = "add it, or leave the option out" if name in needed else "add it"
+        raise UsageError(f"{asked}{source}: the adaptor has no function {FUNCTIONS[name]}: {instead}")
 
 
 def adaptor_names(adaptor: Path) -> frozenset[str]:

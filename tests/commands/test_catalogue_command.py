@@ -70,6 +70,10 @@ def test_the_document_of_a_package_names_the_framework_that_was_asked_for() -> N
     )
     text = package_coverage_text("another", "one", [built], rules)
     assert "opduel.commands.catalogue --framework another --catalogue one coverage one==1.0 --write`" in text
+    limited = package_coverage_text("another", "one", [built], rules, "few")
+    assert "one coverage -b few one==1.0 --write`: every case of `-b few` was called" in limited
+    assert "The other cases of the catalogue, `-b all`, were not tried." in limited
+    assert "were not tried" not in text
 
 
 def test_the_help_of_own_benchmarks_leaves_frameworks_to_the_registry() -> None:
@@ -199,6 +203,11 @@ def test_the_document() -> None:
     assert "Not run backward here: also_a." in text
     assert "| too dull | 1 | `d` |" in text
     assert "| no such | 1 | `nd.gone` |" in text
+    limited = coverage_text([built], {}, options="--framework toy ", bundle="every", spec="few")
+    assert "catalogue --framework toy coverage -b few toy==1.0 --write`: every case of `-b few` was called" in limited
+    assert "of its own. The other cases of the catalogue, `-b every`, were not tried.\n" in limited
+    assert "| not in `-b few`, or the function of its name calls another operator | 1 | `c` |" in limited
+    assert "not tried" not in text
 
 
 def test_the_committed_document_names_its_command_and_reaches_the_goal() -> None:

@@ -48,7 +48,7 @@ def test_a_model_and_single_operators(tmp_path: Path) -> None:
         {
             "operator": "model.small",
             "inputs": {"args": [[2, 3, 32, 32]]},  # a spec can't say input.1
-            "metric": ["time", "error"],
+            "metric": ["time", "error", "memory"],
             "files": {"model": {"location": "small.onnx", "sha256": checksum}},
         },
         {"operator": "onnx.Conv", "inputs": convolution, "metric": ["time", "error"]},
@@ -76,6 +76,9 @@ def test_a_model_and_single_operators(tmp_path: Path) -> None:
     assert failures == {"unfoldtensor_0/forward": ("control", "missing"), "abs_0/forward": ("both", "error")}
     assert found["conv_0/forward/error"]["verdict"] == found["small_0/forward/error"]["verdict"] == "unchanged"
     assert found["small_0/forward"]["rounds"] == 2
+    held = {found["small_0/forward/memory"][side] for side in ("control", "treatment")}
+    assert len(held) == 1, "of both releases the same"
+    assert held.pop() >= 4 * 2 * 8 * 30 * 30, "what the convolution computes"
     for side in ("control", "treatment"):  # ONNX Runtime has joined Conv and Relu
         seen = [one["name"] for one in found["small_0/forward"]["breakdown"][side]]
         assert {"Conv", "MatMul"} < set(seen)

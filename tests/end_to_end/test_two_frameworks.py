@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_python_packages import finished
@@ -39,15 +40,20 @@ def test_two_operators_are_compared_on_the_same_inputs(tmp_path: Path) -> None:
 @pytest.mark.wheels
 def test_operators_whose_inputs_have_names_of_their_own_get_the_same_values(tmp_path: Path) -> None:
     """ONNX Runtime's graphs name them as its schemas do, and draw those in order as everybody does."""
-    names = {"add": ("numpy.add", "onnx.Add", 2), "where": ("numpy.where", "onnx.Where", 3)}
+    sequence, own = [{"tuple": [[1, 8], [1, 8]]}], {"vstack": {"axis": 0}}
+    names: dict[str, tuple[str, str, list[Any]]] = {
+        "add": ("numpy.add", "onnx.Add", [[8]] * 2),
+        "where": ("numpy.where", "onnx.Where", [[8]] * 3),
+        "vstack": ("numpy.vstack", "onnx.ConcatFromSequence", sequence),
+    }
     tests = [
         {
             "identifier": identifier,
             "control": {"framework": "python", "operator": control},
-            "treatment": {"framework": "onnxruntime", "operator": treatment},
-            "inputs": {"args": [[8]] * count},
+            "treatment": {"framework": "onnxruntime", "operator": treatment, "inputs": own.get(identifier, {})},
+            "inputs": {"args": args},
         }
-        for identifier, (control, treatment, count) in names.items()
+        for identifier, (control, treatment, args) in names.items()
     ]
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps({"framework": "cross", "tests": tests}))
@@ -59,6 +65,7 @@ def test_operators_whose_inputs_have_names_of_their_own_get_the_same_values(tmp_
     assert found["add/forward"]["ratio"] > 1, "a session's run takes microseconds, a call of NumPy half of one"
     assert found["add/forward/error"]["verdict"] == "unchanged"
     assert found["where/forward"]["failure"]["reason"] == DIFFER, "the schema wants booleans"
+    assert found["vstack/forward/error"]["verdict"] == "unchanged", "a sequence has the same values, too"
 
 
 @pytest.mark.nightly

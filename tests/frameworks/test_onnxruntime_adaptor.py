@@ -117,6 +117,7 @@ def test_graphs_of_one_operator(asked: Callable[..., Answers]) -> None:
         case("onnx.Conv", {**WEIGHT, **CONSTANT, **LEVEL}),
         case("onnx.Concat", {"args": [[2, 3], [2, 4]], "axis": 1}),
         case("onnx.Split", {"input": [4, 6], "axis": 1, "outputs": 3}),
+        case("onnx.ConcatFromSequence", {"args": [{"tuple": [[2, 3], [2, 4]]}], "axis": 1}),
         case("onnx.Clip", {"input": [4, 4], "max": 0}),  # min is left out
         case("onnx.Gather", {"data": [20, 4], "indices": [5]}),
         case("onnx.ml.Scaler", {"X": [2, 2], "offset": {"value": [0, 1]}, "scale": {"value": [1, 2]}}),
@@ -129,11 +130,21 @@ def test_graphs_of_one_operator(asked: Callable[..., Answers]) -> None:
     assert first == {"threads": 1, "versions": {"framework": "1.20.1", "numpy": "1.26.4", "onnx": "1.19.1"}}
     shapes = [[one[2] for one in answer["outputs"]] for answer in found]
     assert shapes == [
-        *([[1, 4, 3, 3]], [[1, 4, 6, 6]], [[1, 4, 6, 6]], [[2, 7]], [[4, 2]] * 3, [[4, 4]], [[5, 4]], [[2, 2]]),
+        *(
+            [[1, 4, 3, 3]],
+            [[1, 4, 6, 6]],
+            [[1, 4, 6, 6]],
+            [[2, 7]],
+            [[4, 2]] * 3,
+            [[2, 7]],
+            [[4, 4]],
+            [[5, 4]],
+            [[2, 2]],
+        ),
         *([[64, 64]], [[3]], [[4, 5]], [[4]], [[4]]),
     ]
     assert found[0]["forked"] == [found[0]["outputs"][0][-1]]
-    assert found[5]["outputs"][0][-1] < 0  # nothing is above max
+    assert found[6]["outputs"][0][-1] < 0  # nothing is above max
     assert found[-1]["outputs"][0][1] == "|i1"
     assert [list(one["operators"]) for one in found[:3]] == [
         ["onnx.Conv"],
@@ -166,9 +177,10 @@ def test_what_cannot_be_run(asked: Callable[..., Answers]) -> None:
         case("onnx.MatMul", {"A": [4, 4], "B": [4, 4], "constant": {"value": ["C"]}}),
         case("onnx.Split", {"input": [4, 6], "outputs": "two"}),
         case("onnx.Concat", {"args": [[2, 3], {"call": "numpy.ones"}], "axis": 1}),
+        case("onnx.ConcatFromSequence", {"args": [[2, 3], [2, 4]], "axis": 1}),
     )
     kinds = [one["error"] for one in found]
-    assert kinds == ["missing"] * 5 + ["error"] * 11
+    assert kinds == ["missing"] * 5 + ["error"] * 12
     reasons = [
         *("no operator Nothing in the domain ai.onnx", "in the domain com.microsoft", "no operator TreeEnsemble in"),
         *(
@@ -179,6 +191,45 @@ def test_what_cannot_be_run(asked: Callable[..., Answers]) -> None:
         *("no backward direction", "--threads says how many", "session.arena is not known", "would be float64"),
         *("perm: first is not a value of this attribute", "strings must be written out", "Incompatible dimensions"),
         *("constant: C is not an input of MatMul", "outputs is 'two'", '{"call": ...} is not an input of ONNX Runtime'),
+        'args has more inputs than ConcatFromSequence takes, 1: a sequence is one input, {"tuple": [[8], [8]]}',
     ]
     for reason, one in zip(reasons, found, strict=True):
+        assert reason in one["reason"]
+
+
+@pytest.mark.wheels
+def test_the_most_that_a_call_holds_at_once(asked: Callable[..., Answers]) -> None:
+    strings = {"X": {"value": ["a", "b"]}, "Y": {"value": ["c", "d"]}, "opset": 20}
+    matrices = {"A": [64, 256], "B": [256, 512]}
+    unplanned = {"session": {"value": {"graph_optimization_level": "all", "enable_mem_pattern": False}}}
+    convolution = {"X": [1, 32, 56, 56], "W": [64, 32, 3, 3], **CONSTANT}
+    cases = (
+        case("onnx.Exp", {"input": [256, 4000]}),
+        case("onnx.Identity", {"input": [256, 4000]}, dtype="float64"),
+        case("onnx.MatMul", matrices),
+        case("onnx.MatMul", {**matrices, "constant": {"value": ["B"]}}),  # a weight was there before the call
+        case("onnx.TopK", {"X": [256, 400], "K": {"value": [3]}}),
+        case("onnx.SequenceConstruct", {"args": [[64], [64]]}),
+        case("onnx.ConcatFromSequence", {"args": [{"tuple": [[64], [64]]}], "axis": 0}),
+        case("onnx.Conv", {**convolution, **LEVEL}),
+        case("onnx.Conv", {**convolution, **unplanned}),
+        case("onnx.Conv", convolution),
+        case("onnx.StringConcat", strings),
+        case("onnx.Abs", {"X": [4], "session": {"value": {"enable_mem_reuse": False}}}),
+        case("onnx.Nothing", {"X": [4]}),
+        case("onnx.Abs", {"X": [4]}, memory="python only"),
+    )
+    _, *found = asked(*({"memory": True, **one} for one in cases))
+    exp, copied, product, weighted, topk, sequence, joined, *convolutions = found[:10]
+    assert (exp, copied) == ({"memory": 4 * 256 * 4000}, {"memory": 8 * 256 * 4000})
+    assert product == weighted == {"memory": 4 * 64 * 512}
+    assert topk == {"memory": 256 * 3 * (4 + 8)}
+    assert sequence == joined == {"memory": 2 * 64 * 4}
+    assert min(one["memory"] for one in convolutions) > 4 * 64 * 54 * 54, "the output and what else is held"
+    assert len({one["memory"] for one in convolutions}) == 3, "a session's options hold here, too"
+    reasons = (
+        *("X: memory isn't measured with strings", "session.enable_mem_reuse: can't be set where memory is measured"),
+        *("no operator Nothing in the domain", "memory: ONNX Runtime 1.2.3 has no libonnxruntime.so beside its Python"),
+    )
+    for reason, one in zip(reasons, found[10:], strict=True):
         assert reason in one["reason"]

@@ -10,6 +10,7 @@ import onnxruntime
 
 from opduel_common.results import digest_of
 
+from .allocations import memory  # noqa: F401 - the worker calls it
 from .messages import key_line  # noqa: F401 - the worker calls it
 from .prepare import Prepared
 from .profiler import profile, write_profile  # noqa: F401 - the worker calls them

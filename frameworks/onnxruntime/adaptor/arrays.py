@@ -4,7 +4,7 @@ import numpy
 
 from opduel_common.inputs import Inputs, is_shape
 
-UNKNOWN = ("index", "context", "function", "file", "size", "call", "tuple")  # an argument's forms of other frameworks
+UNKNOWN = ("index", "context", "function", "file", "size", "call")  # an argument's forms of other frameworks
 
 
 class Arrays(Inputs):
@@ -21,7 +21,8 @@ class Arrays(Inputs):
         return Inputs.array(self, name, plain)
 
     def typed(self, name, plain, dtype):
-        """An array of ``dtype`` unless the plain data say another: of a shape, or of the elements said; or a list.
+        """An array of ``dtype`` unless the plain data say another: of a shape, or of the elements said; or a list, of
+        the parts of a sequence.
 
         Raises ValueError for what is no input.
         """
@@ -29,8 +30,9 @@ class Arrays(Inputs):
             return self.array(name, dict(plain, dtype=plain.get("dtype") or dtype))
         if is_shape(plain):
             return self.array(name, {"shape": plain, "dtype": dtype})
-        if isinstance(plain, list):
-            return [self.typed("{}{}".format(name, i), one, dtype) for i, one in enumerate(plain)]
+        parts = plain["tuple"] if isinstance(plain, dict) and "tuple" in plain else plain
+        if isinstance(parts, list):
+            return [self.typed("{}{}".format(name, i), one, dtype) for i, one in enumerate(parts)]
         if isinstance(plain, dict) and "value" not in plain:
             form = next((one for one in UNKNOWN if one in plain), "form")
             raise ValueError('{}: {{"{}": ...}} is not an input of ONNX Runtime'.format(name, form))

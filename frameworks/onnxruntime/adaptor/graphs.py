@@ -104,7 +104,12 @@ class Node:
                 raise ValueError("{} is not an argument of {}: use {}".format(name, schema.name, ", ".join(known)))
             self.add_attribute(name, given, schema.attributes[name][0])
         if placed:
-            raise ValueError("args has more inputs than {} takes, {}".format(schema.name, len(schema.inputs)))
+            hint = (
+                ': a sequence is one input, {"tuple": [[8], [8]]}'
+                if any(one.is_sequence for one in schema.inputs)
+                else ""
+            )
+            raise ValueError("args has more inputs than {} takes, {}{}".format(schema.name, len(schema.inputs), hint))
 
     def take_unknown(self, plain):
         """Everything that is given, without a schema."""
