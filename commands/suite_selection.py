@@ -84,8 +84,8 @@ class SuiteSelection:
                 return
             unknown.append(word)
         if unknown:
-            words = f"no file of it or of the repository has {' or '.join(map(repr, unknown))}"
-            raise UsageError(f"-b {' '.join(self.patterns)}: matches no benchmark of the suite: {words}: correct it")
+            why = f"no file of it or of the repository has {' or '.join(map(repr, unknown))}"
+            raise UsageError(f"-b {' '.join(self.patterns)}: matches no benchmark of the suite: {why}: correct it")
 
     def none_yet(self) -> Choice:
         """No cases, as long as there are no builds."""
