@@ -81,7 +81,8 @@ class SuiteWork:
                 folder = self.place(side) / key
                 environment = suite_environment(build, framework, env)
                 why = self._make_cache(build, side, framework, name, folder, timeout_s or limit_s, environment)
-                why = why or written[side].keep()
+                kept = written[side].keep()  # also after a failure, or the next one would be blamed for it
+                why = why or kept
                 if why is not None:
                     reason = f"setup_cache of {name}: {why}"
                     (folder / FAILED_FILE).write_text(reason, encoding="utf-8")

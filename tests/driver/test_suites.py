@@ -260,6 +260,12 @@ class Large(Writer):
     files = 2
     def setup_cache(self): super().setup_cache()
 
+class Fails(Writer):
+    files = 1
+    def setup_cache(self):
+        super().setup_cache()
+        raise OSError("no data set")
+
 class Another(Writer):
     files = 1
     def setup_cache(self): super().setup_cache()
@@ -276,11 +282,12 @@ def test_one_setup_cache_that_writes_too_much_into_the_suite_costs_no_other(
     builds = {"control": made.on_side("control", BUILD)}
     found = discover(builds["control"], FRAMEWORK, made.copies["control"], made.place("control"))
     chosen = {one.benchmark.name.split(".")[1]: one for one in all_cases({"control": found})}
-    order = [chosen[name] for name in ("Small", "Large", "Another", "Writer")]
-    (problem,) = made.make_caches(builds, FRAMEWORK, order, None)
-    assert "setup_cache of one.Large.time_nothing" in problem
-    assert "more than 1 MiB" in problem
-    assert {path.name for path in made.copies["control"].glob("of-*")} == {"of-Small-0", "of-Another-0"}
+    order = [chosen[name] for name in ("Small", "Large", "Fails", "Another", "Writer")]
+    too_large, failed = made.make_caches(builds, FRAMEWORK, order, None)
+    assert "setup_cache of one.Large.time_nothing" in too_large
+    assert "more than 1 MiB" in too_large
+    assert failed == "control: setup_cache of one.Fails.time_nothing: OSError: no data set"
+    assert {path.name for path in made.copies["control"].glob("of-*")} == {"of-Small-0", "of-Fails-0", "of-Another-0"}
 
 
 def test_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
-"""Runs inside a build: what the adaptor of PyTorch makes of cases. Argument: a list of cases as JSON; prints JSON.
+"""Runs inside a build: what the adaptor of PyTorch makes of cases. Arguments: a list of cases, and one case,
+as JSON; prints JSON.
 
 Of each case: its results as lists, the digests of seeds 1, 1 and 2, memory, and the operators of its profile; or the
-error as the worker sends it. All in one process, as importing PyTorch is what takes time.
+error as the worker sends it. Of the one case, which runs first: the modules that it imports. All in one process, as
+importing PyTorch is what takes time.
 """
 
 import importlib.util
@@ -43,6 +45,9 @@ def described(case):
     return {"results": results, "digests": digests, "memory": adaptor.memory(case, 1, 3), "operators": operators}
 
 
+before = set(sys.modules)
+adaptor.make_call(json.loads(sys.argv[2]), 1)()
+imported = sorted(set(sys.modules) - before)
 answer = []
 for case in json.loads(sys.argv[1]):
     try:
@@ -52,4 +57,4 @@ for case in json.loads(sys.argv[1]):
 with tempfile.TemporaryDirectory() as folder:
     adaptor.write_profile(adaptor.make_call(json.loads(sys.argv[1])[0], 1), 2, folder, "one")
     files = sorted(os.listdir(folder))
-print(json.dumps({"cases": answer, "threads": torch.get_num_threads(), "files": files}))
+print(json.dumps({"cases": answer, "threads": torch.get_num_threads(), "files": files, "imported": imported}))

@@ -11,6 +11,7 @@ from opduel_common.names import MissingOperator, UnusableCall, called, resolve
 
 try:
     import numpy
+    import numpy.random  # which NumPy 2 leaves to the first use, and that would be every case's own process
 
     from opduel_common.values import make_array
 except ImportError:  # a build without NumPy: only calls and plain values can be arguments

@@ -7,6 +7,11 @@ import torch
 
 from .results import named_tensors, to_tensor
 
+try:  # what the first gradient of a process imports, 0.4 s that each case's process would need again
+    import torch.fx.experimental.symbolic_shapes
+except ImportError:  # no gradient of that release needs it
+    pass
+
 
 def heads_of(result):
     """``(name, output)`` of those that a gradient can start from. Raises ValueError if there is none."""
