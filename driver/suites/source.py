@@ -276,11 +276,12 @@ def copy_suite(suite: Suite, folder: Path) -> Path:
 
 
 def literal_words(pattern: str) -> list[str]:
-    """The words, or parts of words, that are in whatever matches this regular expression, as far as that is plain: none
-    where it has more than letters, digits, escaped punctuation, ``.``, ``.*``, ``.+``, ``^`` and ``$``."""
+    """The parts of words that are in whatever matches this regular expression, as far as that is plain: none where it
+    has more than letters, digits, escaped punctuation, ``.``, ``.*``, ``.+``, ``^`` and ``$``. Names that a suite
+    composes (``"time_" + name``) are in no file as a whole, but their parts are."""
     if re.fullmatch(r"(?:\w|\\[^\w\s]|\.[*+]?|[\^$ ,'<>:=-])*", pattern) is None:
         return []
-    return re.findall(r"[A-Za-z_]\w{2,}", re.sub(r"\\.", " ", pattern))
+    return re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}", re.sub(r"\\.", " ", pattern))
 
 
 def mentions(suite: Suite, word: str) -> bool:
