@@ -35,11 +35,14 @@ def compile_lines(commits: Sequence[Commit], minutes: float | None) -> list[str]
     if not commits:
         return []
     names = " and ".join(commit.short for commit in commits)
-    first = "" if minutes is None else f", about {minutes:.0f} min"
+    cost = (
+        ""
+        if minutes is None
+        else f", about {minutes:.0f} min from nothing, less with ccache or after an earlier compile"
+    )
     further = "; the second one compiles only what differs" if len(commits) > 1 else ""
     return [
-        f"compiles   {names}: native code that no release and no build in the cache has{first} from nothing, less with "
-        f"ccache or after an earlier compile{further}",
+        f"compiles   {names}: native code that no release and no build in the cache has{cost}{further}",
         "           where you have built both already, measure these: "
         f"{' '.join(program('harness.py', 'compare'))} --control PATH --treatment PATH",
     ]

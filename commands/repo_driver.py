@@ -115,6 +115,7 @@ class _Driver:
         self._work = work
         self._journal = journal
         self._cache = BuildCache(own.exec_dir)
+        self._suite = suite
         self._harness = HarnessAdapter(session) if suite is None else HarnessAdapter(session, suite)
         self._runs = Runs(journal, self._harness, own.retry_after)
         self._identity = _identity(options, session, suite.suite.identity if suite else None)
@@ -152,6 +153,9 @@ class _Driver:
         repository = open_repository(self._work, self._remote(), own.repo_dir, insists=not own.dry_run)
         if own.repo_dir and own.local is None and own.commit is not None:
             _warn_of_changes(repository, own.commit)
+        if self._suite is not None:
+            named = own.commit or (branch_names(own.branch) or [None])[0]
+            self._suite.refuse_unknown(lambda word: _has_text(repository, named, word))
         builder = builder_of(framework, repository, self._cache, self._build_settings(), self._work / "builds")
         services = Services(repository, builder, self._runs, self._journal, self._teller)
         watch = Watch(services, self._watch_settings())
@@ -232,10 +236,12 @@ class _Driver:
             control, why, line, strategy = branch.plan(treatment)
             say(plan_lines(control, why, treatment, line, strategy, branch.holder(treatment)))
             say(compile_lines(*builder.to_compile(line, strategy)))
-            say([f"  {one.short}: {builder.describe(one, strategy)}" for one in (control, treatment)])
+            say([f"  {control.short}: {builder.describe(control, strategy)}"])
+            say([f"  {treatment.short}: {builder.describe(treatment, strategy, [control])}"])
         follow = ", then verify and bisect" if self._sought() else ""
         known = self._measuring.cases  # of a suite, none before there are builds
-        cases = counted(len(known), "case") if known else "the suite's cases"
+        chosen = f" that match {' or '.join(self._suite.patterns)}" if self._suite and self._suite.patterns else ""
+        cases = counted(len(known), "case") if known else f"the suite's cases{chosen}"
         say([f"{len(queue)} to measure on {cases}{follow}; nothing was built or measured"])
         return INCOMPLETE if tally.failures else DONE
 
@@ -282,6 +288,14 @@ class _Driver:
         reports = [one for _, outcome in tally.outcomes for one in (outcome.benchmark, outcome.verification) if one]
         keep = {str(build.directory) for report in reports for build in (report.control, report.treatment)}
         prune(self._cache, self._own.cache_size * GIB, keep)
+
+
+def _has_text(repository: Repository, named: str | None, text: str) -> bool:
+    """Whether a file of that commit, or of the default branch's newest, has it; True, too, where there is none yet."""
+    try:
+        return repository.mentions(repository.resolve(named or repository.default_branch()), text)
+    except UsageError:
+        return True
 
 
 def _warn_of_changes(repository: Repository, name: str) -> None:

@@ -4,7 +4,7 @@ import argparse
 import logging
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from opduel.driver.suites.discovery import (
     problems_of,
     skipped_by_parameters,
 )
-from opduel.driver.suites.source import open_suite
+from opduel.driver.suites.source import literal_words, mentions, open_suite
 from opduel.driver.suites.work import SuiteWork, new_work_folder
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.records import METRICS, Build, Case, UsageError, case_id_for
@@ -59,6 +59,7 @@ class SuiteSelection:
         self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
         for pattern in self.patterns:
             _compiled(pattern)
+        _refuse_metrics(asked_metrics(options))
         self._first = folder = new_work_folder()  # the suite's own files may be in it
         cache = platformdirs.user_cache_path("opduel") / "suites"
         self.suite = open_suite(options.suite, cache, Path(folder.name))
@@ -72,6 +73,19 @@ class SuiteSelection:
         if not self._is_new:
             self.work = SuiteWork.of(self.suite, new_work_folder())
         self._is_new = False
+
+    def refuse_unknown(self, elsewhere: Callable[[str], bool]) -> None:
+        """Raise UsageError where ``-b`` can match nothing: each pattern has a word that neither the suite has nor
+        ``elsewhere``, by which parameters may be named. What it matches is known only when there are builds."""
+        unknown: list[str] = []
+        for pattern in self.patterns:
+            words = (word for word in literal_words(pattern) if not mentions(self.suite, word) and not elsewhere(word))
+            if (word := next(words, None)) is None:
+                return
+            unknown.append(word)
+        if unknown:
+            why = f"no file of it or of the repository has {' or '.join(map(repr, unknown))}"
+            raise UsageError(f"-b {' '.join(self.patterns)}: matches no benchmark of the suite: {why}: correct it")
 
     def none_yet(self) -> Choice:
         """No cases, as long as there are no builds."""
@@ -168,6 +182,7 @@ def suite_of_driver(options: DriverOptions) -> SuiteSelection:
     """
     suite, own = SuiteSelection(options.harness), options.own
     said = configured(suite.suite)
+    log.info("the suite of all commits: %s", suite.suite.shown)
     for line in said.not_followed:
         log.warning("%s", line)
     if own.local is None and not own.bisect_releases and own.repo_dir is None and own.remote_repository is None:
@@ -219,6 +234,13 @@ def _modules(chosen: Sequence[SuiteCase], found: Mapping[Side, Discovered]) -> l
     """What workers import before they fork: the chosen benchmarks' modules that every side has imported."""
     imported = frozenset.intersection(*(side.modules for side in found.values()))
     return [name for name in Counter(one.benchmark.module for one in chosen) if name in imported]
+
+
+def _refuse_metrics(asked: Sequence[str]) -> None:
+    """Raise UsageError where a suite has no benchmarks that are measured by any of these."""
+    able = list(dict.fromkeys([*OWN.values(), *(name for further in FURTHER.values() for name in further)]))
+    if asked and not set(asked) & set(able):
+        raise UsageError(f"--metric {','.join(asked)}: is not for a suite's benchmarks: choose among {', '.join(able)}")
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

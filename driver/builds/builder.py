@@ -34,8 +34,8 @@ class Builder(Protocol):
     def is_cached(self, commit: Commit, strategy: str) -> bool:
         """Whether the build is there, or needs no compiler."""
 
-    def describe(self, commit: Commit, strategy: str) -> str:
-        """What building it would mean, in words."""
+    def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
+        """What building it would mean, in words; ``earlier``: what is built before it."""
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
         """Those that would have to be compiled; and about how many minutes the first of them takes here from nothing,

@@ -107,15 +107,18 @@ class CommitBuilder(SourceBuilder):
         library_id = self._source_library_id(commit)
         return cached_library(self._cache, self._framework.name, library_id) is not None
 
-    def describe(self, commit: Commit, strategy: str) -> str:
-        """What building it would mean, in words."""
+    def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
+        """What building it would mean, in words; ``earlier``: what is built before it."""
         if strategy == "release":
             release = self._release_of(commit)
             return f"release {release.recipe.request}" if release else "no release"
         if strategy == "overlay":
             donor = self._donor(commit)
             return f"its Python code over the library of {donor.recipe.request}" if donor else "no release's library"
-        return "its Python code over a cached library" if self.is_cached(commit, strategy) else "compiled from source"
+        if self.is_cached(commit, strategy):
+            return "its Python code over a cached library"
+        first = next((one for one in earlier if self.to_compile([one, commit], strategy)[0] == [one]), None)
+        return f"its Python code over the library of {first.short}" if first else "compiled from source"
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
         """Those whose library would have to be compiled, one for each library; and about how many minutes the first

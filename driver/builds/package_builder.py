@@ -106,8 +106,8 @@ class PackageBuilder(SourceBuilder):
             return True
         return strategy != "source" and self._donor(commit, recipe) is not None
 
-    def describe(self, commit: Commit, strategy: str) -> str:
-        """What building it would mean, in words."""
+    def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
+        """What building it would mean, in words; ``earlier``: what is built before it."""
         try:
             recipe = self._recipe(commit)
         except OpduelError as error:
@@ -116,6 +116,9 @@ class PackageBuilder(SourceBuilder):
             return "in the build cache"
         if strategy != "source" and self._donor(commit, recipe) is not None:
             return "its Python code over a cached build"
+        first = next((one for one in earlier if self.to_compile([one, commit], strategy)[0] == [one]), None)
+        if first is not None:
+            return f"{'' if strategy == 'source' else 'its Python code over '}the build of {first.short}"
         return f"built from source by {recipe.backend}"
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:

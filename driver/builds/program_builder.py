@@ -73,8 +73,8 @@ class ProgramBuilder(SourceBuilder):
         """Whether the build is there."""
         return self._cache.find(self._framework.name, self._recipe(commit)) is not None
 
-    def describe(self, commit: Commit, strategy: str) -> str:
-        """What building it would mean, in words."""
+    def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
+        """What building it would mean, in words; ``earlier``: what is built before it."""
         return "in the build cache" if self.is_cached(commit, strategy) else f"built by {self._platform.script}"
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:

@@ -51,6 +51,11 @@ class Trees:
                 return self.git.run("cat-file", "blob", name)
         return None
 
+    def mentions(self, commit: Commit, text: str) -> bool:
+        """Whether that text is in a file of the commit, or in a file's path; submodules are not searched."""
+        found = self.git.text("grep", "-l", "-F", "-e", text, commit.id, fine=(0, 1))
+        return bool(found) or any(text in path for path in self.listing(commit))
+
     def export(self, commit: Commit, path: str, destination: Path) -> None:
         """Write the files of a folder at a commit into ``destination``, which is made.
 

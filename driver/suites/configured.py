@@ -16,7 +16,15 @@ _IGNORED = {
     "conda_channels": "packages come from the package index",
     "exclude": "one environment is measured, not a matrix",
     "include": "one environment is measured, not a matrix",
+    "conda_environment_file": "packages come from the package index",
+    "environment_type": "every build has a virtual environment of its own",
+    "dvcs": "only git repositories can be measured",
+    "repo_subdir": "the package is built from the top of its repository",
+    "default_benchmark_timeout": "use --timeout",
+    "regressions_first_commits": "commits are compared with their control (choose it with --base_commit)",
+    "regressions_thresholds": "use --threshold",
 }
+_FOLLOWED = {"environment_type": ("virtualenv", "uv"), "dvcs": ("git",)}  # values that ask for nothing else
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ def configured(suite: Suite) -> Configured:
 
 def not_followed(said: Mapping[str, Any]) -> tuple[str, ...]:
     """A line for each thing that the configuration asks for and that isn't done."""
-    lines = [f"{CONFIGURATION}: {name}: ignored: {why}" for name, why in _IGNORED.items() if said.get(name)]
+    lines = [f"{CONFIGURATION}: {name}: ignored: {why}" for name, why in _IGNORED.items() if _asks(said, name)]
     branches, matrix = said.get("branches"), said.get("matrix")
     if isinstance(branches, list) and len(branches) > 1:
         first = _branch_of(said) or "the repository's default branch"
@@ -64,6 +72,10 @@ def not_followed(said: Mapping[str, Any]) -> tuple[str, ...]:
         ]
         lines += [f"{CONFIGURATION}: matrix: of several versions of {one}, the first is used" for one in several]
     return tuple(lines)
+
+
+def _asks(said: Mapping[str, Any], name: str) -> bool:
+    return bool(said.get(name)) and said[name] not in _FOLLOWED.get(name, ())
 
 
 def _branch_of(said: Mapping[str, Any]) -> str | None:

@@ -58,6 +58,13 @@ class Suite:
         alone, as journals have it."""
         return json.dumps([self.digest, self.requirements]) if self.requirements else self.digest
 
+    @property
+    def shown(self) -> str:
+        """Which files these are, in words."""
+        state = {True: ", with changes", False: ", as committed", None: ""}[self.dirty]
+        at = "" if self.commit is None or self.commit in self.pinned else f" (commit {self.commit[:12]}{state})"
+        return f"{redact(self.pinned)}{at}"
+
     def record(self) -> dict[str, Any]:
         """What a report says of it."""
         shown = {"requested": redact(self.requested), "pinned": redact(self.pinned), "folder": str(self.folder)}
@@ -116,7 +123,7 @@ def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: 
             repository.export(commit, folder, files)
         except UsageError as error:
             raise UsageError(f"--suite {shown}: {error}: name one after a colon") from None
-    found, project, needed = find_benchmarks(files, f"{shown}@{commit.short}:{folder}")
+    found, project, needed = find_benchmarks(files, f"{shown}@{commit.short}{'' if folder == '.' else f':{folder}'}")
     pinned = f"{place}@{commit.id}{'' if inner == '.' else f':{inner}'}"
     return Suite(requested, pinned, found, project, digest_of(found), commit.id, False, needed)
 
@@ -160,6 +167,8 @@ def find_benchmarks(folder: Path, shown: str | None = None) -> tuple[Path, str, 
     beside = folder if (folder / CONFIGURATION).is_file() else folder.parent
     said = read_configuration(beside / CONFIGURATION) if (beside / CONFIGURATION).is_file() else {}
     inner = str(said.get("benchmark_dir", USUAL_FOLDER))
+    if not said and (below := sorted(path.parent.name for path in folder.glob(f"*/{CONFIGURATION}"))):
+        raise UsageError(f"--suite {place}: has no {CONFIGURATION}, its folder {below[0]} has: name that one")
     if beside == folder:
         found = folder / inner
         if not found.is_dir():
@@ -264,6 +273,21 @@ def copy_suite(suite: Suite, folder: Path) -> Path:
     except OSError as error:
         raise RunError(f"{error.filename or destination}: {error.strerror}: free some space, or set TMPDIR") from None
     return destination
+
+
+def literal_words(pattern: str) -> list[str]:
+    """The parts of words that are in whatever matches this regular expression, as far as that is plain: none where it
+    has more than letters, digits, escaped punctuation, ``.``, ``.*``, ``.+``, ``^`` and ``$``. Names that a suite
+    composes (``"time_" + name``) are in no file as a whole, but their parts are."""
+    if re.fullmatch(r"(?:\w|\\[^\w\s]|\.[*+]?|[\^$ ,'<>:=-])*", pattern) is None:
+        return []
+    return re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}", re.sub(r"\\.", " ", pattern))
+
+
+def mentions(suite: Suite, word: str) -> bool:
+    """Whether a suite's file has that text, or its path."""
+    paths = (path for path in files_of(suite.folder) if (suite.folder / path).is_file())
+    return any(word in str(path) or word.encode() in (suite.folder / path).read_bytes() for path in paths)
 
 
 def _state_of(folder: Path) -> tuple[str | None, bool | None]:

@@ -142,3 +142,4 @@ def test_what_a_compile_takes_is_said() -> None:
     assert compile_lines([], None) == []
     assert "about 70 min from nothing" in compile_lines([one], 70.0)[0]
     assert "the second one compiles only what differs" in compile_lines([one, two], None)[0]
+    assert compile_lines([one], None)[0].endswith("native code that no release and no build in the cache has")

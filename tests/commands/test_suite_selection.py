@@ -14,6 +14,7 @@ from opduel.commands.harness import run_harness
 from opduel.commands.options import harness_parser
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.suites.discovery import Discovered, discover
+from opduel.driver.suites.source import literal_words
 from opduel.frameworks import get_framework
 from opduel.records import Build, Case, UsageError
 
@@ -102,6 +103,7 @@ def test_higher_is_better_where_an_option_says_so() -> None:
         (("-b", "no_such"), "-b no_such: matches no benchmark of the suite: the first of"),
         (("-b", "("), r"-b (: is not a regular expression"),
         (("-b", "track_score", "--metric", "memory"), "--metric memory: no selected benchmark"),
+        (("--metric", "instructions"), "--metric instructions: is not for a suite's benchmarks: choose among time, "),
         (("--inputs", "{}"), "--inputs: is not for a suite's benchmarks"),
         (("--program", "out/{build}/bench"), "--program: is not for a suite's benchmarks"),
         (("--command_args", "-n 3"), "--command_args: is not for a suite's benchmarks"),
@@ -116,6 +118,33 @@ def test_what_chooses_nothing_is_refused(words: tuple[str, ...], told: str) -> N
         chosen(*words)
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_what_can_match_nothing_is_refused_before_there_are_builds() -> None:
+    selection = SuiteSelection(parsed("-b", r"^kinds\.Sorted\.time_srot", "--bench", "nosuch"))
+    with pytest.raises(
+        UsageError, match=r"matches no benchmark of the suite: no file of it or of the repository has 'nosuch' or"
+    ):
+        selection.refuse_unknown(lambda _: False)
+    selection.refuse_unknown(lambda word: word == "nosuch")  # by what the package has, parameters may be named
+    for pattern in (r"kinds\.Sorted\.time_sort\(10, 'up'\)", "kinds.*Sorted", "nosuch|other", "(?i)KINDS", "nosuch?$"):
+        SuiteSelection(parsed("-b", "nosuch", "--bench", pattern)).refuse_unknown(lambda _: False)
+    SuiteSelection(parsed()).refuse_unknown(lambda _: False)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("bench_core.CountNonzero", ["bench", "core", "Count", "Nonzero"]),
+        (r"^m\.time_it\(1, 'up'\)$", ["time"]),
+        (r"Sorted.*time_\w+", []),
+        ("time.+sort", ["time", "sort"]),
+        ("sorts*", []),
+        ("[ab]cde", []),
+    ],
+)
+def test_words_that_whatever_a_pattern_matches_has(pattern: str, words: list[str]) -> None:
+    assert literal_words(pattern) == words
 
 
 @pytest.mark.parametrize(

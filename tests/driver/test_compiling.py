@@ -129,6 +129,8 @@ def test_a_commit_of_python_alone_takes_a_compiled_library_from_the_cache(worksh
     builder = workshop.builder()
     commit = workshop.repository.resolve("python")
     assert builder.describe(commit, "source") == "compiled from source"
+    earlier = workshop.repository.resolve("main")
+    assert builder.describe(commit, "source", [earlier]) == f"its Python code over the library of {earlier.short}"
     first = workshop.build("main")
     assert builder.describe(commit, "source") == "its Python code over a cached library"
     second = workshop.build("python")

@@ -46,6 +46,15 @@ def test_names_may_hold_anything(made: Made) -> None:
     assert set(os.listdir(made.path.parent / "out")) == {"tab\tnew\nline", "grüße"}
 
 
+def test_a_text_is_in_a_file_or_in_its_path(made: Made) -> None:
+    id = made.commit({"python/matvec.py": "1", "src/loops.c": 'add("vecmat", "a.b")\n'})
+    repository = opened(made)
+    commit = repository.commit(id)
+    assert [repository.mentions(commit, text) for text in ("vecmat", "a.b", "matvec", "-l", "axb")] == [
+        *(True, True, True, False, False),
+    ]
+
+
 def test_equal_folders_have_equal_trees(made: Made) -> None:
     one = made.commit({"python/a": "1", "src/b/c": "2"})
     other = made.commit({"python/a": "changed"})

@@ -36,6 +36,9 @@ def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny,
     builder = tiny.builder()
     line = [tiny.commit(name) for name in ("first", "python", "docs", "native")]
     assert [one.id for one in builder.to_compile(line, "auto")[0]] == [line[0].id, line[3].id]
+    assert builder.describe(line[1], "auto") == "built from source by setuptools.build_meta"
+    assert builder.describe(line[1], "auto", line[:1]) == f"its Python code over the build of {line[0].short}"
+    assert builder.describe(line[3], "auto", line[:1]) == "built from source by setuptools.build_meta"
     first, python, docs, native = (builder.build(one, builder.strategy(line)) for one in line)
     assert [one.strategy for one in (first, python, docs, native)] == ["source", "overlay", "overlay", "source"]
     assert [answer(one) for one in (first, python, native)] == ["20", "30", "300"]

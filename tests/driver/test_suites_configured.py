@@ -75,6 +75,11 @@ def test_what_is_ignored_is_a_line_each() -> None:
     )
     assert [line.startswith(f"asv.conf.json: {one}") for line, one in zip(lines, words, strict=True)] == [True] * 5
     assert not_followed({"repo": "..", "branches": ["main"], "install_command": []}) == ()
+    (line,) = not_followed({"environment_type": "conda", "dvcs": "git"})  # pandas'
+    assert line == "asv.conf.json: environment_type: ignored: every build has a virtual environment of its own"
+    assert not_followed({"environment_type": "virtualenv", "dvcs": "git"}) == ()  # NumPy's
+    (line,) = not_followed({"regressions_thresholds": {"m.time_one": 0.01}, "show_commit_url": "https://git.example/"})
+    assert line.endswith("regressions_thresholds: ignored: use --threshold")
     assert not_followed({"matrix": {"req": None}}) == ()
     (line,) = not_followed({"branches": ["HEAD", "old"]})
     assert "the first one is used, the repository's default branch (" in line
