@@ -277,7 +277,7 @@ def test_a_screen_reader_has_labels(shown: Shown) -> None:
             - listitem:
               - strong: "1"
               - text: failed
-          - paragraph: /Can't be trusted/
+          - paragraph: /The host was disturbed/
           - region "What was compared":
             - table "What was compared":
               - rowgroup:
