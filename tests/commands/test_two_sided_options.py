@@ -19,6 +19,7 @@ OPTION = f"{TWO}: leave it out, or give a spec of one of them"
         *((("--metric", f"time,{one}"), f"--metric {one}: {METRIC}") for one in ("memory", "instructions", "value")),
         (("--breakdown",), f"--breakdown: {OPTION}"),
         (("--profile_output", "profiles"), f"--profile_output: {OPTION}"),
+        (("--fuzz", "1"), f"--fuzz: {OPTION}"),
     ],
 )
 def test_an_option_for_one_framework_is_refused(
@@ -37,3 +38,8 @@ def test_a_metric_that_the_spec_names_is_refused_by_the_spec_s_name(run: Callabl
     spec.write_text(json.dumps({"framework": "cross", "tests": [{**test, **inputs}]}), encoding="utf-8")
     outcome = run("-b", str(spec), *SIDES)
     assert (outcome.code, outcome.err) == (2, f"harness.py: error: {spec}: metric memory: {METRIC}\n")
+
+
+def test_a_build_alone_has_no_two_frameworks(run: Callable[..., Outcome]) -> None:
+    outcome = run("-b", "cross/numpy-onnxruntime", "--single", *SIDES[2:])
+    assert (outcome.code, outcome.err) == (2, f"harness.py: error: --single: {OPTION}\n")

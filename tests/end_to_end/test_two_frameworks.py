@@ -96,12 +96,3 @@ def test_two_frameworks_are_compared_on_the_same_inputs(tmp_path: Path) -> None:
     )
     assert [report[side]["framework"] for side in ("control", "treatment")] == ["python", "mxnet"]
     assert "regressed: mxnet is slower than python" in output
-
-
-@pytest.mark.nightly
-@pytest.mark.mxnet
-@pytest.mark.wheels
-@pytest.mark.parametrize("option", ["--single", "--fuzz=1"])
-def test_what_is_for_one_framework_is_refused(tmp_path: Path, option: str) -> None:
-    _, _, errors = finished(tmp_path, 2, "-b", "cross/numpy-mxnet", *SIDES, option)
-    assert "the spec compares two frameworks" in errors
