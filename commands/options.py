@@ -91,6 +91,13 @@ def harness_parser() -> Parser:
     )
     what("--breakdown", "show the time of each case by operator (default: for networks only, when they changed)")
     what(
+        "--explain",
+        "of which changed cases the cause is looked for after measuring: those that a second measurement confirmed "
+        "(default), all, or none",
+        choices=("confirmed", "all", "none"),
+        default="confirmed",
+    )
+    what(
         "--profile_output DIR",
         "after measuring, write the framework's profile of every case to this folder (trace, table, output)",
         type=path,
