@@ -34,9 +34,9 @@ def differences(control: Sequence[Loaded], treatment: Sequence[Loaded]) -> str:
     parts = ["; ".join(versions)] if versions else []
     for side, here, there in (("control", before, after), ("treatment", after, before)):
         if lone := sorted(here.keys() - there.keys()):
-            parts.append(f"only {side}: {_some(lone)}")
+            parts.append(f"only {side}: {_some(lone, here)}")
     if others:
-        parts.append(f"same name, other contents: {_some(others)}")
+        parts.append(f"same name, other contents: {_some(others, after)}")
     return "; ".join(parts)
 
 
@@ -65,8 +65,8 @@ def _told(control: tuple[str, str], treatment: tuple[str, str]) -> str:
     return f"{control[0] or 'unversioned'} -> {treatment[0] or 'unversioned'}"
 
 
-def _some(names: Sequence[str]) -> str:
-    """The first few; shared libraries before extension modules."""
-    ordered = sorted(names, key=lambda name: not name.startswith("lib"))
+def _some(names: Sequence[str], entries: Mapping[str, tuple[str, str]]) -> str:
+    """The first few: packages and shared libraries before extension modules."""
+    ordered = sorted(names, key=lambda name: bool(entries[name][1]) and not name.startswith("lib"))
     more = len(ordered) - MOST_NAMED
     return ", ".join(ordered[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -199,15 +199,20 @@ class Tracer:
         return code, line
 
 
+def qualified_name(code):
+    """As Python 3.11 and later have it; before, and for a code that was given another name since, the bare name."""
+    name = getattr(code, "co_qualname", code.co_name)
+    return name if name.rpartition(".")[2] == code.co_name else code.co_name
+
+
 def name_of_frame(frame):
-    """``module.qualname``; Pythons before 3.11 know the qualified name of methods alone, by their first argument."""
+    """``module.qualname``; before Python 3.11 only methods have a qualified name, by their first argument's class."""
     code = frame.f_code
-    name = getattr(code, "co_qualname", None)
-    if name is None:
-        name = code.co_name
-        first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    name = qualified_name(code)
+    if not hasattr(code, "co_qualname") and code.co_argcount:
+        first = frame.f_locals.get(code.co_varnames[0])
         for owner in getattr(first if isinstance(first, type) else type(first), "__mro__", ()):
-            found = vars(owner).get(name)
+            found = vars(owner).get(code.co_name)
             found = getattr(found, "fget", None) or getattr(found, "__func__", found)
             if getattr(found, "__code__", None) is code:
                 name = "{}.{}".format(owner.__qualname__, name)
@@ -276,7 +281,7 @@ class Names:
         if known:
             return known
         module = self.modules.get(code.co_filename) or os.path.splitext(os.path.basename(code.co_filename))[0]
-        return "{}.{}".format(module, getattr(code, "co_qualname", code.co_name))
+        return "{}.{}".format(module, qualified_name(code))
 
     def line(self, code, line):
         return "{}:{}".format(self.file(code.co_filename)[1], line)

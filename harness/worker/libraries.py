@@ -86,7 +86,8 @@ def libraries():
     found = [{"name": "Python", "version": platform.python_version()}]
     own = os.path.dirname(os.__file__)
     for name, module in sorted(sys.modules.items()):
-        version, path = getattr(module, "__version__", None), getattr(module, "__file__", None)
+        told = getattr(module, "__dict__", {})  # a module's own __getattr__ may import more
+        version, path = told.get("__version__"), told.get("__file__")
         if "." in name or not isinstance(version, str) or not isinstance(path, str):
             continue
         if "-packages" in path or not path.startswith(own):  # the standard library's are Python's

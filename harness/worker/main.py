@@ -163,11 +163,11 @@ def regions(call):
     """``(number, before)`` of timed regions: how many calls each is, None where that is free, and a function to call
     before each of them, untimed.
 
-    Raises BadAdaptor for a call that times itself, or by a device's clock.
+    Raises Unseen for a call that times itself, or by a device's clock.
     """
     if hasattr(call, "sample") or hasattr(call, "timer"):
         clock_of = "with a clock of its own" if hasattr(call, "sample") else "by a device's clock"
-        raise serving.BadAdaptor("the case is timed {}, not call by call".format(clock_of))
+        raise serving.Unseen("the case is timed {}, not call by call".format(clock_of))
     set_up = getattr(call, "before", None)
 
     def before():
@@ -322,7 +322,7 @@ class Session:
 
     def functions(self, calls):
         if is_process(self.call):
-            raise serving.BadAdaptor("each call is a process of its own: its functions can't be seen from here")
+            raise serving.Unseen("each call is a process of its own: its functions can't be seen from here")
         number, before = regions(self.call)
         file = os.path.abspath(self.adaptor.__file__)
         own = [os.path.dirname(os.path.abspath(__file__)), os.path.dirname(COMMON)]
