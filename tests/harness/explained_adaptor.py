@@ -13,6 +13,7 @@ from toy_adaptor import versions
 
 __all__ = ["make_call", "versions"]
 DATA = bytes(100_000)
+IMPORTED_IN = os.getpid()
 
 
 def make_call(case, seed):
@@ -42,6 +43,9 @@ def make_call(case, seed):
                 os.kill(os.getpid(), signal.SIGKILL)
 
         return dying
+    elif name == "unforked":
+        if os.getpid() != IMPORTED_IN:
+            raise ValueError("was forked")
     else:
         return toy_call(case, seed)
     return call

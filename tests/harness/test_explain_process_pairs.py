@@ -1,10 +1,10 @@
 """Process pairs that are asked why cases changed: what fails costs its case, or its question, alone."""
 
 import math
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from test_smoke_check import Toy
 from toy_bench import toy_bench, toy_case
@@ -26,16 +26,28 @@ SHORT = [replace(FUNCTIONS, work_ns=2e6), replace(RESOURCES, work_ns=2e6)]
 class Special(Toy):
     """Cases that say how they are timed."""
 
-    def __init__(self) -> None:
+    def __init__(self, forks: bool = True) -> None:
         super().__init__("explained_adaptor.py")
+        self.forks = forks
+
+    def can_fork(self, threads: int, context: str) -> bool:
+        return self.forks
 
 
-def asked(*cases: Case, pairs: int = 1, questions: list[Question] | None = None, **how: float) -> Mapping[str, Answers]:
-    framework = Special()
-    bench = replace(toy_bench(TOY_CLOCK="real"), adaptor=framework.adaptor)
-    deadline = how.get("deadline", math.inf)
-    profiling = Profiling(bench, framework, 1, 7, deadline)
-    return ask_in_pairs(profiling, cases, questions or SHORT, pairs, how.get("inject", 0.0))
+def asked(
+    *cases: Case,
+    pairs: int = 1,
+    questions: Sequence[Question] = SHORT,
+    deadline: float = math.inf,
+    inject: float = 0.0,
+    forks: bool = True,
+    interpreter: str = sys.executable,
+) -> Mapping[str, Answers]:
+    framework = Special(forks)
+    bench = toy_bench(TOY_CLOCK="real")
+    builds = {side: replace(build, interpreter=interpreter) for side, build in bench.builds.items()}
+    profiling = Profiling(replace(bench, adaptor=framework.adaptor, builds=builds), framework, 1, 7, deadline)
+    return ask_in_pairs(profiling, cases, questions, pairs, inject)
 
 
 def test_a_pair_says_what_a_side_does_more_and_a_crash_costs_its_case_alone() -> None:
@@ -88,10 +100,16 @@ def test_what_a_process_dies_of_is_not_asked_again_and_all_else_is() -> None:
 
 
 def test_no_time_left_is_said_and_starts_no_worker() -> None:
-    began = time.monotonic()
-    (found,) = asked(toy_case("a"), deadline=began - 1).values()
+    (found,) = asked(toy_case("a"), deadline=time.monotonic() - 1, interpreter="/gone").values()
     assert (found.of, found.problems, found.failures) == ({}, {}, [])
     assert function_observations(found) == "the time budget was spent"
+    (found,) = asked(toy_case("a"), interpreter="/gone").values()
+    assert function_observations(found).endswith("could not be started (No such file or directory): /gone")
+
+
+def test_cases_that_can_not_be_forked_have_pairs_of_their_own() -> None:
+    found = asked(toy_case("a", "unforked"), toy_case("b", "unforked"), forks=False)
+    assert [len(one.of["functions"]) for one in found.values()] == [1, 1]
 
 
 def test_what_is_injected_is_part_of_the_call() -> None:
@@ -101,7 +119,3 @@ def test_what_is_injected_is_part_of_the_call() -> None:
     whole = {side: sum(part.amount for part in pair[side].values()) for side in SIDES}
     assert pair["treatment"]["(the call itself)"].amount > 0.25 * whole["treatment"]
     assert pair["control"]["(the call itself)"].amount < 0.25 * whole["control"]
-
-
-def test_the_adaptor_is_there() -> None:
-    assert Path(Special().adaptor).is_file()
