@@ -9,7 +9,8 @@ from opduel.records.measurement import Side
 
 QUESTION = Question("libraries")
 MOST_NAMED = 4  # of each kind
-_HASH = re.compile(r"-[0-9a-f]{8}(?=\.|$)")  # put there by auditwheel
+_HASH = re.compile(r"(-[0-9a-f]{8})+(?=\.|$)")  # put there by auditwheel
+_SAYS = re.compile(r"([A-Za-z]+) v?(\d+(?:\.\d+)+)")  # as OpenBLAS does
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 Loaded = Mapping[str, Any]  # an entry of the worker's "libraries"
@@ -41,19 +42,21 @@ def differences(control: Sequence[Loaded], treatment: Sequence[Loaded]) -> str:
 
 
 def _by_name(entries: Sequence[Loaded]) -> dict[str, tuple[str, str]]:
-    """Name -> version, and contents. A library's name is without version and hash."""
+    """Name -> version, and contents. A library's name is the one that it says, or its file's without version and
+    hash."""
     found: dict[str, tuple[str, str]] = {}
     for one in entries:
         if "version" in one:
             found[one["name"]] = one["version"], ""
-        else:
-            stem, _, rest = _HASH.sub("", one["name"]).partition(".so")
-            name = re.sub(r"\.(cpython|abi3|pypy).*", "", stem)
-            name = re.sub(r"[-.]\d+(\.\d+)*(\.dev)?$", "", name)
-            said = _VERSION.search(one["says"])
-            version = said[0] if said else ".".join(_VERSION.findall(_HASH.sub("", one["name"]))[:1]) or rest.strip(".")
-            contents = f"{one['says']} {one['build_id'] or one['size']}"
-            found[name] = version, contents
+            continue
+        contents = f"{one['says']} {one['build_id'] or one['size']}"
+        if said := _SAYS.match(one["says"]):
+            found[said[1]] = said[2], contents
+            continue
+        file = _HASH.sub("", one["name"])
+        stem, _, rest = file.partition(".so")
+        name = re.sub(r"\.(cpython|abi3|pypy).*|[-.]\d+(\.\d+)*(\.dev)?$", "", stem)
+        found[name] = ".".join(_VERSION.findall(file)[:1]) or rest.strip("."), contents
     return found
 
 
@@ -66,7 +69,12 @@ def _told(control: tuple[str, str], treatment: tuple[str, str]) -> str:
 
 
 def _some(names: Sequence[str], entries: Mapping[str, tuple[str, str]]) -> str:
-    """The first few: packages and shared libraries before extension modules."""
-    ordered = sorted(names, key=lambda name: bool(entries[name][1]) and not name.startswith("lib"))
-    more = len(ordered) - MOST_NAMED
-    return ", ".join(ordered[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    """The first few packages and shared libraries, and how many extension modules."""
+    extensions = [name for name in names if entries[name][1] and not re.match(r"lib|[A-Z]", name)]
+    others = [name for name in names if name not in extensions]
+    parts = others[:MOST_NAMED]
+    if more := len(others) - len(parts):
+        parts.append(f"{more} more")
+    if extensions:
+        parts.append(f"{len(extensions)} extension module{'s' if len(extensions) > 1 else ''}")
+    return ", ".join(parts)

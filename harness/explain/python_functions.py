@@ -10,7 +10,7 @@ from opduel.harness.explain.process_pairs import Answers, Question
 from opduel.records.cause import Observation, Part
 from opduel.records.measurement import SIDES, Side
 
-QUESTION = Question("functions", work_ns=50_000_000, most=3200)
+QUESTION = Question("functions", work_ns=50_000_000, most=50_000)
 NOTE = (
     "time in NumPy's ufuncs, operators and compiled extensions that Python doesn't see counts for the function that "
     "runs them"

@@ -41,24 +41,26 @@ def test_versions_come_from_what_a_library_says_or_from_its_name() -> None:
     ]
     treatment = [
         package("numpy", "2.0.0"),
-        library("libopenblas64_p-r0-11223344.3.27.so", "b", "OpenBLAS 0.3.27  USE64BITINT Haswell"),
-        library("libgomp-98765432.so.1.0.0"),
+        library("libscipy_openblas64_-11223344.so", "b", "OpenBLAS 0.3.27  USE64BITINT Haswell"),
+        library("libgomp-98765432-0352e75f.so.1.0.0"),
         library("libquadmath-96973f99.so.0.0.0", "other"),
     ]
     assert differences(control, treatment) == (
-        "libopenblas64_p-r0 0.3.23 -> 0.3.27; numpy 1.26.4 -> 2.0.0; same name, other contents: libquadmath"
+        "OpenBLAS 0.3.23 -> 0.3.27; numpy 1.26.4 -> 2.0.0; same name, other contents: libquadmath"
     )
     assert differences(control, control) == ""
 
 
-def test_what_one_side_alone_has_is_named_libraries_first() -> None:
+def test_what_one_side_alone_has_is_named_and_extension_modules_are_counted() -> None:
     extensions = [library(f"_e{number}.cpython-311-x86_64-linux-gnu.so") for number in range(6)]
     treatment = [*extensions, library("libiomp5.so"), package("extra", "1")]
     assert differences([library("libgomp.so.1")], treatment) == (
-        "only control: libgomp; only treatment: extra, libiomp5, _e0, _e1 and 4 more"
+        "only control: libgomp; only treatment: extra, libiomp5, 6 extension modules"
     )
-    rebuilt = [library(one["name"], "b") for one in extensions[:2]]
-    assert differences(extensions[:2], rebuilt) == "same name, other contents: _e0, _e1"
+    rebuilt = [library(one["name"], "b") for one in extensions[:1]]
+    assert differences(extensions, [*rebuilt, *extensions[1:]]) == "same name, other contents: 1 extension module"
+    many = [library(f"lib{letter}.so") for letter in "fedcba"]
+    assert differences([], many) == "only treatment: liba, libb, libc, libd, 2 more"
 
 
 def test_libraries_are_read_from_the_maps_of_a_process() -> None:
