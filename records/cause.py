@@ -16,7 +16,8 @@ class Part:
     that it calls.
 
     ``calls``: how often a call of the case runs it, where that is known. ``where``: a file and line, or the library.
-    ``called_at``: the file and line that calls it most often, where that is known.
+    ``called_at``: the file and line that calls it most often, and ``inclusive``: ``amount`` with those of the parts
+    that it calls, where they are known.
     ``callers``: name of a part that calls it -> its share of this part's amount, where that is known.
     """
 
@@ -25,6 +26,7 @@ class Part:
     where: str = ""
     callers: Mapping[str, float] = field(default_factory=dict)
     called_at: str = ""
+    inclusive: float | None = None
 
 
 Observation = Mapping[Side, Mapping[str, Part]]  # what one process pair saw: side -> name -> part

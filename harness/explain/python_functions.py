@@ -35,6 +35,20 @@ def function_note(answers: Answers) -> str:
     return f"{_off(answers, off[0])}; {NOTE}"
 
 
+def function_stacks(answers: Answers) -> dict[Side, dict[tuple[str, ...], float]]:
+    """Of each side, function names from the outermost caller inwards -> ns a call that the innermost takes by itself
+    when it is called so; means over process pairs. Empty where there are no answers."""
+    pairs = answers.of.get(QUESTION.op, [])
+    found: dict[Side, dict[tuple[str, ...], float]] = {side: {} for side in SIDES if pairs}
+    for pair in pairs:
+        for side, stacks in found.items():
+            names = [one["name"] for one in pair[side]["functions"]]
+            for path, ns in pair[side]["stacks"]:
+                stack = tuple(names[place] for place in path)
+                stacks[stack] = stacks.get(stack, 0.0) + ns / len(pairs)
+    return found
+
+
 def _off(answers: Answers, side: Side) -> str:
     shares = sorted(
         pair[side]["seen_ns"] / pair[side]["ns"] for pair in answers.of[QUESTION.op] if "seen_ns" in pair[side]
@@ -44,6 +58,8 @@ def _off(answers: Answers, side: Side) -> str:
 
 def _parts(functions: list[Mapping[str, Any]]) -> dict[str, Part]:
     return {
-        one["name"]: Part(one["ns"], one["calls"], one["where"], dict(one["callers"]), one["called_at"])
+        one["name"]: Part(
+            one["ns"], one["calls"], one["where"], dict(one["callers"]), one["called_at"], one["inclusive"]
+        )
         for one in functions
     }

@@ -4,8 +4,9 @@ A function's time is without that of the functions that it calls, so that all of
 times them, the C part of cProfile: it adds less than half of what a hook in Python does to each call.  What it adds is
 measured in this process, on functions that do nothing, and subtracted for each call, from the function and from its
 caller.  Calls without it, in turn with those, say what a call really takes; what the functions then lack or have too
-much is divided among them, most among those that watching slows.  A few further calls run under ``sys.setprofile``,
-which tells the modules, and the lines that call.
+much is divided among them, most among those that watching slows.  A few further calls run under tracing.py's hook,
+which tells the modules, the lines that call, and the stacks: a function's time is divided among its stacks as its calls
+are.
 
 Python reports functions in C by their names, but neither NumPy's ufuncs nor operators nor what a library does within:
 that counts for the function that runs them.  The calling thread alone is watched.  Opduel's own frames are one part.
@@ -14,13 +15,11 @@ Standard library and Python 3.6 syntax only, as main.py.
 
 import _lsprof
 import gc
-import os
 import re
 import sys
 import time
 import types
 
-OWN = "(the call itself)"  # what the worker and the adaptor execute around the functions of the build
 BATCHES = 32  # of calls; of each function the lower quartile is kept: what disturbs only adds
 TRACED_CALLS = 10
 PROBES, PROBE_TURNS = 16, 300
@@ -28,7 +27,6 @@ DOUBT = 0.2  # of what watching was found to add to calls
 FAR = 0.2  # of a call: if the functions differ from it by more, they are left as they were seen
 WATCHING = re.compile(r"'_lsprof\.Profiler'|<built-in method sys\.getprofile>")  # what ``watched`` itself calls
 STARTS_THREAD = re.compile(r"_thread\.start_\w*thread$")
-BUILT_IN = re.compile(r"<(?:built-in |class )?(?:method|function) '?([^ ']+)'?(?: of '?([^ ']+)'?(?: objects?)?)?>$")
 MIXED_UP = "runs several Python threads, and cProfile of Python 3.12 and later takes them for one"
 
 clock = time.perf_counter_ns if hasattr(time, "perf_counter_ns") else lambda: int(time.perf_counter() * 1e9)
@@ -160,141 +158,6 @@ class Entry:
                 self.callees[callee.code] = calls + callee.callcount / whole, ns + 1e9 * callee.inlinetime / whole
 
 
-class Tracer:
-    """A ``sys.setprofile`` hook that notes who calls whom from which line, and what Python functions are called."""
-
-    def __init__(self):
-        self.names = {}  # code -> module and qualified name
-        self.texts = {}  # the code of a Python function, or what _lsprof calls one in C
-        self.sites = {}  # callee -> {(caller's code, line): how often}
-
-    def __call__(self, frame, event, function):
-        if event == "call":
-            callee, caller = frame.f_code, frame.f_back
-            if callee not in self.names:
-                self.names[callee] = name_of_frame(frame)
-        elif event == "c_call":
-            callee, caller = text_of(function), frame
-        else:
-            return
-        if caller is not None:
-            lines = self.sites.setdefault(callee, {})
-            line = caller.f_code, caller.f_lineno
-            lines[line] = lines.get(line, 0) + 1
-
-    def run(self, call, number):
-        sys.setprofile(self)
-        try:
-            for _ in range(number):
-                call()
-        finally:
-            sys.setprofile(None)
-
-    def site(self, callee, is_own):
-        """Where it is mostly called: code and line, or None."""
-        lines = [(count, line, code) for (code, line), count in self.sites.get(callee, {}).items() if not is_own(code)]
-        if not lines:
-            return None
-        _, line, code = max(lines, key=lambda one: one[:2])
-        return code, line
-
-
-def qualified_name(code):
-    """As Python 3.11 and later have it; before, and for a code that was given another name since, the bare name."""
-    name = getattr(code, "co_qualname", code.co_name)
-    return name if name.rpartition(".")[2] == code.co_name else code.co_name
-
-
-def name_of_frame(frame):
-    """``module.qualname``; before Python 3.11 only methods have a qualified name, by their first argument's class."""
-    code = frame.f_code
-    name = qualified_name(code)
-    if not hasattr(code, "co_qualname") and code.co_argcount:
-        first = frame.f_locals.get(code.co_varnames[0])
-        for owner in getattr(first if isinstance(first, type) else type(first), "__mro__", ()):
-            found = vars(owner).get(code.co_name)
-            found = getattr(found, "fget", None) or getattr(found, "__func__", found)
-            if getattr(found, "__code__", None) is code:
-                name = "{}.{}".format(owner.__qualname__, name)
-                break
-    return "{}.{}".format(frame.f_globals.get("__name__", "?"), name)
-
-
-def text_of(function):
-    """What ``_lsprof`` calls a function in C (Modules/_lsprof.c, normalizeUserObj)."""
-    try:
-        owner, name = getattr(function, "__self__", None), function.__name__
-        if owner is None or isinstance(owner, types.ModuleType):
-            module = function.__module__
-            return "<built-in method {}>".format("{}.{}".format(module, name) if isinstance(module, str) else name)
-        for kind in type(owner).__mro__:
-            if name in vars(kind):
-                return repr(vars(kind)[name])
-        return "<built-in method {}>".format(name)
-    except Exception:  # an owner may answer anything at all
-        return "<built-in method ?>"
-
-
-def name_of_text(text):
-    """``numpy.ndarray.sort`` of ``<method 'sort' of 'numpy.ndarray' objects>``."""
-    text = re.sub(r" at 0x[0-9a-fA-F]+", "", text)
-    found = BUILT_IN.match(text)
-    if not found:
-        return text.strip("<>")
-    name, owner = found.groups()
-    return "{}.{}".format(owner, name) if owner else name
-
-
-class Names:
-    """Parts' names and places, of codes and of the texts of functions in C."""
-
-    def __init__(self, tracer, own):
-        self.tracer = tracer
-        self.own = tuple(os.path.realpath(path) for path in own)
-        self.files = {}  # file -> whether it is opduel's own, and how it is shown
-        self.modules = {}
-        for name, module in list(sys.modules.items()):
-            path = getattr(module, "__file__", None)
-            if isinstance(path, str):
-                self.modules.setdefault(path, name)
-        paths = [os.path.dirname(os.__file__), *(path for path in sys.path if isinstance(path, str) and path)]
-        self.folders = sorted({path.rstrip(os.sep) + os.sep for path in paths}, key=len, reverse=True)
-
-    def file(self, path):
-        if path not in self.files:
-            real = os.path.realpath(path)
-            own = any(real == one or real.startswith(one + os.sep) for one in (*self.own, os.path.realpath(__file__)))
-            folder = next((one for one in self.folders if path.startswith(one)), None)
-            shown = path[len(folder) :] if folder else os.path.basename(path)
-            self.files[path] = own, re.split(r"/(?:site|dist)-packages/", shown)[-1]
-        return self.files[path]
-
-    def is_own(self, code):
-        return self.file(code.co_filename)[0]
-
-    def name(self, code):
-        if not is_python(code):
-            return name_of_text(str(code))
-        if self.is_own(code):
-            return OWN
-        known = self.tracer.names.get(code)
-        if known:
-            return known
-        module = self.modules.get(code.co_filename) or os.path.splitext(os.path.basename(code.co_filename))[0]
-        return "{}.{}".format(module, qualified_name(code))
-
-    def line(self, code, line):
-        return "{}:{}".format(self.file(code.co_filename)[1], line)
-
-    def places(self, code):
-        """Where it is defined, and where it is mostly called; of a function in C both are where it is called."""
-        if is_python(code) and self.is_own(code):
-            return "", ""
-        site = self.tracer.site(code, self.is_own)
-        called_at = self.line(*site) if site else ""
-        return (self.line(code, code.co_firstlineno) if is_python(code) else called_at), called_at
-
-
 def merged(entries, names, cost):
     """name -> {"seen": ns, "added": by watching to calls, "slowed": by watching in bytecode, "calls", "callers":
     {name: ns}, "where", "called_at"}; what has one name is one part."""
@@ -314,7 +177,7 @@ def merged(entries, names, cost):
         caller = names.name(entry.code)
         for code, (_, ns) in entry.callees.items():
             name = names.name(code)
-            if name not in (caller, OWN) and name in parts:
+            if name not in (caller, names.OWN) and name in parts:
                 callers = parts[name]["callers"]
                 callers[caller] = callers.get(caller, 0) + ns
     return parts
@@ -353,32 +216,44 @@ def in_turn(call, number, batches, before, after, cost):
     return lower_quartile(real), [Entry([batch.get(code) for batch in seen]) for code in codes]
 
 
-def functions(call, calls, number, before, after, own):
+def functions(call, calls, number, before, after, own, tracing):
     """What about ``calls`` calls spend in which function: main.py says what is answered.
 
     A timed region is ``number`` calls, or as many as fit where that is None.  ``before`` comes before each of them;
-    ``after``, if it isn't None, after each call, and counts for it.  ``own`` are files and folders of opduel's code.
+    ``after``, if it isn't None, after each call, and counts for it.  ``own`` are files and folders of opduel's code;
+    ``tracing`` is the module beside this one.
 
     Raises Unseen, and whatever the call does.
     """
     batches = max(1, min(BATCHES, calls // (number or 1)))
     number = number or max(1, calls // batches)
-    tracer, cost = Tracer(), Cost()
+    tracer, cost = tracing.Tracer(), Cost()
     before()
     tracer.run(call, min(number, TRACED_CALLS))
-    starts = any(STARTS_THREAD.search(name_of_text(one)) for one in tracer.sites if not is_python(one))
+    starts = any(STARTS_THREAD.search(tracing.name_of_text(one)) for one in tracer.sites if not is_python(one))
     if sys.version_info >= (3, 12) and (starts or len(sys._current_frames()) > 1):
         raise Unseen(MIXED_UP)
     real, entries = in_turn(call, number, batches, before, after, cost)
-    parts = merged(entries, Names(tracer, own), cost)
+    names = tracing.Names(tracer, own)
+    parts = merged(entries, names, cost)
     times, far = settled(parts, real)
+    times = {name: times[name] / number for name in sorted(times, key=lambda name: -times[name])}
+    stacks = tracing.divided(tracer.stacks, names, times)
+    wholes = tracing.inclusive(stacks)
     found = []
-    for name in sorted(parts, key=lambda name: -times[name]):
+    for name, ns in times.items():
         part, within = parts[name], sum(parts[name]["callers"].values())
-        callers = {caller: ns / within for caller, ns in part["callers"].items()} if within else {}
-        told = {"name": name, "ns": times[name] / number, "calls": part["calls"] / number, "callers": callers}
-        if name == OWN:
-            told["calls"] = 1.0
-        found.append(dict(told, where=part["where"], called_at=part["called_at"]))
-    answer = {"ns": real / number, "calls": number * batches, "functions": found}
+        told = {
+            "name": name,
+            "ns": ns,
+            "inclusive": wholes[name],
+            "where": part["where"],
+            "called_at": part["called_at"],
+        }
+        told["calls"] = 1.0 if name == names.OWN else part["calls"] / number
+        told["callers"] = {caller: ns / within for caller, ns in part["callers"].items()} if within else {}
+        found.append(told)
+    places = {name: place for place, name in enumerate(times)}
+    stacks = [[[places[name] for name in path], ns] for path, ns in stacks.items()]
+    answer = {"ns": real / number, "calls": number * batches, "functions": found, "stacks": stacks}
     return answer if far is None else dict(answer, seen_ns=far / number)

@@ -21,8 +21,9 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
     {"op": "values", "case": {...}, "seed": int} (unprepared)      -> {"values": [{"name", "value", ...}, ...]}, all
                         that the case reports
     {"op": "functions", "calls": int}        -> {"ns": a call, "calls": int, "functions": [{"name", "ns", "calls",
-                        "where", "called_at", "callers": {name: share}}, ...]}, a call each: functions.py; also
-                        "seen_ns" where the functions don't add up to "ns"
+                        "where", "called_at", "callers": {name: share}, "inclusive": ns}, ...], "stacks": [[[place in
+                        "functions", ...], ns], ...]}, of a call: functions.py; also "seen_ns" where they don't add up
+                        to "ns"
     {"op": "resources", "calls": int}        -> {"calls": int, "counts": {name: a call}, "time": {name: ns a call}}
     {"op": "libraries"}                      -> {"libraries": [...]} that are loaded: libraries.py
 
@@ -327,7 +328,8 @@ class Session:
         file = os.path.abspath(self.adaptor.__file__)
         own = [os.path.dirname(os.path.abspath(__file__)), os.path.dirname(COMMON)]
         own.append(os.path.dirname(file) if os.path.basename(file) == "__init__.py" else file)
-        return beside("functions").functions(self.call, calls, number, before, self._after(), own)
+        tracing = beside("tracing")
+        return beside("functions").functions(self.call, calls, number, before, self._after(), own, tracing)
 
     def resources(self, calls):
         number, before = regions(self.call)

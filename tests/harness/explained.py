@@ -19,6 +19,15 @@ def many_tiny_in_c(turns):
         gc.isenabled()
 
 
+def through_sorted(turns):
+    """``sorted`` calls ``tiny``."""
+    sorted(range(turns), key=tiny)
+
+
+def through_sorted_too(turns):
+    sorted(range(turns), key=tiny)
+
+
 def sort(numbers):
     return sorted(numbers)
 

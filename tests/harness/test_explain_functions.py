@@ -11,26 +11,33 @@ import explained
 import pytest
 
 from opduel.harness.explain.process_pairs import Answers
-from opduel.harness.explain.python_functions import NOTE, function_note, function_observations
+from opduel.harness.explain.python_functions import NOTE, function_note, function_observations, function_stacks
 from opduel.harness.process import WORKER
 from opduel.records.cause import Part
 
 SHUFFLED = [number * 7919 % 20011 for number in range(20000)]
 
 
-@pytest.fixture(scope="module")
-def functions() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("opduel_functions", WORKER.with_name("functions.py"))
+def module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"opduel_{name}", WORKER.with_name(f"{name}.py"))
     assert spec
     assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+TRACING = module("tracing")
+
+
+@pytest.fixture(scope="module")
+def functions() -> ModuleType:
+    return module("functions")
 
 
 def looked_at(functions: ModuleType, call: Callable[[], object], calls: int = 32, **how: Any) -> dict[str, Any]:
     usual: dict[str, Any] = {"number": None, "before": lambda: None, "after": None, "own": [__file__]}
-    answer: dict[str, Any] = functions.functions(call, calls, **{**usual, **how})
+    answer: dict[str, Any] = functions.functions(call, calls, **{**usual, **how}, tracing=TRACING)
     return answer
 
 
@@ -136,6 +143,36 @@ def test_the_calling_thread_alone_is_watched(functions: ModuleType, monkeypatch:
         looked_at(functions, explained.in_a_thread)
 
 
+def test_time_is_divided_among_stacks_through_functions_in_c(functions: ModuleType) -> None:
+    """``tiny`` runs under a function in C that calls back, for two callers of which one calls it twice as often."""
+
+    def call() -> None:
+        explained.through_sorted(100)
+        explained.through_sorted_too(200)
+
+    answer = looked_at(functions, call)
+    names = [one["name"] for one in answer["functions"]]
+    stacks = {tuple(names[place] for place in path): ns for path, ns in answer["stacks"]}
+    found = by_name(answer)
+    tiny = found["explained.tiny"]
+    assert sum(stacks.values()) == pytest.approx(answer["ns"])
+    assert stacks["explained.through_sorted", "explained.tiny"] == pytest.approx(tiny["ns"] / 3)
+    assert stacks["explained.through_sorted_too", "explained.tiny"] == pytest.approx(tiny["ns"] * 2 / 3)
+    assert found["(the call itself)"]["inclusive"] == pytest.approx(answer["ns"])
+    assert tiny["inclusive"] == pytest.approx(tiny["ns"])
+    first = found["explained.through_sorted"]
+    under = [ns for path, ns in stacks.items() if path[0] == "explained.through_sorted"]
+    assert first["inclusive"] == pytest.approx(sum(under))
+    assert first["inclusive"] > first["ns"] + tiny["ns"] / 3
+
+
+def test_of_a_recursion_s_levels_a_stack_has_one(functions: ModuleType) -> None:
+    answer = looked_at(functions, lambda: explained.Counter().count(50))
+    names = [one["name"] for one in answer["functions"]]
+    stacks = {tuple(names[place] for place in path) for path, _ in answer["stacks"]}
+    assert stacks == {("explained.Counter.count",), ("(the call itself)",)}
+
+
 def part(seen: float, added: float = 0, slowed: float = 0) -> dict[str, float]:
     return {"seen": seen, "added": added, "slowed": slowed}
 
@@ -169,20 +206,29 @@ def test_what_is_far_from_the_call_is_left_as_it_was_seen(functions: ModuleType)
         ("<cyfunction ufunc at 0x7f3a5c>", "cyfunction ufunc"),
     ],
 )
-def test_names_of_functions_in_c_are_the_same_in_every_process(functions: ModuleType, text: str, name: str) -> None:
-    assert functions.name_of_text(text) == name
+def test_names_of_functions_in_c_are_the_same_in_every_process(text: str, name: str) -> None:
+    assert TRACING.name_of_text(text) == name
 
 
 def answered(**more: float) -> Answers:
     one = {"name": "f", "ns": 3.0, "calls": 2.0, "where": "f.py:1", "called_at": "g.py:7", "callers": {"g": 1.0}}
-    answer = {"ns": 4.0, "calls": 10, "functions": [one], **more}
-    return Answers({"functions": [{"control": answer, "treatment": {**answer, "functions": []}}]})
+    other = {"name": "g", "ns": 1.0, "calls": 1.0, "where": "", "called_at": "", "callers": {}, "inclusive": 4.0}
+    stacks = [[[1, 0], 2.0], [[0], 1.0], [[1], 1.0]]
+    answer = {"ns": 4.0, "calls": 10, "functions": [{**one, "inclusive": 3.0}, other], "stacks": stacks, **more}
+    nothing = {**answer, "functions": [], "stacks": []}
+    return Answers({"functions": [{"control": answer, "treatment": nothing}, {"control": answer, "treatment": answer}]})
 
 
 def test_answers_become_observations_with_what_limits_them() -> None:
+    parts = {"f": Part(3.0, 2.0, "f.py:1", {"g": 1.0}, "g.py:7", 3.0), "g": Part(1.0, 1.0, inclusive=4.0)}
     assert function_observations(answered()) == [
-        {"control": {"f": Part(3.0, 2.0, "f.py:1", {"g": 1.0}, "g.py:7")}, "treatment": {}}
+        {"control": parts, "treatment": {}},
+        {"control": parts, "treatment": parts},
     ]
+    stacks = {("g", "f"): 2.0, ("f",): 1.0, ("g",): 1.0}
+    half = {path: ns / 2 for path, ns in stacks.items()}
+    assert function_stacks(answered()) == {"control": stacks, "treatment": half}
+    assert function_stacks(Answers()) == {}
     assert function_note(answered()) == NOTE
     assert function_note(answered(seen_ns=3.0)).startswith("control: the functions add up to 75% of what a call takes")
     assert function_observations(Answers(failures=["control: killed"])) == "control: killed"
