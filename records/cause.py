@@ -16,6 +16,8 @@ class Part:
     that it calls.
 
     ``calls``: how often a call of the case runs it, where that is known. ``where``: a file and line, or the library.
+    ``called_at``: the file and line that calls it most often, and ``inclusive``: ``amount`` with those of the parts
+    that it calls, where they are known.
     ``callers``: name of a part that calls it -> its share of this part's amount, where that is known.
     """
 
@@ -23,6 +25,8 @@ class Part:
     calls: float | None = None
     where: str = ""
     callers: Mapping[str, float] = field(default_factory=dict)
+    called_at: str = ""
+    inclusive: float | None = None
 
 
 Observation = Mapping[Side, Mapping[str, Part]]  # what one process pair saw: side -> name -> part
