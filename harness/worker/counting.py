@@ -9,6 +9,9 @@ is then switched on before the calls and off after them, and what the same lines
 Requests and answers in place of main.py's "prepare" and "block":
     {"op": "prepare", "case": {...}, "seed": int[, "whole": true]} -> {"count": instructions of one call}
     {"op": "count", "discard": int, "calls": int}         -> {"count": instructions of all these calls}
+    {"op": "functions", "discard": int, "calls": int}     -> {"count": the same, "dump": path of callgrind's file of
+                                                             these calls, "empty": and of the same lines without one};
+                                                             whoever asked removes the files
 """
 
 import contextlib
@@ -70,15 +73,24 @@ class Valgrind:
         """Begin or end counting, where there are no functions to count in."""
         self.request(TOGGLE_COLLECT)
 
-    def count(self):
-        """The instructions counted since the last time."""
+    def dump(self):
+        """Have callgrind write a file of what was counted since the last time; returns its path."""
         self.request(DUMP_STATS)
         self.dumps += 1
-        path = "{}.{}.{}".format(os.environ[PREFIX], os.getpid(), self.dumps)
-        with open(path, "rb") as dump:
-            total = total_of(dump)
+        return "{}.{}.{}".format(os.environ[PREFIX], os.getpid(), self.dumps)
+
+    def count(self):
+        """The instructions counted since the last time."""
+        path = self.dump()
+        total = total_in(path)
         os.unlink(path)
         return total
+
+
+def total_in(path):
+    """The instructions in one of callgrind's files."""
+    with open(path, "rb") as dump:
+        return total_of(dump)
 
 
 def total_of(lines):
@@ -137,15 +149,33 @@ class CountingSession:
         counted = self.counted(calls)
         return {"count": counted - self.counted(0) if self.whole else counted}
 
+    def functions(self, discard, calls):
+        """What whole calls execute in each function, as files of callgrind's.
+
+        Calls of functions are counted even while costs are not, and forgotten by a file that costs of theirs are in:
+        hence the discarded calls have one.
+        """
+        made = []
+        for number in (discard, calls, 0):
+            self.run(number)
+            made.append(self.valgrind.dump())
+        discarded, dump, empty = made
+        os.unlink(discarded)
+        return {"count": total_in(dump) - total_in(empty), "dump": dump, "empty": empty}
+
     def counted(self, calls):
         """The instructions of so many calls; where whole calls are counted, those of these lines, too."""
+        self.run(calls)
+        return self.valgrind.count()
+
+    def run(self, calls):
+        """Make so many calls, and where whole calls are counted, count meanwhile."""
         if self.whole:
             self.valgrind.toggle()
         for _ in range(calls):
             self.call()
         if self.whole:
             self.valgrind.toggle()
-        return self.valgrind.count()
 
 
 if __name__ == "__main__":
