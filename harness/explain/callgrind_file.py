@@ -58,6 +58,15 @@ class CallgrindProfile:
     functions: dict[FunctionId, FunctionCost] = field(default_factory=dict)
     total: int = 0
 
+    def subtract(self, other: "CallgrindProfile") -> None:
+        """Take away what ``other`` has, down to 0 in each function: what is executed around the calls, say."""
+        for function, less in other.functions.items():
+            if cost := self.functions.get(function):
+                cost.self_cost = max(0, cost.self_cost - less.self_cost)
+                cost.calls = max(0, cost.calls - less.calls)
+                cost.callers = {one: max(0, all_ - less.callers.get(one, 0)) for one, all_ in cost.callers.items()}
+        self.total = max(0, self.total - other.total)
+
 
 def read_callgrind(stream: IO[bytes], most_bytes: int = MOST_BYTES) -> CallgrindProfile:
     """The instructions (``Ir``) by function. Recursion levels of a function are one, all code of a library that has no
