@@ -156,7 +156,7 @@ class _Reader:
         if key == b"calls":
             self._read_call(value)
         elif key in (b"jump", b"jcnd"):  # the line that follows says from where, and has no costs
-            self._next_line(b"from where it jumps")
+            self._read_cost(self._next_line(b"from where it jumps"))
         elif key in _NAMES:
             self._set_name(key, self._name(_NAMES[key], value))
         else:
