@@ -26,7 +26,7 @@ def shared_names(profiles: Iterable[CallgrindProfile]) -> set[str]:
         libraries: dict[str, str] = {}
         for function, cost in profile.functions.items():
             library = library_name(function.library)
-            if cost.self_cost and libraries.setdefault(function.name, library) != library:
+            if function.name != NAMELESS and cost.self_cost and libraries.setdefault(function.name, library) != library:
                 shared.add(function.name)
     return shared
 
