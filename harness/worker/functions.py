@@ -14,6 +14,7 @@ Standard library and Python 3.6 syntax only, as main.py.
 """
 
 import _lsprof
+import collections
 import gc
 import re
 import sys
@@ -33,7 +34,7 @@ clock = time.perf_counter_ns if hasattr(time, "perf_counter_ns") else lambda: in
 
 
 class Unseen(Exception):
-    """The functions of this case can't be told apart; the text says why."""
+    """The functions of this case can't be distinguished; the text says why."""
 
     kind = "error"
     says_all = True
@@ -48,6 +49,14 @@ def loop(function, turns):
         function()
 
 
+def empty_of(value):
+    """The same, of a function in C that calls it."""
+
+
+def loop_in_c(function, turns):
+    collections.deque(maxlen=0).extend(map(function, range(turns)))
+
+
 def bare_loop(function, turns):
     for _ in range(turns):
         pass
@@ -59,11 +68,13 @@ def bytecode_loop(function, turns):
         total += turn & 7
 
 
+PYTHON, C, FROM_C = "a function in Python", "a function in C", "a function in Python, called by one in C"
 PROBED = {
     "bare": (bare_loop, None),
     "bytecode": (bytecode_loop, None),
-    True: (loop, empty),
-    False: (loop, gc.isenabled),
+    PYTHON: (loop, empty),
+    C: (loop, gc.isenabled),
+    FROM_C: (loop_in_c, empty_of),
 }
 
 
@@ -104,7 +115,7 @@ def lower_quartile(values):
 
 
 class Cost:
-    """What watching adds to each call of a function in Python (``True``) or in C (``False``), in ns.
+    """What watching adds to each call, in ns, by its kind: ``PYTHON``, ``C``, ``FROM_C``.
 
     ``within`` is added to the time of the function that is called, ``around`` to that of its caller: of what a call
     truly costs, each of them keeps half.  ``slowed`` is the share of bytecode's watched time that is due to watching.
@@ -119,9 +130,13 @@ class Cost:
         """Measure once more."""
         for name, (repeat, function) in PROBED.items():
             self.real.setdefault(name, []).append(timed(repeat, function, PROBE_TURNS) / PROBE_TURNS)
-            times = {entry.code: 1e9 * entry.inlinetime for entry in watched(repeat, function, PROBE_TURNS)}
-            outer = times.pop(repeat.__code__)
-            self.seen.setdefault(name, []).append((outer / PROBE_TURNS, sum(times.values()) / PROBE_TURNS))
+            inner = outer = 0.0
+            for entry in watched(repeat, function, PROBE_TURNS):
+                if entry.callcount == PROBE_TURNS:
+                    inner += 1e9 * entry.inlinetime / PROBE_TURNS
+                else:
+                    outer += 1e9 * entry.inlinetime / PROBE_TURNS
+            self.seen.setdefault(name, []).append((outer, inner))
 
     def settle(self):
         """Boil the probes down."""
@@ -130,15 +145,19 @@ class Cost:
         real = {name: lower_quartile(values) for name, values in self.real.items()}
         outer, inner = ({name: lower_quartile([one[i] for one in self.seen[name]]) for name in real} for i in (0, 1))
         self.slowed = max(0.0, 1 - real["bytecode"] / outer["bytecode"])
-        for name in (True, False):
-            half = (real[name] - real["bare"]) / 2
+        for name in (PYTHON, C, FROM_C):
+            own, watched_own = (0.0, 0.0) if name == FROM_C else (real["bare"], outer["bare"])
+            half = (real[name] - own) / 2
             self.within[name] = max(0.0, inner[name] - half)
-            self.around[name] = max(0.0, outer[name] - outer["bare"] - half)
+            self.around[name] = max(0.0, outer[name] - watched_own - half)
 
     def of(self, entry):
         """What it has added to an Entry, in ns."""
-        outgoing = sum(calls * self.around[is_python(callee)] for callee, (calls, _) in entry.callees.items())
-        return entry.calls * self.within[is_python(entry.code)] + outgoing
+        python = PYTHON if is_python(entry.code) else FROM_C
+        outgoing = sum(
+            calls * self.around[python if is_python(callee) else C] for callee, (calls, _) in entry.callees.items()
+        )
+        return entry.calls * self.within[PYTHON if is_python(entry.code) else C] + outgoing
 
 
 class Entry:
