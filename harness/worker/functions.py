@@ -146,10 +146,10 @@ class Cost:
         outer, inner = ({name: lower_quartile([one[i] for one in self.seen[name]]) for name in real} for i in (0, 1))
         self.slowed = max(0.0, 1 - real["bytecode"] / outer["bytecode"])
         for name in (PYTHON, C, FROM_C):
-            own, watched_own = (0.0, 0.0) if name == FROM_C else (real["bare"], outer["bare"])
-            half = (real[name] - own) / 2
+            half = (real[name] - real["bare"]) / 2
+            bare = (real if name == FROM_C else outer)["bare"]  # a loop in C is not slowed
             self.within[name] = max(0.0, inner[name] - half)
-            self.around[name] = max(0.0, outer[name] - watched_own - half)
+            self.around[name] = max(0.0, outer[name] - bare - half)
 
     def of(self, entry):
         """What it has added to an Entry, in ns."""
@@ -157,11 +157,12 @@ class Cost:
         outgoing = sum(
             calls * self.around[python if is_python(callee) else C] for callee, (calls, _) in entry.callees.items()
         )
-        return entry.calls * self.within[PYTHON if is_python(entry.code) else C] + outgoing
+        incoming = (entry.calls - entry.calls_from_c) * self.within[PYTHON if is_python(entry.code) else C]
+        return incoming + entry.calls_from_c * self.within[FROM_C] + outgoing
 
 
 class Entry:
-    """A function in one batch of calls: its own ``ns``, how often it was called, and {callee: (calls, ns)}."""
+    """A function in one batch of calls: ``ns`` by itself, ``calls``, ``calls_from_c``, callees: {code: (calls, ns)}."""
 
     def __init__(self, batches):
         """Of the entries of ``_lsprof`` in all batches: of times the lower quartile, of calls the mean."""
@@ -170,6 +171,7 @@ class Entry:
         self.code = seen[0].code
         self.ns = 1e9 * lower_quartile([one.inlinetime if one else 0.0 for one in batches])
         self.calls = sum(one.callcount for one in seen) / whole
+        self.calls_from_c = 0.0
         self.callees = {}
         for one in seen:
             for callee in one.calls or ():
@@ -232,7 +234,12 @@ def in_turn(call, number, batches, before, after, cost):
         cost.probe()
     cost.settle()
     codes = dict.fromkeys(code for batch in seen for code in batch)
-    return lower_quartile(real), [Entry([batch.get(code) for batch in seen]) for code in codes]
+    entries = {code: Entry([batch.get(code) for batch in seen]) for code in codes}
+    for entry in entries.values():
+        for callee, (calls, _) in entry.callees.items():
+            if callee in entries and not is_python(entry.code):
+                entries[callee].calls_from_c += calls
+    return lower_quartile(real), list(entries.values())
 
 
 def functions(call, calls, number, before, after, own, tracing):
