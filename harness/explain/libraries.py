@@ -42,22 +42,28 @@ def differences(control: Sequence[Loaded], treatment: Sequence[Loaded]) -> str:
 
 
 def _by_name(entries: Sequence[Loaded]) -> dict[str, tuple[str, str]]:
-    """Name -> version, and contents. A library's name is the one that it says, or its file's without version and
-    hash."""
-    found: dict[str, tuple[str, str]] = {}
+    """Name -> version, and contents; of several of one name, all. A library's name is the one that it says, or its
+    file's without version and hash."""
+    found: dict[str, set[tuple[str, str]]] = {}
     for one in entries:
-        if "version" in one:
-            found[one["name"]] = one["version"], ""
-            continue
-        contents = f"{one['says']} {one['build_id'] or one['size']}"
-        if said := _SAYS.match(one["says"]):
-            found[said[1]] = said[2], contents
-            continue
-        file = _HASH.sub("", one["name"])
-        stem, _, rest = file.partition(".so")
-        name = re.sub(r"\.(cpython|abi3|pypy).*|[-.]\d+(\.\d+)*(\.dev)?$", "", stem)
-        found[name] = ".".join(_VERSION.findall(file)[:1]) or rest.strip("."), contents
-    return found
+        name, version, contents = one["name"], one.get("version"), ""
+        if version is None:
+            contents = f"{one['says']} {one['build_id'] or one['size']}"
+            file = _HASH.sub("", name)
+            stem, _, rest = file.partition(".so")
+            if said := _SAYS.match(one["says"]):
+                name, version = said[1], said[2]
+            else:
+                name = re.sub(r"\.(cpython|abi3|pypy).*|[-.]\d+(\.\d+)*(\.dev)?$", "", stem)
+                version = ".".join(_VERSION.findall(file)[:1]) or rest.strip(".")
+        found.setdefault(name, set()).add((version, contents))
+    return {
+        name: (
+            " and ".join(sorted({version for version, _ in several})),
+            ", ".join(sorted({text for _, text in several})),
+        )
+        for name, several in found.items()
+    }
 
 
 def _version(control: tuple[str, str], treatment: tuple[str, str]) -> bool:

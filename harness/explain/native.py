@@ -100,7 +100,9 @@ def observe_native(
     looking = _Looking(bench, counting, seed, deadline, places)
     for number in range(pairs):
         looking.look([case for case in fit if case.id not in looking.failed], number)
-    found = {case.id: _observed(looking.profiles.get(case.id, []), looking.failed.get(case.id, "")) for case in fit}
+    found = {
+        case.id: _observed(looking.profiles.get(case.id, []), looking.failed.get(case.id, ""), pairs) for case in fit
+    }
     return {case.id: {**unfit, **found}[case.id] for case in cases}
 
 
@@ -198,10 +200,13 @@ def _reason(failure: Failure) -> str:
     return f"{side}{failure.reason} (under valgrind{lacking})"
 
 
-def _observed(pairs: Sequence[Mapping[Side, _Profile]], why: str) -> Observed:
-    """A case's observations, and the note on them."""
+def _observed(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) -> Observed:
+    """A case's observations, and the note on them: why there are fewer than ``asked`` for, too."""
+    why = "" if len(pairs) == asked else why or NO_TIME_LEFT
     if not pairs:
-        return Observed(note=why or NO_TIME_LEFT)
+        return Observed(note=why)
+    if why:
+        why = f"{len(pairs)} of {asked} process pairs: {why}"
     shared = shared_names(one.functions for pair in pairs for one in pair.values())
     observations = [{side: parts_of(one.functions, one.calls, shared) for side, one in pair.items()} for pair in pairs]
     stripped = without_symbols({side: [pair[side].functions for pair in pairs] for side in SIDES})

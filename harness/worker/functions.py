@@ -14,6 +14,7 @@ Standard library and Python 3.6 syntax only, as main.py.
 """
 
 import _lsprof
+import collections
 import gc
 import re
 import sys
@@ -33,7 +34,7 @@ clock = time.perf_counter_ns if hasattr(time, "perf_counter_ns") else lambda: in
 
 
 class Unseen(Exception):
-    """The functions of this case can't be told apart; the text says why."""
+    """The functions of this case can't be distinguished; the text says why."""
 
     kind = "error"
     says_all = True
@@ -48,6 +49,14 @@ def loop(function, turns):
         function()
 
 
+def empty_of(value):
+    """The same, of a function in C that calls it."""
+
+
+def loop_in_c(function, turns):
+    collections.deque(maxlen=0).extend(map(function, range(turns)))
+
+
 def bare_loop(function, turns):
     for _ in range(turns):
         pass
@@ -59,11 +68,13 @@ def bytecode_loop(function, turns):
         total += turn & 7
 
 
+PYTHON, C, FROM_C = "a function in Python", "a function in C", "a function in Python, called by one in C"
 PROBED = {
     "bare": (bare_loop, None),
     "bytecode": (bytecode_loop, None),
-    True: (loop, empty),
-    False: (loop, gc.isenabled),
+    PYTHON: (loop, empty),
+    C: (loop, gc.isenabled),
+    FROM_C: (loop_in_c, empty_of),
 }
 
 
@@ -104,7 +115,7 @@ def lower_quartile(values):
 
 
 class Cost:
-    """What watching adds to each call of a function in Python (``True``) or in C (``False``), in ns.
+    """What watching adds to each call, in ns, by its kind: ``PYTHON``, ``C``, ``FROM_C``.
 
     ``within`` is added to the time of the function that is called, ``around`` to that of its caller: of what a call
     truly costs, each of them keeps half.  ``slowed`` is the share of bytecode's watched time that is due to watching.
@@ -119,9 +130,13 @@ class Cost:
         """Measure once more."""
         for name, (repeat, function) in PROBED.items():
             self.real.setdefault(name, []).append(timed(repeat, function, PROBE_TURNS) / PROBE_TURNS)
-            times = {entry.code: 1e9 * entry.inlinetime for entry in watched(repeat, function, PROBE_TURNS)}
-            outer = times.pop(repeat.__code__)
-            self.seen.setdefault(name, []).append((outer / PROBE_TURNS, sum(times.values()) / PROBE_TURNS))
+            inner = outer = 0.0
+            for entry in watched(repeat, function, PROBE_TURNS):
+                if entry.callcount == PROBE_TURNS:
+                    inner += 1e9 * entry.inlinetime / PROBE_TURNS
+                else:
+                    outer += 1e9 * entry.inlinetime / PROBE_TURNS
+            self.seen.setdefault(name, []).append((outer, inner))
 
     def settle(self):
         """Boil the probes down."""
@@ -130,19 +145,24 @@ class Cost:
         real = {name: lower_quartile(values) for name, values in self.real.items()}
         outer, inner = ({name: lower_quartile([one[i] for one in self.seen[name]]) for name in real} for i in (0, 1))
         self.slowed = max(0.0, 1 - real["bytecode"] / outer["bytecode"])
-        for name in (True, False):
+        for name in (PYTHON, C, FROM_C):
             half = (real[name] - real["bare"]) / 2
+            bare = (real if name == FROM_C else outer)["bare"]  # a loop in C is not slowed
             self.within[name] = max(0.0, inner[name] - half)
-            self.around[name] = max(0.0, outer[name] - outer["bare"] - half)
+            self.around[name] = max(0.0, outer[name] - bare - half)
 
     def of(self, entry):
         """What it has added to an Entry, in ns."""
-        outgoing = sum(calls * self.around[is_python(callee)] for callee, (calls, _) in entry.callees.items())
-        return entry.calls * self.within[is_python(entry.code)] + outgoing
+        python = PYTHON if is_python(entry.code) else FROM_C
+        outgoing = sum(
+            calls * self.around[python if is_python(callee) else C] for callee, (calls, _) in entry.callees.items()
+        )
+        incoming = (entry.calls - entry.calls_from_c) * self.within[PYTHON if is_python(entry.code) else C]
+        return incoming + entry.calls_from_c * self.within[FROM_C] + outgoing
 
 
 class Entry:
-    """A function in one batch of calls: its own ``ns``, how often it was called, and {callee: (calls, ns)}."""
+    """A function in one batch of calls: ``ns`` by itself, ``calls``, ``calls_from_c``, callees: {code: (calls, ns)}."""
 
     def __init__(self, batches):
         """Of the entries of ``_lsprof`` in all batches: of times the lower quartile, of calls the mean."""
@@ -151,6 +171,7 @@ class Entry:
         self.code = seen[0].code
         self.ns = 1e9 * lower_quartile([one.inlinetime if one else 0.0 for one in batches])
         self.calls = sum(one.callcount for one in seen) / whole
+        self.calls_from_c = 0.0
         self.callees = {}
         for one in seen:
             for callee in one.calls or ():
@@ -213,7 +234,12 @@ def in_turn(call, number, batches, before, after, cost):
         cost.probe()
     cost.settle()
     codes = dict.fromkeys(code for batch in seen for code in batch)
-    return lower_quartile(real), [Entry([batch.get(code) for batch in seen]) for code in codes]
+    entries = {code: Entry([batch.get(code) for batch in seen]) for code in codes}
+    for entry in entries.values():
+        for callee, (calls, _) in entry.callees.items():
+            if callee in entries and not is_python(entry.code):
+                entries[callee].calls_from_c += calls
+    return lower_quartile(real), list(entries.values())
 
 
 def functions(call, calls, number, before, after, own, tracing):

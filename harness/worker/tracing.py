@@ -19,7 +19,7 @@ def is_python(code):
 
 
 class Tracer:
-    """A ``sys.setprofile`` hook that notes who calls whom from which line, and what Python functions are called."""
+    """A ``sys.setprofile`` hook: who calls which function from which line, and what Python functions are called."""
 
     def __init__(self):
         self.names = {}  # code -> module and qualified name

@@ -32,6 +32,14 @@ def sort(numbers):
     return sorted(numbers)
 
 
+def tiny_values(count):
+    yield from range(count)
+
+
+def through_sum(turns):
+    sum(tiny_values(turns))
+
+
 class Counter:
     def count(self, turns):
         return turns if turns == 0 else self.count(turns - 1)

@@ -140,6 +140,13 @@ def test_each_count_is_an_observation_of_its_own_and_those_that_never_happen_are
     assert (unit_of(TIME), unit_of("minor page faults")) == ("ns", "count")
 
 
+def test_of_several_libraries_that_say_one_name_all_are_compared() -> None:
+    old, new = (library(f"libopenblas-{n}.so", str(n), f"OpenBLAS 0.3.{n} Haswell") for n in (7, 13))
+    other = library("libscipy_openblas-1.so", "c", "OpenBLAS 0.3.30 Haswell")
+    assert differences([old, other], [new, other, other]) == "OpenBLAS 0.3.30 and 0.3.7 -> 0.3.13 and 0.3.30"
+    assert differences([old, other], [other, old]) == ""
+
+
 def test_a_version_that_one_side_does_not_tell() -> None:
     assert differences([package("x", "")], [package("x", "2")]) == "x unversioned -> 2"
     assert differences([package("x", "2")], [package("x", "")]) == "x 2 -> unversioned"

@@ -103,6 +103,21 @@ def test_after_the_deadline_nothing_is_begun() -> None:
     assert observed(toy_case("a"), deadline=began)["a"] == Observed(note=NO_TIME_LEFT)
 
 
+@pytest.mark.usefixtures("stand_in")
+def test_fewer_pairs_than_were_asked_for_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is up after the first of them."""
+    look, deadline = opduel.harness.explain.native._Looking.look, time.monotonic() + 100
+
+    def look_and_wait(self: Any, cases: Any, number: int) -> None:
+        look(self, cases, number)
+        self.deadline = 0.0
+
+    monkeypatch.setattr(opduel.harness.explain.native._Looking, "look", look_and_wait)
+    found = observed(toy_case("a"), pairs=3, deadline=deadline)["a"]
+    assert len(found.observations) == 1
+    assert found.note == f"1 of 3 process pairs: {NO_TIME_LEFT}"
+
+
 def test_what_can_not_be_looked_at_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     class OnProcessors(Toy):
         networks = ("zoo",)
