@@ -87,7 +87,7 @@ def observe_native(
 
     ``bench`` says the builds, the adaptor and the processors; ``env`` has the user's own variables. Nothing is begun
     after ``deadline`` (of the monotonic clock). In ``folder``, if given, ``<case>/<side>/callgrind.out`` is what the
-    first pair's process executed. Never raises for what a worker does: it costs a case its observations alone.
+    last pair's process executed. Never raises for what a worker does: it costs a case its observations alone.
     """
     unfit = {case.id: Observed(note=why) for case in cases if (why := why_not(framework, case))}
     fit = [case for case in cases if case.id not in unfit]
@@ -171,7 +171,7 @@ class _Looking:
             with dump.open("rb") as stream, empty.open("rb") as nothing:
                 found = read_callgrind(stream)
                 found.subtract(read_callgrind(nothing))
-            if case.id in self.places and case.id not in self.profiles:
+            if case.id in self.places:
                 kept = self.places[case.id] / side
                 kept.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(dump, kept / FILE)
