@@ -93,7 +93,7 @@ def observe_native(
     fit = [case for case in cases if case.id not in unfit]
     if not fit:
         return unfit
-    # whole calls, for every framework: the names of functions may be what changed
+    # whole calls, for every framework: what changed may be outside the functions that it counts in
     counting = replace(plan_counting(framework, env, fit), functions=())
     folders = case_folders(fit) if folder else {}
     places = {case.id: folder / folders[case.time_id] for case in fit} if folder else {}
@@ -133,7 +133,7 @@ class _Looking:
         requests = [CaseRequest(case, self.seed) for case in cases]
         while requests and time.monotonic() < self.deadline:
             result, plan = RoundResult(), Round(requests, number, deadline=self.deadline)
-            with TemporaryDirectory(prefix="opduel-native-") as paths:
+            with TemporaryDirectory(prefix="opduel-native-", ignore_cleanup_errors=True) as paths:
                 run_counter_round(
                     plan, rng, result, lambda side, padding: self._start(side, padding, Path(paths)),
                     START_TIMEOUT_S, self._measure,
