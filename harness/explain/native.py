@@ -87,13 +87,13 @@ def observe_native(
 
     ``bench`` says the builds, the adaptor and the processors; ``env`` has the user's own variables. Nothing is begun
     after ``deadline`` (of the monotonic clock). In ``folder``, if given, ``<case>/<side>/callgrind.out`` is what the
-    first pair's process executed. Never raises for what a worker does: it costs a case its observations alone.
+    last pair's process executed. Never raises for what a worker does: it costs a case its observations alone.
     """
     unfit = {case.id: Observed(note=why) for case in cases if (why := why_not(framework, case))}
     fit = [case for case in cases if case.id not in unfit]
     if not fit:
         return unfit
-    # whole calls, for every framework: the names of functions may be what changed
+    # whole calls, for every framework: what changed may be outside the functions that it counts in
     counting = replace(plan_counting(framework, env, fit), functions=())
     folders = case_folders(fit) if folder else {}
     places = {case.id: folder / folders[case.time_id] for case in fit} if folder else {}
@@ -133,7 +133,7 @@ class _Looking:
         requests = [CaseRequest(case, self.seed) for case in cases]
         while requests and time.monotonic() < self.deadline:
             result, plan = RoundResult(), Round(requests, number, deadline=self.deadline)
-            with TemporaryDirectory(prefix="opduel-native-") as paths:
+            with TemporaryDirectory(prefix="opduel-native-", ignore_cleanup_errors=True) as paths:
                 run_counter_round(
                     plan, rng, result, lambda side, padding: self._start(side, padding, Path(paths)),
                     START_TIMEOUT_S, self._measure,
@@ -171,7 +171,7 @@ class _Looking:
             with dump.open("rb") as stream, empty.open("rb") as nothing:
                 found = read_callgrind(stream)
                 found.subtract(read_callgrind(nothing))
-            if case.id in self.places and case.id not in self.profiles:
+            if case.id in self.places:
                 kept = self.places[case.id] / side
                 kept.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(dump, kept / FILE)

@@ -54,6 +54,10 @@ cfi=(4) ???
 cfn=(6) exp
 calls=8 0
 * 100
+cfi=(2)
+cfn=(4)
+calls=1 30
+* 0
 
 fn=(4)
 30 100
@@ -88,7 +92,7 @@ def test_a_file_as_callgrind_writes_it() -> None:
     assert profile.total == 400
     assert profile.functions == {
         MAIN: FunctionCost(30, 0, "/src/main.c", 10, {}),
-        WORK: FunctionCost(250, 5, "/src/work.c", 30, {MAIN: 350}),
+        WORK: FunctionCost(250, 6, "/src/work.c", 30, {MAIN: 350}),
         EXP: FunctionCost(100, 8, "", 0, {WORK: 100}),
         STRIPPED: FunctionCost(20, 0, "", 0, {}),
     }, "recursion is one function, inlined lines belong to who has them, and what has no symbols is one by library"
@@ -137,7 +141,7 @@ def test_what_calls_cost_without_a_call_is_subtracted() -> None:
     empty.total = 81
     whole.subtract(empty)
     assert whole.total == 319
-    assert whole.functions[WORK] == FunctionCost(200, 4, "/src/work.c", 30, {MAIN: 250})
+    assert whole.functions[WORK] == FunctionCost(200, 5, "/src/work.c", 30, {MAIN: 250})
     assert (whole.functions[EXP].self_cost, whole.functions[MAIN].self_cost) == (100, 0)
     assert FunctionId("other", "") not in whole.functions
 

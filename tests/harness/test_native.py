@@ -63,14 +63,22 @@ def test_each_process_pair_is_an_observation_per_call(tmp_path: Path) -> None:
     kept = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
     assert kept == [f"{case}/{side}/callgrind.out" for case in ("a/forward", "b") for side in ("control", "treatment")]
     text = (tmp_path / "a" / "forward" / "treatment" / "callgrind.out").read_text()
-    assert f"totals: {3000 * MOST_CALLS}" in text, "for KCachegrind, as it was"
+    assert f"totals: {3000 * MOST_CALLS + 14}" in text, "for KCachegrind, as it was"
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_a_case_that_fails_costs_no_other_and_says_why() -> None:
+def test_a_case_that_fails_costs_no_other_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    look, tried = opduel.harness.explain.native._Looking.look, list[set[str]]()
+
+    def noted(self: Any, cases: Any, number: int) -> None:
+        tried.append({case.id for case in cases})
+        look(self, cases, number)
+
+    monkeypatch.setattr(opduel.harness.explain.native._Looking, "look", noted)
     bad = [toy_case(name, name, only_on="treatment") for name in ("refuse", "abort")]
     found = observed(toy_case("a"), *bad)
     assert len(found["a"].observations) == 2
+    assert tried == [{"a", "refuse", "abort"}, {"a"}], "what fails is not tried again"
     assert (found["refuse"].observations, found["abort"].observations) == ((), ())
     assert found["refuse"].note == "treatment: ValueError: Shapes (2,) and (3,) (under valgrind)"
     assert found["abort"].note == "treatment: killed by SIGABRT (under valgrind)"

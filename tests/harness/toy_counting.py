@@ -32,7 +32,8 @@ class Stub:
         toy_adaptor.work = work
 
     def toggle(self):
-        """Turns are counted all the time."""
+        """Turns are counted all the time, and this adds some."""
+        self.turns += 7
 
     def dump(self):
         path = "{}.{}.{}".format(os.environ["OPDUEL_COUNTS"], os.getpid(), self.dumps)
