@@ -27,7 +27,7 @@ class Explaining:
     """Looks for causes by ``profiling``, after whose deadline nothing further is begun.
 
     ``which``: "confirmed", "all" or "none" of the changed cases. ``replicates``: the run measures again what an earlier
-
+    one had flagged, so that all that it flags is confirmed. ``env``: the user's own variables.
     """
 
     profiling: Profiling
@@ -101,7 +101,5 @@ def _examinations(answers: Answers, native: Observed) -> list[Examination]:
     if isinstance(counted, str):
         found.append(Examination("resources", "count", 0, note=counted))
     else:
-        found += [
-            examine("resources", resources.unit_of(name), seen, resources.NOTE) for name, seen in counted.items()
-        ]
+        found += [examine("resources", resources.unit_of(name), seen, resources.NOTE) for name, seen in counted.items()]
     return found
