@@ -93,9 +93,9 @@ def harness_parser() -> Parser:
     what(
         "--explain",
         "of which changed cases the cause is looked for after measuring: those that a second measurement confirmed "
-        "(default), all, or none",
+        "(confirmed), all, or none (the default)",
         choices=("confirmed", "all", "none"),
-        default="confirmed",
+        default="none",
     )
     what(
         "--profile_output DIR",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator import cause_of, examine
+from opduel.comparator import by_call, cause_of, examine
 from opduel.harness.explain import libraries, python_functions, resources
 from opduel.harness.explain.native import Observed, observe_native
 from opduel.harness.explain.process_pairs import Answers, ask_in_pairs
@@ -95,7 +95,8 @@ def _examinations(answers: Answers, native: Observed) -> list[Examination]:
     if isinstance(functions, str):
         found.append(Examination("Python functions", "ns", 0, note=functions))
     else:
-        found.append(examine("Python functions", "ns", functions, python_functions.function_note(answers)))
+        note = python_functions.function_note(answers)
+        found.append(examine("Python functions", "ns", by_call(functions), note))
     found.append(examine("native functions", "instructions", native.observations, native.note))
     counted = resources.resource_observations(answers)
     if isinstance(counted, str):
