@@ -89,12 +89,25 @@ def _shares(parts: Sequence[Matched], whole: Amounts) -> tuple[tuple[Candidate, 
     for part in able:
         difference = part.treatment - part.control
         share = float(difference.mean()) / mean
-        residuals = difference - share * whole
-        size = float(max(np.abs(part.control).max(), np.abs(part.treatment).max(), np.abs(share * whole).max()))
-        reach = t * _deviation(residuals, size) / (math.sqrt(n) * abs(mean))
-        found[id(part)] = share, (share - reach, share + reach)
+        found[id(part)] = share, _share_interval(difference, whole, share, t)
     candidates = _largest(able, found)
     return candidates, sum(one.share or 0.0 for one in candidates if is_named(one))
+
+
+def _share_interval(difference: Amounts, whole: Amounts, share: float, t: float) -> tuple[float, float]:
+    """The share, less and plus ``t`` standard errors, each taken at the limit itself.
+
+    At the estimate the residuals are the smallest that they can be, and too small where the whole difference is noisy.
+    Fieller (1954, J. R. Stat. Soc. B 16, 175-185) solves for the limits; this is his equation's first iteration, which
+    has a solution however noisy the whole difference is.
+    """
+
+    def limit(at: float, sign: int) -> float:
+        size = max(float(np.abs(difference).max()), abs(at) * float(np.abs(whole).max()))
+        deviation = _deviation(difference - at * whole, size)
+        return share + sign * t * deviation / (math.sqrt(len(whole)) * abs(float(whole.mean())))
+
+    return min(limit(share, -1), limit(limit(share, -1), -1)), max(limit(share, 1), limit(limit(share, 1), 1))
 
 
 def is_named(candidate: Candidate) -> bool:
@@ -104,9 +117,7 @@ def is_named(candidate: Candidate) -> bool:
     return abs(candidate.share) >= LEAST_SHARE and _is_clear(candidate.ci)
 
 
-def _largest(
-    parts: Sequence[Matched], shares: dict[int, tuple[float, tuple[float, float]]]
-) -> tuple[Candidate, ...]:
+def _largest(parts: Sequence[Matched], shares: dict[int, tuple[float, tuple[float, float]]]) -> tuple[Candidate, ...]:
     """The candidates of the largest differences, the largest first; none of parts that don't differ at all."""
     ordered = sorted(parts, key=lambda part: (-abs(part.difference), part.name))[:MOST_CANDIDATES]
     return tuple(_candidate(part, *shares.get(id(part), (None, None))) for part in ordered if part.difference)
