@@ -55,8 +55,8 @@ class _Tree:
         self.callees: dict[str | None, list[str]] = {}
         for name, by in sorted(shares.items()):
             others = {caller: share for caller, share in by.items() if caller != name and caller in shares}
-            caller = max(others, key=lambda one: (others[one], one), default=None)
-            self.callees.setdefault(caller, []).append(name)
+            main = max(others, key=lambda one: (others[one], one), default=None)
+            self.callees.setdefault(main, []).append(name)
 
     def difference(self, name: str) -> float:
         """Of a part with all that it calls: treatment less control, the mean over observations."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
+from opduel.comparator.cause_calls import REST
 from opduel.comparator.cause_matching import Amounts, Matched, matched_parts
 from opduel.records.cause import Candidate, Examination, Observation, Source
 from opduel.records.text import clipped, one_line, printable, without_controls
@@ -111,8 +112,8 @@ def _share_interval(difference: Amounts, whole: Amounts, share: float, t: float)
 
 
 def is_named(candidate: Candidate) -> bool:
-    """Whether a candidate's share is clear of 0, and large enough to be counted."""
-    if candidate.share is None or candidate.ci is None:
+    """Whether a candidate's share is clear of 0, and large enough to be counted; of a part that has a name."""
+    if candidate.share is None or candidate.ci is None or candidate.name == REST:
         return False
     return abs(candidate.share) >= LEAST_SHARE and _is_clear(candidate.ci)
 
