@@ -72,7 +72,7 @@ class Examination:
     ``note`` says why there are none; beside figures it says what limits them (no symbols, inlined functions).
     """
 
-    source: Source
+    source: str  # a ``Source``; later versions may have others
     unit: str
     pairs: int
     control: float | None = None
