@@ -146,10 +146,12 @@ def _claims(leads: Sequence[Candidate], added: str) -> str:
     if len(leads) == 1:
         lead = leads[0]
         if _is_renamed(lead):
-            return f"{_described(lead)}: {_share(lead)} {added}".rstrip()
+            return f"{_described(lead).rstrip(',')}: {_share(lead)} {added}".rstrip()
         verb = "account for" if _described(lead)[:1].isdigit() and _plural(lead) else "accounts for"
         return f"{_described(lead)} {verb} {_share(lead)} {added}".rstrip()
-    return ", ".join(f"{_described(one)}: {_share(one)}{' ' + added if not at else ''}" for at, one in enumerate(leads))
+    return ", ".join(
+        f"{_described(one).rstrip(',')}: {_share(one)}{' ' + added if not at else ''}" for at, one in enumerate(leads)
+    )
 
 
 def _plural(candidate: Candidate) -> bool:

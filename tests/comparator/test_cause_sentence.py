@@ -35,6 +35,11 @@ def test_new_calls() -> None:
     assert sentence(NATIVE, PROD) == words  # Python functions first where both explain it
 
 
+def test_several_candidates() -> None:
+    both = seen("Python functions", "ns", {"f": Part(100)}, {"f": Part(105), "im2col": Part(7, 1)})
+    assert sentence(both) == "1 call of im2col per call, new: 58 % of the added time, f: 42 %"
+
+
 def test_another_implementation() -> None:
     became = seen("native functions", "instructions", {"d::conv_avx512": Part(100)}, {"d::conv_avx2": Part(112)})
     assert sentence(became) == (
