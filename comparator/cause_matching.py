@@ -203,9 +203,8 @@ def _with_renamed(parts: Sequence[Matched]) -> list[Matched]:
     ordered = sorted(parts, key=lambda part: (-part.amount, part.name))
     gone = [part for part in ordered if part.only_on == "control"][:MOST_COMPARED]
     new = [part for part in ordered if part.only_on == "treatment"][:MOST_COMPARED]
-    pairs = [
-        (likeness, g, n) for g in range(len(gone)) for n in range(len(new)) if (likeness := _likeness(gone[g], new[n]))
-    ]
+    likely = ((_likeness(old, other), g, n) for g, old in enumerate(gone) for n, other in enumerate(new))
+    pairs = [pair for pair in likely if pair[0]]
     pairs.sort(key=lambda pair: (-pair[0], pair[1], pair[2]))
     found, used = [], set()
     for _, g, n in pairs:

@@ -127,7 +127,7 @@ def _rank(comparison: Comparison, examination: Examination) -> int:
 
 
 def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
-    examination, noun = reading.examination, _noun(reading.examination.unit)
+    noun = _noun(reading.examination.unit)
     partly = "partly explained: " if reading.explained < PARTLY else ""
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
     grew, whole = _moved(noun, reading.change), change - 1
@@ -135,14 +135,10 @@ def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
         added = f"of the {'added ' + noun if whole > 0 else noun + ' saved'}"
         other = f"; {grew}, {case} by {_percent(whole)}" if noun != case else ""
         return partly + _claims(reading.leads, added) + other
-    rest = f"the other {_percent(whole - reading.change)} of the {case} " if noun != case else "the rest "
+    claims = f"{partly}{grew}, of which {_claims(reading.leads, '')}"
     if noun == case:
-        case = f"the case's {case}"
-        return (
-            f"{partly}{grew} under this examination, of which {_claims(reading.leads, '')}; {case} {_verb(whole)} more"
-        )
-    unexplained = f"{rest}{'is' if case != 'instructions' else 'are'} not explained"
-    return f"{partly}{grew}, of which {_claims(reading.leads, '')}; {unexplained}"
+        return f"{claims}; as measured, {_moved(case, whole)}"
+    return f"{claims}; the other {_percent(whole - reading.change)} of the {case} is not explained"
 
 
 def _claims(leads: Sequence[Candidate], added: str) -> str:
@@ -150,10 +146,12 @@ def _claims(leads: Sequence[Candidate], added: str) -> str:
     if len(leads) == 1:
         lead = leads[0]
         if _is_renamed(lead):
-            return f"{_described(lead)}: {_share(lead)} {added}".rstrip()
+            return f"{_described(lead).rstrip(',')}: {_share(lead)} {added}".rstrip()
         verb = "account for" if _described(lead)[:1].isdigit() and _plural(lead) else "accounts for"
         return f"{_described(lead)} {verb} {_share(lead)} {added}".rstrip()
-    return ", ".join(f"{_described(one)}: {_share(one)}{' ' + added if not at else ''}" for at, one in enumerate(leads))
+    return ", ".join(
+        f"{_described(one).rstrip(',')}: {_share(one)}{' ' + added if not at else ''}" for at, one in enumerate(leads)
+    )
 
 
 def _plural(candidate: Candidate) -> bool:
@@ -182,15 +180,15 @@ def _described(candidate: Candidate) -> str:
         return f"{_short(candidate.was)} became {name}{where}"
     calls, fate = _calls_of(candidate)
     if fate:
-        often = f"{counted_calls(calls)} of {name} per call" if calls else name
+        often = f"{_counted_calls(calls)} of {name} per call" if calls else name
         return f"{often}, {fate}{where},"
     before, after = candidate.calls
     if before and after and abs(after / before - 1) >= 0.01:
-        return f"{name}{where}, {counted_calls(after)} per call where it was {before:.3g},"
+        return f"{name}{where}, {_counted_calls(after)} per call where it was {before:.3g},"
     return f"{name}{where}"
 
 
-def counted_calls(calls: float) -> str:
+def _counted_calls(calls: float) -> str:
     """``1 call``, ``2.5 calls``."""
     return counted(round(calls), "call") if calls == round(calls) else f"{calls:.3g} calls"
 
@@ -207,9 +205,8 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
     hints = [hint for one in examinations if (hint := _resource(one, change > 1))]
     same = next((one for one in examinations if one.unit == "instructions" and _same(one)), None)
     if hints and _unit(comparison) == "ns":
-        return "; ".join(hints) + (
-            ", while instructions are the same" if same else f"; its share of the {case} is open"
-        )
+        rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
+        return "; ".join(hints) + rest
     said = [words for one in examinations if (words := _says(one, case, change))]
     return "not explained: " + ("; ".join(said) if said else "nothing could be looked at")
 
@@ -233,18 +230,17 @@ def _resource(examination: Examination, added: bool) -> str:
 
 
 def _says(examination: Examination, case: str, change: float) -> str:
-    own = _change(examination)
-    noun = _noun(examination.unit)
-    by = f"{noun} by {examination.source.removesuffix('s')}" if examination.source != "resources" else "resources"
+    own, source = _change(examination), examination.source
     if own is None or examination.difference_ci is None:
-        return f"{examination.source}: {examination.note}" if examination.note else ""
+        return f"{source}: {examination.note}" if examination.note else ""
+    kind, noun = source.removesuffix("s").split()[-1], _noun(examination.unit)
     moved = f"although {_moved(case, change - 1)}"
     low, high = examination.difference_ci
     if low <= 0 <= high or examination.explained is None:
-        return f"{by} {'show' if by.endswith('s') or noun == 'instructions' else 'shows'} no clear difference ({_percent(own)}) {moved}"
+        return f"{noun} by {kind}: no clear difference ({_percent(own)}) {moved}"
     if (own > 0) != (change > 1):
-        return f"{_moved(noun, own)} by {examination.source.removesuffix('s')} {moved}"
-    return f"{_moved(noun, own)}, in no {examination.source.removesuffix('s')} that stands out, {moved}"
+        return f"{noun} by {kind} {_verb(own)} {moved}"
+    return f"{noun} by {kind} {_verb(own)}, with nothing that accounts for it, {moved}"
 
 
 def _noun(unit: str) -> str:
@@ -252,7 +248,7 @@ def _noun(unit: str) -> str:
 
 
 def _verb(change: float) -> str:
-    return "grew by" + f" {_percent(change)}" if change > 0 else f"fell by {_percent(change)}"
+    return f"{'grew' if change > 0 else 'fell'} by {_percent(change)}"
 
 
 def _moved(noun: str, change: float) -> str:

@@ -1,0 +1,80 @@
+"""The sentence of a cause: what it claims of which examination, and that it never claims more than was shown."""
+
+from dataclasses import replace
+
+import pytest
+from made_samples import a_case
+
+from opduel.comparator.cause_sentence import cause_of
+from opduel.comparator.causes import examine
+from opduel.records import Comparison
+from opduel.records.cause import Examination, Part, Source
+
+GROWN = replace(Comparison.without_figures(a_case("add", 0.02), "regressed"), ratio=1.12, ci=(1.1, 1.14))
+
+
+def seen(source: Source, unit: str, control: dict[str, Part], treatment: dict[str, Part]) -> Examination:
+    return examine(source, unit, [{"control": control, "treatment": treatment}] * 3)
+
+
+def sentence(*examinations: Examination, comparison: Comparison = GROWN) -> str:
+    found = cause_of(comparison, examinations)
+    assert found is not None
+    return found.sentence
+
+
+PROD = seen(
+    "Python functions", "ns", {"f": Part(100)}, {"f": Part(100), "numpy.prod": Part(12, 2, "fromnumeric.py:2955")}
+)
+NATIVE = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(112)})
+
+
+def test_new_calls() -> None:
+    words = "2 calls of numpy.prod per call, new (fromnumeric.py:2955), account for 100 % of the added time"
+    assert sentence(PROD) == words
+    assert sentence(NATIVE, PROD) == words  # Python functions first where both explain it
+
+
+def test_several_candidates() -> None:
+    both = seen("Python functions", "ns", {"f": Part(100)}, {"f": Part(105), "im2col": Part(7, 1)})
+    assert sentence(both) == "1 call of im2col per call, new: 58 % of the added time, f: 42 %"
+
+
+def test_another_implementation() -> None:
+    became = seen("native functions", "instructions", {"d::conv_avx512": Part(100)}, {"d::conv_avx2": Part(112)})
+    assert sentence(became) == (
+        "d::conv_avx512 became d::conv_avx2: 100 % of the added instructions; instructions grew by 12 %, time by 12 %"
+    )
+
+
+def test_less_is_claimed_of_fewer_instructions() -> None:
+    few = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(103)})
+    assert sentence(few) == (
+        "partly explained: instructions grew by 3 %, of which f accounts for 100 %; the other 9 % of the time is not "
+        "explained"
+    )
+
+
+def test_page_faults_with_the_same_instructions() -> None:
+    same = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(100)})
+    faults = seen("resources", "count", {"page faults": Part(7)}, {"page faults": Part(520)})
+    assert sentence(same, faults) == "page faults: 513 more per call, while instructions are the same"
+    assert sentence(same).startswith("not explained: instructions by function: no clear difference (0 %) although time")
+
+
+def test_what_contradicts_the_verdict_is_not_claimed() -> None:
+    less = seen("Python functions", "ns", {"f": Part(100)}, {"f": Part(90)})
+    assert sentence(less) == "not explained: time by function fell by 10 % although time grew by 12 %"
+    saved = replace(GROWN, verdict="improved", ratio=0.9)
+    assert sentence(less, comparison=saved) == "f accounts for 100 % of the time saved"
+
+
+@pytest.mark.parametrize("change", [{"verdict": "unchanged"}, {"verdict": "inconclusive"}, {"ratio": None}])
+def test_no_cause_without_a_finding(change: dict[str, object]) -> None:
+    assert cause_of(replace(GROWN, **change), [PROD]) is None  # type: ignore[arg-type]
+
+
+def test_a_name_from_a_build_stays_on_one_line() -> None:
+    long = seen("native functions", "ns", {"f": Part(100)}, {"f": Part(100), "x\n\x1b[1m" * 400: Part(12)})
+    assert len(sentence(long)) < 400
+    assert sentence(long).isprintable()
