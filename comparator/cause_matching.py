@@ -158,7 +158,8 @@ def _with_clones(parts: Sequence[Matched]) -> list[Matched]:
 def normalised(name: str) -> str:
     """A function's name without template arguments, parameters, clones and instruction sets, in lower case."""
     bare = without_clone(name)
-    kept, depth = [], 0
+    kept: list[str] = []
+    depth = 0
     for at, char in enumerate(bare):
         opens = char in "<(" and at > 0 and (bare[at - 1].isalnum() or bare[at - 1] in "_>")
         if depth or (opens and not "".join(kept[-8:]).endswith("operator")):
@@ -174,15 +175,15 @@ def _last(name: str) -> str:
 
 def _likeness(gone: Matched, new: Matched) -> float:
     """How surely both are the same function, 0 for not at all; names that are alike first, then callers."""
-    names = [normalised(one.name)[:MOST_LETTERS] for one in (gone, new)]
-    if names[0] == names[1]:
+    before, after = (normalised(one.name)[:MOST_LETTERS] for one in (gone, new))
+    if before == after:
         return 3.0
-    matcher = difflib.SequenceMatcher(None, *names, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     here = _dominant(gone) is not None and _same(_dominant(gone), _dominant(new))
     least = SIMILAR_IN_PLACE if here else SIMILAR
     amount = abs(gone.amount - new.amount) <= SAME_AMOUNT * max(gone.amount, new.amount)
     ratio = matcher.ratio() if matcher.quick_ratio() >= SIMILAR_IN_PLACE else 0.0
-    if ratio >= SIMILAR_IN_PLACE and _last(names[0]) == _last(names[1]):
+    if ratio >= SIMILAR_IN_PLACE and _last(before) == _last(after):
         return 2.0 + ratio
     if ratio >= least:
         return 1.0 + ratio
@@ -206,7 +207,8 @@ def _with_renamed(parts: Sequence[Matched]) -> list[Matched]:
     likely = ((_likeness(old, other), g, n) for g, old in enumerate(gone) for n, other in enumerate(new))
     pairs = [pair for pair in likely if pair[0]]
     pairs.sort(key=lambda pair: (-pair[0], pair[1], pair[2]))
-    found, used = [], set()
+    found: list[Matched] = []
+    used: set[int] = set()
     for _, g, n in pairs:
         if used.isdisjoint((id(gone[g]), id(new[n]))):
             used |= {id(gone[g]), id(new[n])}

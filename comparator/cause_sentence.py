@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from opduel.comparator.cause_matching import without_clone
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Cause, Examination, Source
@@ -168,7 +169,9 @@ def _calls_of(candidate: Candidate) -> tuple[float | None, str]:
 
 
 def _is_renamed(candidate: Candidate) -> bool:
-    return bool(candidate.was) and candidate.was != candidate.name
+    """Whether it has another name on the control, and not just a clone's, or that of another module."""
+    before, after = (without_clone(name).rpartition(".")[2] for name in (candidate.was, candidate.name))
+    return bool(candidate.was) and before != after
 
 
 def _described(candidate: Candidate) -> str:

@@ -78,3 +78,20 @@ def test_a_name_from_a_build_stays_on_one_line() -> None:
     long = seen("native functions", "ns", {"f": Part(100)}, {"f": Part(100), "x\n\x1b[1m" * 400: Part(12)})
     assert len(sentence(long)) < 400
     assert sentence(long).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("was", "name", "said"),
+    [
+        ("numpy.core.fromnumeric.partition", "numpy._core.fromnumeric.partition", False),
+        ("sort.constprop.0", "sort", False),
+        ("sort_AVX2", "sort_AVX512_SKX", True),
+        ("mod.sort", "mod.qsort", True),
+    ],
+)
+def test_only_another_name_is_said_to_be_one(was: str, name: str, said: bool) -> None:
+    part = Candidate(name, 100.0, 150.0, 1.0, (0.9, 1.1), was=was)
+    seen = Examination("Python functions", "ns", 5, 100.0, 150.0, (45.0, 55.0), (part,), 1.0)
+    cause = cause_of(comparison(1.5), [seen])
+    assert cause is not None
+    assert ("became" in cause.sentence) == said
