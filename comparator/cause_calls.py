@@ -41,7 +41,7 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
 
 
 class _Tree:
-    """Who calls whom for most of its amount, over all observations."""
+    """The part that calls each for most of its amount, over all observations."""
 
     def __init__(self, observations: Sequence[Observation]) -> None:
         parts = [(name, part) for one in observations for side in SIDES for name, part in one.get(side, {}).items()]

@@ -112,7 +112,7 @@ def _best(comparison: Comparison, readings: Sequence[_Reading]) -> _Reading | No
 
 
 def _overlap(one: _Reading, most: _Reading) -> bool:
-    """Whether the first candidates' shares can't be told apart, and the weaker reading explains most of it, too."""
+    """Whether the first candidates' shares overlap, and the weaker reading explains half or more."""
     a, b = one.leads[0].ci, most.leads[0].ci
     if a is None or b is None or one.explained < PARTLY:
         return False

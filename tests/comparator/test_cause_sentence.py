@@ -8,7 +8,7 @@ from made_samples import a_case
 from opduel.comparator.cause_sentence import cause_of
 from opduel.comparator.causes import examine
 from opduel.records import Comparison
-from opduel.records.cause import Examination, Part, Source
+from opduel.records.cause import Candidate, Examination, Part, Source
 
 GROWN = replace(Comparison.without_figures(a_case("add", 0.02), "regressed"), ratio=1.12, ci=(1.1, 1.14))
 
@@ -91,7 +91,7 @@ def test_a_name_from_a_build_stays_on_one_line() -> None:
 )
 def test_only_another_name_is_said_to_be_one(was: str, name: str, said: bool) -> None:
     part = Candidate(name, 100.0, 150.0, 1.0, (0.9, 1.1), was=was)
-    seen = Examination("Python functions", "ns", 5, 100.0, 150.0, (45.0, 55.0), (part,), 1.0)
-    cause = cause_of(comparison(1.5), [seen])
+    found = Examination("Python functions", "ns", 5, 100.0, 112.0, (11.0, 13.0), (part,), 1.0)
+    cause = cause_of(GROWN, [found])
     assert cause is not None
     assert ("became" in cause.sentence) == said
