@@ -1,6 +1,7 @@
 """Why a case changed, in one sentence: which examination explains its change best, and how far."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,9 @@ PARTLY = 0.5  # share of the case's change below which it is explained partly
 LEAST_REACH = 0.1  # a source whose own change is a smaller share of the case's explains nothing
 NAMED = 3  # candidates in the sentence
 LEAST_NAMED = 0.1  # share of each after the first
+EXCHANGED = 1.2  # sum of the shares of one direction from which on parts of both are named
 ENOUGH = 0.8  # shares that are enough together
+LONGEST_ARGUMENTS = 24  # characters of template arguments
 LONGEST_NAME = 120  # characters of a name in the sentence
 
 # What the case's metric counts -> units of the sources that its change can follow from; the first is its own.
@@ -135,11 +138,33 @@ def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
     if reading.reach >= COMPARABLE:
         added = f"of the {'added ' + noun if whole > 0 else noun + ' saved'}"
         other = f"; {grew}, {case} by {_percent(whole)}" if noun != case else ""
-        return partly + _claims(reading.leads, added) + other
-    claims = f"{partly}{grew}, of which {_claims(reading.leads, '')}"
+        return partly + (_exchanged(reading.examination, added) or _claims(reading.leads, added)) + other
+    exchanged = _exchanged(reading.examination, "of that")
+    claims = f"{partly}{grew}" + (f": {exchanged}" if exchanged else f", of which {_claims(reading.leads, '')}")
     if noun == case:
         return f"{claims}; as measured, {_moved(case, whole)}"
     return f"{claims}; the other {_percent(whole - reading.change)} of the {case} is not explained"
+
+
+def _exchanged(examination: Examination, added: str) -> str:
+    """``f and 2 more gave way to g: together 98 % of the added instructions``, where parts that changed one way make up
+    for others; empty elsewhere."""
+    named = sorted(filter(is_named, examination.candidates), key=_by_share)
+    more, less = ([one for one in named if (one.difference > 0) == way] for way in (True, False))
+    if not less or sum(max(0.0, one.share or 0.0) for one in named) <= EXCHANGED:
+        return ""
+    net = sum(one.share or 0.0 for one in named)
+    more, less = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (more, less))
+    if all(one.control == 0 for one in more) and all(one.treatment == 0 for one in less):
+        words = f"{_listed(less)} gave way to {_listed(more)}"
+    else:
+        words = f"less in {_listed(less)}, more in {_listed(more)}"
+    return f"{words}: together {100 * net:.0f} % {added}"
+
+
+def _listed(parts: Sequence[Candidate]) -> str:
+    others = len(parts) - 1
+    return _short(parts[0].name) + (f" and {others} more" if others else "")
 
 
 def _claims(leads: Sequence[Candidate], added: str) -> str:
@@ -262,5 +287,22 @@ def _percent(share: float) -> str:
     return f"{abs(share) * 100:.2g} %" if abs(share) < 0.1 else f"{abs(share) * 100:.0f} %"
 
 
+def bare(name: str) -> str:
+    """A function's name without its return type and parameters, and with ``<...>`` for long template arguments."""
+    name = without_clone(name)
+    if not name.endswith((")", ") const")) or "(" not in name:
+        return name
+    kept, depth, angle = "", 0, 0
+    for char in name:
+        depth += char == "("
+        angle += char == "<"
+        if not depth:
+            kept += "\0" if angle and char == " " else char
+        angle -= char == ">"
+        depth -= char == ")"
+    kept = kept.removesuffix(" const").rpartition(" ")[2].replace("\0", " ")
+    return re.sub(rf"<[^<>]{{{LONGEST_ARGUMENTS},}}>", "<...>", kept) or name
+
+
 def _short(text: str) -> str:
-    return clipped(text, LONGEST_NAME)
+    return clipped(bare(text), LONGEST_NAME)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from made_samples import a_case
 
-from opduel.comparator.cause_sentence import cause_of
+from opduel.comparator.cause_sentence import bare, cause_of
 from opduel.comparator.causes import examine
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Part, Source
@@ -95,3 +95,32 @@ def test_only_another_name_is_said_to_be_one(was: str, name: str, said: bool) ->
     cause = cause_of(GROWN, [found])
     assert cause is not None
     assert ("became" in cause.sentence) == said
+
+
+def test_parts_that_make_up_for_others_are_named_together() -> None:
+    control = {"common": Part(100.0), "pass4": Part(50.0, 6), "pass2": Part(10.0, 1)}
+    treatment = {"common": Part(100.0), "void fft::pass_all<true>(double*, int) const": Part(80.0, 1)}
+    assert sentence(seen("native functions", "instructions", control, treatment)) == (
+        "pass4 and 1 more gave way to fft::pass_all<true>: together 100 % of the added instructions; "
+        "instructions grew by 12 %, time by 12 %"
+    )
+    treatment |= {"common": Part(90.0), "more": Part(12.0)}
+    assert sentence(seen("native functions", "instructions", control, treatment)).startswith(
+        "less in pass4 and 2 more, more in fft::pass_all<true> and 1 more: together 100 %"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sort", "sort"),
+        ("numpy.core.sort", "numpy.core.sort"),
+        ("int quicksort_<npy::int_tag, int>(int*, long)", "quicksort_<npy::int_tag, int>"),
+        ("void a::b<c::d>(e<f>*, double) const", "a::b<c::d>"),
+        ("int f<aaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbb>(x) [clone .isra.0]", "f<...>"),
+        ("(all else)", "(all else)"),
+        ("libblas.so (no symbols)", "libblas.so (no symbols)"),
+    ],
+)
+def test_a_name_is_short(name: str, said: str) -> None:
+    assert bare(name) == said
