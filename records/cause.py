@@ -7,7 +7,7 @@ from typing import Literal
 from opduel.records.measurement import Side
 
 # What is looked at: a source. Each has one unit, in which its parts add up to the whole of a call, or nearly so.
-Source = Literal["native functions", "Python functions", "operators", "primitives", "resources"]
+Source = Literal["native functions", "Python functions", "operators", "primitives", "resources", "libraries"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ class Examination:
     ``control`` and ``treatment`` are the whole amounts per call in ``unit`` ("instructions", "ns", "bytes", "count"),
     means over pairs; ``difference_ci`` is the 95 % interval of treatment less control.  ``explained`` is the share of
     the difference that the ``candidates`` account for together, those whose own share is clear of 0.  Without figures,
-    ``note`` says why there are none; beside figures it says what limits them (no symbols, inlined functions).
+    ``note`` says why there are none; beside figures it says what limits them (no symbols, inlined functions).  Of
+    libraries there are no figures: ``note`` says which differ between the sides.
     """
 
     source: str  # a ``Source``; later versions may have others
