@@ -103,4 +103,6 @@ def _examinations(answers: Answers, native: Observed) -> list[Examination]:
         found.append(Examination("resources", "count", 0, note=counted))
     else:
         found += [examine("resources", resources.unit_of(name), seen, resources.NOTE) for name, seen in counted.items()]
+    if around := libraries.library_differences([answers]):
+        found.append(Examination("libraries", "", 1, note=around))
     return found

@@ -138,9 +138,9 @@
     const headings = ["part", "calls", "control", "treatment", "share of the difference", "95 % interval"];
     const made = [element("h3", {}, "Why it changed")];
     for (const seen of examinations) {
+      const words = seen.rows.length ? seen.note : `${seen.caption}: ${seen.note || "no part differs clearly"}`;
       if (seen.rows.length) made.push(tableOf(seen.caption, headings, seen.rows));
-      else made.push(element("p", { class: "muted" }, `${seen.caption}: no part differs clearly`));
-      if (seen.note) made.push(element("p", { class: "muted" }, seen.note));
+      if (words) made.push(element("p", { class: "muted" }, words));
     }
     return made;
   }

@@ -126,7 +126,12 @@ def answers(seconds: float) -> Answers:
         }
         for spread in (0.0, 0.1, -0.1, 0.05, -0.05)
     ]
-    return Answers(of={"functions": pairs}, problems={"resources": "refused"})
+
+    def loaded(version: str) -> dict[str, Any]:
+        return {"libraries": [{"name": "numpy", "version": version}]}
+
+    around = [{"control": loaded("1.26.4"), "treatment": loaded("2.2.6")}]
+    return Answers(of={"functions": pairs, "libraries": around}, problems={"resources": "refused"})
 
 
 def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,10 +140,11 @@ def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.Monk
     monkeypatch.setattr(causes, "observe_native", lambda *_, **__: {A.id: Observed(seen, "no symbols")})
     (one,) = add_causes([compared(A)], [A], MeasurementResult(), explaining())
     assert one.cause is not None
-    python, native, resources = one.cause.examinations
+    python, native, resources, libraries = one.cause.examinations
     assert [(lead.name, lead.calls) for lead in python.candidates] == [("check", (1.0, 2.0))]
     assert python.explained == pytest.approx(1.0)
     assert (native.unit, native.note, native.explained) == ("instructions", "no symbols", 1.0)
+    assert (libraries.source, libraries.note) == ("libraries", "numpy 1.26.4 -> 2.2.6")
     assert (resources.candidates, resources.note) == ((), "refused")
     assert "check (a.py:3), 2 calls per call where it was 1" in one.cause.sentence
     assert math.isclose(python.control or 0, 100.0)
