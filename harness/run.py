@@ -125,7 +125,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     if asked.holds and not validity["valid"]:
         first = made.order, made.findings
         comparisons = withhold_verdicts(comparisons, *standing_despite(validity, first, made.second, noise, spare))
-    comparisons = _explained(attribute_changes(comparisons), request, bench, made, began)
+    comparisons = _explained(attribute_changes(comparisons), request, bench, made)
     comparisons = _with_work(whole, [*comparisons, *made.outputs, *other_inputs])
     run = _run_record(request, made.order, made.findings, start, checkpoint.resumed, bench, validity)
     if made.findings.stopped is not None:
@@ -141,12 +141,11 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
 
 
 def _explained(
-    comparisons: Sequence[Comparison], request: RunRequest, bench: Bench, made: "_Measured", began: float
+    comparisons: Sequence[Comparison], request: RunRequest, bench: Bench, made: "_Measured"
 ) -> list[Comparison]:
     """The comparisons, those that are to be explained with a cause, in what is left of the time budget."""
     asked = request.configuration
-    ends = math.inf if asked.time_budget is None else began + asked.time_budget
-    profiling = Profiling(bench, request.framework, asked.threads, request.seed, ends)
+    profiling = Profiling(bench, request.framework, asked.threads, request.seed, made.ends)
     replicates = request.first_measurement is not None
     explaining = Explaining(profiling, asked.explain, replicates, request.env)
     with this_thread_on(bench.cpus.control):
@@ -201,6 +200,7 @@ class _Measured:
     profiles: Profiles | None
     noise: Mapping[str, Any]  # the host's while rounds were made, and while they were verified
     second: Measurement | None  # the verification
+    ends: float  # of the time budget, by the monotonic clock
 
 
 def _measure(
@@ -254,7 +254,7 @@ def _measure(
         if profiles.stopped is not None:
             findings.stop(profiles.stopped)
     noise = {"during": during, "verifying": verifier.host}
-    return _Measured(order, findings, comparisons, output_check.comparisons, profiles, noise, verifier.made)
+    return _Measured(order, findings, comparisons, output_check.comparisons, profiles, noise, verifier.made, ends)
 
 
 def without_measuring(request: RunRequest, why: str) -> Report:
