@@ -92,8 +92,8 @@ def harness_parser() -> Parser:
     what("--breakdown", "show the time of each case by operator (default: for networks only, when they changed)")
     what(
         "--explain",
-        "of which changed cases the cause is looked for after measuring: those that a second measurement confirmed "
-        "(confirmed), all, or none (the default)",
+        "look for the cause of changed cases after measuring: of all, of those that a second measurement confirmed, or "
+        "of none (none, the default)",
         choices=("confirmed", "all", "none"),
         default="none",
     )
