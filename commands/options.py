@@ -91,6 +91,13 @@ def harness_parser() -> Parser:
     )
     what("--breakdown", "show the time of each case by operator (default: for networks only, when they changed)")
     what(
+        "--explain",
+        "look for the cause of changed cases after measuring: of all, of those that a second measurement confirmed, or "
+        "of none (none, the default)",
+        choices=("confirmed", "all", "none"),
+        default="none",
+    )
+    what(
         "--profile_output DIR",
         "after measuring, write the framework's profile of every case to this folder (trace, table, output)",
         type=path,

@@ -7,6 +7,9 @@ docs/explanation/statistics.md says why they are right.
 """
 
 from opduel.comparator.aa_checks import AACheck, run_aa_checks
+from opduel.comparator.cause_calls import by_call
+from opduel.comparator.cause_sentence import cause_of
+from opduel.comparator.causes import examine
 from opduel.comparator.disturbance import standing_cases, withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import attribute_changes, in_words
@@ -24,7 +27,10 @@ __all__ = [
     "analyse_interim",
     "apply_replication",
     "attribute_changes",
+    "by_call",
+    "cause_of",
     "compare_cases",
+    "examine",
     "fit_priors",
     "in_words",
     "plan_looks",

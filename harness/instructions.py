@@ -133,28 +133,30 @@ def run_counting_round(pool: PairPool, plan: Round, rng: random.Random, result: 
 
 
 def _count(processes: Processes, request: CaseRequest, plan: Round, *, whole: bool) -> PairSample:
-    """Count one case, perhaps in ``whole`` calls. Raises what ``_counts`` does."""
+    """Count one case, perhaps in ``whole`` calls. Raises what ``ask_counts`` does."""
     preparation = {"op": "prepare", "case": request.description(), "seed": request.seed}
     if whole:
         preparation["whole"] = True
-    first = _counts(processes, dict.fromkeys(SIDES, preparation), request.case, plan)
-    counts = plan_counts(first, request.inject)
+    first = ask_counts(processes, dict.fromkeys(SIDES, preparation), request.case, plan)
+    counts = plan_counts({side: int(first[side]["count"]) for side in SIDES}, request.inject)
     messages = {side: {"op": "count", "discard": counts.discard, "calls": counts.calls[side]} for side in SIDES}
-    totals = _counts(processes, messages, request.case, plan)
-    control, treatment = (totals[side] / counts.scale for side in SIDES)
+    answers = ask_counts(processes, messages, request.case, plan)
+    control, treatment = (int(answers[side]["count"]) / counts.scale for side in SIDES)
     return sample_of(request, plan, control, treatment, counts.scale)
 
 
-def _counts(
+def ask_counts(
     processes: Processes, messages: Mapping[Side, Mapping[str, Any]], case: Case, plan: Round
-) -> dict[Side, int]:
-    """Both sides' counts, all above 0. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or
-    "both"."""
+) -> dict[Side, dict[str, Any]]:
+    """Both sides' answers, whose counts are all above 0.
+
+    Raises:
+        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
+    """
     answers = ask_both(processes, messages, time_left(case, plan.deadline, SLOWDOWN))
-    counts = {side: int(answers[side]["count"]) for side in SIDES}
-    if nothing := [side for side in SIDES if counts[side] == 0]:
+    if nothing := [side for side in SIDES if int(answers[side]["count"]) <= 0]:
         raise merged_error({side: CaseRefusedError(Failure(side, "error", NOTHING)) for side in nothing})
-    return counts
+    return answers
 
 
 def plan_counts(first: Mapping[Side, int], inject: float) -> CountPlan:

@@ -194,7 +194,7 @@ def write_profiles(
     """
     if cut_short:
         return Profiles(folder, skipped="none was made because the run was aborted")
-    profiles, places = Profiles(folder), _places(cases)
+    profiles, places = Profiles(folder), case_folders(cases)
     rng = random.Random(f"profiles {profiling.seed}")
     with profiling.workers(profiling.bench.cpus.measure) as workers:
         try:
@@ -250,7 +250,7 @@ def _profile(
     return None
 
 
-def _places(cases: Sequence[Case]) -> dict[str, Path]:
+def case_folders(cases: Sequence[Case]) -> dict[str, Path]:
     """Id (less the metric) -> the case's folder, below that of all: its id, made fit for a path, and none twice."""
     places: dict[str, Path] = {}
     taken: set[str] = set()

@@ -16,6 +16,7 @@ from opduel.harness.aa_selection import usual_count
 from opduel.harness.budget import budget_for, kept_for_profiling, with_seconds
 from opduel.harness.checkpoint import Checkpoint, RoundLog, Start, identity_of
 from opduel.harness.cpus import measure_roofline, plan_cpus, plan_wiping, this_thread_on
+from opduel.harness.explain.causes import Explaining, add_causes
 from opduel.harness.golden import Golden
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.instructions import plan_counting, threads_of
@@ -124,7 +125,8 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     if asked.holds and not validity["valid"]:
         first = made.order, made.findings
         comparisons = withhold_verdicts(comparisons, *standing_despite(validity, first, made.second, noise, spare))
-    comparisons = _with_work(whole, [*attribute_changes(comparisons), *made.outputs, *other_inputs])
+    comparisons = _explained(attribute_changes(comparisons), request, bench, made)
+    comparisons = _with_work(whole, [*comparisons, *made.outputs, *other_inputs])
     run = _run_record(request, made.order, made.findings, start, checkpoint.resumed, bench, validity)
     if made.findings.stopped is not None:
         share = 1.0 if asked.verifies_after is None else FIRST_SHARE
@@ -136,6 +138,18 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     cases = tuple(case for case in whole.cases if case.id not in skipped)
     sides = request.control, request.treatment
     return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=cases)
+
+
+def _explained(
+    comparisons: Sequence[Comparison], request: RunRequest, bench: Bench, made: "_Measured"
+) -> list[Comparison]:
+    """The comparisons, those that are to be explained with a cause, in what is left of the time budget."""
+    asked = request.configuration
+    profiling = Profiling(bench, request.framework, asked.threads, request.seed, made.ends)
+    replicates = request.first_measurement is not None
+    explaining = Explaining(profiling, asked.explain, replicates, request.env)
+    with this_thread_on(bench.cpus.control):
+        return add_causes(comparisons, request.cases, made.findings, explaining)
 
 
 def is_skip(failure: Failure) -> bool:
@@ -186,6 +200,7 @@ class _Measured:
     profiles: Profiles | None
     noise: Mapping[str, Any]  # the host's while rounds were made, and while they were verified
     second: Measurement | None  # the verification
+    ends: float  # of the time budget, by the monotonic clock
 
 
 def _measure(
@@ -239,7 +254,7 @@ def _measure(
         if profiles.stopped is not None:
             findings.stop(profiles.stopped)
     noise = {"during": during, "verifying": verifier.host}
-    return _Measured(order, findings, comparisons, output_check.comparisons, profiles, noise, verifier.made)
+    return _Measured(order, findings, comparisons, output_check.comparisons, profiles, noise, verifier.made, ends)
 
 
 def without_measuring(request: RunRequest, why: str) -> Report:

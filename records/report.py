@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from opduel.records.build import Build
 from opduel.records.case import METRICS, Case, Metric, measure_of
+from opduel.records.cause import Cause
 from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample
 from opduel.records.redaction import redacted, redacted_inputs
@@ -117,6 +118,7 @@ class Comparison:
     verification: Verification | None = None
     work: Work | None = None  # of one call, for the metric "time", where it is known
     breakdown: Breakdown | None = None
+    cause: Cause | None = None  # of a change, where it was looked for; its sentence is also in ``note``
     confidence: float | None = None
     suspected: Verdict | None = None
     forecast: Forecast | None = None

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from pydantic import TypeAdapter, ValidationError
 
-from opduel.records import SCHEMA_VERSION, Comparison, Report, UsageError
+from opduel.records import SCHEMA_VERSION, Cause, Comparison, Report, UsageError
 from opduel.records.atomic import write_atomically
 from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, read_bytes
 from opduel.records.upgrade import upgraded_report
@@ -112,7 +112,16 @@ def _in_tuples(one: Comparison) -> Comparison:
     parts = one.breakdown
     if parts is not None:
         parts = replace(parts, control=tuple(parts.control), treatment=tuple(parts.treatment))
-    return replace(one, samples=tuple(one.samples), verification=again, breakdown=parts)
+    cause = one.cause and _cause_in_tuples(one.cause)
+    return replace(one, samples=tuple(one.samples), verification=again, breakdown=parts, cause=cause)
+
+
+def _cause_in_tuples(cause: Cause) -> Cause:
+    seen = (
+        replace(one, candidates=tuple(replace(part, merged=tuple(part.merged)) for part in one.candidates))
+        for one in cause.examinations
+    )
+    return replace(cause, examinations=tuple(seen))
 
 
 def _parse(path: Path, content: bytes) -> dict[str, Any]:

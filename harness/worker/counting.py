@@ -9,6 +9,9 @@ is then switched on before the calls and off after them, and what the same lines
 Requests and answers in place of main.py's "prepare" and "block":
     {"op": "prepare", "case": {...}, "seed": int[, "whole": true]} -> {"count": instructions of one call}
     {"op": "count", "discard": int, "calls": int}         -> {"count": instructions of all these calls}
+    {"op": "functions", "discard": int, "calls": int}     -> {"count": the same, "dump": path of callgrind's file of
+                                                             these calls, "empty": and of the same lines without one};
+                                                             whoever asked removes the files
 """
 
 import contextlib
@@ -70,15 +73,24 @@ class Valgrind:
         """Begin or end counting, where there are no functions to count in."""
         self.request(TOGGLE_COLLECT)
 
-    def count(self):
-        """The instructions counted since the last time."""
+    def dump(self):
+        """Have callgrind write a file of what was counted since the last time; returns its path."""
         self.request(DUMP_STATS)
         self.dumps += 1
-        path = "{}.{}.{}".format(os.environ[PREFIX], os.getpid(), self.dumps)
-        with open(path, "rb") as dump:
-            total = total_of(dump)
+        return "{}.{}.{}".format(os.environ[PREFIX], os.getpid(), self.dumps)
+
+    def count(self):
+        """The instructions counted since the last time."""
+        path = self.dump()
+        total = total_in(path)
         os.unlink(path)
         return total
+
+
+def total_in(path):
+    """The instructions in one of callgrind's files."""
+    with open(path, "rb") as dump:
+        return total_of(dump)
 
 
 def total_of(lines):
@@ -112,7 +124,10 @@ def level_allocator():
 
 
 class CountingSession:
-    """The case in preparation, and how to count its instructions."""
+    """The case in preparation, and how to count its instructions.
+
+    Where a call has a function ``before`` (main.py), it is called before each one, and not counted with whole calls.
+    """
 
     def __init__(self, adaptor):
         self.adaptor = adaptor
@@ -125,27 +140,56 @@ class CountingSession:
         gc.collect()
         level_allocator()
         self.call = self.adaptor.make_call(case, seed)
-        for _ in range(FIRST_CALLS):
-            self.call()
+        self.discard(FIRST_CALLS)
         self.valgrind.start()
         return {"count": self.count(1, 1)["count"]}
 
     def count(self, discard, calls):
-        for _ in range(discard):
-            self.call()
+        self.discard(discard)
         self.valgrind.count()
-        counted = self.counted(calls)
-        return {"count": counted - self.counted(0) if self.whole else counted}
+        self.run(calls)
+        counted = self.valgrind.count()
+        if self.whole:
+            self.run(calls, empty=True)
+            counted -= self.valgrind.count()
+        return {"count": counted}
 
-    def counted(self, calls):
-        """The instructions of so many calls; where whole calls are counted, those of these lines, too."""
-        if self.whole:
-            self.valgrind.toggle()
+    def functions(self, discard, calls):
+        """What whole calls execute in each function, as files of callgrind's.
+
+        Calls of functions are counted even while costs are not, and forgotten by a file that costs of theirs are in:
+        hence the discarded calls have one, or those before them.
+        """
+        if discard:
+            self.run(discard)
+            os.unlink(self.valgrind.dump())
+        self.run(calls)
+        dump = self.valgrind.dump()
+        self.run(calls, empty=True)
+        empty = self.valgrind.dump()
+        return {"count": total_in(dump) - total_in(empty), "dump": dump, "empty": empty}
+
+    def discard(self, calls):
+        """Make so many calls that are not counted."""
+        before = getattr(self.call, "before", None)
         for _ in range(calls):
+            if before:
+                before()
             self.call()
-        if self.whole:
-            self.valgrind.toggle()
-        return self.valgrind.count()
+
+    def run(self, calls, empty=False):
+        """Make so many calls, and where whole calls are counted, count meanwhile. ``empty``: the same without them."""
+        before = getattr(self.call, "before", None)
+        at_once = 1 if before else calls
+        for _ in range(0, calls, max(1, at_once)):
+            if before:
+                before()
+            if self.whole:
+                self.valgrind.toggle()
+            for _ in range(0 if empty else at_once):
+                self.call()
+            if self.whole:
+                self.valgrind.toggle()
 
 
 if __name__ == "__main__":

@@ -20,6 +20,12 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
     {"op": "cpu_time", "case": {...}, "seed": int} (unprepared)    -> {"value": ns of processor time of one call}
     {"op": "values", "case": {...}, "seed": int} (unprepared)      -> {"values": [{"name", "value", ...}, ...]}, all
                         that the case reports
+    {"op": "functions", "calls": int}        -> {"ns": a call, "calls": int, "functions": [{"name", "ns", "calls",
+                        "where", "called_at", "callers": {name: share}, "inclusive": ns}, ...], "stacks": [[[place in
+                        "functions", ...], ns], ...]}, of a call: functions.py; also "seen_ns" where they don't add up
+                        to "ns"
+    {"op": "resources", "calls": int}        -> {"calls": int, "counts": {name: a call}, "time": {name: ns a call}}
+    {"op": "libraries"}                      -> {"libraries": [...]} that are loaded: libraries.py
 
 The function that the adaptor's make_call returns may have attributes:
     before      a function to call before each timed region, untimed: a region is then one call, or ``number`` calls
@@ -30,6 +36,7 @@ The function that the adaptor's make_call returns may have attributes:
 import argparse
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib.util
 import itertools
@@ -151,6 +158,25 @@ def time_spin(count):
     start = clock()
     spin(count)
     return clock() - start if count else 0
+
+
+def regions(call):
+    """``(number, before)`` of timed regions: how many calls each is, None where that is free, and a function to call
+    before each of them, untimed.
+
+    Raises Unseen for a call that times itself, or by a device's clock.
+    """
+    if hasattr(call, "sample") or hasattr(call, "timer"):
+        clock_of = "with a clock of its own" if hasattr(call, "sample") else "by a device's clock"
+        raise serving.Unseen("the case is timed {}, not call by call".format(clock_of))
+    set_up = getattr(call, "before", None)
+
+    def before():
+        if set_up:
+            set_up()
+        wipe()
+
+    return getattr(call, "number", 1 if EVICTING or set_up else None), before
 
 
 def is_special(call):
@@ -294,6 +320,29 @@ class Session:
 
     def values(self, case, seed):
         return {"values": function_of(self.adaptor, "values(case, seed)")(case, seed)}
+
+    def functions(self, calls):
+        if is_process(self.call):
+            raise serving.Unseen("each call is a process of its own: its functions can't be seen from here")
+        number, before = regions(self.call)
+        file = os.path.abspath(self.adaptor.__file__)
+        own = [os.path.dirname(os.path.abspath(__file__)), os.path.dirname(COMMON)]
+        own.append(os.path.dirname(file) if os.path.basename(file) == "__init__.py" else file)
+        tracing = beside("tracing")
+        return beside("functions").functions(self.call, calls, number, before, self._after(), own, tracing)
+
+    def resources(self, calls):
+        number, before = regions(self.call)
+        return beside("resources").resources(
+            self.call, calls, number, before, self._after(), children=is_process(self.call)
+        )
+
+    def libraries(self):
+        return {"libraries": beside("libraries").libraries()}
+
+    def _after(self):
+        """What comes after each call, and is timed with it: the work that is injected."""
+        return functools.partial(spin, self.spins) if self.spins else None
 
     def resident(self, calls):
         """Of this process; or, where the adaptor says so, of the process that a call is."""

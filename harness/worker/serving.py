@@ -34,6 +34,13 @@ class BadAdaptor(Exception):
     kind = "error"
 
 
+class Unseen(Exception):
+    """What is asked of a case can't be seen, because of how it runs or is timed; the text says why."""
+
+    kind = "error"
+    says_all = True
+
+
 def die_with_parent():
     """Ask Linux for SIGKILL when the controller dies, so that a hanging call can't outlive it."""
     with contextlib.suppress(OSError, AttributeError):

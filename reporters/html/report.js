@@ -111,6 +111,7 @@
     }
     if (one.samples.length) parts.push(element("div", { class: "case-plots", id: "case-plots" }));
     parts.push(element("h3", {}, "Figures"), facts(one));
+    if (one.causes.length) parts.push(...causes(one.causes));
     if (one.breakdown) parts.push(...breakdown(one.breakdown));
     parts.push(...again(one));
     if (one.samples.length) parts.push(numbers(one));
@@ -131,6 +132,17 @@
       element("tr", {}, element("th", { scope: "row" }, first), ...others.map((text) => element("td", { class: "number" }, text))));
     const made = element("table", {}, element("caption", {}, caption), element("thead", {}, head), element("tbody", {}, ...lines));
     return element("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": caption }, made);
+  }
+
+  function causes(examinations) {
+    const headings = ["part", "calls", "control", "treatment", "share of the difference", "95 % interval"];
+    const made = [element("h3", {}, "Why it changed")];
+    for (const seen of examinations) {
+      const words = seen.rows.length ? seen.note : `${seen.caption}: ${seen.note || "no part differs clearly"}`;
+      if (seen.rows.length) made.push(tableOf(seen.caption, headings, seen.rows));
+      if (words) made.push(element("p", { class: "muted" }, words));
+    }
+    return made;
   }
 
   function breakdown(parts) {

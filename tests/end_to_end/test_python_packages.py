@@ -62,6 +62,22 @@ def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert "control    numpy==1.26.4 (numpy 1.26.4, Python 3." in output
 
 
+@pytest.mark.nightly
+def test_a_change_has_its_cause(tmp_path: Path) -> None:
+    sides = ("--control", "numpy==1.26.4", "--treatment", "numpy==2.2.6", "--max_rounds", "5")
+    report, output, _ = finished(
+        tmp_path, None, "-b", "numpy", "--operators", "numpy.partition", *sides, "--explain", "all", "--screen_reporter"
+    )
+    (one,) = report["comparisons"]
+    assert one["verdict"] == "improved"
+    seen = {source["source"]: source for source in reversed(one["cause"]["examinations"])}
+    assert seen["Python functions"]["candidates"][0]["name"].endswith("fromnumeric.partition")
+    if shutil.which("valgrind"):
+        parts = seen["native functions"]["candidates"]
+        assert any("introselect" in part["name"] + part["was"] for part in parts)
+    assert " ".join(one["cause"]["sentence"].split()[:2]) in output
+
+
 def test_a_name_that_no_build_has_is_refused(tmp_path: Path) -> None:
     sides = ("--control", "numpy==1.26.4", "--treatment", "numpy==2.2.6")
     named = ("--framework", "python", "--operators", "numpy.sortt", "--inputs", '{"a": [3]}')

@@ -155,7 +155,7 @@ def test_only_empty_folders_and_our_own_are_written_to(tmp_path: Path, content: 
 
 def test_no_id_leads_out_of_the_folder_or_into_anothers() -> None:
     names = ["../../etc/forward", "/etc/forward", "a b/forward", "a_b/forward", "A_B/forward", "x" * 300 + "/forward"]
-    places = opduel.harness.profiles._places([toy_case(name) for name in names])
+    places = opduel.harness.profiles.case_folders([toy_case(name) for name in names])
     assert list(places) == names
     assert len({str(place).casefold() for place in places.values()}) == len(names)
     for place in places.values():

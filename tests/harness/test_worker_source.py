@@ -12,6 +12,7 @@ from opduel.harness.instructions import SCRIPT
 from opduel.harness.process import WORKER
 
 SERVING = WORKER.with_name("serving.py")
+EXPLAINING = [WORKER.with_name(f"{name}.py") for name in ("functions", "tracing", "resources", "libraries")]
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMON = [*ROOT.glob("frameworks/common/opduel_common/*.py")]
 ADAPTORS = sorted(
@@ -53,7 +54,9 @@ def test_there_is_something_to_check() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [WORKER, SERVING, SCRIPT, WRAPPER, *ADAPTORS, *INSIDE], ids=lambda path: str(path.relative_to(ROOT))
+    "path",
+    [WORKER, SERVING, SCRIPT, WRAPPER, *EXPLAINING, *ADAPTORS, *INSIDE],
+    ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_runs_on_python_3_6(path: Path) -> None:
     config = vermin.Config()
@@ -80,7 +83,7 @@ def test_the_check_can_fail() -> None:
 
 
 def test_the_worker_imports_the_standard_library_alone() -> None:
-    scripts = (WORKER, SERVING, SCRIPT, WRAPPER)
+    scripts = (WORKER, SERVING, SCRIPT, WRAPPER, *EXPLAINING)
     assert set().union(*(imports(path.read_text()) for path in scripts)) <= sys.stdlib_module_names
 
 

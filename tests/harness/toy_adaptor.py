@@ -9,6 +9,7 @@ tenth of the time, and its values don't depend on what else the machine does.
 import array
 import ctypes
 import json
+import mmap
 import os
 import signal
 import sys
@@ -163,6 +164,14 @@ def make_call(case, seed):
     if name == "checksum":
         data = bytes(int(inputs["bytes"] * (inputs.get("slower", 1) if side == "treatment" else 1)))
         return lambda: zlib.crc32(data)
+    if name == "checksums":  # the treatment calls another function, too
+        data = bytes(inputs["bytes"])
+        return (lambda: (zlib.crc32(data), zlib.adler32(data))) if side == "treatment" else lambda: zlib.crc32(data)
+    if name == "vector":  # of 512 bits: vxorps zmm0, zmm0, zmm0; ret
+        code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        code.write(bytes.fromhex("62f17c4857c0c3"))
+        LEFT_BEHIND.append(code)
+        return ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
     turns = inputs.get("turns", 2000)
     if side == "treatment" and os.path.exists(inputs.get("slower_while", __file__)):
         turns = int(turns * inputs.get("slower", 1))

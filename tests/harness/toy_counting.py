@@ -18,7 +18,7 @@ class Stub:
     """Counts turns of ``toy_adaptor.work`` once it is started; a process adds some noise of its own if asked to."""
 
     def __init__(self):
-        self.turns = 0
+        self.turns = self.dumps = 0
         self.started = False
 
     def start(self):
@@ -30,6 +30,19 @@ class Stub:
             return inner(turns)
 
         toy_adaptor.work = work
+
+    def toggle(self):
+        """Turns are counted all the time, and this adds some."""
+        self.turns += 7
+
+    def dump(self):
+        path = "{}.{}.{}".format(os.environ["OPDUEL_COUNTS"], os.getpid(), self.dumps)
+        self.dumps += 1
+        count = self.count()
+        said = count + 1 if os.environ.get("TOY_COUNTS") == "garbled" else count
+        with open(path, "w") as stream:
+            stream.write(f"events: Ir\nob=/lib/libtoy.so\nfl=toy.c\nfn=work\n7 {count}\ntotals: {said}\n")
+        return path
 
     def count(self):
         if not self.started:

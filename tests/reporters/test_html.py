@@ -13,7 +13,20 @@ import report_samples as samples
 from hostile import PAYLOAD, hostile
 
 from benchmarks.made_report import made_report
-from opduel.records import Breakdown, Build, Commit, OperatorTime, Report, RunError, UsageError, Verification, Work
+from opduel.records import (
+    Breakdown,
+    Build,
+    Candidate,
+    Cause,
+    Commit,
+    Examination,
+    OperatorTime,
+    Report,
+    RunError,
+    UsageError,
+    Verification,
+    Work,
+)
 from opduel.reporters.export import HtmlReporter
 from opduel.reporters.html import to_html
 from opduel.reporters.summary import WORST_FIRST
@@ -76,6 +89,9 @@ class Page(HTMLParser):
         return {label: fact for label, fact in zip(self.data["labels"], one["facts"], strict=True) if fact}
 
 
+PROD = Candidate("prod", 0.0, 900.0, 0.9, (0.85, 0.95), (None, 2.0), "a.py:3", "product", ("inlined",))
+
+
 def rich_report() -> Report:
     """A report in which everything there is is known."""
     slow = samples.comparison(
@@ -90,6 +106,10 @@ def rich_report() -> Report:
         held_back="improved",
         note="slower with the same instructions",
         breakdown=Breakdown((OperatorTime("Conv", 2, 1e6, 0.9),), (OperatorTime("Conv", 2, 2e6, 1.0),), "a note"),
+        cause=Cause(
+            "prod is called twice",
+            (Examination("Python functions", "ns", 5, 1e3, 2e3, (9e2, 11e2), (PROD,), 0.9, "seen"),),
+        ),
         verification=Verification("regressed", "regressed", 1.06, (1.05, 1.07), rounds=4, failure=samples.CRASH),
     )
     made = samples.report(
@@ -198,6 +218,12 @@ def test_all_that_is_known_of_a_case() -> None:
     assert one["samples"] == [[number, "screening", 1, 1e5, 1.05e5, 0.049, 1] for number in range(3)]
     assert one["breakdown"]["rows"] == [["Conv", "2", "1.00 ms", "90.0 %", "2.00 ms", "100.0 %", "+1.00 ms"]]
     assert one["breakdown"]["note"] == "a note"
+    (seen,) = one["causes"]
+    assert seen["caption"] == "Python functions: 1.00 us to 2.00 us a call, 5 process pairs"
+    assert seen["rows"] == [
+        ["product became prod; with inlined; a.py:3", "- to 2", "0.00 ns", "900 ns", "90%", "85% to 95%"]
+    ]
+    assert seen["note"] == "seen"
     assert one["failures"] == [
         {"what": "treatment: crash: the worker died of SIGSEGV", "words": "some output\nSegmentation fault: 11"}
     ]

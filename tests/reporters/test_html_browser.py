@@ -14,7 +14,7 @@ from hostile import PAYLOAD, hostile
 from playwright.sync_api import Browser, Page, Request, expect
 
 from benchmarks.made_report import made_report
-from opduel.records import Breakdown, OperatorTime, Report
+from opduel.records import Breakdown, Candidate, Cause, Examination, OperatorTime, Report
 from opduel.reporters.html import write_page
 from opduel.reporters.summary import worst_first
 from opduel.reporters.text import printable
@@ -168,7 +168,9 @@ def test_a_case_is_opened_and_left_by_keyboard(shown: Shown) -> None:
 def test_an_address_opens_its_case(shown: Shown) -> None:
     case = 'odd <b>"name"</b> [8, 3]/50 % & more#x'
     parts = Breakdown((OperatorTime("Convolution", 2, 1e6, 1.0),), (OperatorTime("Convolution", 2, 2e6, 1.0),))
-    slow = samples.comparison(case, "regressed", 1.5, breakdown=parts, note="a note")
+    prod = Candidate("prod <i>", 0.0, 900.0, 0.9, (0.85, 0.95), (None, 2.0))
+    cause = Cause("prod", (Examination("Python functions", "ns", 5, 1e3, 2e3, (9e2, 11e2), (prod,), 0.9),))
+    slow = samples.comparison(case, "regressed", 1.5, breakdown=parts, cause=cause, note="a note")
     report = samples.report([*samples.EVERY_VERDICT, slow])
     page = shown.open(report)
     address = page.get_by_role("link", name=case).get_attribute("href")
@@ -177,6 +179,7 @@ def test_an_address_opens_its_case(shown: Shown) -> None:
     dialog = shown.open(report, address).get_by_role("dialog", name=case)
     expect(dialog).to_be_visible()
     expect(dialog.get_by_role("row", name="Convolution")).to_contain_text("+1.00 ms")
+    expect(dialog.get_by_role("row", name="prod <i>")).to_contain_text("85% to 95%")
     expect(dialog).to_contain_text("python3 harness.py --control mxnet==1.8.0.post0")
     expect(dialog.locator("p").first).to_contain_text(re.compile(r"^regressed \+50\.0 % .*a note$"))
     expect(page.locator("#case-table td.why").filter(has_text="a note")).to_have_text("regressed a note")

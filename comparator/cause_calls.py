@@ -1,0 +1,93 @@
+"""Where in a tree of calls a difference arises: the calls among which it divides, each with all that it calls."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isclose
+from statistics import fmean
+
+from opduel.records.cause import Observation, Part
+from opduel.records.measurement import SIDES, Side
+
+PASSED_ON = 0.8  # of a part's difference: where one part that it calls has so much of it, that one is looked into
+REST = "(all else)"
+SAME_CALLS = 0.01  # so much of a call more or less a call of the case is none
+
+
+def by_call(observations: Sequence[Observation]) -> list[Observation]:
+    """The same observations by the calls among which the difference divides; as they are where inclusive amounts aren't
+    known.
+
+    Beginning with the parts that no other is known to call, the one with the largest difference is taken apart into
+    itself and the parts that it calls, as long as it is called equally often on both sides and one of those has
+    ``PASSED_ON`` of its difference; and once more, so that it is seen what the difference spreads to.  A part's
+    ``amount`` is then that of all that it calls, and ``where`` the place that calls it.  The amounts of a side add up
+    to what they did: ``REST`` has what these parts don't account for.
+    """
+    tree = _Tree(observations)
+    if not tree.inclusive:
+        return list(observations)
+    whole, itself = set(tree.callees.get(None, [])), set[str]()
+    while whole:
+        name = max(whole, key=lambda one: (abs(tree.difference(one)), one))
+        below = [one for one in tree.callees.get(name, []) if one not in itself | whole]
+        if not below or not tree.called_alike(name):
+            break
+        whole.remove(name)
+        itself.add(name)
+        whole |= set(below)
+        if max(abs(tree.difference(one)) for one in below) < PASSED_ON * abs(tree.difference(name)):
+            break
+    return [{side: _divided(one.get(side, {}), whole, itself) for side in SIDES} for one in observations]
+
+
+class _Tree:
+    """The part that calls each for most of its amount, over all observations."""
+
+    def __init__(self, observations: Sequence[Observation]) -> None:
+        parts = [(name, part) for one in observations for side in SIDES for name, part in one.get(side, {}).items()]
+        self._observations = observations
+        self.inclusive = any(part.inclusive is not None for _, part in parts)
+        shares: dict[str, dict[str, float]] = {}
+        for name, part in parts:
+            by = shares.setdefault(name, {})
+            for caller, share in part.callers.items():
+                by[caller] = by.get(caller, 0.0) + share
+        self.callees: dict[str | None, list[str]] = {}
+        for name, by in sorted(shares.items()):
+            others = {caller: share for caller, share in by.items() if caller != name and caller in shares}
+            main = max(others, key=lambda one: (others[one], one), default=None)
+            self.callees.setdefault(main, []).append(name)
+
+    def difference(self, name: str) -> float:
+        """Of a part with all that it calls: treatment less control, the mean over observations."""
+        return self._mean("treatment", name) - self._mean("control", name)
+
+    def _mean(self, side: Side, name: str) -> float:
+        return fmean(_with_calls(one.get(side, {}).get(name)) for one in self._observations)
+
+    def called_alike(self, name: str) -> bool:
+        """Whether it is called equally often on both sides, as far as that is known."""
+        calls = [self._calls(side, name) for side in SIDES]
+        return None in calls or isclose(*calls, rel_tol=SAME_CALLS, abs_tol=SAME_CALLS)  # type: ignore[arg-type]
+
+    def _calls(self, side: Side, name: str) -> float | None:
+        told = [one.get(side, {}).get(name, Part(0.0, 0.0)).calls for one in self._observations]
+        known = [calls for calls in told if calls is not None]
+        return fmean(known) if len(known) == len(told) else None
+
+
+def _with_calls(part: Part | None) -> float:
+    if part is None:
+        return 0.0
+    return part.amount if part.inclusive is None else part.inclusive
+
+
+def _divided(parts: Mapping[str, Part], whole: set[str], itself: set[str]) -> dict[str, Part]:
+    found = {
+        name: replace(part, amount=_with_calls(part), where=part.called_at or part.where)
+        for name, part in parts.items()
+        if name in whole
+    }
+    found |= {name: part for name, part in parts.items() if name in itself}
+    rest = sum(part.amount for part in parts.values()) - sum(part.amount for part in found.values())
+    return {**found, REST: Part(rest)}

@@ -1,0 +1,256 @@
+"""Which parts of a call on one side are which on the other: clones, renamed functions, and functions that were inlined.
+
+Parts are only ever joined, so that the whole difference of every process pair stays what it is.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from opduel.records.cause import Observation, Part
+from opduel.records.measurement import Side
+
+Amounts = npt.NDArray[np.float64]
+OTHER: Mapping[Side, Side] = {"control": "treatment", "treatment": "control"}
+DOMINANT = 0.5  # share of a part's amount from which on one caller is the one that it may have been inlined into
+CANCELLED = 0.5  # share of a caller's change that functions of one side alone must make up for to be merged into it
+SIMILAR, SIMILAR_IN_PLACE = 0.8, 0.5  # likeness of names: anywhere, and below the same caller
+SAME_AMOUNT = 0.1  # amounts closer than this share are nearly the same
+MOST_COMPARED = 50  # the largest parts of each side whose names are compared letter by letter
+MOST_LETTERS = 200  # of a name that are compared
+DEEPEST = 20  # calls between a part and the function that it was inlined into
+
+_CLONE = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|clone)(?:\.\d+)*|@plt| ?\[clone [^\]]*\])+$")
+_INSTRUCTION_SET = re.compile(
+    r"_?(?:avx512_core_\w*?|avx512_?(?:skx|spr|icl|core|cd|knl|f)?|avx2|avx|fma3|sse4_?[12]|ssse3|sse[23]|x86_v[234]"
+    r"|neon|asimd|asimdhp|sve\d*|vsx\d?)(?![a-z0-9])"
+)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """One part on both sides; ``control`` and ``treatment`` are its amounts per call, by process pair (shape (n,)).
+
+    ``names`` are all names that it has on a side, the one that it goes by first; none on a side that lacks it.
+    """
+
+    names: Mapping[Side, tuple[str, ...]]
+    control: Amounts
+    treatment: Amounts
+    calls: Mapping[Side, float | None]
+    where: str
+    callers: Mapping[str, float] = field(default_factory=dict)  # of the side that it is on alone
+    merged: tuple[str, ...] = ()
+
+    @property
+    def difference(self) -> float:
+        """Treatment less control per call, the mean over process pairs."""
+        return float(np.mean(self.treatment - self.control))
+
+    @property
+    def amount(self) -> float:
+        """The larger side's mean."""
+        return float(max(np.mean(self.control), np.mean(self.treatment)))
+
+    @property
+    def only_on(self) -> Side | None:
+        """The side that it is on alone; None: on both."""
+        if self.names["control"] and self.names["treatment"]:
+            return None
+        return "control" if self.names["control"] else "treatment"
+
+    @property
+    def name(self) -> str:
+        """The treatment's name; the control's for what the treatment lacks."""
+        return (self.names["treatment"] or self.names["control"])[0]
+
+
+def matched_parts(observations: Sequence[Observation]) -> list[Matched]:
+    """The parts of all process pairs, matched across the sides; the sum of their amounts is that of all parts.
+
+    Raises:
+        ValueError: an amount is not finite.
+    """
+    parts = [_one_part(name, observations) for name in sorted(_names(observations))]
+    return _with_inlined(_with_renamed(_with_clones(parts)))
+
+
+def _names(observations: Sequence[Observation]) -> set[str]:
+    return {name for seen in observations for parts in seen.values() for name in parts}
+
+
+def _one_part(name: str, observations: Sequence[Observation]) -> Matched:
+    found: dict[Side, list[Part]] = {}
+    amounts: dict[Side, Amounts] = {}
+    for side in OTHER:
+        seen = [one.get(side, {}).get(name) for one in observations]
+        found[side] = [part for part in seen if part is not None]
+        amounts[side] = np.array([part.amount if part is not None else 0.0 for part in seen], dtype=np.float64)
+        if not np.all(np.isfinite(amounts[side])):
+            raise ValueError(f"{name}: an amount that is not finite")
+    either = [*found["treatment"], *found["control"]]
+    alone = found["treatment"] or found["control"]
+    return Matched(
+        names={side: (name,) if found[side] else () for side in OTHER},
+        control=amounts["control"],
+        treatment=amounts["treatment"],
+        calls={side: _mean([part.calls for part in found[side]]) for side in OTHER},
+        where=next((part.where for part in either if part.where), ""),
+        callers={caller: sum(part.callers.get(caller, 0.0) for part in alone) / len(alone) for caller in _of(alone)},
+    )
+
+
+def _of(parts: Iterable[Part]) -> list[str]:
+    return sorted({caller for part in parts for caller in part.callers})
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _join(main: Matched, others: Sequence[Matched], as_merged: bool) -> Matched:
+    """One part with the amounts of all; ``as_merged``: the others are named as functions that are counted in it."""
+    names: dict[Side, tuple[str, ...]] = {}
+    calls = dict(main.calls)
+    for side in OTHER:
+        own = main.names[side]
+        for other in others:
+            if not as_merged and not own:
+                calls[side] = other.calls[side]
+            own += () if as_merged else other.names[side]
+        names[side] = own
+    return replace(
+        main,
+        names=names,
+        control=np.sum([main.control, *(other.control for other in others)], axis=0),
+        treatment=np.sum([main.treatment, *(other.treatment for other in others)], axis=0),
+        calls=calls,
+        where=next((one.where for one in (main, *others) if one.where), ""),
+        merged=main.merged + (tuple(name for one in others for name in (one.name, *one.merged)) if as_merged else ()),
+    )
+
+
+def without_clone(name: str) -> str:
+    """A function's name without what a compiler adds to its clones: ``.constprop.0``, ``.isra.0``, ``.cold``."""
+    return _CLONE.sub("", name)
+
+
+def _with_clones(parts: Sequence[Matched]) -> list[Matched]:
+    """Clones are one with their function, where one of them is on one side alone."""
+    groups: dict[str, list[Matched]] = {}
+    for part in parts:
+        groups.setdefault(without_clone(part.name), []).append(part)
+    found = []
+    for group in groups.values():
+        if len(group) > 1 and any(part.only_on for part in group):
+            group.sort(key=lambda part: (part.only_on is not None, -part.amount, part.name))
+            found.append(_join(group[0], group[1:], as_merged=False))
+        else:
+            found += group
+    return found
+
+
+def normalised(name: str) -> str:
+    """A function's name without template arguments, parameters, clones and instruction sets, in lower case."""
+    bare = without_clone(name)
+    kept: list[str] = []
+    depth = 0
+    for at, char in enumerate(bare):
+        opens = char in "<(" and at > 0 and (bare[at - 1].isalnum() or bare[at - 1] in "_>")
+        if depth or (opens and not "".join(kept[-8:]).endswith("operator")):
+            depth += (char in "<(") - (char in ">)")
+        else:
+            kept.append(char)
+    return _INSTRUCTION_SET.sub("", "".join(kept).lower()).strip(" _") or name.lower()
+
+
+def _last(name: str) -> str:
+    return re.split(r"::|\.", name)[-1]
+
+
+def _likeness(gone: Matched, new: Matched) -> float:
+    """How surely both are the same function, 0 for not at all; names that are alike first, then callers."""
+    before, after = (normalised(one.name)[:MOST_LETTERS] for one in (gone, new))
+    if before == after:
+        return 3.0
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    here = _dominant(gone) is not None and _same(_dominant(gone), _dominant(new))
+    least = SIMILAR_IN_PLACE if here else SIMILAR
+    amount = abs(gone.amount - new.amount) <= SAME_AMOUNT * max(gone.amount, new.amount)
+    ratio = matcher.ratio() if matcher.quick_ratio() >= SIMILAR_IN_PLACE else 0.0
+    if ratio >= SIMILAR_IN_PLACE and _last(before) == _last(after):
+        return 2.0 + ratio
+    if ratio >= least:
+        return 1.0 + ratio
+    return 0.5 if here and amount else 0.0
+
+
+def _same(a: str | None, b: str | None) -> bool:
+    return a is not None and b is not None and normalised(a) == normalised(b)
+
+
+def _dominant(part: Matched) -> str | None:
+    caller = max(part.callers, key=lambda name: (part.callers[name], name), default=None)
+    return caller if caller is not None and part.callers[caller] >= DOMINANT else None
+
+
+def _with_renamed(parts: Sequence[Matched]) -> list[Matched]:
+    """What is gone on the control and new on the treatment is one part, where names or callers say so."""
+    ordered = sorted(parts, key=lambda part: (-part.amount, part.name))
+    gone = [part for part in ordered if part.only_on == "control"][:MOST_COMPARED]
+    new = [part for part in ordered if part.only_on == "treatment"][:MOST_COMPARED]
+    likely = ((_likeness(old, other), g, n) for g, old in enumerate(gone) for n, other in enumerate(new))
+    pairs = [pair for pair in likely if pair[0]]
+    pairs.sort(key=lambda pair: (-pair[0], pair[1], pair[2]))
+    found: list[Matched] = []
+    used: set[int] = set()
+    for _, g, n in pairs:
+        if used.isdisjoint((id(gone[g]), id(new[n]))):
+            used |= {id(gone[g]), id(new[n])}
+            found.append(_join(new[n], [gone[g]], as_merged=False))
+    return found + [part for part in parts if id(part) not in used]
+
+
+def _with_inlined(parts: Sequence[Matched]) -> list[Matched]:
+    """Functions of one side alone are merged into the caller whose opposite change they make up for.
+
+    All of a caller's are taken together, as several may have been inlined at once.  What remains of the caller's change
+    must be less than half of it: a function that is new, whose caller does no less than before, keeps its own name.
+    """
+    by_name = {name: at for at, part in enumerate(parts) for names in part.names.values() for name in names}
+    groups: dict[tuple[int, Side], list[int]] = {}
+    for at, part in enumerate(parts):
+        caller = _caller_on_both_sides(part, parts, by_name)
+        if caller is not None and part.only_on:
+            groups.setdefault((caller, part.only_on), []).append(at)
+    taken: dict[int, list[int]] = {}
+    for (caller, _), members in sorted(groups.items()):
+        change, moved = parts[caller].difference, sum(parts[at].difference for at in members)
+        if change * moved < 0 and abs(change + moved) <= (1 - CANCELLED) * abs(change):
+            taken.setdefault(caller, []).extend(members)
+    merged = {at for members in taken.values() for at in members}
+    return [
+        _join(part, [parts[member] for member in taken[at]], as_merged=True) if at in taken else part
+        for at, part in enumerate(parts)
+        if at not in merged
+    ]
+
+
+def _caller_on_both_sides(part: Matched, parts: Sequence[Matched], by_name: Mapping[str, int]) -> int | None:
+    """The nearest of its dominant callers that is on both sides; None: there is none."""
+    side = part.only_on
+    for _ in range(DEEPEST):
+        at = by_name.get(_dominant(part) or "")
+        if side is None or at is None:
+            return None
+        part = parts[at]
+        if part.only_on is None:
+            return at
+        if part.only_on != side:
+            return None
+    return None

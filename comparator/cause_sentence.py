@@ -1,0 +1,308 @@
+"""Why a case changed, in one sentence: which examination explains its change best, and how far."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opduel.comparator.cause_matching import without_clone
+from opduel.comparator.causes import is_named
+from opduel.records import Comparison
+from opduel.records.cause import Candidate, Cause, Examination, Source
+from opduel.records.text import clipped, counted, one_line
+
+# What a person can act on comes first, where several sources explain the change to the same degree.
+PREFERENCE: tuple[Source, ...] = ("Python functions", "primitives", "operators", "native functions", "resources")
+AS_GOOD = 0.1  # shares of the change that are closer than this explain it to the same degree
+COMPARABLE = 0.8  # share of the case's change (of logs) from which on a source's own change is as large
+PARTLY = 0.5  # share of the case's change below which it is explained partly
+LEAST_REACH = 0.1  # a source whose own change is a smaller share of the case's explains nothing
+NAMED = 3  # candidates in the sentence
+LEAST_NAMED = 0.1  # share of each after the first
+EXCHANGED = 1.2  # sum of the shares of one direction from which on parts of both are named
+ENOUGH = 0.8  # shares that are enough together
+LONGEST_ARGUMENTS = 24  # characters of template arguments
+LONGEST_NAME = 120  # characters of a name in the sentence
+
+# What the case's metric counts -> units of the sources that its change can follow from; the first is its own.
+EXPLAINED_BY = {"ns": ("ns", "instructions"), "instructions": ("instructions",), "bytes": ("bytes",)}
+NOUNS = {"ns": "time", "instructions": "instructions", "bytes": "memory"}
+METRIC_NOUNS = {"error": "the error"}
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What one examination says of a case's change: ``change`` and ``reach`` are its own change (a share), and how
+    much of the case's it makes (1 = all of it, at most)."""
+
+    examination: Examination
+    change: float
+    reach: float
+
+    @property
+    def leads(self) -> list[Candidate]:
+        return _leads(self.examination)
+
+    @property
+    def explained(self) -> float:
+        """The share of the case's change that its candidates explain, 0 to 1."""
+        return self.reach * max(0.0, min(1.0, self.examination.explained or 0.0))
+
+
+def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cause | None:
+    """Why a case changed; None of one that did not, or that the treatment breaks (its failure says why).
+
+    An examination explains the change as far as its own whole difference goes: in the same direction, and by as large
+    a ratio.  One whose difference is clear of 0 in the other direction explains nothing.
+    """
+    if comparison.finding not in ("regressed", "improved") or not comparison.ratio or comparison.ratio <= 0:
+        return None
+    change = comparison.ratio if comparison.measure.lower_is_better else 1 / comparison.ratio  # of the cost
+    if change == 1:
+        return None
+    readings = [_reading(comparison, one, change) for one in examinations]
+    found = _best(comparison, [one for one in readings if one is not None])
+    sentence = _explained(comparison, found, change) if found else _not_explained(comparison, examinations, change)
+    return Cause(one_line(sentence), tuple(examinations))
+
+
+def _reading(comparison: Comparison, examination: Examination, change: float) -> _Reading | None:
+    """What an examination can claim; None for nothing."""
+    own = _change(examination)
+    if own is None or examination.explained is None or not _leads(examination):
+        return None
+    if examination.unit not in EXPLAINED_BY.get(_unit(comparison), ("ns", "instructions")):
+        return None
+    if (own > 0) != (change > 1):
+        return None
+    reach = min(1.0, math.log(max(1 + own, 1e-9)) / math.log(change))
+    return _Reading(examination, own, reach) if reach >= LEAST_REACH else None
+
+
+def _unit(comparison: Comparison) -> str:
+    return comparison.measure.unit if comparison.metric != "error" else "error"
+
+
+def _change(examination: Examination) -> float | None:
+    """The whole difference as a share of the control; None where there is none, or it has no control."""
+    if examination.treatment is None or not examination.control or examination.control <= 0:
+        return None
+    return examination.treatment / examination.control - 1
+
+
+def _leads(examination: Examination) -> list[Candidate]:
+    """The candidates to name, the largest share first: those that changed in the direction of the whole."""
+    named = sorted((one for one in examination.candidates if is_named(one) and (one.share or 0) > 0), key=_by_share)
+    found: list[Candidate] = []
+    for one in named[:NAMED]:
+        if found and (sum(lead.share or 0 for lead in found) >= ENOUGH or (one.share or 0) < LEAST_NAMED):
+            break
+        found.append(one)
+    return found
+
+
+def _by_share(candidate: Candidate) -> tuple[float, str]:
+    return -(candidate.share or 0.0), candidate.name
+
+
+def _best(comparison: Comparison, readings: Sequence[_Reading]) -> _Reading | None:
+    """The reading that explains most; of those that explain as much, the one with names that a person can act on."""
+    if not readings:
+        return None
+    most = max(readings, key=lambda one: one.explained)
+    as_good = [one for one in readings if one.explained >= most.explained - AS_GOOD or _overlap(one, most)]
+    return min(as_good, key=lambda one: (_rank(comparison, one.examination), -one.explained))
+
+
+def _overlap(one: _Reading, most: _Reading) -> bool:
+    """Whether the first candidates' shares overlap, and the weaker reading explains half or more."""
+    a, b = one.leads[0].ci, most.leads[0].ci
+    if a is None or b is None or one.explained < PARTLY:
+        return False
+    return a[1] * one.reach >= b[0] * most.reach and b[1] * most.reach >= a[0] * one.reach
+
+
+def _rank(comparison: Comparison, examination: Examination) -> int:
+    """The place in ``PREFERENCE``; the last for a case's own operator, which says what the case is and no more."""
+    lead = _leads(examination)[0].name.rpartition(".")[2].lower()
+    if examination.source == "operators" and lead == comparison.operator.rpartition(".")[2].lower():
+        return len(PREFERENCE)
+    return PREFERENCE.index(examination.source)
+
+
+def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
+    noun = _noun(reading.examination.unit)
+    partly = "partly explained: " if reading.explained < PARTLY else ""
+    case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
+    grew, whole = _moved(noun, reading.change), change - 1
+    if reading.reach >= COMPARABLE:
+        added = f"of the {'added ' + noun if whole > 0 else noun + ' saved'}"
+        other = f"; {grew}, {case} by {_percent(whole)}" if noun != case else ""
+        return partly + (_exchanged(reading.examination, added) or _claims(reading.leads, added)) + other
+    exchanged = _exchanged(reading.examination, "of that")
+    claims = f"{partly}{grew}" + (f": {exchanged}" if exchanged else f", of which {_claims(reading.leads, '')}")
+    if noun == case:
+        return f"{claims}; as measured, {_moved(case, whole)}"
+    return f"{claims}; the other {_percent(whole - reading.change)} of the {case} is not explained"
+
+
+def _exchanged(examination: Examination, added: str) -> str:
+    """``f and 2 more gave way to g: together 98 % of the added instructions``, where parts that changed one way make up
+    for others; empty elsewhere."""
+    named = sorted(filter(is_named, examination.candidates), key=_by_share)
+    more, less = ([one for one in named if (one.difference > 0) == way] for way in (True, False))
+    if not less or sum(max(0.0, one.share or 0.0) for one in named) <= EXCHANGED:
+        return ""
+    net = sum(one.share or 0.0 for one in named)
+    more, less = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (more, less))
+    if all(one.control == 0 for one in more) and all(one.treatment == 0 for one in less):
+        words = f"{_listed(less)} gave way to {_listed(more)}"
+    else:
+        words = f"less in {_listed(less)}, more in {_listed(more)}"
+    return f"{words}: together {100 * net:.0f} % {added}"
+
+
+def _listed(parts: Sequence[Candidate]) -> str:
+    others = len(parts) - 1
+    return _short(parts[0].name) + (f" and {others} more" if others else "")
+
+
+def _claims(leads: Sequence[Candidate], added: str) -> str:
+    """``2 calls of f per call, new (file:12), account for 96 % [93, 99] of the added time``; several after colons."""
+    if len(leads) == 1:
+        lead = leads[0]
+        if _is_renamed(lead):
+            return f"{_described(lead).rstrip(',')}: {_share(lead)} {added}".rstrip()
+        verb = "account for" if _described(lead)[:1].isdigit() and _plural(lead) else "accounts for"
+        return f"{_described(lead)} {verb} {_share(lead)} {added}".rstrip()
+    return ", ".join(
+        f"{_described(one).rstrip(',')}: {_share(one)}{' ' + added if not at else ''}" for at, one in enumerate(leads)
+    )
+
+
+def _plural(candidate: Candidate) -> bool:
+    return _calls_of(candidate)[0] is not None and f"{_calls_of(candidate)[0]:.3g}" != "1"
+
+
+def _calls_of(candidate: Candidate) -> tuple[float | None, str]:
+    """How often the side that alone has it calls it, and what became of it; empty for what both sides have."""
+    if candidate.control == 0 and not candidate.was:
+        return candidate.calls[1], "new"
+    if candidate.treatment == 0 and not candidate.was:
+        return candidate.calls[0], "gone"
+    return None, ""
+
+
+def _is_renamed(candidate: Candidate) -> bool:
+    """Whether it has another name on the control, and not just a clone's, or that of another module."""
+    before, after = (without_clone(name).rpartition(".")[2] for name in (candidate.was, candidate.name))
+    return bool(candidate.was) and before != after
+
+
+def _described(candidate: Candidate) -> str:
+    name, where = _short(candidate.name), f" ({_short(candidate.where)})" if candidate.where else ""
+    if candidate.merged:
+        more = f" and {len(candidate.merged) - 1} more" if len(candidate.merged) > 1 else ""
+        name += f" with {_short(candidate.merged[0])}{more}, inlined or split,"
+    if _is_renamed(candidate):
+        return f"{_short(candidate.was)} became {name}{where}"
+    calls, fate = _calls_of(candidate)
+    if fate:
+        often = f"{_counted_calls(calls)} of {name} per call" if calls else name
+        return f"{often}, {fate}{where},"
+    before, after = candidate.calls
+    if before and after and abs(after / before - 1) >= 0.01:
+        return f"{name}{where}, {_counted_calls(after)} per call where it was {before:.3g},"
+    return f"{name}{where}"
+
+
+def _counted_calls(calls: float) -> str:
+    """``1 call``, ``2.5 calls``."""
+    return counted(round(calls), "call") if calls == round(calls) else f"{calls:.3g} calls"
+
+
+def _share(candidate: Candidate) -> str:
+    low, high = (round(100 * limit) for limit in candidate.ci or (0.0, 0.0))
+    share = f"{100 * (candidate.share or 0.0):.0f} %"
+    return share if low == high else f"{share} [{low}, {high}]"
+
+
+def _not_explained(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
+    """What each source says, or why it says nothing; resources that changed, where nothing else did."""
+    case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
+    hints = [hint for one in examinations if (hint := _resource(one, change > 1))]
+    same = next((one for one in examinations if one.unit == "instructions" and _same(one)), None)
+    if hints and _unit(comparison) == "ns":
+        rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
+        return "; ".join(hints) + rest
+    said = [words for one in examinations if (words := _says(one, case, change))]
+    return "not explained: " + ("; ".join(said) if said else "nothing could be looked at")
+
+
+def _same(examination: Examination) -> bool:
+    own, interval = _change(examination), examination.difference_ci
+    if own is None or interval is None or not examination.control:
+        return False
+    return max(abs(limit) for limit in interval) / examination.control < 0.01
+
+
+def _resource(examination: Examination, added: bool) -> str:
+    """The resource that changed most, in the direction of the case's change: ``page faults: 513 more per call``."""
+    if examination.source != "resources":
+        return ""
+    clear = [one for one in examination.candidates if is_named(one) and (one.difference > 0) == added]
+    if not clear:
+        return ""
+    most = max(clear, key=lambda one: abs(one.difference))
+    return f"{_short(most.name)}: {abs(most.difference):.4g} {'more' if added else 'fewer'} per call"
+
+
+def _says(examination: Examination, case: str, change: float) -> str:
+    own, source = _change(examination), examination.source
+    if own is None or examination.difference_ci is None:
+        return f"{source}: {examination.note}" if examination.note else ""
+    kind, noun = source.removesuffix("s").split()[-1], _noun(examination.unit)
+    moved = f"although {_moved(case, change - 1)}"
+    low, high = examination.difference_ci
+    if low <= 0 <= high or examination.explained is None:
+        return f"{noun} by {kind}: no clear difference ({_percent(own)}) {moved}"
+    if (own > 0) != (change > 1):
+        return f"{noun} by {kind} {_verb(own)} {moved}"
+    return f"{noun} by {kind} {_verb(own)}, with nothing that accounts for it, {moved}"
+
+
+def _noun(unit: str) -> str:
+    return NOUNS.get(unit, "the value" if unit != "count" else "counts")
+
+
+def _verb(change: float) -> str:
+    return f"{'grew' if change > 0 else 'fell'} by {_percent(change)}"
+
+
+def _moved(noun: str, change: float) -> str:
+    return f"{noun} {_verb(change)}"
+
+
+def _percent(share: float) -> str:
+    return f"{abs(share) * 100:.2g} %" if abs(share) < 0.1 else f"{abs(share) * 100:.0f} %"
+
+
+def bare(name: str) -> str:
+    """A function's name without its return type and parameters, and with ``<...>`` for long template arguments."""
+    name = without_clone(name)
+    if not name.endswith((")", ") const")) or "(" not in name:
+        return name
+    kept, depth, angle = "", 0, 0
+    for char in name:
+        depth += char == "("
+        angle += char == "<"
+        if not depth:
+            kept += "\0" if angle and char == " " else char
+        angle -= char == ">"
+        depth -= char == ")"
+    kept = kept.removesuffix(" const").rpartition(" ")[2].replace("\0", " ")
+    return re.sub(rf"<[^<>]{{{LONGEST_ARGUMENTS},}}>", "<...>", kept) or name
+
+
+def _short(text: str) -> str:
+    return clipped(bare(text), LONGEST_NAME)

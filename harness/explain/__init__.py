@@ -1,0 +1,1 @@
+"""Why cases changed: what is looked at on both sides, after all measuring."""

@@ -1,0 +1,272 @@
+"""A reader of callgrind's files: what each function executes itself, how often it runs, and who calls it.
+
+https://valgrind.org/docs/manual/cl-format.html, "Callgrind Format Specification": names and positions may be
+compressed, a file may have several events, and code without symbols has an address in place of a name.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, NamedTuple, NoReturn
+
+EVENT = b"Ir"  # instructions executed
+MOST_BYTES = 2 << 30
+LONGEST_LINE = 1 << 20  # bytes: names of C++ may have tens of thousands
+MOST_FUNCTIONS = 1_000_000
+NAMELESS = ""  # the name of all code of a library that has no symbols
+_UNKNOWN = b"???"
+_ADDRESS = re.compile(rb"0x[0-9a-fA-F]+$")
+_COMPRESSED = re.compile(rb"\((\d+)\)(?: (.*))?$", re.S)
+_RECURSION = re.compile(rb"'\d+$")  # callgrind tells a function from itself within itself: --separate-recs
+_HEADER = re.compile(rb"[a-z]+:")
+_POSITIONS = (b"instr", b"line")
+# What says where the costs that follow belong: the kind of name, which is what compressed names have in common.
+_NAMES = {
+    **dict.fromkeys((b"fn", b"cfn", b"jfn"), b"fn"),
+    **dict.fromkeys((b"fl", b"fi", b"fe", b"cfl", b"cfi", b"jfi"), b"fl"),
+    **dict.fromkeys((b"ob", b"cob"), b"ob"),
+}
+
+
+class FunctionId(NamedTuple):
+    """A function: its name, ``NAMELESS`` where it has no symbol, and the path of its library, empty if unknown."""
+
+    name: str
+    library: str
+
+
+@dataclass
+class FunctionCost:
+    """What one function executed.
+
+    ``self_cost`` is without what it calls, ``calls`` how often it was called. ``file`` and ``line`` are where it is
+    defined, or near that: empty and 0 where that isn't known. ``callers`` has what it executed with all that it calls
+    in turn, by who called it; a function that calls itself isn't among its callers.
+    """
+
+    self_cost: int = 0
+    calls: int = 0
+    file: str = ""
+    line: int = 0
+    callers: dict[FunctionId, int] = field(default_factory=dict)
+
+
+@dataclass
+class CallgrindProfile:
+    """One of callgrind's files: functions, and the cost of all of them."""
+
+    functions: dict[FunctionId, FunctionCost] = field(default_factory=dict)
+    total: int = 0
+
+    def subtract(self, other: "CallgrindProfile") -> None:
+        """Take away what ``other`` has, down to 0 in each function: what is executed around the calls, say."""
+        for function, less in other.functions.items():
+            if cost := self.functions.get(function):
+                cost.self_cost = max(0, cost.self_cost - less.self_cost)
+                cost.calls = max(0, cost.calls - less.calls)
+                cost.callers = {one: max(0, all_ - less.callers.get(one, 0)) for one, all_ in cost.callers.items()}
+        self.total = max(0, self.total - other.total)
+
+
+def read_callgrind(stream: IO[bytes], most_bytes: int = MOST_BYTES) -> CallgrindProfile:
+    """The instructions (``Ir``) by function. Recursion levels of a function are one, all code of a library that has no
+    symbols is one function called ``NAMELESS``, and what is inlined belongs to the function that it is inlined in.
+
+    Raises:
+        ValueError: not a whole file of callgrind's, or a larger one than can be read; with the number of the line.
+    """
+    return _Reader(stream, most_bytes).read()
+
+
+class _Reader:
+    """The state of reading: where the line before has left off."""
+
+    def __init__(self, stream: IO[bytes], most_bytes: int) -> None:
+        self._stream, self._left = stream, most_bytes
+        self._following = self._lines()
+        self._number = 0  # of the present line
+        self._profile = CallgrindProfile()
+        self._known: dict[bytes, dict[bytes, bytes]] = {b"fn": {}, b"fl": {}, b"ob": {}}  # compressed name -> name
+        self._ids: dict[tuple[bytes, bytes], FunctionId] = {}
+        self._positions, self._line_field = 1, 0  # how many numbers come before the costs; which is the line's
+        self._event: int | None = None  # which of a line's costs is counted
+        self._object = self._file = self._own_file = b""
+        self._called_object: bytes | None = None
+        self._called: bytes | None = None
+        self._function: FunctionId | None = None
+        self._cost = FunctionCost()  # of the present function
+        self._line = 0
+        self._sum = 0
+        self._total: int | None = None
+
+    def read(self) -> CallgrindProfile:
+        for line in self._following:
+            first = line[:1]
+            if first in b"0123456789+-*":  # also an empty line
+                if line:
+                    self._add_cost(line)
+            elif _HEADER.match(line):
+                self._read_header(line)
+            elif first != b"#":
+                self._read_assignment(line)
+        if self._total is None:
+            raise ValueError(f"line {self._number}: ends without totals: not a whole file of callgrind's")
+        if self._sum != self._total:
+            raise ValueError(f"the functions' costs come to {self._sum}, and the totals say {self._total}")
+        self._profile.total = self._total
+        return self._profile
+
+    def _lines(self) -> Iterator[bytes]:
+        while line := self._stream.readline(LONGEST_LINE):
+            self._number += 1
+            self._left -= len(line)
+            if self._left < 0:
+                self._fail("the file is too large")
+            if len(line) == LONGEST_LINE:
+                self._fail(f"longer than {LONGEST_LINE} bytes")
+            yield line.strip()
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise ValueError(f"line {self._number}: {reason}")
+
+    def _read_header(self, line: bytes) -> None:
+        key, _, value = line.partition(b":")
+        if key == b"events":
+            events = value.split()
+            if EVENT not in events:
+                self._fail(f"no event {EVENT.decode()} among {value.decode('ascii', 'replace').strip()!r}")
+            self._event = events.index(EVENT)
+        elif key == b"positions":
+            positions = value.split()
+            if not positions or not set(positions) <= set(_POSITIONS):
+                self._fail(f"positions that are none of {b', '.join(_POSITIONS).decode()}")
+            self._positions = len(positions)
+            self._line_field = positions.index(b"line") if b"line" in positions else -1
+        elif key == b"version" and value.strip() != b"1":
+            self._fail("a version of the format other than 1")
+        elif key == b"totals":
+            if self._event is None:
+                self._fail("totals of no events")
+            self._total = (self._total or 0) + self._field(value.split(), self._event)
+
+    def _read_assignment(self, line: bytes) -> None:
+        key, equals, value = line.partition(b"=")
+        if not equals:
+            self._fail(f"not a line of callgrind's: {line[:40]!r}")
+        if key == b"calls":
+            self._read_call(value)
+        elif key in (b"jump", b"jcnd"):  # the line that follows says from where, and has no costs
+            self._read_cost(self._next_line(b"from where it jumps"))
+        elif key in _NAMES:
+            self._set_name(key, self._name(_NAMES[key], value))
+        else:
+            self._fail(f"not a line of callgrind's: {line[:40]!r}")
+
+    def _set_name(self, key: bytes, name: bytes) -> None:
+        if key == b"fn":
+            self._file = self._own_file
+            self._function = self._identify(name, self._object)
+            self._cost = self._of(self._function)
+        elif key == b"fl":
+            self._file = self._own_file = name
+        elif key in (b"fi", b"fe"):
+            self._file = name
+        elif key == b"ob":
+            self._object = name
+        elif key == b"cob":
+            self._called_object = name
+        elif key == b"cfn":
+            self._called = name
+
+    def _name(self, kind: bytes, text: bytes) -> bytes:
+        """A name, written out: ``(7) name`` says what ``(7)`` stands for from then on."""
+        found = _COMPRESSED.match(text)
+        if not found:
+            return text
+        number, name = found.groups()
+        if name is not None:
+            self._known[kind][number] = name
+        elif number not in self._known[kind]:
+            self._fail(f"a name that was not given before: {text[:40]!r}")
+        return self._known[kind][number]
+
+    def _identify(self, name: bytes, library: bytes) -> FunctionId:
+        key = (name, library)
+        found = self._ids.get(key)
+        if found is None:
+            name = b"" if name == _UNKNOWN or _ADDRESS.match(name) else _RECURSION.sub(b"", name)
+            library = b"" if library == _UNKNOWN else library
+            found = FunctionId(name.decode("utf-8", "replace"), library.decode("utf-8", "replace"))
+            self._ids[key] = found
+        return found
+
+    def _of(self, function: FunctionId) -> FunctionCost:
+        functions = self._profile.functions
+        if function not in functions:
+            if len(functions) == MOST_FUNCTIONS:
+                self._fail(f"more than {MOST_FUNCTIONS} functions")
+            functions[function] = FunctionCost()
+        return functions[function]
+
+    def _add_cost(self, line: bytes) -> None:
+        """What the present function executes itself, in one line of its source."""
+        cost = self._read_cost(line)
+        if self._function is None:
+            self._fail("a cost before any function")
+        self._sum += cost
+        self._cost.self_cost += cost
+        if self._file == self._own_file and self._line and self._own_file != _UNKNOWN:
+            if not self._cost.line or self._line < self._cost.line:
+                self._cost.line = self._line
+            if not self._cost.file:
+                self._cost.file = self._own_file.decode("utf-8", "replace")
+
+    def _read_call(self, value: bytes) -> None:
+        """``calls=`` and the line after it: from where, and what all these calls execute, in whatever they call."""
+        if self._function is None or self._called is None:
+            self._fail("a call of no function, or by none")
+        calls = self._field(value.split(), 0)
+        cost = self._read_cost(self._next_line(b"what calls cost"))
+        called = self._identify(self._called, self._object if self._called_object is None else self._called_object)
+        self._called = self._called_object = None
+        if called == self._function and called.name == NAMELESS:
+            return  # one function without a symbol calls another
+        target = self._of(called)
+        target.calls += calls
+        if called != self._function:
+            target.callers[self._function] = target.callers.get(self._function, 0) + cost
+
+    def _next_line(self, what: bytes) -> bytes:
+        line = next(self._following, None)
+        if line is None:
+            self._fail(f"ends before {what.decode()}")
+        return line
+
+    def _read_cost(self, line: bytes) -> int:
+        """A line of positions and costs; costs that are left out at its end are 0."""
+        fields = line.split()
+        if self._event is None:
+            self._fail("a cost before the events are named")
+        if len(fields) < self._positions:
+            self._fail("fewer numbers than positions")
+        if self._line_field >= 0:
+            self._move(fields[self._line_field])
+        number = self._positions + self._event
+        return self._field(fields, number) if number < len(fields) else 0
+
+    def _move(self, position: bytes) -> None:
+        """To a line: a number, or relative to the line before."""
+        try:
+            if position[:1] in b"+-":
+                self._line += int(position)
+            elif position != b"*":
+                self._line = int(position, 0) if position[:2] == b"0x" else int(position)
+        except ValueError:
+            self._fail(f"not a position: {position[:40]!r}")
+        if self._line < 0:
+            self._fail("a position below 0")
+
+    def _field(self, fields: list[bytes], number: int) -> int:
+        if number >= len(fields) or not fields[number].isdigit():
+            self._fail("a cost that is no number")
+        return int(fields[number])

@@ -1,0 +1,108 @@
+"""The cause of each change, after all measuring: every source looks at both sides in several fresh process pairs.
+
+What goes wrong here costs the cause alone: no verdict depends on it.
+"""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from opduel.comparator import by_call, cause_of, examine
+from opduel.harness.explain import libraries, python_functions, resources
+from opduel.harness.explain.native import Observed, observe_native
+from opduel.harness.explain.process_pairs import Answers, ask_in_pairs
+from opduel.harness.measurement_plan import MeasurementResult
+from opduel.harness.profiles import Profiling
+from opduel.records import FLAGGED, Case, Cause, Comparison, Examination
+
+EXPLAINED = ("time", "instructions")  # metrics
+MOST = 20  # cases of a run, the largest changes first
+LONGEST_S = 300.0  # for all of them; ten take less than 180 s on two cores
+TOO_MANY = f"its cause was not looked for: the run has {MOST} larger changes"
+
+
+@dataclass(frozen=True)
+class Explaining:
+    """Looks for causes by ``profiling``, after whose deadline nothing further is begun.
+
+    ``which``: "confirmed", "all" or "none" of the changed cases. ``replicates``: the run measures again what an earlier
+    one had flagged, so that all that it flags is confirmed. ``env``: the user's own variables.
+    """
+
+    profiling: Profiling
+    which: str
+    replicates: bool
+    env: Mapping[str, str]
+
+
+def to_explain(comparisons: Sequence[Comparison], which: str, replicates: bool) -> list[Comparison]:
+    """The comparisons whose cause is looked for, the largest change first: those that stand, and were not injected."""
+    if which == "none":
+        return []
+    changed = [
+        one
+        for one in comparisons
+        if one.verdict in FLAGGED and one.ratio and one.metric in EXPLAINED and not one.injected
+    ]
+    if which == "confirmed" and not replicates:
+        changed = [one for one in changed if one.verification is not None and one.verification.verdict == one.verdict]
+    return sorted(changed, key=lambda one: -abs(math.log(one.ratio or 1.0)))
+
+
+def add_causes(
+    comparisons: Sequence[Comparison], cases: Sequence[Case], findings: MeasurementResult, explaining: Explaining
+) -> list[Comparison]:
+    """The comparisons in their order, those of ``to_explain`` with a cause, whose sentence is added to the note.
+
+    A run that was aborted gets none; a signal meanwhile is noted in ``findings``.
+    """
+    changed = to_explain(comparisons, explaining.which, explaining.replicates)
+    if findings.aborted or not changed:
+        return list(comparisons)
+    by_id = {case.id: case for case in cases}
+    chosen, left_out = changed[:MOST], {one.case for one in changed[MOST:]}
+    try:
+        seen = _look([by_id[one.case] for one in chosen], explaining)
+    except KeyboardInterrupt as error:
+        findings.stop(error)
+        return list(comparisons)
+    causes = {one.case: cause_of(one, seen[one.case]) for one in chosen}
+    return [_with_cause(one, causes.get(one.case), TOO_MANY if one.case in left_out else "") for one in comparisons]
+
+
+def _with_cause(one: Comparison, cause: Cause | None, words: str) -> Comparison:
+    said = f"cause: {cause.sentence}" if cause else words
+    return replace(one, cause=cause, note="; ".join(filter(None, (one.note, said)))) if said else one
+
+
+def _look(cases: Sequence[Case], explaining: Explaining) -> dict[str, list[Examination]]:
+    """Case id -> what every source saw of it."""
+    ends = min(explaining.profiling.deadline, time.monotonic() + LONGEST_S)
+    profiling = replace(explaining.profiling, deadline=ends)
+    questions = [python_functions.QUESTION, resources.QUESTION, libraries.QUESTION]
+    answers = ask_in_pairs(profiling, cases, questions)
+    native = observe_native(
+        profiling.bench, profiling.framework, cases, profiling.seed, env=explaining.env, deadline=ends
+    )
+    return {case.id: _examinations(answers[case.id], native[case.id]) for case in cases}
+
+
+def _examinations(answers: Answers, native: Observed) -> list[Examination]:
+    """What each source saw of a case; where one saw nothing, its note says why."""
+    found = []
+    functions = python_functions.function_observations(answers)
+    if isinstance(functions, str):
+        found.append(Examination("Python functions", "ns", 0, note=functions))
+    else:
+        note = python_functions.function_note(answers)
+        found.append(examine("Python functions", "ns", by_call(functions), note))
+    found.append(examine("native functions", "instructions", native.observations, native.note))
+    counted = resources.resource_observations(answers)
+    if isinstance(counted, str):
+        found.append(Examination("resources", "count", 0, note=counted))
+    else:
+        found += [examine("resources", resources.unit_of(name), seen, resources.NOTE) for name, seen in counted.items()]
+    if around := libraries.library_differences([answers]):
+        found.append(Examination("libraries", "", 1, note=around))
+    return found

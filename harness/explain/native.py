@@ -1,0 +1,218 @@
+"""Where a call's instructions are, by native function, on both sides: counted by valgrind's callgrind.
+
+Each process pair is a fresh one, as those of ``opduel.harness.instructions``, and counts whole calls, with what Python
+itself executes. docs/explanation/instructions.md says what such counts show and what they don't.
+"""
+
+import math
+import platform
+import random
+import re
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from opduel.frameworks import Framework
+from opduel.harness.blocks import CaseRequest, Processes
+from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.counter_round import run_counter_round, sample_of
+from opduel.harness.explain.callgrind_file import CallgrindProfile, read_callgrind
+from opduel.harness.explain.native_parts import parts_of, shared_names, without_symbols
+from opduel.harness.host import PROC, text_of
+from opduel.harness.instructions import (
+    CASE_INSTRUCTIONS,
+    MACHINES,
+    SCRIPT,
+    START_TIMEOUT_S,
+    ask_counts,
+    callgrind,
+    plan_counting,
+    plan_counts,
+)
+from opduel.harness.pair import Round, RoundResult
+from opduel.harness.pair_pool import Bench, Counting
+from opduel.harness.process import CaseRefusedError, Worker
+from opduel.harness.profiles import case_folders
+from opduel.records import Case, Failure, PairSample
+from opduel.records.cause import Observation
+from opduel.records.measurement import SIDES, Side
+
+PAIRS = 3  # counts hardly vary between processes
+LARGE = 5 * CASE_INSTRUCTIONS  # a call that executes more is counted once, and none is discarded before it
+FILE = "callgrind.out"
+NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a source saw of a case: an observation for each process pair. ``note`` says why there are none, or fewer
+    than asked for, and what limits them."""
+
+    observations: Sequence[Observation] = ()
+    note: str = ""
+
+
+def why_not(framework: Framework, case: Case) -> str:
+    """Why a case can't be looked at under valgrind, in one line; empty if it can."""
+    if shutil.which("valgrind") is None:
+        return "needs valgrind, which is not on the PATH"
+    if platform.machine() not in MACHINES:
+        return f"works only on x86-64, not on {platform.machine()}"
+    if framework.programs:
+        return "a program of its own is not looked at under valgrind"
+    if framework.is_network(case):
+        return "a whole network is not looked at under valgrind"
+    if not framework.can_fork(1, case.context):
+        return f"a case on {case.context} can't be looked at under valgrind"
+    return ""
+
+
+def observe_native(
+    bench: Bench,
+    framework: Framework,
+    cases: Sequence[Case],
+    seed: int,
+    *,
+    env: Mapping[str, str] | None = None,
+    pairs: int = PAIRS,
+    deadline: float = math.inf,
+    folder: Path | None = None,
+) -> dict[str, Observed]:
+    """Case id -> instructions per call by native function, of ``pairs`` fresh process pairs, both sides at once.
+
+    ``bench`` says the builds, the adaptor and the processors; ``env`` has the user's own variables. Nothing is begun
+    after ``deadline`` (of the monotonic clock). In ``folder``, if given, ``<case>/<side>/callgrind.out`` is what the
+    last pair's process executed. Never raises for what a worker does: it costs a case its observations alone.
+    """
+    unfit = {case.id: Observed(note=why) for case in cases if (why := why_not(framework, case))}
+    fit = [case for case in cases if case.id not in unfit]
+    if not fit:
+        return unfit
+    # whole calls, for every framework: what changed may be outside the functions that it counts in
+    counting = replace(plan_counting(framework, env, fit), functions=())
+    folders = case_folders(fit) if folder else {}
+    places = {case.id: folder / folders[case.time_id] for case in fit} if folder else {}
+    looking = _Looking(bench, counting, seed, deadline, places)
+    for number in range(pairs):
+        looking.look([case for case in fit if case.id not in looking.failed], number)
+    found = {
+        case.id: _observed(looking.profiles.get(case.id, []), looking.failed.get(case.id, ""), pairs) for case in fit
+    }
+    return {case.id: {**unfit, **found}[case.id] for case in cases}
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """What one process executed in ``calls`` calls."""
+
+    functions: CallgrindProfile
+    calls: int
+
+
+@dataclass
+class _Looking:
+    """Looks at cases, one process pair after another, and collects what was found: ``profiles``, case id -> one for
+    each pair, by side; ``failed``, case id -> why."""
+
+    bench: Bench
+    counting: Counting
+    seed: int
+    deadline: float
+    places: Mapping[str, Path]  # case id -> where its files are kept
+    profiles: dict[str, list[dict[Side, _Profile]]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def look(self, cases: Sequence[Case], number: int) -> None:
+        """One observation of each case; from further pairs where one is lost."""
+        rng = random.Random(f"native {self.seed} {number}")
+        requests = [CaseRequest(case, self.seed) for case in cases]
+        while requests and time.monotonic() < self.deadline:
+            result, plan = RoundResult(), Round(requests, number, deadline=self.deadline)
+            with TemporaryDirectory(prefix="opduel-native-", ignore_cleanup_errors=True) as paths:
+                run_counter_round(
+                    plan, rng, result, lambda side, padding: self._start(side, padding, Path(paths)),
+                    START_TIMEOUT_S, self._measure,
+                )  # fmt: skip
+            for case_id, failure in {**result.refused, **result.lost}.items():
+                self.failed[case_id] = _reason(failure)
+            if result.lost_worker and len(result.unmeasured) == len(requests):
+                self.failed |= {one.case.id: _reason(result.lost_worker) for one in requests}
+                return
+            requests = result.unmeasured if result.lost_worker else []
+
+    def _start(self, side: Side, padding: Mapping[str, str], folder: Path) -> Worker:
+        paths = folder / side[0]
+        environment = {**self.counting.environment, "OPDUEL_COUNTS": str(paths), **padding}
+        command, bench = callgrind(self.counting, paths), self.bench
+        return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
+
+    def _measure(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+        """Look at one case. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
+        case = request.case
+        prepare = {"op": "prepare", "case": request.description(), "seed": request.seed, "whole": True}
+        first = ask_counts(processes, dict.fromkeys(SIDES, prepare), case, plan)
+        discard, calls = plan_calls({side: int(first[side]["count"]) for side in SIDES})
+        message = {"op": "functions", "discard": discard, "calls": calls}
+        answers = ask_counts(processes, dict.fromkeys(SIDES, message), case, plan)
+        found = {side: _Profile(self._read(side, case, answers[side]), calls) for side in SIDES}
+        self.profiles.setdefault(case.id, []).append(found)
+        control, treatment = (found[side].functions.total / calls for side in SIDES)
+        return sample_of(request, plan, control, treatment, calls)
+
+    def _read(self, side: Side, case: Case, answer: Mapping[str, Any]) -> CallgrindProfile:
+        """What a side has executed. Raises CaseRefusedError: its files can't be read, or kept."""
+        dump, empty = Path(answer["dump"]), Path(answer["empty"])
+        try:
+            with dump.open("rb") as stream, empty.open("rb") as nothing:
+                found = read_callgrind(stream)
+                found.subtract(read_callgrind(nothing))
+            if case.id in self.places:
+                kept = self.places[case.id] / side
+                kept.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(dump, kept / FILE)
+        except (OSError, ValueError) as error:
+            said = error.strerror if isinstance(error, OSError) else error
+            raise CaseRefusedError(Failure(side, "error", f"callgrind's file: {said}")) from None
+        finally:
+            for path in (dump, empty):
+                with suppress(OSError):
+                    path.unlink()
+        return found
+
+
+def plan_calls(first: Mapping[Side, int]) -> tuple[int, int]:
+    """How many calls to discard, and how many to count, from both sides' instructions of one call."""
+    if max(first.values()) > LARGE:
+        return 0, 1
+    plan = plan_counts(first, 0.0)
+    return plan.discard, plan.scale
+
+
+def _reason(failure: Failure) -> str:
+    """Why a case was not looked at, in one line."""
+    side = "" if failure.side == "both" else f"{failure.side}: "
+    lacking = ", which lacks AVX-512 and some other instructions" if "SIGILL" in failure.reason else ""
+    return f"{side}{failure.reason} (under valgrind{lacking})"
+
+
+def _observed(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) -> Observed:
+    """A case's observations, and the note on them: why there are fewer than ``asked`` for, too."""
+    why = "" if len(pairs) == asked else why or NO_TIME_LEFT
+    if not pairs:
+        return Observed(note=why)
+    if why:
+        why = f"{len(pairs)} of {asked} process pairs: {why}"
+    shared = shared_names(one.functions for pair in pairs for one in pair.values())
+    observations = [{side: parts_of(one.functions, one.calls, shared) for side, one in pair.items()} for pair in pairs]
+    stripped = without_symbols({side: [pair[side].functions for pair in pairs] for side in SIDES})
+    return Observed(observations, "; ".join(filter(None, [why, stripped, NO_AVX512 if has_avx512() else ""])))
+
+
+def has_avx512(proc: Path = PROC) -> bool:
+    """Whether this processor has AVX-512."""
+    return re.search(r"^flags\s*:.*\bavx512f\b", text_of(proc / "cpuinfo"), re.M) is not None

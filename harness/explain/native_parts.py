@@ -1,0 +1,90 @@
+"""Callgrind's functions as parts of a call, by names that are the same for every build."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from opduel.harness.explain.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
+from opduel.records.cause import Part
+from opduel.records.measurement import SIDES, Side
+
+SAID = 0.005  # a smaller share of code without symbols is not worth a note
+GENERATED = "generated code"  # belongs to no library: compiled while the program runs
+_TAG = re.compile(r"-[0-9a-f]{8}(?=\.)")  # by which wheels tell their copies of a library from others'
+_SUFFIX = re.compile(r"(?:\.cpython-[\w-]+|\.abi3)?\.so(?:\.\d+)*$")
+
+
+def library_name(path: str) -> str:
+    """What a library is called in every build: without a wheel's tag, the interpreter's version and its own."""
+    return _SUFFIX.sub(".so", _TAG.sub("", PurePosixPath(path).name))
+
+
+def shared_names(profiles: Iterable[CallgrindProfile]) -> set[str]:
+    """Names that functions of several libraries have, in one process."""
+    shared: set[str] = set()
+    for profile in profiles:
+        libraries: dict[str, str] = {}
+        for function, cost in profile.functions.items():
+            library = library_name(function.library)
+            if function.name != NAMELESS and cost.self_cost and libraries.setdefault(function.name, library) != library:
+                shared.add(function.name)
+    return shared
+
+
+def _part_name(function: FunctionId, shared: set[str]) -> str:
+    library = library_name(function.library) or GENERATED
+    if function.name == NAMELESS:
+        return f"{library} (no symbols)"
+    return f"{function.name} ({library})" if function.name in shared else function.name
+
+
+def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[str, Part]:
+    """The functions that execute anything, by name, and with its library where the name is a ``shared`` one.
+
+    Amounts are instructions per call of the case, of which there were ``calls``.
+    """
+    merged: dict[str, FunctionCost] = {}
+    callers: dict[str, dict[str, int]] = {}
+    where: dict[str, str] = {}
+    for function, cost in sorted(profile.functions.items(), key=lambda item: -item[1].self_cost):
+        if not cost.self_cost:
+            break
+        name = _part_name(function, shared)
+        whole = merged.setdefault(name, FunctionCost())
+        whole.self_cost += cost.self_cost
+        whole.calls += cost.calls
+        where.setdefault(name, f"{cost.file}:{cost.line}" if cost.file else PurePosixPath(function.library).name)
+        by = callers.setdefault(name, {})
+        for caller, amount in cost.callers.items():
+            if amount and (other := _part_name(caller, shared)) != name:
+                by[other] = by.get(other, 0) + amount
+    return {
+        name: Part(whole.self_cost / calls, whole.calls / calls or None, where[name], _shares(callers[name]))
+        for name, whole in merged.items()
+    }
+
+
+def _shares(amounts: Mapping[str, int]) -> dict[str, float]:
+    """Each as a share of all."""
+    whole = sum(amounts.values())
+    return {name: amount / whole for name, amount in amounts.items()}
+
+
+def without_symbols(profiles: Mapping[Side, Sequence[CallgrindProfile]]) -> str:
+    """Which share of either side's instructions is in code without symbols, and in which libraries; empty if none."""
+    libraries: set[str] = set()
+    shares = []
+    for side in SIDES:
+        stripped = {
+            (number, function): cost.self_cost
+            for number, profile in enumerate(profiles[side])
+            for function, cost in profile.functions.items()
+            if function.name == NAMELESS and cost.self_cost
+        }
+        libraries |= {library_name(function.library) or GENERATED for _, function in stripped}
+        shares.append(sum(stripped.values()) / max(1, sum(one.total for one in profiles[side])))
+    if max(shares) < SAID:
+        return ""
+    control, treatment = shares
+    share = f"{control:.0%} of the control's instructions and {treatment:.0%} of the treatment's"
+    return f"no symbols: {share} ({', '.join(sorted(libraries))})"

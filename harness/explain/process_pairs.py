@@ -1,0 +1,159 @@
+"""Fresh process pairs in which both sides are asked about cases, after all measuring.
+
+The sides are asked one after the other, in random order, on the processors that measure, so that what they say of time
+can be compared.
+"""
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from opduel.harness.blocks import CaseRequest, Processes, time_left
+from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.counter_round import run_counter_round, sample_of
+from opduel.harness.cpus import WIPING_VARIABLE
+from opduel.harness.pair import Round, RoundResult
+from opduel.harness.process import START_TIMEOUT_S, AskError, CaseRefusedError, Worker, merged_error
+from opduel.harness.profiles import Profiling, calls_within
+from opduel.records import Case, Failure, PairSample
+from opduel.records.measurement import SIDES, Side
+
+PAIRS = 5
+MOST_FAILURES = 2  # of one case: it isn't tried in further pairs
+
+
+@dataclass(frozen=True)
+class Question:
+    """What both sides are asked of each case: a request of the worker's, and about how long its calls take together,
+    or how many there are at most. None: it takes no calls, and is asked in one pair only."""
+
+    op: str
+    work_ns: float | None = None
+    most: int = 1
+
+
+@dataclass
+class Answers:
+    """What both sides answered about a case: by question, an entry for each process pair in which both did.
+
+    ``problems``: why a question was not asked again, in one line; ``failures``: why the case could not be asked at
+    all, an entry for each such pair.
+    """
+
+    of: dict[str, list[Mapping[Side, Mapping[str, Any]]]] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def about(self, op: str, least: int = 1) -> "list[Mapping[Side, Mapping[str, Any]]] | str":
+        """The answers, ``least`` or more; or why there are none, in one line."""
+        found = self.of.get(op, [])
+        return found if len(found) >= least else self.problems.get(op, [*self.failures, NO_TIME_LEFT][0])
+
+
+def ask_in_pairs(
+    profiling: Profiling, cases: Sequence[Case], questions: Sequence[Question], pairs: int = PAIRS, inject: float = 0.0
+) -> dict[str, Answers]:
+    """Case id -> answers of both sides in ``pairs`` fresh process pairs, fewer if the deadline comes before.
+
+    Each pair is asked about every case, in processes of their own; what can't be forked gets a pair for itself.  A case
+    that fails twice is not asked again, nor is a question that was refused or that a process died of.  ``inject``: the
+    share by which the treatment is slowed, as in the measurement.  Never raises for what a worker does.
+    """
+    asking = _Asking(profiling, questions, inject)
+    for number in range(pairs):
+        for together in asking.due(cases):
+            if time.monotonic() < profiling.deadline:
+                asking.round(together, number)
+    return {case.id: asking.answers_of(case) for case in cases}
+
+
+class _Asking:
+    def __init__(self, profiling: Profiling, questions: Sequence[Question], inject: float) -> None:
+        self._profiling, self._questions, self._inject = profiling, questions, inject
+        self._rng = random.Random(f"causes {profiling.seed}")
+        self._answers: dict[str, Answers] = {}
+        self._asked: dict[str, str] = {}  # by case, in the present pair: the question that was asked last
+
+    def answers_of(self, case: Case) -> Answers:
+        return self._answers.setdefault(case.id, Answers())
+
+    def due(self, cases: Sequence[Case]) -> list[list[Case]]:
+        """The cases that are still asked about, by the pair that they share."""
+        left = [case for case in cases if len(self.answers_of(case).failures) < MOST_FAILURES and self._open(case)]
+        forking = [case for case in left if self._can_fork(case)]
+        return [*([forking] if forking else []), *([case] for case in left if not self._can_fork(case))]
+
+    def _can_fork(self, case: Case) -> bool:
+        return self._profiling.framework.can_fork(self._profiling.threads, case.context)
+
+    def _open(self, case: Case) -> list[Question]:
+        """The questions that the case is still to be asked."""
+        answers = self.answers_of(case)
+        return [
+            one
+            for one in self._questions
+            if one.op not in answers.problems and (one.work_ns is not None or one.op not in answers.of)
+        ]
+
+    def round(self, cases: Sequence[Case], number: int) -> None:
+        """One process pair, asked about each of the cases."""
+        bench, profiling, result = self._profiling.bench, self._profiling, RoundResult()
+        wiping = {WIPING_VARIABLE: str(bench.wiping.size)} if bench.wiping else {}
+
+        def start(side: Side, padding: Mapping[str, str]) -> Worker:
+            environment = {**bench.environment, **wiping, **padding}
+            return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start)
+
+        self._asked = {}
+        requests = [CaseRequest(case, profiling.seed, self._inject) for case in cases]
+        plan = Round(requests, number, self._can_fork(cases[0]), profiling.deadline)
+        run_counter_round(plan, self._rng, result, start, START_TIMEOUT_S, self._ask)
+        failures = {**result.refused, **result.lost}
+        if result.lost_worker is not None:
+            failures = {**{one.case.id: result.lost_worker for one in result.unmeasured}, **failures}
+        for case_id, failure in failures.items():
+            if case_id in self._asked:
+                self._answers[case_id].problems[self._asked[case_id]] = _line(failure)
+            else:
+                self._answers[case_id].failures.append(_line(failure))
+
+    def _ask(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+        """Ask both sides all that is open; raises CaseRefusedError, CaseLostError, WorkerLostError: they fail."""
+        case = request.case
+        prepared = self._ask_both(processes, case, {side: request.message(side) for side in SIDES}, plan)
+        call_ns = {side: float(prepared[side]["call_ns"]) for side in SIDES}
+        for question in self._open(case):
+            message: dict[str, Any] = {"op": question.op}
+            if question.work_ns is not None:  # both sides make the same number of calls
+                message["calls"] = calls_within(question.work_ns, max(call_ns.values()), question.most)
+            self._asked[case.id] = question.op
+            answers = self._answers[case.id]
+            try:
+                found = self._ask_both(processes, case, dict.fromkeys(SIDES, message), plan)
+                answers.of.setdefault(question.op, []).append(found)
+            except CaseRefusedError as error:
+                answers.problems[question.op] = _line(error.failure)
+        return sample_of(request, plan, call_ns["control"], call_ns["treatment"], 1)
+
+    def _ask_both(
+        self, processes: Processes, case: Case, messages: Mapping[Side, Mapping[str, Any]], plan: Round
+    ) -> dict[Side, Mapping[str, Any]]:
+        """Both sides' answers; each is asked, whatever the other does. Raises CaseRefusedError, CaseLostError,
+        WorkerLostError: with the side, or "both"."""
+        found: dict[Side, Mapping[str, Any]] = {}
+        errors: dict[Side, AskError] = {}
+        for side in self._rng.sample(SIDES, 2):
+            processes[side].pin(self._profiling.bench.cpus.measure)
+            try:
+                found[side] = processes[side].ask(messages[side], time_left(case, plan.deadline))
+            except AskError as error:
+                errors[side] = error
+        if errors:
+            raise merged_error(errors)
+        return found
+
+
+def _line(failure: Failure) -> str:
+    return failure.reason if failure.side == "both" else f"{failure.side}: {failure.reason}"

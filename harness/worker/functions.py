@@ -1,0 +1,285 @@
+"""The time of a call by Python function, and by function in C as Python sees them: what watching costs is taken out.
+
+A function's time is without that of the functions that it calls, so that all of them add up to the call.  ``_lsprof``
+times them, the C part of cProfile: it adds less than half of what a hook in Python does to each call.  What it adds is
+measured in this process, on functions that do nothing, and subtracted for each call, from the function and from its
+caller.  Calls without it, in turn with those, say what a call really takes; what the functions then lack or have too
+much is divided among them, most among those that watching slows.  A few further calls run under tracing.py's hook,
+which tells the modules, the lines that call, and the stacks: a function's time is divided among its stacks as its calls
+are.
+
+Python reports functions in C by their names, but neither NumPy's ufuncs nor operators nor what a library does within:
+that counts for the function that runs them.  The calling thread alone is watched.  Opduel's own frames are one part.
+Standard library and Python 3.6 syntax only, as main.py.
+"""
+
+import _lsprof
+import collections
+import gc
+import re
+import sys
+import time
+import types
+
+BATCHES = 32  # of calls; of each function the lower quartile is kept: what disturbs only adds
+TRACED_CALLS = 10
+PROBES, PROBE_TURNS = 16, 300
+DOUBT = 0.2  # of what watching was found to add to calls
+FAR = 0.2  # of a call: if the functions differ from it by more, they are left as they were seen
+WATCHING = re.compile(r"'_lsprof\.Profiler'|<built-in method sys\.getprofile>")  # what ``watched`` itself calls
+STARTS_THREAD = re.compile(r"_thread\.start_\w*thread$")
+MIXED_UP = "runs several Python threads, and cProfile of Python 3.12 and later takes them for one"
+
+clock = time.perf_counter_ns if hasattr(time, "perf_counter_ns") else lambda: int(time.perf_counter() * 1e9)
+
+
+class Unseen(Exception):
+    """The functions of this case can't be distinguished; the text says why."""
+
+    kind = "error"
+    says_all = True
+
+
+def empty():
+    """What a call costs, and nothing else."""
+
+
+def loop(function, turns):
+    for _ in range(turns):
+        function()
+
+
+def empty_of(value):
+    """The same, of a function in C that calls it."""
+
+
+def loop_in_c(function, turns):
+    collections.deque(maxlen=0).extend(map(function, range(turns)))
+
+
+def bare_loop(function, turns):
+    for _ in range(turns):
+        pass
+
+
+def bytecode_loop(function, turns):
+    total = 0
+    for turn in range(turns):
+        total += turn & 7
+
+
+PYTHON, C, FROM_C = "a function in Python", "a function in C", "a function in Python, called by one in C"
+PROBED = {
+    "bare": (bare_loop, None),
+    "bytecode": (bytecode_loop, None),
+    PYTHON: (loop, empty),
+    C: (loop, gc.isenabled),
+    FROM_C: (loop_in_c, empty_of),
+}
+
+
+def region(call, number, after):
+    """What is timed, watched or not: so many calls."""
+    for _ in range(number):
+        call()
+        if after:
+            after()
+
+
+def timed(function, *args):
+    start = clock()
+    function(*args)
+    return clock() - start
+
+
+def watched(function, *args):
+    """The entries of ``_lsprof`` for ``function(*args)``. Raises Unseen: it took the hook for itself."""
+    profiler = _lsprof.Profiler()
+    profiler.enable()
+    try:
+        function(*args)
+        lost = sys.version_info < (3, 12) and sys.getprofile() is not profiler
+    finally:
+        profiler.disable()
+    if lost:
+        raise Unseen("it sets a profile hook of its own")
+    return [entry for entry in profiler.getstats() if not WATCHING.search(str(entry.code))]
+
+
+def is_python(code):
+    return isinstance(code, types.CodeType)
+
+
+def lower_quartile(values):
+    return sorted(values)[len(values) // 4]
+
+
+class Cost:
+    """What watching adds to each call, in ns, by its kind: ``PYTHON``, ``C``, ``FROM_C``.
+
+    ``within`` is added to the time of the function that is called, ``around`` to that of its caller: of what a call
+    truly costs, each of them keeps half.  ``slowed`` is the share of bytecode's watched time that is due to watching.
+    """
+
+    def __init__(self):
+        self.real = {}  # probe -> ns of a turn, in each of the probes
+        self.seen = {}  # probe -> ns of a turn in the loop, and in what it calls
+        self.within, self.around, self.slowed = {}, {}, 0.0
+
+    def probe(self):
+        """Measure once more."""
+        for name, (repeat, function) in PROBED.items():
+            self.real.setdefault(name, []).append(timed(repeat, function, PROBE_TURNS) / PROBE_TURNS)
+            inner = outer = 0.0
+            for entry in watched(repeat, function, PROBE_TURNS):
+                if entry.callcount == PROBE_TURNS:
+                    inner += 1e9 * entry.inlinetime / PROBE_TURNS
+                else:
+                    outer += 1e9 * entry.inlinetime / PROBE_TURNS
+            self.seen.setdefault(name, []).append((outer, inner))
+
+    def settle(self):
+        """Boil the probes down."""
+        while len(self.real.get("bare", ())) < PROBES:
+            self.probe()
+        real = {name: lower_quartile(values) for name, values in self.real.items()}
+        outer, inner = ({name: lower_quartile([one[i] for one in self.seen[name]]) for name in real} for i in (0, 1))
+        self.slowed = max(0.0, 1 - real["bytecode"] / outer["bytecode"])
+        for name in (PYTHON, C, FROM_C):
+            half = (real[name] - real["bare"]) / 2
+            bare = (real if name == FROM_C else outer)["bare"]  # a loop in C is not slowed
+            self.within[name] = max(0.0, inner[name] - half)
+            self.around[name] = max(0.0, outer[name] - bare - half)
+
+    def of(self, entry):
+        """What it has added to an Entry, in ns."""
+        python = PYTHON if is_python(entry.code) else FROM_C
+        outgoing = sum(
+            calls * self.around[python if is_python(callee) else C] for callee, (calls, _) in entry.callees.items()
+        )
+        incoming = (entry.calls - entry.calls_from_c) * self.within[PYTHON if is_python(entry.code) else C]
+        return incoming + entry.calls_from_c * self.within[FROM_C] + outgoing
+
+
+class Entry:
+    """A function in one batch of calls: ``ns`` by itself, ``calls``, ``calls_from_c``, callees: {code: (calls, ns)}."""
+
+    def __init__(self, batches):
+        """Of the entries of ``_lsprof`` in all batches: of times the lower quartile, of calls the mean."""
+        whole = len(batches)
+        seen = [one for one in batches if one is not None]
+        self.code = seen[0].code
+        self.ns = 1e9 * lower_quartile([one.inlinetime if one else 0.0 for one in batches])
+        self.calls = sum(one.callcount for one in seen) / whole
+        self.calls_from_c = 0.0
+        self.callees = {}
+        for one in seen:
+            for callee in one.calls or ():
+                calls, ns = self.callees.get(callee.code, (0, 0))
+                self.callees[callee.code] = calls + callee.callcount / whole, ns + 1e9 * callee.inlinetime / whole
+
+
+def merged(entries, names, cost):
+    """name -> {"seen": ns, "added": by watching to calls, "slowed": by watching in bytecode, "calls", "callers":
+    {name: ns}, "where", "called_at"}; what has one name is one part."""
+    parts = {}
+    for entry in sorted(entries, key=lambda one: -one.ns):
+        added = cost.of(entry)
+        where, called_at = names.places(entry.code)
+        part = parts.setdefault(
+            names.name(entry.code),
+            {"seen": 0, "added": 0, "slowed": 0, "calls": 0, "callers": {}, "where": where, "called_at": called_at},
+        )
+        part["seen"] += entry.ns
+        part["added"] += added
+        part["slowed"] += max(0, entry.ns - added) * cost.slowed if is_python(entry.code) else 0
+        part["calls"] += entry.calls
+    for entry in entries:
+        caller = names.name(entry.code)
+        for code, (_, ns) in entry.callees.items():
+            name = names.name(code)
+            if name not in (caller, names.OWN) and name in parts:
+                callers = parts[name]["callers"]
+                callers[caller] = callers.get(caller, 0) + ns
+    return parts
+
+
+def settled(parts, real):
+    """name -> ns, which add up to ``real``; and what they added up to before, where that is beyond ``FAR`` of it.
+
+    What watching has added to calls is subtracted.  What is then too much is taken from those that watching slows: up
+    to what it does to a loop (Python 3.11 runs bytecode slower, but not what is called from there), and to the doubt
+    about what was subtracted.  The rest is shared by all alike.
+    """
+    times = {name: max(0.0, part["seen"] - part["added"]) for name, part in parts.items()}
+    weights = {name: min(times[name], DOUBT * part["added"] + part["slowed"]) for name, part in parts.items()}
+    surplus, weight = sum(times.values()) - real, sum(weights.values())
+    if surplus > 0 and weight > 0:
+        taken = min(1.0, surplus / weight)
+        times = {name: ns - taken * weights[name] for name, ns in times.items()}
+    seen = sum(times.values())
+    if not seen or abs(seen - real) > FAR * real:
+        return times, seen
+    return {name: ns * real / seen for name, ns in times.items()}, None
+
+
+def in_turn(call, number, batches, before, after, cost):
+    """``(ns, entries)`` of a batch of so many calls: unwatched, and watched, in turn with probes of the ``cost``."""
+    real, seen = [], []
+    for _ in range(batches):
+        before()
+        real.append(timed(region, call, number, after))
+        before()
+        seen.append({entry.code: entry for entry in watched(region, call, number, after)})
+        cost.probe()
+    cost.settle()
+    codes = dict.fromkeys(code for batch in seen for code in batch)
+    entries = {code: Entry([batch.get(code) for batch in seen]) for code in codes}
+    for entry in entries.values():
+        for callee, (calls, _) in entry.callees.items():
+            if callee in entries and not is_python(entry.code):
+                entries[callee].calls_from_c += calls
+    return lower_quartile(real), list(entries.values())
+
+
+def functions(call, calls, number, before, after, own, tracing):
+    """What about ``calls`` calls spend in which function: main.py says what is answered.
+
+    A timed region is ``number`` calls, or as many as fit where that is None.  ``before`` comes before each of them;
+    ``after``, if it isn't None, after each call, and counts for it.  ``own`` are files and folders of opduel's code;
+    ``tracing`` is the module beside this one.
+
+    Raises Unseen, and whatever the call does.
+    """
+    batches = max(1, min(BATCHES, calls // (number or 1)))
+    number = number or max(1, calls // batches)
+    tracer, cost = tracing.Tracer(), Cost()
+    before()
+    tracer.run(call, min(number, TRACED_CALLS))
+    starts = any(STARTS_THREAD.search(tracing.name_of_text(one)) for one in tracer.sites if not is_python(one))
+    if sys.version_info >= (3, 12) and (starts or len(sys._current_frames()) > 1):
+        raise Unseen(MIXED_UP)
+    real, entries = in_turn(call, number, batches, before, after, cost)
+    names = tracing.Names(tracer, own)
+    parts = merged(entries, names, cost)
+    times, far = settled(parts, real)
+    times = {name: times[name] / number for name in sorted(times, key=lambda name: -times[name])}
+    stacks = tracing.divided(tracer.stacks, names, times)
+    wholes = tracing.inclusive(stacks)
+    found = []
+    for name, ns in times.items():
+        part, within = parts[name], sum(parts[name]["callers"].values())
+        told = {
+            "name": name,
+            "ns": ns,
+            "inclusive": wholes[name],
+            "where": part["where"],
+            "called_at": part["called_at"],
+        }
+        told["calls"] = 1.0 if name == names.OWN else part["calls"] / number
+        told["callers"] = {caller: ns / within for caller, ns in part["callers"].items()} if within else {}
+        found.append(told)
+    places = {name: place for place, name in enumerate(times)}
+    stacks = [[[places[name] for name in path], ns] for path, ns in stacks.items()]
+    answer = {"ns": real / number, "calls": number * batches, "functions": found, "stacks": stacks}
+    return answer if far is None else dict(answer, seen_ns=far / number)

@@ -1,0 +1,55 @@
+"""What a call takes from the machine: page faults, context switches, and where its time goes; by getrusage.
+
+Counts are those of the whole process, or of the processes that a call starts where each is one of its own.  The time is
+that of the calling thread: in user code, in the kernel, or waiting; the three add up to the call.  How exact the
+kernel's share is depends on the kernel: many sample it a few hundred times a second.  Standard library and Python 3.6
+syntax only, as main.py.
+"""
+
+import operator
+import resource
+import time
+
+COUNTS = {
+    "minor page faults": "ru_minflt",
+    "major page faults": "ru_majflt",
+    "voluntary context switches": "ru_nvcsw",
+    "involuntary context switches": "ru_nivcsw",
+}
+REGIONS = 32
+
+
+def spent(children):
+    """What has been spent so far: counts, seconds of user code and of the kernel, and seconds of processor time."""
+    counted = resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF)
+    timed = counted if children else resource.getrusage(resource.RUSAGE_THREAD)
+    busy = timed.ru_utime + timed.ru_stime if children else time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
+    counts = [getattr(counted, field) for field in COUNTS.values()]
+    return [*counts, timed.ru_utime, timed.ru_stime, busy, time.perf_counter()]
+
+
+def parted(user, kernel, busy, wall):
+    """Seconds as ns in user code, in the kernel, and waiting. Processes of several threads may be busy for longer than
+    the call takes: they don't wait."""
+    share = kernel / (user + kernel) if user + kernel > 0 else 0.0
+    parts = {"user code": busy * (1 - share), "kernel": busy * share, "waiting": max(0.0, wall - busy)}
+    return {name: 1e9 * seconds for name, seconds in parts.items()}
+
+
+def resources(call, calls, number, before, after, children):
+    """What about ``calls`` calls take, as a mean of each: main.py says what is answered, and functions.py what the
+    arguments are. ``children``: each call is a process of its own."""
+    regions = max(1, min(REGIONS, calls // (number or 1)))
+    number = number or max(1, calls // regions)
+    total = [0.0] * (len(COUNTS) + 4)
+    for _ in range(regions):
+        before()
+        start = spent(children)
+        for _ in range(number):
+            call()
+            if after:
+                after()
+        total = list(map(operator.add, total, map(operator.sub, spent(children), start)))
+    means = [one / (regions * number) for one in total]
+    counts = {name: means[number] for number, name in enumerate(COUNTS)}
+    return {"calls": regions * number, "counts": counts, "time": parted(*means[len(COUNTS) :])}

@@ -1,0 +1,196 @@
+"""Which functions a call runs, what they are called, and who calls them from which line: a ``sys.setprofile`` hook.
+
+It is slow, so that its calls are not timed: functions.py times others.  Standard library and Python 3.6 syntax only, as
+main.py.
+"""
+
+import os
+import re
+import sys
+import types
+
+OWN = "(the call itself)"  # what the worker and the adaptor execute around the functions of the build
+MOST_STACKS = 5000
+BUILT_IN = re.compile(r"<(?:built-in |class )?(?:method|function) '?([^ ']+)'?(?: of '?([^ ']+)'?(?: objects?)?)?>$")
+
+
+def is_python(code):
+    return isinstance(code, types.CodeType)
+
+
+class Tracer:
+    """A ``sys.setprofile`` hook: who calls which function from which line, and what Python functions are called."""
+
+    def __init__(self):
+        self.names = {}  # code -> module and qualified name
+        self.sites = {}  # callee -> {(caller's code, line): how often}
+        self.stacks = {}  # (codes of the callers, outermost first), callee -> how often
+
+    def __call__(self, frame, event, function):
+        if event == "call":
+            callee, caller = frame.f_code, frame.f_back
+            if callee not in self.names:
+                self.names[callee] = name_of_frame(frame)
+        elif event == "c_call":
+            callee, caller = text_of(function), frame
+        else:
+            return
+        if caller is not None:
+            lines = self.sites.setdefault(callee, {})
+            line = caller.f_code, caller.f_lineno
+            lines[line] = lines.get(line, 0) + 1
+            stack = self.callers(caller), callee
+            if stack in self.stacks or len(self.stacks) < MOST_STACKS:
+                self.stacks[stack] = self.stacks.get(stack, 0) + 1
+
+    @classmethod
+    def callers(cls, frame):
+        """The codes from the traced call down to ``frame``; of a recursion's levels one."""
+        codes = []
+        while frame is not None and frame.f_code is not cls.run.__code__:
+            if not codes or codes[-1] is not frame.f_code:
+                codes.append(frame.f_code)
+            frame = frame.f_back
+        return tuple(reversed(codes))
+
+    def run(self, call, number):
+        sys.setprofile(self)
+        try:
+            for _ in range(number):
+                call()
+        finally:
+            sys.setprofile(None)
+
+    def site(self, callee, is_own):
+        """Where it is mostly called: code and line, or None."""
+        lines = [(count, line, code) for (code, line), count in self.sites.get(callee, {}).items() if not is_own(code)]
+        if not lines:
+            return None
+        _, line, code = max(lines, key=lambda one: one[:2])
+        return code, line
+
+
+def qualified_name(code):
+    """As Python 3.11 and later have it; before, and for a code that was given another name since, the bare name."""
+    name = getattr(code, "co_qualname", code.co_name)
+    return name if name.rpartition(".")[2] == code.co_name else code.co_name
+
+
+def name_of_frame(frame):
+    """``module.qualname``; before Python 3.11 only methods have a qualified name, by their first argument's class."""
+    code = frame.f_code
+    name = qualified_name(code)
+    if not hasattr(code, "co_qualname") and code.co_argcount:
+        first = frame.f_locals.get(code.co_varnames[0])
+        for owner in getattr(first if isinstance(first, type) else type(first), "__mro__", ()):
+            found = vars(owner).get(code.co_name)
+            found = getattr(found, "fget", None) or getattr(found, "__func__", found)
+            if getattr(found, "__code__", None) is code:
+                name = "{}.{}".format(owner.__qualname__, name)
+                break
+    return "{}.{}".format(frame.f_globals.get("__name__", "?"), name)
+
+
+def text_of(function):
+    """What ``_lsprof`` calls a function in C (Modules/_lsprof.c, normalizeUserObj)."""
+    try:
+        owner, name = getattr(function, "__self__", None), function.__name__
+        if owner is None or isinstance(owner, types.ModuleType):
+            module = function.__module__
+            return "<built-in method {}>".format("{}.{}".format(module, name) if isinstance(module, str) else name)
+        for kind in type(owner).__mro__:
+            if name in vars(kind):
+                return repr(vars(kind)[name])
+        return "<built-in method {}>".format(name)
+    except Exception:  # an owner may answer anything at all
+        return "<built-in method ?>"
+
+
+def name_of_text(text):
+    """``numpy.ndarray.sort`` of ``<method 'sort' of 'numpy.ndarray' objects>``."""
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+    found = BUILT_IN.match(text)
+    if not found:
+        return text.strip("<>")
+    name, owner = found.groups()
+    return "{}.{}".format(owner, name) if owner else name
+
+
+class Names:
+    """Parts' names and places, of codes and of the texts of functions in C; ``own`` are opduel's files and folders."""
+
+    OWN = OWN
+
+    def __init__(self, tracer, own):
+        self.tracer = tracer
+        self.own = tuple(os.path.realpath(path) for path in (os.path.dirname(__file__), *own))
+        self.files = {}  # file -> whether it is opduel's own, and how it is shown
+        self.modules = {}
+        for name, module in list(sys.modules.items()):
+            path = getattr(module, "__file__", None)
+            if isinstance(path, str):
+                self.modules.setdefault(path, name)
+        paths = [os.path.dirname(os.__file__), *(path for path in sys.path if isinstance(path, str) and path)]
+        self.folders = sorted({path.rstrip(os.sep) + os.sep for path in paths}, key=len, reverse=True)
+
+    def file(self, path):
+        if path not in self.files:
+            real = os.path.realpath(path)
+            own = any(real == one or real.startswith(one + os.sep) for one in self.own)
+            folder = next((one for one in self.folders if path.startswith(one)), None)
+            shown = path[len(folder) :] if folder else os.path.basename(path)
+            self.files[path] = own, re.split(r"/(?:site|dist)-packages/", shown)[-1]
+        return self.files[path]
+
+    def is_own(self, code):
+        return self.file(code.co_filename)[0]
+
+    def name(self, code):
+        if not is_python(code):
+            return name_of_text(str(code))
+        if self.is_own(code):
+            return OWN
+        known = self.tracer.names.get(code)
+        if known:
+            return known
+        module = self.modules.get(code.co_filename) or os.path.splitext(os.path.basename(code.co_filename))[0]
+        return "{}.{}".format(module, qualified_name(code))
+
+    def line(self, code, line):
+        return "{}:{}".format(self.file(code.co_filename)[1], line)
+
+    def places(self, code):
+        """Where it is defined, and where it is mostly called; of a function in C both are where it is called."""
+        if is_python(code) and self.is_own(code):
+            return "", ""
+        site = self.tracer.site(code, self.is_own)
+        called_at = self.line(*site) if site else ""
+        return (self.line(code, code.co_firstlineno) if is_python(code) else called_at), called_at
+
+
+def divided(stacks, names, times):
+    """{(names, outermost first): ns}: each function's time, divided among the stacks in which it was called.
+
+    Opduel's own part, which calls all others, is only in a stack of its own.
+    """
+    counts, totals = {}, {}
+    for (callers, callee), count in stacks.items():
+        name = names.name(callee)
+        if name != OWN and name in times:
+            path = [one for one in map(names.name, callers) if one != OWN and one in times]
+            path = tuple(one for number, one in enumerate([*path, name]) if number == 0 or path[number - 1] != one)
+            counts[path] = counts.get(path, 0) + count
+            totals[name] = totals.get(name, 0) + count
+    found = {path: times[path[-1]] * count / totals[path[-1]] for path, count in counts.items()}
+    found.update({(name,): ns for name, ns in times.items() if name not in totals})
+    return found
+
+
+def inclusive(stacks):
+    """name -> ns of all stacks that it is in."""
+    found = {}
+    for path, ns in stacks.items():
+        for name in set(path):
+            found[name] = found.get(name, 0) + ns
+    found[OWN] = sum(stacks.values())
+    return found

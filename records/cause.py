@@ -1,0 +1,92 @@
+"""Why a case changed: what was looked at on both sides, what differs there, and its share of the change."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from opduel.records.measurement import Side
+
+# What is looked at: a source. Each has one unit, in which its parts add up to the whole of a call, or nearly so.
+Source = Literal["native functions", "Python functions", "operators", "primitives", "resources", "libraries"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a call, as one process saw it: ``amount`` per call in the source's unit, without that of the parts
+    that it calls.
+
+    ``calls``: how often a call of the case runs it, where that is known. ``where``: a file and line, or the library.
+    ``called_at``: the file and line that calls it most often, and ``inclusive``: ``amount`` with those of the parts
+    that it calls, where they are known.
+    ``callers``: name of a part that calls it -> its share of this part's amount, where that is known.
+    """
+
+    amount: float
+    calls: float | None = None
+    where: str = ""
+    callers: Mapping[str, float] = field(default_factory=dict)
+    called_at: str = ""
+    inclusive: float | None = None
+
+
+Observation = Mapping[Side, Mapping[str, Part]]  # what one process pair saw: side -> name -> part
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A part of a call that differs between the sides: a function, an operator, a primitive, a resource.
+
+    ``control`` and ``treatment`` are amounts per call, in the unit of the examination (means over process pairs).
+    ``calls`` says how often a call of the case runs it on either side, where that is known.  ``share`` is its part of
+    the examination's whole difference (1 = all of it; above 1 where others make up for it; negative where it changed
+    the other way), and ``ci`` the interval of that share over process pairs, at 95 % for all candidates of the
+    examination together; both None where the whole difference is not clear of 0.
+
+    ``name`` is that of the treatment, ``was`` that of the control where it is another.  ``merged`` names functions that
+    exist on one side alone and whose amount is counted here: inlined, split, or joined.
+    """
+
+    name: str
+    control: float
+    treatment: float
+    share: float | None = None
+    ci: tuple[float, float] | None = None
+    calls: tuple[float | None, float | None] = (None, None)
+    where: str = ""
+    was: str = ""
+    merged: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def difference(self) -> float:
+        """Treatment less control, per call."""
+        return self.treatment - self.control
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What one source saw of a case, over ``pairs`` fresh process pairs.
+
+    ``control`` and ``treatment`` are the whole amounts per call in ``unit`` ("instructions", "ns", "bytes", "count"),
+    means over pairs; ``difference_ci`` is the 95 % interval of treatment less control.  ``explained`` is the share of
+    the difference that the ``candidates`` account for together, those whose own share is clear of 0.  Without figures,
+    ``note`` says why there are none; beside figures it says what limits them (no symbols, inlined functions).  Of
+    libraries there are no figures: ``note`` says which differ between the sides.
+    """
+
+    source: str  # a ``Source``; later versions may have others
+    unit: str
+    pairs: int
+    control: float | None = None
+    treatment: float | None = None
+    difference_ci: tuple[float, float] | None = None
+    candidates: Sequence[Candidate] = field(default_factory=tuple)
+    explained: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a case changed. ``sentence`` is one line for people; it says "not explained" where nothing was found."""
+
+    sentence: str
+    examinations: Sequence[Examination] = field(default_factory=tuple)

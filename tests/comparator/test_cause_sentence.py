@@ -1,0 +1,126 @@
+"""The sentence of a cause: what it claims of which examination, and that it never claims more than was shown."""
+
+from dataclasses import replace
+
+import pytest
+from made_samples import a_case
+
+from opduel.comparator.cause_sentence import bare, cause_of
+from opduel.comparator.causes import examine
+from opduel.records import Comparison
+from opduel.records.cause import Candidate, Examination, Part, Source
+
+GROWN = replace(Comparison.without_figures(a_case("add", 0.02), "regressed"), ratio=1.12, ci=(1.1, 1.14))
+
+
+def seen(source: Source, unit: str, control: dict[str, Part], treatment: dict[str, Part]) -> Examination:
+    return examine(source, unit, [{"control": control, "treatment": treatment}] * 3)
+
+
+def sentence(*examinations: Examination, comparison: Comparison = GROWN) -> str:
+    found = cause_of(comparison, examinations)
+    assert found is not None
+    return found.sentence
+
+
+PROD = seen(
+    "Python functions", "ns", {"f": Part(100)}, {"f": Part(100), "numpy.prod": Part(12, 2, "fromnumeric.py:2955")}
+)
+NATIVE = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(112)})
+
+
+def test_new_calls() -> None:
+    words = "2 calls of numpy.prod per call, new (fromnumeric.py:2955), account for 100 % of the added time"
+    assert sentence(PROD) == words
+    assert sentence(NATIVE, PROD) == words  # Python functions first where both explain it
+
+
+def test_several_candidates() -> None:
+    both = seen("Python functions", "ns", {"f": Part(100)}, {"f": Part(105), "im2col": Part(7, 1)})
+    assert sentence(both) == "1 call of im2col per call, new: 58 % of the added time, f: 42 %"
+
+
+def test_another_implementation() -> None:
+    became = seen("native functions", "instructions", {"d::conv_avx512": Part(100)}, {"d::conv_avx2": Part(112)})
+    assert sentence(became) == (
+        "d::conv_avx512 became d::conv_avx2: 100 % of the added instructions; instructions grew by 12 %, time by 12 %"
+    )
+
+
+def test_less_is_claimed_of_fewer_instructions() -> None:
+    few = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(103)})
+    assert sentence(few) == (
+        "partly explained: instructions grew by 3 %, of which f accounts for 100 %; the other 9 % of the time is not "
+        "explained"
+    )
+
+
+def test_page_faults_with_the_same_instructions() -> None:
+    same = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(100)})
+    faults = seen("resources", "count", {"page faults": Part(7)}, {"page faults": Part(520)})
+    assert sentence(same, faults) == "page faults: 513 more per call, while instructions are the same"
+    assert sentence(same).startswith("not explained: instructions by function: no clear difference (0 %) although time")
+
+
+def test_what_contradicts_the_verdict_is_not_claimed() -> None:
+    less = seen("Python functions", "ns", {"f": Part(100)}, {"f": Part(90)})
+    assert sentence(less) == "not explained: time by function fell by 10 % although time grew by 12 %"
+    saved = replace(GROWN, verdict="improved", ratio=0.9)
+    assert sentence(less, comparison=saved) == "f accounts for 100 % of the time saved"
+
+
+@pytest.mark.parametrize("change", [{"verdict": "unchanged"}, {"verdict": "inconclusive"}, {"ratio": None}])
+def test_no_cause_without_a_finding(change: dict[str, object]) -> None:
+    assert cause_of(replace(GROWN, **change), [PROD]) is None  # type: ignore[arg-type]
+
+
+def test_a_name_from_a_build_stays_on_one_line() -> None:
+    long = seen("native functions", "ns", {"f": Part(100)}, {"f": Part(100), "x\n\x1b[1m" * 400: Part(12)})
+    assert len(sentence(long)) < 400
+    assert sentence(long).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("was", "name", "said"),
+    [
+        ("numpy.core.fromnumeric.partition", "numpy._core.fromnumeric.partition", False),
+        ("sort.constprop.0", "sort", False),
+        ("sort_AVX2", "sort_AVX512_SKX", True),
+        ("mod.sort", "mod.qsort", True),
+    ],
+)
+def test_only_another_name_is_said_to_be_one(was: str, name: str, said: bool) -> None:
+    part = Candidate(name, 100.0, 150.0, 1.0, (0.9, 1.1), was=was)
+    found = Examination("Python functions", "ns", 5, 100.0, 112.0, (11.0, 13.0), (part,), 1.0)
+    cause = cause_of(GROWN, [found])
+    assert cause is not None
+    assert ("became" in cause.sentence) == said
+
+
+def test_parts_that_make_up_for_others_are_named_together() -> None:
+    control = {"common": Part(100.0), "pass4": Part(50.0, 6), "pass2": Part(10.0, 1)}
+    treatment = {"common": Part(100.0), "void fft::pass_all<true>(double*, int) const": Part(80.0, 1)}
+    assert sentence(seen("native functions", "instructions", control, treatment)) == (
+        "pass4 and 1 more gave way to fft::pass_all<true>: together 100 % of the added instructions; "
+        "instructions grew by 12 %, time by 12 %"
+    )
+    treatment |= {"common": Part(90.0), "more": Part(12.0)}
+    assert sentence(seen("native functions", "instructions", control, treatment)).startswith(
+        "less in pass4 and 2 more, more in fft::pass_all<true> and 1 more: together 100 %"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sort", "sort"),
+        ("numpy.core.sort", "numpy.core.sort"),
+        ("int quicksort_<npy::int_tag, int>(int*, long)", "quicksort_<npy::int_tag, int>"),
+        ("void a::b<c::d>(e<f>*, double) const", "a::b<c::d>"),
+        ("int f<aaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbb>(x) [clone .isra.0]", "f<...>"),
+        ("(all else)", "(all else)"),
+        ("libblas.so (no symbols)", "libblas.so (no symbols)"),
+    ],
+)
+def test_a_name_is_short(name: str, said: str) -> None:
+    assert bare(name) == said

@@ -1,0 +1,156 @@
+"""Shares of a change: what they name, how often they are wrong, and that matching parts never changes the whole."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opduel.comparator.cause_matching import matched_parts, normalised
+from opduel.comparator.causes import MOST_CANDIDATES, examine, is_named
+from opduel.records.cause import Examination, Observation, Part
+
+FUNCTIONS = 20
+
+
+def seen(control: dict[str, float | Part], treatment: dict[str, float | Part], n: int = 3) -> list[Observation]:
+    sides = {"control": control, "treatment": treatment}
+    parts = {s: {k: v if isinstance(v, Part) else Part(v) for k, v in one.items()} for s, one in sides.items()}
+    return [parts] * n  # type: ignore[list-item]
+
+
+def examined(control: dict[str, float | Part], treatment: dict[str, float | Part], n: int = 3) -> Examination:
+    return examine("native functions", "instructions", seen(control, treatment, n))
+
+
+def test_exact_counts_give_points() -> None:
+    found = examined({"f": 100, "g": 50, "h": 7}, {"f": 190, "g": 60, "h": 7})
+    assert [(one.name, one.share, one.ci) for one in found.candidates] == [
+        ("f", 0.9, (0.9, 0.9)),
+        ("g", 0.1, (0.1, 0.1)),
+    ]
+    assert found.explained == pytest.approx(1)
+    assert found.difference_ci == (100, 100)
+
+
+def test_nothing_is_claimed_on_fewer_than_three_pairs() -> None:
+    found = examined({"f": 100}, {"f": 200}, n=2)
+    assert found.explained is None
+    assert found.candidates[0].share is None
+    assert "2 process pairs of at least 3" in found.note
+    assert examine("primitives", "ns", [], "no oneDNN").note.startswith("no oneDNN; 0 process pairs")
+
+
+def test_no_shares_of_a_difference_that_includes_0() -> None:
+    values = [seen({"f": 100}, {"f": 100 + change}, 1)[0] for change in (-5, 6, 1)]
+    found = examine("native functions", "ns", values)
+    assert found.explained is None
+    assert all(one.share is None for one in found.candidates)
+
+
+def test_names_are_bounded_and_the_record_is_short() -> None:
+    found = examined({}, {f"\x1b[31mf\n{at}" + "x" * 999: 5 + at for at in range(50)})
+    assert len(found.candidates) == MOST_CANDIDATES
+    assert all(len(one.name) <= 300 and one.name.isprintable() for one in found.candidates)
+
+
+@pytest.mark.parametrize(
+    ("was", "name"),
+    [
+        ("gemm_AVX2", "gemm_AVX512_SKX"),
+        ("f.constprop.0", "f.constprop.3"),
+        ("a::Op<int>::run(int)", "a::Op<float, 2>::run(float)"),
+        ("mxnet::op::SoftmaxForward", "mxnet::op::SoftmaxForwardCPU"),
+    ],
+)
+def test_a_renamed_function_is_one_candidate(was: str, name: str) -> None:
+    found = examined({was: 100, "g": 10}, {name: 300, "g": 10})
+    assert [(one.name, one.was, one.share) for one in found.candidates] == [(name, was, 1.0)]
+
+
+def test_functions_of_unlike_names_are_two_candidates() -> None:
+    assert len(examined({"memcpy": 100}, {"im2col_kernel": 300}).candidates) == 2
+
+
+def test_an_inlined_function_is_counted_in_its_caller() -> None:
+    found = examined({"f": 100, "g": Part(90, callers={"f": 1.0}), "k": 10}, {"f": 185, "k": 60})
+    assert [(one.name, one.difference, tuple(one.merged)) for one in found.candidates] == [
+        ("k", 50, ()),
+        ("f", -5, ("g",)),
+    ]
+
+
+def test_a_new_callee_keeps_its_name() -> None:
+    found = examined({"f": 100}, {"f": 101, "g": Part(90, callers={"f": 1.0})})
+    assert [(one.name, tuple(one.merged)) for one in found.candidates] == [("g", ()), ("f", ())]
+
+
+def test_operators_keep_their_names() -> None:
+    assert normalised("a::operator()(int)") != normalised("a::operator<(int)")
+
+
+names = st.sampled_from(
+    ["f", "g", "f.cold", "f.constprop.0", "h<int>", "h<float>", "k_avx2", "k_avx512", "a::b", "c::b"]
+)
+parts = st.builds(Part, st.floats(0, 1e6), callers=st.dictionaries(names, st.floats(0, 1), max_size=3))
+sides = st.dictionaries(names, parts, max_size=8)
+pairs = st.lists(st.fixed_dictionaries({"control": sides, "treatment": sides}), min_size=1, max_size=4)
+
+
+@given(pairs)
+@settings(max_examples=60, deadline=None)
+def test_matching_never_changes_the_whole_difference(observations: list[Observation]) -> None:
+    matched = matched_parts(observations)
+    for pair, one in enumerate(observations):
+        for side in ("control", "treatment"):
+            whole = sum(part.amount for part in one[side].values())  # type: ignore[index]
+            assert sum(getattr(part, side)[pair] for part in matched) == pytest.approx(whole)
+
+
+def simulated(seed: int, n: int, change: float, heavy: bool) -> tuple[bool, bool, bool]:
+    """Whether shares were given, whether anything was named, and whether an interval missed its true share."""
+    rng = np.random.default_rng(seed)
+    base = rng.lognormal(3, 1, FUNCTIONS)
+    moved = np.zeros(FUNCTIONS)
+    moved[:3] = base.sum() * change * np.array([0.6, 0.3, 0.1])
+    observations = []
+    for _ in range(n):
+        noise = rng.standard_t(3, (2, FUNCTIONS)) / 3**0.5 if heavy else rng.standard_normal((2, FUNCTIONS))
+        noise[:, FUNCTIONS // 2 :] = 0  # half of the parts repeat exactly
+        whole = 1 + 0.01 * rng.standard_normal((2, 1))
+        amounts = np.abs(np.stack([base, base + moved]) * (1 + 0.03 * noise) * whole)
+        control, treatment = ({f"f{at}": Part(float(one)) for at, one in enumerate(side)} for side in amounts)
+        observations.append({"control": control, "treatment": treatment})
+    found = examine("native functions", "ns", observations)  # type: ignore[arg-type]
+    truth = moved / moved.sum() if change else moved
+    missed = any(
+        not one.ci[0] <= truth[int(one.name[1:])] <= one.ci[1] for one in found.candidates if one.ci is not None
+    )
+    return found.explained is not None, any(map(is_named, found.candidates)), missed
+
+
+def rates(runs: int, n: int, change: float, heavy: bool) -> tuple[int, int, int]:
+    shown, named, missed = np.sum([simulated(seed, n, change, heavy) for seed in range(runs)], axis=0)
+    return int(shown), int(named), int(missed)
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_equal_sides_explain_nothing(heavy: bool) -> None:
+    assert rates(100, 5, 0.0, heavy)[1] <= 5
+
+
+def test_intervals_hold_the_true_shares_together() -> None:
+    shown, named, missed = rates(150, 5, 0.1, False)
+    assert shown >= 140
+    assert named >= 100
+    assert missed <= 0.07 * shown
+
+
+@pytest.mark.statistics
+@pytest.mark.nightly
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize(("n", "change"), [(3, 0.2), (5, 0.03), (5, 0.1), (10, 0.02), (20, 0.02)])
+def test_the_rates_hold_in_many_runs(n: int, change: float, heavy: bool) -> None:
+    assert rates(3000, n, 0.0, heavy)[1] <= 150
+    shown, _, missed = rates(3000, n, change, heavy)
+    assert shown > 100
+    assert missed <= 0.07 * shown

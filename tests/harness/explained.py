@@ -1,0 +1,76 @@
+"""Functions whose times are known, as those of a package of their own: what a call runs that is looked at."""
+
+import gc
+import threading
+
+
+def tiny(value):
+    return value
+
+
+def many_tiny(turns):
+    """Almost nothing but calls: what watching costs is several times what they take."""
+    for turn in range(turns):
+        tiny(turn)
+
+
+def many_tiny_in_c(turns):
+    for _ in range(turns):
+        gc.isenabled()
+
+
+def through_sorted(turns):
+    """``sorted`` calls ``tiny``."""
+    sorted(range(turns), key=tiny)
+
+
+def through_sorted_too(turns):
+    sorted(range(turns), key=tiny)
+
+
+def sort(numbers):
+    return sorted(numbers)
+
+
+def tiny_values(count):
+    yield from range(count)
+
+
+def through_sum(turns):
+    sum(tiny_values(turns))
+
+
+class Counter:
+    def count(self, turns):
+        return turns if turns == 0 else self.count(turns - 1)
+
+    @property
+    def parity(self):
+        return 0
+
+
+def numbers(count):
+    yield from range(count)
+
+
+def raising():
+    raise ValueError("wrong")
+
+
+def mixture():
+    """Recursion, a generator, exceptions of functions in Python and in C, a property, and a thread."""
+    counter = Counter()
+    counter.count(3)
+    total = sum(numbers(5)) + counter.parity
+    for attempt in (raising, lambda: next(iter(()))):
+        try:
+            attempt()
+        except (ValueError, StopIteration):
+            total += 1
+    return total
+
+
+def in_a_thread():
+    thread = threading.Thread(target=many_tiny, args=(100,))
+    thread.start()
+    thread.join()

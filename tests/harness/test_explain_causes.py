@@ -1,0 +1,150 @@
+"""Which changes are explained, in which order, and what becomes of the rest."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from toy_bench import toy_bench, toy_case
+
+from opduel.harness.explain import causes
+from opduel.harness.explain.causes import MOST, TOO_MANY, Explaining, add_causes, to_explain
+from opduel.harness.explain.native import Observed
+from opduel.harness.explain.process_pairs import Answers
+from opduel.harness.profiles import Profiling
+from opduel.harness.schedule import MeasurementResult
+from opduel.records import Case, Comparison, Examination, Part, Verification
+from opduel.records.cause import Observation
+
+
+def compared(case: Case, ratio: float = 1.5, **changes: Any) -> Comparison:
+    verdict = "regressed" if ratio > 1 else "improved"
+    return replace(
+        Comparison.without_figures(case, verdict), ratio=ratio, control=100.0, treatment=100 * ratio, **changes
+    )
+
+
+def confirmed(case: Case, ratio: float = 1.5) -> Comparison:
+    one = compared(case, ratio)
+    return replace(one, verification=Verification(one.verdict, one.verdict))
+
+
+A, B, C = (toy_case(name) for name in "abc")
+
+
+def test_the_largest_changes_come_first_and_only_those_asked_for() -> None:
+    settled = Comparison.without_figures(toy_case("same"), "unchanged")
+    found = [
+        compared(A, 1.1),
+        confirmed(B, 0.5),
+        confirmed(C, 1.6),
+        settled,
+        compared(toy_case("d"), 3.0, injected=True),
+    ]
+    assert [one.case for one in to_explain(found, "all", False)] == [B.id, C.id, A.id]
+    assert [one.case for one in to_explain(found, "confirmed", False)] == [B.id, C.id]
+    assert [one.case for one in to_explain(found, "confirmed", True)] == [B.id, C.id, A.id]
+    assert to_explain(found, "none", True) == []
+
+
+def test_what_a_second_measurement_did_not_confirm_is_not_explained() -> None:
+    again = Verification("regressed", "inconclusive")
+    assert to_explain([compared(A, verification=again)], "confirmed", False) == []
+
+
+def explaining(which: str = "all", replicates: bool = False) -> Explaining:
+    from test_run import Toy
+
+    return Explaining(Profiling(toy_bench(), Toy(), 1, 1), which, replicates, {})
+
+
+def examined(by: dict[str, list[Examination]], monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What is looked at, by case, in place of the sources; the calls that this gets."""
+    asked: list[list[str]] = []
+
+    def look(cases: Sequence[Case], explaining: Explaining) -> dict[str, list[Examination]]:
+        asked.append([case.id for case in cases])
+        return {case.id: by.get(case.id, []) for case in cases}
+
+    monkeypatch.setattr(causes, "_look", look)
+    return asked
+
+
+def test_a_cause_is_kept_and_its_sentence_is_in_the_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    examined({}, monkeypatch)
+    noted = replace(compared(A), note="slower")
+    first, second = add_causes(
+        [Comparison.without_figures(B, "unchanged"), noted], [A, B], MeasurementResult(), explaining()
+    )
+    assert (first.cause, first.note) == (None, "")
+    assert second.cause is not None
+    assert second.cause.sentence.startswith("not explained")
+    assert second.note == f"slower; cause: {second.cause.sentence}"
+
+
+def test_more_changes_than_are_looked_at_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [toy_case(f"case{number}") for number in range(MOST + 2)]
+    asked = examined({}, monkeypatch)
+    found = add_causes(
+        [compared(case, 2 + number) for number, case in enumerate(cases)], cases, MeasurementResult(), explaining()
+    )
+    assert asked == [[case.id for case in reversed(cases[2:])]]
+    assert [one.note for one in found[:2]] == [TOO_MANY] * 2
+    assert all(one.cause is not None for one in found[2:])
+
+
+def test_an_aborted_run_is_not_explained_and_a_signal_costs_the_causes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = examined({}, monkeypatch)
+    aborted = MeasurementResult(aborted=True)
+    assert add_causes([compared(A)], [A], aborted, explaining()) == [compared(A)]
+    assert asked == []
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(causes, "_look", interrupted)
+    findings = MeasurementResult()
+    assert add_causes([compared(A)], [A], findings, explaining()) == [compared(A)]
+    assert (findings.aborted, findings.interrupted) == (True, True)
+
+
+def answers(seconds: float) -> Answers:
+    """Five process pairs in which the treatment's ``check`` takes so many ns more, and calls it twice as often."""
+
+    def functions(check: float, calls: int) -> list[dict[str, Any]]:
+        common = {"called_at": "a.py:3", "where": "a.py:1"}
+        return [
+            {"name": "f", "ns": 50.0, "calls": 1, "callers": {}, "inclusive": 50.0 + check, **common},
+            {"name": "check", "ns": check, "calls": calls, "callers": {"f": 1.0}, "inclusive": check, **common},
+        ]
+
+    pairs = [
+        {
+            "control": {"functions": functions(50.0 + spread, 1), "stacks": [], "ns": 100.0},
+            "treatment": {"functions": functions(50.0 + seconds, 2), "stacks": [], "ns": 100.0 + seconds},
+        }
+        for spread in (0.0, 0.1, -0.1, 0.05, -0.05)
+    ]
+
+    def loaded(version: str) -> dict[str, Any]:
+        return {"libraries": [{"name": "numpy", "version": version}]}
+
+    around = [{"control": loaded("1.26.4"), "treatment": loaded("2.2.6")}]
+    return Answers(of={"functions": pairs, "libraries": around}, problems={"resources": "refused"})
+
+
+def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Observation] = [{"control": {"work": Part(100.0)}, "treatment": {"work": Part(150.0)}}] * 3
+    monkeypatch.setattr(causes, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
+    monkeypatch.setattr(causes, "observe_native", lambda *_, **__: {A.id: Observed(seen, "no symbols")})
+    (one,) = add_causes([compared(A)], [A], MeasurementResult(), explaining())
+    assert one.cause is not None
+    python, native, resources, libraries = one.cause.examinations
+    assert [(lead.name, lead.calls) for lead in python.candidates] == [("check", (1.0, 2.0))]
+    assert python.explained == pytest.approx(1.0)
+    assert (native.unit, native.note, native.explained) == ("instructions", "no symbols", 1.0)
+    assert (libraries.source, libraries.note) == ("libraries", "numpy 1.26.4 -> 2.2.6")
+    assert (resources.candidates, resources.note) == ((), "refused")
+    assert "check (a.py:3), 2 calls per call where it was 1" in one.cause.sentence
+    assert math.isclose(python.control or 0, 100.0)

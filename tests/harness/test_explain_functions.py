@@ -1,0 +1,245 @@
+"""The times of Python functions: what watching costs is not theirs, they add up to the call, and nothing breaks it."""
+
+import cProfile
+import importlib.util
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import explained
+import pytest
+
+from opduel.harness.explain.process_pairs import Answers
+from opduel.harness.explain.python_functions import NOTE, function_note, function_observations, function_stacks
+from opduel.harness.process import WORKER
+from opduel.records.cause import Part
+
+SHUFFLED = [number * 7919 % 20011 for number in range(20000)]
+
+
+def module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"opduel_{name}", WORKER.with_name(f"{name}.py"))
+    assert spec
+    assert spec.loader
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+TRACING = module("tracing")
+
+
+@pytest.fixture(scope="module")
+def functions() -> ModuleType:
+    return module("functions")
+
+
+def looked_at(functions: ModuleType, call: Callable[[], object], calls: int = 32, **how: Any) -> dict[str, Any]:
+    usual: dict[str, Any] = {"number": None, "before": lambda: None, "after": None, "own": [__file__]}
+    answer: dict[str, Any] = functions.functions(call, calls, **{**usual, **how}, tracing=TRACING)
+    return answer
+
+
+def by_name(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in answer["functions"]}
+
+
+def balanced(functions: ModuleType, name: str) -> Callable[[], object]:
+    """Thousands of tiny calls, and one sort that takes about as long when nothing is watched."""
+    tiny = getattr(explained, name)
+    tiny_ns = functions.lower_quartile([functions.timed(tiny, 2000) for _ in range(20)])
+    sort_ns = functions.lower_quartile([functions.timed(explained.sort, SHUFFLED[:2000]) for _ in range(20)])
+    turns = int(2000 * sort_ns / tiny_ns)
+
+    def call() -> None:
+        tiny(turns)
+        explained.sort(SHUFFLED[:2000])
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("name", "callees"),
+    [
+        ("many_tiny", ["explained.tiny"]),
+        ("many_tiny_in_c", ["gc.isenabled"]),
+        ("through_sum", ["builtins.sum", "explained.tiny_values"]),
+    ],
+    ids=["Python", "C", "from C"],
+)
+def test_many_tiny_calls_are_not_blamed_for_what_watching_costs(
+    functions: ModuleType, name: str, callees: list[str]
+) -> None:
+    """They take half of the call. Unsubtracted, they would have four fifths of it, and more."""
+    found = [by_name(looked_at(functions, balanced(functions, name))) for _ in range(3)]
+    shares = []
+    for one in found:
+        tiny = sum(one[part]["ns"] for part in [f"explained.{name}", *callees])
+        shares.append(tiny / (tiny + one["builtins.sorted"]["ns"] + one["explained.sort"]["ns"]))
+    assert 0.3 < sorted(shares)[1] < 0.68, shares
+
+
+def test_the_functions_add_up_to_the_unwatched_call(functions: ModuleType) -> None:
+    answer = looked_at(functions, lambda: explained.sort(SHUFFLED))
+    assert "seen_ns" not in answer
+    assert sum(one["ns"] for one in answer["functions"]) == pytest.approx(answer["ns"])
+    assert answer["functions"][0]["name"] == "builtins.sorted"
+    assert answer["functions"][0]["ns"] > 0.8 * answer["ns"]
+
+
+def test_names_places_calls_and_callers(functions: ModuleType) -> None:
+    answer = looked_at(functions, explained.mixture)
+    found = by_name(answer)
+    count = found["explained.Counter.count"]
+    first = explained.Counter.count.__code__.co_firstlineno
+    assert (count["calls"], count["where"]) == (4, f"explained.py:{first}")
+    assert count["callers"] == {"explained.mixture": 1}
+    assert count["called_at"] == f"explained.py:{first + 1}"  # mostly by itself
+    total = found["builtins.sum"]
+    assert total["where"] == total["called_at"] == f"explained.py:{explained.mixture.__code__.co_firstlineno + 4}"
+    assert found["explained.numbers"]["callers"] == {"builtins.sum": 1}
+    assert found["explained.Counter.parity"]["calls"] == found["explained.raising"]["calls"] == 1
+    own = found["(the call itself)"]
+    assert (own["calls"], own["callers"], own["where"]) == (1, {}, "")
+    assert not [name for name in found if "_lsprof" in name or "profile" in name or "opduel_functions" in name]
+
+
+def test_two_calls_on_one_line_are_two_calls(functions: ModuleType) -> None:
+    namespace: dict[str, Any] = {"__name__": "package.module"}
+    source = "def inner(a): return a\ndef outer():\n    x = 1\n    return inner(x) + inner(x)\n"
+    exec(compile(source, "/somewhere/site-packages/package/module.py", "exec"), namespace)
+    inner = by_name(looked_at(functions, namespace["outer"]))["package.module.inner"]
+    assert (inner["calls"], inner["callers"]) == (2, {"package.module.outer": 1})
+    assert inner["where"].endswith("module.py:1")
+    assert inner["called_at"].endswith("module.py:4")
+
+
+def test_what_a_call_prepares_is_not_its_time_and_what_is_injected_is(functions: ModuleType) -> None:
+    made = []
+
+    def before() -> None:
+        explained.many_tiny(3)
+        made.append(1)
+
+    answer = looked_at(functions, lambda: None, 12, number=3, before=before, after=lambda: explained.sort(SHUFFLED[:9]))
+    found = by_name(answer)
+    assert answer["calls"] == 12
+    assert len(made) == 1 + 2 * 4
+    assert "explained.tiny" not in found
+    assert found["explained.sort"]["calls"] == 1
+
+
+def test_a_case_that_profiles_itself_is_refused_and_one_that_raises_leaves_no_hook(functions: ModuleType) -> None:
+    def profiles() -> None:
+        recorder = cProfile.Profile()
+        recorder.enable()
+        recorder.disable()
+
+    with pytest.raises((functions.Unseen, ValueError), match="profil"):
+        looked_at(functions, profiles)
+    with pytest.raises(ValueError, match="wrong"):
+        looked_at(functions, explained.raising)
+    assert sys.getprofile() is None
+
+
+def test_the_calling_thread_alone_is_watched(functions: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    if sys.version_info < (3, 12):
+        assert "explained.tiny" not in by_name(looked_at(functions, explained.in_a_thread))
+    monkeypatch.setattr(functions.sys, "version_info", (3, 12))
+    with pytest.raises(functions.Unseen, match="several Python threads"):
+        looked_at(functions, explained.in_a_thread)
+
+
+def test_time_is_divided_among_stacks_through_functions_in_c(functions: ModuleType) -> None:
+    """``tiny`` runs under a function in C that calls back, for two callers of which one calls it twice as often."""
+
+    def call() -> None:
+        explained.through_sorted(100)
+        explained.through_sorted_too(200)
+
+    answer = looked_at(functions, call)
+    names = [one["name"] for one in answer["functions"]]
+    stacks = {tuple(names[place] for place in path): ns for path, ns in answer["stacks"]}
+    found = by_name(answer)
+    tiny, whole = found["explained.tiny"], sum(one["ns"] for one in found.values())
+    assert sum(stacks.values()) == pytest.approx(whole)
+    assert stacks["explained.through_sorted", "explained.tiny"] == pytest.approx(tiny["ns"] / 3)
+    assert stacks["explained.through_sorted_too", "explained.tiny"] == pytest.approx(tiny["ns"] * 2 / 3)
+    assert found["(the call itself)"]["inclusive"] == pytest.approx(whole)
+    assert tiny["inclusive"] == pytest.approx(tiny["ns"])
+    first = found["explained.through_sorted"]
+    under = [ns for path, ns in stacks.items() if path[0] == "explained.through_sorted"]
+    assert first["inclusive"] == pytest.approx(sum(under))
+    assert first["inclusive"] > first["ns"] + tiny["ns"] / 3
+
+
+def test_of_a_recursion_s_levels_a_stack_has_one(functions: ModuleType) -> None:
+    answer = looked_at(functions, lambda: explained.Counter().count(50))
+    names = [one["name"] for one in answer["functions"]]
+    stacks = {tuple(names[place] for place in path) for path, _ in answer["stacks"]}
+    assert stacks == {("explained.Counter.count",), ("(the call itself)",)}
+    tracer = TRACING.Tracer()
+    tracer.run(lambda: explained.Counter().count(50), 1)
+    assert len(tracer.stacks) < 5
+
+
+def part(seen: float, added: float = 0, slowed: float = 0) -> dict[str, float]:
+    return {"seen": seen, "added": added, "slowed": slowed}
+
+
+def test_what_is_too_much_is_taken_from_those_that_watching_slows(functions: ModuleType) -> None:
+    parts = {"tiny": part(1000, 900, 40), "bytecode": part(150, 0, 60), "c": part(100)}
+    times, far = functions.settled(parts, 100 + 150 + 100)
+    assert far is None
+    assert times == {"tiny": 100, "bytecode": 150, "c": 100}
+    times, far = functions.settled(parts, 300)
+    assert sum(times.values()) == pytest.approx(300)
+    assert times["c"] == pytest.approx(100)
+    assert far is None
+    assert times["bytecode"] < 150
+
+
+def test_what_is_far_from_the_call_is_left_as_it_was_seen(functions: ModuleType) -> None:
+    times, far = functions.settled({"c": part(100), "python": part(50, 60)}, 200)
+    assert (times, far) == ({"c": 100, "python": 0}, 100)
+    times, far = functions.settled({"c": part(190)}, 200)
+    assert (times, far) == ({"c": pytest.approx(200)}, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("<built-in method builtins.len>", "builtins.len"),
+        ("<method 'sort' of 'numpy.ndarray' objects>", "numpy.ndarray.sort"),
+        ("<built-in method __new__ of type object at 0x7f3a5c>", "type.__new__"),
+        ("<built-in function linear>", "linear"),
+        ("<cyfunction ufunc at 0x7f3a5c>", "cyfunction ufunc"),
+    ],
+)
+def test_names_of_functions_in_c_are_the_same_in_every_process(text: str, name: str) -> None:
+    assert TRACING.name_of_text(text) == name
+
+
+def answered(**more: float) -> Answers:
+    one = {"name": "f", "ns": 3.0, "calls": 2.0, "where": "f.py:1", "called_at": "g.py:7", "callers": {"g": 1.0}}
+    other = {"name": "g", "ns": 1.0, "calls": 1.0, "where": "", "called_at": "", "callers": {}, "inclusive": 4.0}
+    stacks = [[[1, 0], 2.0], [[0], 1.0], [[1], 1.0]]
+    answer = {"ns": 4.0, "calls": 10, "functions": [{**one, "inclusive": 3.0}, other], "stacks": stacks, **more}
+    nothing = {**answer, "functions": [], "stacks": []}
+    return Answers({"functions": [{"control": answer, "treatment": nothing}, {"control": answer, "treatment": answer}]})
+
+
+def test_answers_become_observations_with_what_limits_them() -> None:
+    parts = {"f": Part(3.0, 2.0, "f.py:1", {"g": 1.0}, "g.py:7", 3.0), "g": Part(1.0, 1.0, inclusive=4.0)}
+    assert function_observations(answered()) == [
+        {"control": parts, "treatment": {}},
+        {"control": parts, "treatment": parts},
+    ]
+    stacks = {("g", "f"): 2.0, ("f",): 1.0, ("g",): 1.0}
+    half = {path: ns / 2 for path, ns in stacks.items()}
+    assert function_stacks(answered()) == {"control": stacks, "treatment": half}
+    assert function_stacks(Answers()) == {}
+    assert function_note(answered()) == NOTE
+    assert function_note(answered(seen_ns=3.0)).startswith("control: the functions add up to 75% of what a call takes")
+    assert function_observations(Answers(failures=["control: killed"])) == "control: killed"

@@ -1,0 +1,152 @@
+"""What differs around the cases: libraries and packages of either side, in one line."""
+
+import importlib.util
+import mmap
+import struct
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from opduel.harness.explain.libraries import differences
+from opduel.harness.explain.process_pairs import Answers
+from opduel.harness.explain.resources import TIME, resource_observations, unit_of
+from opduel.harness.process import WORKER
+
+
+def module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"opduel_{name}", WORKER.with_name(f"{name}.py"))
+    assert spec
+    assert spec.loader
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def library(name: str, build_id: str = "a", says: str = "") -> dict[str, Any]:
+    return {"name": name, "build_id": build_id, "size": 1, "says": says}
+
+
+def package(name: str, version: str) -> dict[str, Any]:
+    return {"name": name, "version": version}
+
+
+def test_versions_come_from_what_a_library_says_or_from_its_name() -> None:
+    control = [
+        package("numpy", "1.26.4"),
+        library("libopenblas64_p-r0-0cf96a72.3.23.dev.so", "a", "OpenBLAS 0.3.23.dev  USE64BITINT Haswell"),
+        library("libgomp-a34b3233.so.1.0.0"),
+        library("libquadmath-96973f99.so.0.0.0"),
+    ]
+    treatment = [
+        package("numpy", "2.0.0"),
+        library("libscipy_openblas64_-11223344.so", "b", "OpenBLAS 0.3.27  USE64BITINT Haswell"),
+        library("libgomp-98765432-0352e75f.so.1.0.0"),
+        library("libquadmath-96973f99.so.0.0.0", "other"),
+    ]
+    assert differences(control, treatment) == (
+        "OpenBLAS 0.3.23 -> 0.3.27; numpy 1.26.4 -> 2.0.0; same name, other contents: libquadmath"
+    )
+    assert differences(control, control) == ""
+
+
+def test_what_one_side_alone_has_is_named_and_extension_modules_are_counted() -> None:
+    extensions = [library(f"_e{number}.cpython-311-x86_64-linux-gnu.so") for number in range(6)]
+    treatment = [*extensions, library("libiomp5.so"), package("extra", "1")]
+    assert differences([library("libgomp.so.1")], treatment) == (
+        "only control: libgomp; only treatment: extra, libiomp5, 6 extension modules"
+    )
+    rebuilt = [library(one["name"], "b") for one in extensions[:1]]
+    assert differences(extensions, [*rebuilt, *extensions[1:]]) == "same name, other contents: 1 extension module"
+    many = [library(f"lib{letter}.so") for letter in "fedcba"]
+    assert differences([], many) == "only treatment: liba, libb, libc, libd, 2 more"
+
+
+def test_libraries_are_read_from_the_maps_of_a_process() -> None:
+    lines = [
+        "7f00-7f01 r-xp 00000000 08:01 1 /usr/lib/libc.so.6\n",
+        "7f01-7f02 r--p 00001000 08:01 1 /usr/lib/libc.so.6\n",
+        "7f02-7f03 r--p 00000000 08:01 2 /opt/a b/_x.cpython-311.so\n",
+        "7f03-7f04 r--p 00000000 08:01 3 /usr/share/locale.mo\n",
+        "7f04-7f05 rw-p 00000000 00:00 0 [heap]\n",
+        "7f05-7f06 rw-p 00000000 00:00 0\n",
+    ]
+    assert module("libraries").mapped(lines) == ["/usr/lib/libc.so.6", "/opt/a b/_x.cpython-311.so"]
+
+
+def elf(notes: bytes) -> bytes:
+    """The least that has a segment of notes."""
+    head = b"\x7fELF\x02\x01".ljust(32, b"\0") + struct.pack("<Q", 64)
+    head = head.ljust(54, b"\0") + struct.pack("<HH", 56, 1)
+    entry = struct.pack("<IIQQQQQQ", 4, 4, 120, 0, 0, len(notes), len(notes), 4)
+    return head.ljust(64, b"\0") + entry + notes
+
+
+def test_a_build_id_is_read_from_the_notes(tmp_path: Path) -> None:
+    read = module("libraries").build_id
+    other = struct.pack("<III", 4, 2, 1) + b"GNU\0" + b"xx\0\0"
+    path = tmp_path / "lib.so"
+    path.write_bytes(elf(other + struct.pack("<III", 4, 3, 3) + b"GNU\0" + b"\x01\xab\xff\0"))
+    assert read(str(path)) == "01abff"
+    path.write_bytes(elf(other))
+    assert read(str(path)) == ""
+    path.write_bytes(b"no library")
+    assert read(str(path)) == read(str(tmp_path / "gone.so")) == ""
+
+
+def test_packages_and_libraries_of_this_process() -> None:
+    import numpy
+
+    found = {one["name"]: one for one in module("libraries").libraries()}
+    assert found["numpy"]["version"] == numpy.__version__
+    assert found["Python"]["version"] == sys.version.split()[0]
+    assert "ctypes" not in found
+    assert any("OpenBLAS" in one.get("says", "") for one in found.values())
+
+
+def test_page_faults_and_waiting_are_counted_and_the_times_add_up() -> None:
+    worker = module("resources")
+    pages = 64
+
+    def touches() -> None:
+        with mmap.mmap(-1, pages * mmap.PAGESIZE) as memory:
+            for page in range(pages):
+                memory[page * mmap.PAGESIZE] = 1
+
+    found = worker.resources(touches, 16, None, lambda: None, None, False)
+    assert pages <= found["counts"]["minor page faults"] < 2 * pages
+    assert found["calls"] == 16
+    found = worker.resources(lambda: time.sleep(0.002), 8, None, touches, None, False)
+    assert found["counts"]["minor page faults"] < pages / 2  # what comes before isn't counted
+    assert found["counts"]["voluntary context switches"] >= 1
+    assert found["time"]["waiting"] > 1_500_000
+    assert worker.parted(3.0, 1.0, 2.0, 2.5) == {"user code": 1.5e9, "kernel": 0.5e9, "waiting": 0.5e9}
+    assert worker.parted(3.0, 1.0, 4.0, 2.5)["waiting"] == 0
+
+
+def test_each_count_is_an_observation_of_its_own_and_those_that_never_happen_are_left_out() -> None:
+    def answer(faults: float) -> dict[str, Any]:
+        return {"counts": {"minor page faults": faults, "major page faults": 0.0}, "time": {"user code": 5.0}}
+
+    observations = resource_observations(Answers({"resources": [{"control": answer(0.0), "treatment": answer(3.0)}]}))
+    assert not isinstance(observations, str)
+    assert list(observations) == [TIME, "minor page faults"]
+    (pair,) = observations["minor page faults"]
+    assert {side: {name: part.amount for name, part in parts.items()} for side, parts in pair.items()} == {
+        "control": {"minor page faults": 0.0},
+        "treatment": {"minor page faults": 3.0},
+    }
+    assert (unit_of(TIME), unit_of("minor page faults")) == ("ns", "count")
+
+
+def test_of_several_libraries_that_say_one_name_all_are_compared() -> None:
+    old, new = (library(f"libopenblas-{n}.so", str(n), f"OpenBLAS 0.3.{n} Haswell") for n in (7, 13))
+    other = library("libscipy_openblas-1.so", "c", "OpenBLAS 0.3.30 Haswell")
+    assert differences([old, other], [new, other, other]) == "OpenBLAS 0.3.30 and 0.3.7 -> 0.3.13 and 0.3.30"
+    assert differences([old, other], [other, old]) == ""
+
+
+def test_a_version_that_one_side_does_not_tell() -> None:
+    assert differences([package("x", "")], [package("x", "2")]) == "x unversioned -> 2"
+    assert differences([package("x", "2")], [package("x", "")]) == "x 2 -> unversioned"
