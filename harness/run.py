@@ -16,7 +16,7 @@ from opduel.harness.aa_selection import usual_count
 from opduel.harness.budget import budget_for, kept_for_profiling, with_seconds
 from opduel.harness.checkpoint import Checkpoint, RoundLog, Start, identity_of
 from opduel.harness.cpus import measure_roofline, plan_cpus, plan_wiping, this_thread_on
-from opduel.harness.explain.causes import Explaining, add_causes
+from opduel.harness.explain.causes import Explaining, add_causes, as_profiles
 from opduel.harness.golden import Golden
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.instructions import plan_counting, threads_of
@@ -306,9 +306,10 @@ def _forking(request: RunRequest) -> Callable[[Case], bool]:
 
 
 def _count_profiled(request: RunRequest) -> int:
-    """How many cases are profiled after measuring, if time is left: for breakdowns and for ``profile_output``."""
+    """How many cases are profiled after measuring, if time is left: for breakdowns, ``profile_output`` and causes."""
     asked = request.configuration
     broken_down = len(to_break_down(request.cases, request.framework, asked.breakdown))
+    broken_down += as_profiles(request.cases, asked.explain)
     return broken_down + (0 if asked.profile_output is None else len({case.time_id for case in request.cases}))
 
 

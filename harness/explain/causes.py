@@ -19,6 +19,9 @@ from opduel.records import FLAGGED, Case, Cause, Comparison, Examination
 EXPLAINED = ("time", "instructions")  # metrics
 MOST = 20  # cases of a run, the largest changes first
 LONGEST_S = 300.0  # for all of them; ten take less than 180 s on two cores
+# A time budget keeps time for so many causes, each of which takes as long as so many profiles (ten: less than 180 s).
+KEPT = 5
+PROFILES = 6
 TOO_MANY = f"its cause was not looked for: the run has {MOST} larger changes"
 
 
@@ -48,6 +51,12 @@ def to_explain(comparisons: Sequence[Comparison], which: str, replicates: bool) 
     if which == "confirmed" and not replicates:
         changed = [one for one in changed if one.verification is not None and one.verification.verdict == one.verdict]
     return sorted(changed, key=lambda one: -abs(math.log(one.ratio or 1.0)))
+
+
+def as_profiles(cases: Sequence[Case], which: str) -> int:
+    """As how many profiles a time budget counts the causes that will be looked for; how many there are is not known
+    before the cases are measured."""
+    return 0 if which == "none" else PROFILES * min(KEPT, sum(case.metric in EXPLAINED for case in cases))
 
 
 def add_causes(

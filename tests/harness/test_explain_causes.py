@@ -8,8 +8,18 @@ from typing import Any
 import pytest
 from toy_bench import toy_bench, toy_case
 
+from opduel.harness.budget import kept_for_profiling
 from opduel.harness.explain import causes
-from opduel.harness.explain.causes import MOST, TOO_MANY, Explaining, add_causes, to_explain
+from opduel.harness.explain.causes import (
+    KEPT,
+    MOST,
+    PROFILES,
+    TOO_MANY,
+    Explaining,
+    add_causes,
+    as_profiles,
+    to_explain,
+)
 from opduel.harness.explain.native import Observed
 from opduel.harness.explain.process_pairs import Answers
 from opduel.harness.profiles import Profiling
@@ -51,6 +61,14 @@ def test_the_largest_changes_come_first_and_only_those_asked_for() -> None:
 def test_what_a_second_measurement_did_not_confirm_is_not_explained() -> None:
     again = Verification("regressed", "inconclusive")
     assert to_explain([compared(A, verification=again)], "confirmed", False) == []
+
+
+def test_a_time_budget_keeps_time_for_some_causes() -> None:
+    counted = replace(A, metric="memory")
+    assert as_profiles([A, counted], "none") == 0
+    assert as_profiles([A, counted], "all") == PROFILES
+    assert as_profiles([A] * 100, "confirmed") == KEPT * PROFILES
+    assert kept_for_profiling(1e6, KEPT * PROFILES) == 100
 
 
 def explaining(which: str = "all", replicates: bool = False) -> Explaining:
