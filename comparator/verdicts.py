@@ -8,6 +8,8 @@ from opduel.comparator.effect_estimate import EffectEstimate, as_ratio, minimal_
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import explain
 from opduel.comparator.looks import Looks
+from opduel.comparator.modes import in_words as modes_in_words
+from opduel.comparator.modes import modes_of
 from opduel.comparator.predictive_power import CaseState, Terms, project
 from opduel.comparator.run_analysis import CaseAnalysis, analyse_run
 from opduel.records import FLAGGED, Case, Comparison, Failure, Forecast, PairSample, Stage, Verdict
@@ -67,7 +69,9 @@ def _whole(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) ->
     one = _with_figures(bare, analysis, looks, run)
     suspected = _suspected(one)
     note = explain(analysis, looks, run.family, run.alpha, suspected, run.retest)
-    return replace(one, suspected=suspected, forecast=_forecast(analysis, looks, run), note=note)
+    modes = modes_of(one.samples) if one.verdict == "inconclusive" and one.measure.noisy else {}
+    note = "; ".join(filter(None, (modes_in_words(modes), note)))
+    return replace(one, suspected=suspected, forecast=_forecast(analysis, looks, run), two_modes=modes, note=note)
 
 
 def _with_figures(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) -> Comparison:

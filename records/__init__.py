@@ -34,6 +34,7 @@ from opduel.records.report import (
     Forecast,
     OperatorTime,
     Report,
+    TwoModes,
     Verdict,
     Verification,
 )

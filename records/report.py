@@ -1,7 +1,7 @@
 """The report: one versioned document with everything about a run, which every reporter reads."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,7 +9,7 @@ from opduel.records.build import Build
 from opduel.records.case import METRICS, Case, Metric, measure_of
 from opduel.records.cause import Cause
 from opduel.records.configuration import RunConfiguration
-from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample
+from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample, Side
 from opduel.records.redaction import redacted, redacted_inputs
 from opduel.records.run_record import HostRecord, RunRecord
 from opduel.records.work import Work
@@ -60,6 +60,16 @@ class Forecast:
 
 
 @dataclass(frozen=True)
+class TwoModes:
+    """The two groups that a side's process values fall into: their medians, and how many process pairs are in each."""
+
+    low: float
+    high: float
+    low_pairs: int
+    high_pairs: int
+
+
+@dataclass(frozen=True)
 class OperatorTime:
     """One operator within a case: how often one call runs it, and its nanoseconds in all of these; ``share`` of all
     operators' time."""
@@ -92,7 +102,8 @@ class Comparison:
     ``verification`` is set for a case that was flagged in a run with a verification, and ``held_back`` is the verdict
     that the case would have if the run could be trusted; both None otherwise.  ``suspected`` is set for a case that
     stays inconclusive although its interval (its estimate, where it has none) lies beyond the threshold: the verdict
-    that it looks like.  ``forecast`` is set for an open case for which more rounds may help.
+    that it looks like.  ``forecast`` is set for an open case for which more rounds may help, and ``two_modes`` has the
+    sides of an inconclusive case whose process values fall into two groups.
     """
 
     case: str
@@ -123,6 +134,7 @@ class Comparison:
     suspected: Verdict | None = None
     forecast: Forecast | None = None
     lower_is_better: bool | None = None  # of the metric "value"; None: the metric's own direction
+    two_modes: Mapping[Side, TwoModes] = field(default_factory=dict)  # by side
     samples: Sequence[PairSample] = field(default_factory=tuple)
 
     @classmethod

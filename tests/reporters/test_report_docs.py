@@ -27,6 +27,7 @@ from opduel.records import (
     PairSample,
     Report,
     RunConfiguration,
+    TwoModes,
     Verification,
 )
 from opduel.records.run_record import (
@@ -61,6 +62,7 @@ def documented(heading: str) -> list[str]:
         ("cases", Case),
         ("verification", Verification),
         ("forecast", Forecast),
+        ("two_modes", TwoModes),
         ("cause", Cause),
         ("examinations", Examination),
         ("candidates", Candidate),
