@@ -27,6 +27,8 @@ LONGEST_NAME = 120  # characters of a name in the sentence
 # Functions in which a thread waits for others, by the last part of their names: MXNet's, PyTorch's, Python's.
 WAITING = frozenset(("wait_to_read", "wait_to_write", "waitall", "synchronize", "acquire", "wait", "join", "poll"))
 
+USER_CODE = "user code"  # a resource: that it takes longer is what was to be explained
+
 # What the case's metric counts -> units of the sources that its change can follow from; the first is its own.
 EXPLAINED_BY = {"ns": ("ns", "instructions"), "instructions": ("instructions",), "bytes": ("bytes",)}
 NOUNS = {"ns": "time", "instructions": "instructions", "bytes": "memory"}
@@ -85,7 +87,7 @@ def _reading(comparison: Comparison, examination: Examination, change: float) ->
         return None
     if examination.unit not in EXPLAINED_BY.get(_unit(comparison), ("ns", "instructions")):
         return None
-    if (own > 0) != (change > 1):
+    if (own > 0) != (change > 1) or _leads(examination)[0].name == USER_CODE:
         return None
     reach = min(1.0, math.log(max(1 + own, 1e-9)) / math.log(change))
     return _Reading(examination, own, reach) if reach >= LEAST_REACH else None
@@ -277,7 +279,7 @@ def _same(examination: Examination) -> bool:
 
 def _resource(examination: Examination, added: bool) -> str:
     """The resource that changed most, in the direction of the case's change: ``page faults: 513 more per call``."""
-    if examination.source != "resources":
+    if examination.source != "resources" or examination.unit != "count":
         return ""
     clear = [one for one in examination.candidates if is_named(one) and (one.difference > 0) == added]
     if not clear:

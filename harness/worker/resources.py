@@ -1,8 +1,9 @@
 """What a call takes from the machine: page faults, context switches, and where its time goes; by getrusage.
 
 Counts are those of the whole process, or of the processes that a call starts where each is one of its own.  The time is
-that of the calling thread: in user code, in the kernel, or waiting; the three add up to the call.  How exact the
-kernel's share is depends on the kernel: many sample it a few hundred times a second.  Standard library and Python 3.6
+that of the calling thread: in user code, in the kernel, or waiting; the three add up to the call, without the time for
+which it could have run and others had the processor.  How exact the kernel's share is depends on the kernel: many
+sample it a few hundred times a second.  Standard library and Python 3.6
 syntax only, as main.py.
 """
 
@@ -19,13 +20,24 @@ COUNTS = {
 REGIONS = 32
 
 
+def queued_s():
+    """Seconds for which this thread could have run and others had the processor; 0 where the kernel doesn't say."""
+    try:
+        with open("/proc/thread-self/schedstat") as stream:
+            return 1e-9 * int(stream.read().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
 def spent(children):
-    """What has been spent so far: counts, seconds of user code and of the kernel, and seconds of processor time."""
+    """What has been spent so far: counts, seconds of user code and of the kernel, seconds of processor time, and of all
+    but what others had of the processor."""
     counted = resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF)
     timed = counted if children else resource.getrusage(resource.RUSAGE_THREAD)
     busy = timed.ru_utime + timed.ru_stime if children else time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
     counts = [getattr(counted, field) for field in COUNTS.values()]
-    return [*counts, timed.ru_utime, timed.ru_stime, busy, time.perf_counter()]
+    queued = 0.0 if children else queued_s()
+    return [*counts, timed.ru_utime, timed.ru_stime, busy, time.perf_counter() - queued]
 
 
 def parted(user, kernel, busy, wall):

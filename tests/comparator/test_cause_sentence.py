@@ -144,3 +144,14 @@ def test_a_function_that_waits_is_a_cause_only_where_nothing_else_is() -> None:
     assert sentence(waits) == (
         f"{name} accounts for 100 % of the added time; it waits for other threads, whose work was not seen"
     )
+
+
+def test_longer_user_code_explains_nothing() -> None:
+    longer = seen(
+        "resources", "ns", {"user code": Part(100), "waiting": Part(3)}, {"user code": Part(112), "waiting": Part(3)}
+    )
+    assert sentence(longer).startswith("not explained")
+    waits = seen(
+        "resources", "ns", {"user code": Part(100), "waiting": Part(3)}, {"user code": Part(100), "waiting": Part(15)}
+    )
+    assert sentence(waits) == "waiting accounts for 100 % of the added time"

@@ -2,6 +2,8 @@
 
 import importlib.util
 import mmap
+import os
+import signal
 import struct
 import sys
 import time
@@ -123,6 +125,24 @@ def test_page_faults_and_waiting_are_counted_and_the_times_add_up() -> None:
     assert found["time"]["waiting"] > 1_500_000
     assert worker.parted(3.0, 1.0, 2.0, 2.5) == {"user code": 1.5e9, "kernel": 0.5e9, "waiting": 0.5e9}
     assert worker.parted(3.0, 1.0, 4.0, 2.5)["waiting"] == 0
+
+
+def test_what_others_have_of_the_processor_is_not_waiting() -> None:
+    """A busy process on the same processor takes about half of it: the call doesn't wait for anything."""
+    worker, cpu = module("resources"), min(os.sched_getaffinity(0))
+    before, other = os.sched_getaffinity(0), os.fork()
+    if other == 0:
+        os.sched_setaffinity(0, {cpu})
+        while True:
+            pass
+    try:
+        os.sched_setaffinity(0, {cpu})
+        answer = worker.resources(lambda: sum(range(2_000_000)), 10, 1, lambda: None, None, False)
+    finally:
+        os.sched_setaffinity(0, before)
+        os.kill(other, signal.SIGKILL)
+        os.waitpid(other, 0)
+    assert answer["time"]["waiting"] < 0.1 * answer["time"]["user code"]
 
 
 def test_each_count_is_an_observation_of_its_own_and_those_that_never_happen_are_left_out() -> None:
