@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import hashlib
 import math
 import re
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import Any
 from opduel.commands.config import default_model_cache
 from opduel.commands.custom_network import custom_network
 from opduel.commands.entry import log
+from opduel.commands.option_types import share
 from opduel.commands.options import asked_metrics, by_metric
 from opduel.commands.programs import refuse_program_options, with_arguments
 from opduel.frameworks import Framework, framework_names, get_framework
@@ -30,6 +32,7 @@ from opduel.harness.specs import (
     validate,
 )
 from opduel.records import METRICS, VALUE, Case, OpduelError, UsageError
+from opduel.records.text import counted
 
 EVERYTHING = "all"  # the spec where only operators or categories are named
 LARGE_TENSORS = "int64"
@@ -81,6 +84,8 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
     elif not are_discovered(cases, framework):
         cases = _regressed(cases, options)
     cases = _of_size(options, cases)
+    if not are_discovered(cases, framework):
+        cases = sampled(cases, options, seed)
     if options.timeout is not None:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
     require_two_to_inject(options, cases)
@@ -112,6 +117,22 @@ def are_discovered(cases: Sequence[Case], framework: Framework) -> bool:
 def picked(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
     """Those that ``--operators`` and ``--regressed_types`` leave; UsageError: one matches none."""
     return _regressed(select_cases(cases, options.operators) if options.operators else cases, options)
+
+
+def sampled(cases: Sequence[Case], options: argparse.Namespace, seed: int) -> list[Case]:
+    """The random sample of ``--sample``, in the order of ``cases``; all of them without it, or if there are no more.
+
+    Cases are ranked by a hash of the seed and the case's id (Sunter 1977, "List sequential sampling", by permanent
+    random numbers). A case that comes or goes therefore changes the sample by one case at most.
+    """
+    amount = options.sample
+    if amount is None:
+        return list(cases)
+    number = math.ceil(len(cases) * share(amount)) if amount.endswith("%") else int(amount)
+    ranked = sorted(cases, key=lambda case: hashlib.sha256(f"{seed}:{case.id}".encode()).digest())
+    kept = {case.id for case in ranked[:number]}
+    log.info("--sample %s: %d of %s, drawn with seed %d", amount, len(kept), counted(len(cases), "case"), seed)
+    return [case for case in cases if case.id in kept]
 
 
 def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:

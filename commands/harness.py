@@ -132,10 +132,10 @@ def _plan_suite(
     suite = SuiteSelection(options)
     builds: dict[Side, Build] = {}
 
-    def chosen() -> Choice:
+    def chosen(seed: int) -> Choice:
         made = _builds(options, config, suite.framework, described)
         builds.update(suite.on_sides(dict(zip(SIDES, made, strict=True))))
-        return suite.choose(builds)
+        return suite.choose(builds, seed)
 
     session = plan_session(options, config, command, reporters=reporters, chosen=chosen)
     return session, session.request(builds["control"], builds["treatment"])

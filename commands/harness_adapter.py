@@ -72,7 +72,8 @@ class HarnessAdapter:
         """The order with builds that know where their copy of the suite is; from now on its cases are measured."""
         suite.renew()
         sides = suite.on_sides({"control": order.control, "treatment": order.treatment})
-        choice, session = suite.choose(sides), self._as_asked
+        session = self._as_asked
+        choice = suite.choose(sides, session.seed)
         labels = {**session.labels, **choice.labels}
         framework = choice.framework or session.framework
         self._measuring = replace(session, framework=framework, choice=choice, cases=choice.cases, labels=labels)

@@ -19,6 +19,7 @@ SUBCOMMANDS = {
     "spec-from": "write a spec of the operator calls of a network",
     "conformance": "test whether a framework keeps what opduel relies on",
     "convert": "write a report in the format of another tool",
+    "explain": "say why a case of a report changed",
     "send": "send reports on disk to a results server",
     "flush": "send the reports that wait for a results server",
     "serve": "start the results server",

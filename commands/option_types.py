@@ -41,6 +41,15 @@ def share(text: str) -> float:
     return value
 
 
+def sample(text: str) -> str:
+    """How many cases are drawn: ``200``, or a share of them, ``5%``; returned as it was given."""
+    if not text.strip().endswith("%"):
+        positive(text)
+    elif share(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} leaves no case: give a larger share, or a number of cases")
+    return text.strip()
+
+
 def threshold(text: str) -> dict[str, float]:
     """``2%`` -> the share for every metric; ``instructions=0.5%`` -> for one."""
     name, equals, value = text.partition("=")

@@ -16,6 +16,7 @@ from opduel.commands.option_types import (
     positive,
     probability,
     rounds,
+    sample,
     seconds,
     seed,
     share,
@@ -188,6 +189,11 @@ def _add_picking(what: AddOption) -> None:
         "--category PATTERN",
         "with a spec that bundles others, such as all: only these of them (unary, nn_*); repeatable",
         action="append",
+    )
+    what(
+        "--sample N|SHARE",
+        "only a random sample of the cases that are left: so many, or a share such as 5%%; drawn by --seed",
+        type=sample,
     )
     what(
         "--inputs JSON",

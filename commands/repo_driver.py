@@ -56,7 +56,7 @@ from opduel.reporters.notifier import Notifier
 
 _LATER_METRICS = ("cpu_time", "value")
 # Options of harness.py that came later: where they aren't given, a run is the one that it was without them.
-_LATER = ("program", "command_args", "string_map", "suite", "bench", "higher_is_better", "allow_sdist")
+_LATER = ("program", "command_args", "string_map", "suite", "bench", "higher_is_better", "allow_sdist", "sample")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     config = KeptAnswers(config_path())
     suite = None if options.harness.suite is None else suite_of_driver(options)
-    chosen = None if suite is None else suite.none_yet
+    chosen = None if suite is None else lambda _: suite.none_yet()
     session = plan_session(options.harness, config, command, frameworks_dir, 0, options.own, chosen=chosen)
     asked = "--bisect_releases" if options.own.bisect_releases else "--ab_testing"
     refuse_two_sided(session.framework, asked, "give a spec of one of them, or compare two builds with harness.py")

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from opduel.commands.case_selection import Choice, are_discovered, choose, framework_of, picked, with_files
+from opduel.commands.case_selection import (
+    Choice,
+    are_discovered,
+    choose,
+    framework_of,
+    picked,
+    sampled,
+    with_files,
+)
 from opduel.commands.config import default_reports, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.options import variables
@@ -67,14 +75,14 @@ def plan_session(
     usual_seed: int | None = None,
     driver: argparse.Namespace | None = None,
     reporters: Sequence[Reporter] | None = None,
-    chosen: Callable[[], Choice] | None = None,
+    chosen: Callable[[int], Choice] | None = None,
 ) -> Session:
     """Read the spec and check all that can be checked before a build is made; ``command`` is kept with the reports.
     ``driver``: repo_driver.py's own options, if it is that which measures.
 
     The seed is the one that is asked for, else ``usual_seed``, else drawn. ``reporters``: who gets the reports, checked
     already; None for those that the options ask for, and the usual ones. ``chosen`` says what is measured where that
-    is no spec; it is asked when the reporters have been checked.
+    is no spec, with that seed; it is called when the reporters have been checked.
 
     Raises:
         UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
@@ -84,7 +92,7 @@ def plan_session(
     check_profile_output(options)
     reporters = _reporters(options, config) if reporters is None else reporters
     seed = next((one for one in (options.seed, usual_seed) if one is not None), secrets.randbits(32))
-    choice = choose(options, seed) if chosen is None else chosen()
+    choice = choose(options, seed) if chosen is None else chosen(seed)
     for one in reporters:
         refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
     choice = dataclasses.replace(choice, cases=with_files(choice, options))
@@ -118,7 +126,7 @@ def discovered(session: Session, control: Build, treatment: Build) -> list[Case]
         return list(session.cases)
     threads, env = session.options.threads, variables(session.options)
     cases = with_values(session.cases, session.framework, builds, threads, env, log.info)
-    return picked(cases, session.options)
+    return sampled(picked(cases, session.options), session.options, session.seed)
 
 
 def _needed_functions(options: argparse.Namespace, choice: Choice) -> dict[str, str]:

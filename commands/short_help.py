@@ -46,6 +46,7 @@ SHORT: dict[str, tuple[str, str | None]] = {
     "spec-from": ("NETWORK [OPTIONS]", None),
     "conformance": ("-b SPEC --control BUILD [OPTIONS]", None),
     "convert": ("REPORT --to FORMAT [OPTIONS]", None),
+    "explain": ("REPORT [CASE] [OPTIONS]", None),
     "send": ("REPORT ... --remote_reporter PLACE [OPTIONS]", None),
     "flush": ("[OPTIONS]", None),
     "serve": ("[OPTIONS]", None),

@@ -65,6 +65,16 @@ def convert_parser() -> Parser:
     return parser
 
 
+def explain_parser() -> Parser:
+    """``opduel explain``."""
+    parser = _small("explain", "The run must have looked for causes: --explain all")
+    add = parser.options()
+    add("report REPORT", "a report.json", type=Path)
+    add("case CASE", "the id of a case, or a part of it (default: one line for each case with a cause)", nargs="?")
+    add("--json", "print what was found as JSON")
+    return parser
+
+
 def send_parser() -> Parser:
     """``opduel send``."""
     parser = _small("send", _OF_COMPARE)
@@ -100,6 +110,7 @@ SMALL: Mapping[str, Callable[[], Parser]] = {
     "spec-from": network_parser,
     "conformance": conformance_parser,
     "convert": convert_parser,
+    "explain": explain_parser,
     "send": send_parser,
     "flush": flush_parser,
     "python": lambda: python_parser("opduel python"),

@@ -18,6 +18,7 @@ from opduel.commands.subcommand_parsers import (
     CONFIGURED,
     completion_parser,
     convert_parser,
+    explain_parser,
     flush_parser,
     merged_parser,
     network_parser,
@@ -48,6 +49,7 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         "spec-from": _spec_from,
         "conformance": _conformance,
         "convert": _convert,
+        "explain": _explain,
         "send": _send,
         "flush": _flush,
         "completion": _completion,
@@ -192,6 +194,13 @@ def _convert(arguments: Sequence[str]) -> int:
 
     options = convert_parser().parse_args(list(arguments))
     return convert(options.report, options.to, options.side, options.output)
+
+
+def _explain(arguments: Sequence[str]) -> int:
+    from opduel.commands.explain import explain
+
+    options = explain_parser().parse_args(list(arguments))
+    return explain(options.report, options.case, options.json)
 
 
 def _send(arguments: Sequence[str]) -> int:

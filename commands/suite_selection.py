@@ -10,7 +10,7 @@ from typing import Any
 
 import platformdirs
 
-from opduel.commands.case_selection import Choice, picked, require_two_to_inject
+from opduel.commands.case_selection import Choice, picked, require_two_to_inject, sampled
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.options import asked_metrics, by_metric, refuse, variables
 from opduel.commands.single import is_single
@@ -95,8 +95,9 @@ class SuiteSelection:
         """The builds, as the suite's workers need them."""
         return {side: self.work.on_side(side, build) for side, build in builds.items()}
 
-    def choose(self, sides: Mapping[Side, Build]) -> Choice:
+    def choose(self, sides: Mapping[Side, Build], seed: int = 0) -> Choice:
         """The cases of the suite that the options choose, on what ``on_sides`` returned; their ``setup_cache`` is run.
+        ``seed`` draws those of ``--sample``.
 
         Raises:
             UsageError: the suite can't be imported, has no benchmarks, or none is chosen; RunError: a build doesn't
@@ -116,7 +117,7 @@ class SuiteSelection:
         if not cases:
             metrics = ",".join(asked_metrics(options))
             raise UsageError(f"--metric {metrics}: no selected benchmark is measured by it: choose another")
-        cases = picked(cases, options)
+        cases = sampled(picked(cases, options), options, seed)
         require_two_to_inject(options, cases)
         kept = {(case.operator, tuple(case.inputs.values())) for case in cases}
         chosen = [one for one in chosen if (one.benchmark.name, tuple(one.parameters.values())) in kept]

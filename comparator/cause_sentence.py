@@ -24,6 +24,9 @@ ENOUGH = 0.8  # shares that are enough together
 LONGEST_ARGUMENTS = 24  # characters of template arguments
 LONGEST_NAME = 120  # characters of a name in the sentence
 
+# Functions in which a thread waits for others, by the last part of their names: MXNet's, PyTorch's, Python's.
+WAITING = frozenset(("wait_to_read", "wait_to_write", "waitall", "synchronize", "acquire", "wait", "join", "poll"))
+
 # What the case's metric counts -> units of the sources that its change can follow from; the first is its own.
 EXPLAINED_BY = {"ns": ("ns", "instructions"), "instructions": ("instructions",), "bytes": ("bytes",)}
 NOUNS = {"ns": "time", "instructions": "instructions", "bytes": "memory"}
@@ -44,6 +47,11 @@ class _Reading:
         return _leads(self.examination)
 
     @property
+    def waits(self) -> bool:
+        """Whether it names a function that waits for other threads: what those do is the cause."""
+        return self.leads[0].name.rpartition(".")[2] in WAITING
+
+    @property
     def explained(self) -> float:
         """The share of the case's change that its candidates explain, 0 to 1."""
         return self.reach * max(0.0, min(1.0, self.examination.explained or 0.0))
@@ -62,7 +70,11 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
         return None
     readings = [_reading(comparison, one, change) for one in examinations]
     found = _best(comparison, [one for one in readings if one is not None])
-    sentence = _explained(comparison, found, change) if found else _not_explained(comparison, examinations, change)
+    if found:
+        sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations)
+        sentence += "; it waits for other threads, whose work was not seen" if found.waits else ""
+    else:
+        sentence = _not_explained(comparison, examinations, change)
     return Cause(one_line(sentence), tuple(examinations))
 
 
@@ -106,9 +118,11 @@ def _by_share(candidate: Candidate) -> tuple[float, str]:
 
 
 def _best(comparison: Comparison, readings: Sequence[_Reading]) -> _Reading | None:
-    """The reading that explains most; of those that explain as much, the one with names that a person can act on."""
+    """The reading that explains most; of those that explain as much, the one with names that a person can act on.
+    One that names a function that waits comes last."""
     if not readings:
         return None
+    readings = [one for one in readings if not one.waits] or readings
     most = max(readings, key=lambda one: one.explained)
     as_good = [one for one in readings if one.explained >= most.explained - AS_GOOD or _overlap(one, most)]
     return min(as_good, key=lambda one: (_rank(comparison, one.examination), -one.explained))
@@ -160,6 +174,21 @@ def _exchanged(examination: Examination, added: str) -> str:
     else:
         words = f"less in {_listed(less)}, more in {_listed(more)}"
     return f"{words}: together {100 * net:.0f} % {added}"
+
+
+def _in_native_code(chosen: Examination, examinations: Sequence[Examination]) -> str:
+    """``; in native code, f and 1 more gave way to g``: what the Python function of the sentence runs, where native
+    functions that only one side has make up a good part of a call. It says what differs, and claims no share."""
+    native = next((one for one in examinations if one.source == "native functions"), None)
+    if chosen.source != "Python functions" or native is None or not native.control or not native.treatment:
+        return ""
+    parts = [one for one in native.candidates if is_named(one) and not one.was]
+    gone = [one for one in parts if one.treatment == 0 and one.control >= LEAST_NAMED * native.control]
+    new = [one for one in parts if one.control == 0 and one.treatment >= LEAST_NAMED * native.treatment]
+    if not gone or not new:
+        return ""
+    gone, new = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (gone, new))
+    return f"; in native code, {_listed(gone)} gave way to {_listed(new)}"
 
 
 def _listed(parts: Sequence[Candidate]) -> str:

@@ -44,8 +44,8 @@ class Build:
     python: str  # the interpreter's version, "3.11.7"; empty for a program, which has none of its own
     digest: str
     packages: Mapping[str, str] = field(default_factory=dict)  # name -> version, as installed
-    # What else is part of it: "BLAS of numpy" -> "OpenBLAS 0.3.27", "cc" -> the compiler of a build from source.  None:
-    # it was made before this was recorded.
+    # What else is part of it: "BLAS of numpy" -> "OpenBLAS 0.3.27"; "compiler of numpy" -> "GCC 14.2.1", as its
+    # libraries say; "compiler cc" -> that of a build from source.  None: it was made before this was recorded.
     details: Mapping[str, str] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)  # variables that the build itself needs
     directory: str | None = None  # in the build cache; None for a build that the user brought
@@ -70,6 +70,7 @@ class Build:
 
 
 AGAINST = " against "
+COMPILER_OF = "compiler of "  # a package, in ``details``; a build that was made before that was recorded has none
 
 
 def framework_label(control: Build, treatment: Build) -> str:
@@ -89,7 +90,8 @@ def differing_packages(control: Build, treatment: Build) -> dict[str, tuple[str,
     named = _named(control) & _named(treatment)
     packages = sorted({*control.packages, *treatment.packages})
     names = ["python", *sorted({*details[0], *details[1]}), *packages]
-    versions = {name: (sides[0].get(name, "none"), sides[1].get(name, "none")) for name in names}
+    unknown = {name for name in names if name.startswith(COMPILER_OF) and not all(name in side for side in sides)}
+    versions = {name: (sides[0].get(name, "none"), sides[1].get(name, "none")) for name in names if name not in unknown}
     return {name: both for name, both in versions.items() if both[0] != both[1] and name not in named}
 
 

@@ -30,6 +30,7 @@ class RunConfiguration:
     higher_is_better: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()
     category: tuple[str, ...] = ()
+    sample: str | None = None  # a number of cases, or a share such as 5%
     inputs: tuple[str, ...] = ()
     network: str | None = None
     with_operators: bool = False

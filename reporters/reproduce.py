@@ -108,7 +108,7 @@ def _of_commits(report: Report, common: Sequence[str]) -> str:
 def _ambiguous(report: Report) -> frozenset[str]:
     """The cases whose ids, taken as a part of an id or an operator's name, might choose others too."""
     cases = [one.case for one in report.comparisons]
-    if report.configuration.operators:
+    if report.configuration.operators or report.configuration.sample:
         return frozenset(cases)  # the spec may have more cases than the report
     every = "\n".join([*cases, *{one.operator for one in report.comparisons}])
     return frozenset(case for case in cases if re.search(r"[*?[\n]", case) or every.count(case) != 1)

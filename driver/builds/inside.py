@@ -13,8 +13,9 @@ import ctypes
 import json
 import os
 import re
+import struct
 import sysconfig
-from typing import Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import BinaryIO, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 
 def main(name: str) -> None:
@@ -29,7 +30,7 @@ def main(name: str) -> None:
         "python": python,
         "location": location,
         "packages": installed_packages(),
-        "details": {} if name else numerical_libraries(location),
+        "details": dict(compilers(location, name), **({} if name else numerical_libraries(location))),
         "files": describe(own_files(location), location, mapped_files() - before),
     }
     with os.fdopen(answer, "w") as stream:
@@ -119,6 +120,65 @@ def numpy_blas() -> Optional[str]:
         return " ".join(word for word in (name, str(blas.get("version", ""))) if word and word != "unknown")
     except Exception:
         return None
+
+
+def compilers(location: str, name: str = "") -> Dict[str, str]:
+    """What compiled the packages' libraries: "compiler of numpy" -> "GCC 14.2.1"; several with commas between.
+
+    Libraries say so in their section ``.comment``. ``location`` is the folder of the package ``name``, or else of all
+    packages; what wheels brought along from elsewhere (numpy.libs) is left out.
+    """
+    found = {}  # type: Dict[str, Set[str]]
+    for folder, folders, files in os.walk(location):
+        folders[:] = [one for one in folders if one != "__pycache__" and not one.endswith(".libs")]
+        owner = name or os.path.relpath(folder, location).split(os.sep)[0]
+        for one in files:
+            if ".so" in one and (name or owner != "."):
+                found.setdefault(owner, set()).update(compilers_of(os.path.join(folder, one)))
+    return {"compiler of " + owner: ", ".join(sorted(said)) for owner, said in found.items() if said}
+
+
+def compilers_of(path: str) -> Set[str]:
+    """The compilers that a library names, of each the newest version: {"GCC 10.2.1"}. An older one is that of a file of
+    the C library that was linked in. Empty for what is no 64-bit ELF file of little-endian byte order."""
+    try:
+        with open(path, "rb") as stream:
+            comment = section(stream, b".comment")
+    except (OSError, struct.error):
+        return set()
+    newest = {}  # type: Dict[str, Tuple[int, ...]]
+    for kind, number in re.findall(rb"(GCC|clang version|Intel[^\0]*?Compiler)[^\0]*?\b(\d+(?:\.\d+)+)", comment):
+        version = tuple(int(part) for part in number.split(b"."))
+        label = kind.decode().replace(" version", "")
+        newest[label] = max(version, newest.get(label, ()))
+    return {label + " " + ".".join(map(str, version)) for label, version in newest.items()}
+
+
+def section(stream: BinaryIO, wanted: bytes) -> bytes:
+    """A section of a 64-bit ELF file of little-endian byte order; empty where there is none.
+
+    Raises:
+        struct.error: the file ends before it should.
+    """
+    header = stream.read(64)
+    if header[:6] != b"\x7fELF\x02\x01":
+        return b""
+    (start,) = struct.unpack_from("<Q", header, 0x28)
+    size, number, names_at = struct.unpack_from("<HHH", header, 0x3A)
+    places = []
+    for index in range(number):
+        stream.seek(start + index * size)
+        entry = stream.read(64)
+        places.append(struct.unpack("<IIQQQQ", entry[:40]))
+    if names_at >= len(places):
+        return b""
+    stream.seek(places[names_at][4])
+    names = stream.read(places[names_at][5])
+    for place in places:
+        if names[place[0] :].partition(b"\0")[0] == wanted:
+            stream.seek(place[4])
+            return stream.read(place[5])
+    return b""
 
 
 def headers(path: str) -> Tuple[Optional[str], Optional[str]]:

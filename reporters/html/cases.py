@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from opduel.records import Candidate, Case, Comparison, Examination, PairSample, Verification, Work
+from opduel.records import Case, Comparison, Examination, PairSample, Verification, Work
+from opduel.reporters.cause_text import caption, cells
 from opduel.reporters.run_text import confidence_text, failure_text, rates_words
 from opduel.reporters.screen_table import breakdown_rows
 from opduel.reporters.text import printable, printable_lines
@@ -77,24 +78,11 @@ def case_data(one: Comparison, case: Case | None, roofline: Any) -> dict[str, An
 
 def _examined(one: Examination) -> dict[str, Any]:
     """One source's table: its caption, its rows, and what is to be said of it."""
-    whole = f"{human_value(one.control, one.unit)} to {human_value(one.treatment, one.unit)} a call"
-    pairs = f"{one.pairs} process pairs"
     return {
-        "caption": f"{one.source}: {whole}, {pairs}" if one.control is not None else f"{one.source}",
-        "rows": [[printable(cell) for cell in _candidate(part, one.unit)] for part in one.candidates],
+        "caption": printable(caption(one)),
+        "rows": [[printable(cell) for cell in cells(part, one.unit)] for part in one.candidates],
         "note": printable(one.note),
     }
-
-
-def _candidate(part: Candidate, unit: str) -> Iterator[str]:
-    name = f"{part.was} became {part.name}" if part.was else part.name
-    merged = f"with {', '.join(part.merged)}" if part.merged else ""
-    yield "; ".join(filter(None, (name, merged, part.where)))
-    yield " to ".join("-" if calls is None else f"{calls:.6g}" for calls in part.calls)
-    yield human_value(part.control, unit)
-    yield human_value(part.treatment, unit)
-    yield "-" if part.share is None else f"{part.share:.0%}"
-    yield f"{part.ci[0]:.0%} to {part.ci[1]:.0%}" if part.ci else "-"
 
 
 def _facts(one: Comparison, case: Case | None, roofline: Any) -> Iterator[str]:

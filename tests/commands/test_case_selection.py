@@ -1,12 +1,13 @@
 """What is measured, as the options say."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from command_line import Outcome, only_report
 
-from opduel.commands.case_selection import choose, largest_tensor
+from opduel.commands.case_selection import choose, largest_tensor, sampled
 from opduel.commands.options import harness_parser
 from opduel.commands.run_bench import main
 from opduel.commands.session import plan_session
@@ -173,3 +174,49 @@ def test_sizes_and_order_come_from_one_seed(home: Path) -> None:
     assert planned(usual_seed=0) == (0, [case.id for case in chosen("-b", "random")])
     seed, ids = planned()
     assert ids == [case.id for case in chosen("-b", "random", seed=seed)]
+
+
+def test_a_sample_is_drawn_by_the_seed_whatever_the_order() -> None:
+    every = chosen("-b", "operators/unary")
+    some = chosen("-b", "operators/unary", "--sample", "10", seed=3)
+    assert len(some) == 10
+    assert some == [case for case in every if case in some]
+    assert some == chosen("-b", "operators/unary", "--sample", "10", seed=3)
+    assert some != chosen("-b", "operators/unary", "--sample", "10", seed=4)
+    options = harness_parser().parse_args(["--sample", "10"])
+    assert {case.id for case in sampled(every[::-1], options, 3)} == {case.id for case in some}
+    without = [case for case in every if case != some[0]]
+    assert len({case.id for case in sampled(without, options, 3)} - {case.id for case in some}) == 1
+
+
+def test_each_case_is_as_likely_as_any_other_to_be_in_a_sample() -> None:
+    """2,000 samples of 3 of 12: each case is in 500 of them, with a standard deviation of 19.4."""
+    every = chosen("-b", "operators/unary")[:12]
+    options = harness_parser().parse_args(["--sample", "25%"])
+    often = Counter(case.id for seed in range(2000) for case in sampled(every, options, seed))
+    assert len(often) == 12
+    assert all(abs(times - 500) < 4.5 * 19.4 for times in often.values())
+
+
+def test_a_sample_is_of_what_the_other_options_leave() -> None:
+    left = chosen("-b", "operators/unary", "--operators", "nd.e*", "--directions", "forward")
+    assert (
+        len(chosen("-b", "operators/unary", "--operators", "nd.e*", "--directions", "forward", "--sample", "0.1%")) == 1
+    )
+    assert chosen("-b", "operators/unary", "--operators", "nd.e*", "--directions", "forward", "--sample", "999") == left
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("0", "is below 1"),
+        ("0%", "leaves no case"),
+        ("2.5", "is not a whole number"),
+        ("101%", "is not a share"),
+        ("some", "is not a whole number"),
+        ("%", "is not a number"),
+    ],
+)
+def test_a_sample_that_is_no_amount_is_refused(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=f"--sample: '{text}' {why}"):
+        harness_parser().parse_args(["--sample", text])

@@ -159,3 +159,12 @@ def test_words_that_whatever_a_pattern_matches_has(pattern: str, words: list[str
 def test_a_suite_needs_two_builds_and_its_options_need_a_suite(words: tuple[str, ...], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         run_harness(words)
+
+
+def test_a_sample_of_a_suite_is_drawn_by_the_seed() -> None:
+    selection = SuiteSelection(parsed("--sample", "5"))
+    builds = selection.on_sides({"control": BUILD, "treatment": BUILD})
+    some = [case.id for case in selection.choose(builds, 1).cases]
+    assert len(some) == 5
+    assert some == [case.id for case in selection.choose(builds, 1).cases]
+    assert some != [case.id for case in selection.choose(builds, 2).cases]

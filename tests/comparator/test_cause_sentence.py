@@ -124,3 +124,23 @@ def test_parts_that_make_up_for_others_are_named_together() -> None:
 )
 def test_a_name_is_short(name: str, said: str) -> None:
     assert bare(name) == said
+
+
+def test_native_code_is_named_beside_the_python_function_that_runs_it() -> None:
+    slower = seen("Python functions", "ns", {"numpy.partition": Part(100)}, {"numpy.partition": Part(112)})
+    select = {"common": Part(40.0), "introselect": Part(60.0)}
+    simd = {"common": Part(40.0), "np::QSelect_AVX2": Part(45.0), "unrolled": Part(15.4)}
+    words = "numpy.partition accounts for 100 % of the added time"
+    native = seen("native functions", "instructions", select, simd)
+    assert sentence(slower, native) == (f"{words}; in native code, introselect gave way to np::QSelect_AVX2 and 1 more")
+    small = {"common": Part(96.0), "introselect": Part(4.0)}, {"common": Part(96.0), "np::QSelect_AVX2": Part(4.5)}
+    assert sentence(slower, seen("native functions", "instructions", *small)) == words
+
+
+def test_a_function_that_waits_is_a_cause_only_where_nothing_else_is() -> None:
+    name = "mxnet.ndarray.NDArray.wait_to_read"
+    waits = seen("Python functions", "ns", {name: Part(100)}, {name: Part(112)})
+    assert sentence(waits, NATIVE).startswith("f accounts for 100 % of the added instructions")
+    assert sentence(waits) == (
+        f"{name} accounts for 100 % of the added time; it waits for other threads, whose work was not seen"
+    )

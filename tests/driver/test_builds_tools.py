@@ -1,8 +1,11 @@
 """What the strategies stand on: interpreters found, uv's words understood, the probe inside a build, the check."""
 
 import json
+import runpy
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -221,3 +224,35 @@ def test_the_check_prints_a_line_for_each_build(
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines] == [f"toy=={v}" for v in ("1.0", "2.0", "3.0", "4.0", "5.0", "0.1")]
     assert ["FAILED" in line for line in lines] == [False, False, True, True, True, True]
+
+
+@pytest.fixture
+def compilers_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[str]]:
+    """The function of the script that runs inside builds."""
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    found: Callable[[str], set[str]] = runpy.run_path(str(INSIDE))["compilers_of"]
+    return found
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_a_library_names_its_compiler(tmp_path: Path, compilers_of: Callable[[str], set[str]]) -> None:
+    (tmp_path / "a.c").write_text("int f(void) { return 1; }\n")
+    subprocess.run(["gcc", "-shared", "-o", "a.so", "a.c"], cwd=tmp_path, check=True)
+    version = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
+    library = tmp_path / "a.so"
+    assert compilers_of(str(library)) == {f"GCC {version}"}
+    old = library.read_bytes().replace(b"GCC: (", b"GCD: (")
+    for content in (old, b"", b"\x7fELF\x02\x01", old[:100], old[: len(old) // 2], b"#!/bin/sh\n"):
+        library.write_bytes(content)
+        assert compilers_of(str(library)) == set()
+
+
+def test_of_several_versions_of_a_compiler_the_newest_counts(
+    tmp_path: Path, compilers_of: Callable[[str], set[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comment = (
+        b"GCC: (Ubuntu 4.8.4-2ubuntu1) 4.8.4\0GCC: (GNU) 10.2.1 20210130 (Red Hat 10.2.1-11)\0clang version 17.0.6\0"
+    )
+    monkeypatch.setitem(compilers_of.__globals__, "section", lambda *_: comment)  # type: ignore[attr-defined]
+    (tmp_path / "a.so").touch()
+    assert compilers_of(str(tmp_path / "a.so")) == {"GCC 10.2.1", "clang 17.0.6"}

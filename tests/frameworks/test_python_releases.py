@@ -48,7 +48,14 @@ def test_a_build_is_pinned_with_hashes(builds: tuple[Build, Build]) -> None:
 
 def test_the_blas_of_a_build_is_known(builds: tuple[Build, Build]) -> None:
     details = [probe(Path(one.interpreter), PYTHON).details for one in builds]
-    assert details == [{"BLAS of numpy": "OpenBLAS 0.3.23.dev"}, {"BLAS of numpy": "OpenBLAS 0.3.29"}]
+    assert [one["BLAS of numpy"] for one in details] == ["OpenBLAS 0.3.23.dev", "OpenBLAS 0.3.29"]
+
+
+def test_the_compiler_of_a_build_is_known(builds: tuple[Build, Build]) -> None:
+    for one in builds:
+        library = next(Path(str(one.directory)).rglob("_multiarray_umath*.so"))
+        assert b"GCC: (GNU) 10.2.1 20210130 (Red Hat 10.2.1-11)" in library.read_bytes()
+        assert probe(Path(one.interpreter), PYTHON).details["compiler of numpy"] == "GCC 10.2.1"
 
 
 def test_an_environment_is_a_build(builds: tuple[Build, Build]) -> None:

@@ -65,6 +65,20 @@ def test_numerical_libraries_and_compilers_come_before_packages() -> None:
     assert "Also different: b 1 and 2" in to_markdown(replace(one, control=control))
 
 
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        ({"compiler of numpy": "GCC 14.2.1"}, "compiler of numpy GCC 10.2.1 and GCC 14.2.1, b 1 and 2"),
+        ({}, "b 1 and 2"),
+    ],
+)
+def test_another_compiler_is_a_difference_where_both_are_known(there: dict[str, str], words: str) -> None:
+    one = made("numpy==1", "numpy==2", {"numpy": "1", "b": "1"}, {"numpy": "2", "b": "2"})
+    control = replace(one.control, details={"compiler of numpy": "GCC 10.2.1"})
+    both = replace(one, control=control, treatment=replace(one.treatment, details=there))
+    assert f"Also different: {words}" in to_markdown(both)
+
+
 def test_a_package_is_not_said_to_differ_from_commit_to_commit() -> None:
     one = made("0123456789ab", "ba9876543210", {"numpy": "2.3.dev0+1"}, {"numpy": "2.3.dev0+2"})
     commit = Commit("1" * 40, 0, "Ada <ada@toy.example>", "A commit")
