@@ -2,17 +2,19 @@
 
 Python's profiler knows stacks. Callgrind knows each function's callers, and how much the calls of each execute: below a
 function with several callers its callees are divided in proportion, as gprof does (Graham, Kessler and McKusick 1982,
-"gprof: a call graph execution profiler", section 4). A function that calls itself, also through others, is one frame.
+"gprof: a call graph execution profiler", section 4). Functions that call each other are one frame, gprof's cycle.
 """
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from opduel.comparator.cause_matching import without_clone
+import numpy as np
+
+from opduel.comparator.cause_matching import matched_parts, without_clone
 from opduel.harness.explain.callgrind_file import CallgrindProfile
 from opduel.harness.explain.native_parts import part_name
-from opduel.records import Frame
+from opduel.records import Frame, Observation
 from opduel.records.measurement import SIDES, Side
 
 LEAST_SHARE = 0.002  # of the larger side's whole: a smaller frame is left out, and its time stays its caller's
@@ -42,19 +44,27 @@ class CallGraph:
                 excess[callee] = excess.get(callee, 0.0) - amount
         return _scaled({name: amount for name, amount in excess.items() if amount > 0}, sum(self.own.values()))
 
-    def within(self, path: Sequence[str], amount: float) -> dict[str, float]:
-        """What the last function of ``path`` calls, when ``amount`` is what it executes there with all that it calls.
-        Functions of the path aren't called again: what they execute belongs to their frame."""
-        called = self.calls.get(path[-1], {}).items()
-        callees = {name: all_ * self._outside(name, path) for name, all_ in called if name not in path}
-        whole = self.own.get(path[-1], 0.0) + sum(callees.values())
-        return {name: amount * all_ / whole for name, all_ in callees.items() if all_} if whole else {}
+    def within(self, function: str, amount: float) -> dict[str, float]:
+        """What a function calls, where ``amount`` is what it executes with all that it calls."""
+        callees = self.calls.get(function, {})
+        whole = self.own.get(function, 0.0) + sum(callees.values())
+        return {name: amount * all_ / whole for name, all_ in callees.items()} if whole else {}
 
-    def _outside(self, name: str, path: Sequence[str]) -> float:
-        """The share of a function's instructions that is not in direct calls of functions of ``path``."""
-        callees = self.calls.get(name, {})
-        whole = self.own.get(name, 0.0) + sum(callees.values())
-        return 1 - sum(callees.get(one, 0.0) for one in path) / whole if whole else 1.0
+    def with_cycles(self, cycles: Mapping[str, str]) -> "CallGraph":
+        """The same with each cycle (function -> its name) in place of its functions. What they execute by themselves is
+        as if the cycle called them; how often they call each other has no part in it."""
+        own = {name: amount for name, amount in self.own.items() if amount}
+        calls: dict[str, dict[str, float]] = {}
+        for name, amount in own.items():
+            if name in cycles:
+                calls.setdefault(cycles[name], {})[name] = amount
+        for caller, callees in self.calls.items():
+            for callee, amount in callees.items():
+                by, called = cycles.get(caller, caller), cycles.get(callee, callee)
+                if by != called:
+                    below = calls.setdefault(by, {})
+                    below[called] = below.get(called, 0.0) + amount
+        return CallGraph(own, calls)
 
 
 def call_graph(profiles: Sequence[CallgrindProfile], calls: Sequence[int], shared: set[str]) -> CallGraph:
@@ -77,23 +87,60 @@ def call_graph(profiles: Sequence[CallgrindProfile], calls: Sequence[int], share
 
 
 def flame_of_graphs(graphs: Mapping[Side, CallGraph]) -> tuple[Frame, ...]:
-    """The tree of both sides' call graphs."""
-    ordered = [graphs[side] for side in SIDES]
+    """The tree of both sides' call graphs, with the cycles of both together as one frame each."""
+    cycles = _cycles([graphs[side] for side in SIDES])
+    ordered = [graphs[side].with_cycles(cycles) for side in SIDES]
 
     def expand(path: Sequence[str], amounts: Amounts) -> dict[str, Amounts]:
         if not path:
             return _both(*(graph.outermost() for graph in ordered))
-        return _both(*(graph.within(path, amount) for graph, amount in zip(ordered, amounts, strict=True)))
+        return _both(*(graph.within(path[-1], amount) for graph, amount in zip(ordered, amounts, strict=True)))
 
     control, treatment = (sum(graph.own.values()) for graph in ordered)
     return _flame((control, treatment), expand)
 
 
-def flame_of_stacks(stacks: Mapping[Side, Mapping[tuple[str, ...], float]]) -> tuple[Frame, ...]:
-    """The tree of both sides' stacks, as ``python_functions.function_stacks`` has them."""
+def _cycles(graphs: Sequence[CallGraph]) -> dict[str, str]:
+    """Functions that call each other, directly or through others: function -> the name of its cycle."""
+    from scipy.sparse import coo_array  # here, because it takes long to import, and few runs explain anything
+    from scipy.sparse.csgraph import connected_components
+
+    edges = {(by, one) for graph in graphs for by, callees in graph.calls.items() for one in callees}
+    places = {name: place for place, name in enumerate(sorted({name for edge in edges for name in edge}))}
+    if not places:
+        return {}
+    rows, columns = zip(*((places[by], places[one]) for by, one in edges), strict=True)
+    matrix = coo_array((np.ones(len(edges)), (rows, columns)), shape=(len(places), len(places)))
+    _, components = connected_components(matrix, connection="strong")
+    members: dict[int, list[str]] = {}
+    for name, place in places.items():
+        members.setdefault(int(components[place]), []).append(name)
+    found: dict[str, str] = {}
+    for names in members.values():
+        if len(names) > 1:
+            largest = max(names, key=lambda name: sum(graph.own.get(name, 0.0) for graph in graphs))
+            found |= dict.fromkeys(names, f"{largest} and {len(names) - 1} more that call each other")
+    return found
+
+
+def same_functions(observations: Sequence[Observation]) -> dict[str, str]:
+    """The control's name -> the treatment's, of functions that were renamed between the sides."""
+    both = (part.names for part in matched_parts(observations) if part.only_on is None)
+    return {
+        names["control"][0]: names["treatment"][0] for names in both if names["control"][0] != names["treatment"][0]
+    }
+
+
+def flame_of_stacks(
+    stacks: Mapping[Side, Mapping[tuple[str, ...], float]], renamed: Mapping[str, str] | None = None
+) -> tuple[Frame, ...]:
+    """The tree of both sides' stacks, as ``python_functions.function_stacks`` has them. ``renamed``: see
+    ``same_functions``."""
+    names = renamed or {}
     below: dict[tuple[str, ...], dict[str, list[float]]] = {}
     for place, side in enumerate(SIDES):
-        for stack, amount in stacks.get(side, {}).items():
+        for found, amount in stacks.get(side, {}).items():
+            stack = tuple(names.get(name, name) for name in found) if side == "control" else found
             for depth, name in enumerate(stack):
                 below.setdefault(stack[:depth], {}).setdefault(name, [0.0, 0.0])[place] += amount
     control, treatment = (sum(stacks.get(side, {}).values()) for side in SIDES)

@@ -16,8 +16,9 @@ from opduel.harness.explain.flame import (
     call_graph,
     flame_of_graphs,
     flame_of_stacks,
+    same_functions,
 )
-from opduel.records import Frame
+from opduel.records import Frame, Part
 from opduel.records.measurement import SIDES, Side
 
 NAMES = st.sampled_from("abcdef")
@@ -114,12 +115,38 @@ def test_what_two_callers_share_is_divided_in_proportion() -> None:
     }
 
 
-def test_a_function_that_calls_itself_through_another_is_one_frame() -> None:
+def test_functions_that_call_each_other_are_one_frame_and_what_they_call_keeps_its_amount() -> None:
     """main runs eval, which runs call, which runs eval again, which runs call: 30 and 15 instructions a time."""
-    one = profile(("eval", 60, {"main": 90, "call": 45}), ("call", 30, {"eval": 60 + 15}), ("main", 10, {}))
+    one = profile(
+        ("eval", 60, {"main": 590, "call": 545}),
+        ("call", 30, {"eval": 560 + 515}),
+        ("sort", 500, {"call": 500}),
+        ("main", 10, {}),
+    )
+    cycle = "eval and 1 more that call each other"
     found = paths(flame_of_graphs(dict.fromkeys(SIDES, call_graph([one], [1], set()))))
-    assert [path for path in found if path] == [("main",), ("main", "eval"), ("main", "eval", "call")]
-    assert [one.control for one in found.values()] == [100, 100, 90, 30]
+    assert {path: frame.control for path, frame in found.items()} == {
+        (): 600,
+        ("main",): 600,
+        ("main", cycle): 590,
+        ("main", cycle, "sort"): 500,
+        ("main", cycle, "eval"): 60,
+        ("main", cycle, "call"): 30,
+    }
+
+
+def test_a_renamed_function_is_one_frame_of_both_sides() -> None:
+    def seen(module: str) -> dict[str, Part]:
+        return {f"{module}.partition": Part(10.0), "sort": Part(90.0)}
+
+    renamed = same_functions([{"control": seen("numpy.core"), "treatment": seen("numpy._core")}] * 3)
+    stacks: dict[Side, dict[tuple[str, ...], float]] = {
+        "control": {("numpy.core.partition",): 10.0, ("numpy.core.partition", "sort"): 90.0},
+        "treatment": {("numpy._core.partition", "sort"): 90.0},
+    }
+    found = paths(flame_of_stacks(stacks, renamed))
+    assert set(found) == {(), ("numpy._core.partition",), ("numpy._core.partition", "sort")}
+    assert (found["numpy._core.partition",].control, found["numpy._core.partition",].treatment) == (100, 90)
 
 
 def test_code_without_symbols_is_one_frame_a_library() -> None:
