@@ -4,7 +4,10 @@
     .venv/bin/python benchmarks/html_report.py
     .venv/bin/python benchmarks/html_report.py --cases 3300 --rounds 6
     .venv/bin/python benchmarks/html_report.py --report reports/.../report.json
+    .venv/bin/python benchmarks/html_report.py --flames 20
 
+With ``--flames N`` N cases have two flame graphs of 400 frames, and the page is opened at the first of them: a further
+line says when its flame graph is drawn.
 The figures in it are made unless a report is given. Headless Chromium opens it again each time, in a fresh profile; the
 time is from the beginning of the navigation to the plot of all cases being in the page, and to
 the frame after it.
@@ -26,10 +29,12 @@ from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 from benchmarks.made_report import made_report  # noqa: E402
 from opduel.reporters import read_report  # noqa: E402
 from opduel.reporters.html import to_html  # noqa: E402
+from opduel.reporters.html.cases import fragment  # noqa: E402
 
 TIMES = """() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done({
     drawn: performance.getEntriesByName('opduel-effects')[0].startTime,
     shown: performance.now(),
+    flame: performance.getEntriesByName('opduel-flame')[0]?.startTime,
     table: performance.getEntriesByType('paint').find((one) => one.name === 'first-contentful-paint').startTime,
 }))))"""
 
@@ -40,9 +45,15 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=800)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--report", type=Path, help="a report.json, instead of made figures")
+    parser.add_argument("--flames", type=int, default=0, help="cases with flame graphs")
     parser.add_argument("--tries", type=int, default=5)
     options = parser.parse_args()
-    report = read_report(options.report) if options.report else made_report(options.cases, options.rounds)
+    report = (
+        read_report(options.report)
+        if options.report
+        else made_report(options.cases, options.rounds, flames=options.flames)
+    )
+    explained = [one.case for one in report.comparisons if one.cause]
     began = time.perf_counter()
     text = to_html(report)
     seconds = time.perf_counter() - began
@@ -54,19 +65,24 @@ def main() -> None:
         path.write_text(text, encoding="utf-8")
         program = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        tries = [_opened(browser, path) for _ in range(options.tries)]
+        address = path.as_uri() + (f"#{fragment(explained[0])}" if explained else "")
+        tries = [_opened(browser, address, bool(explained)) for _ in range(options.tries)]
         browser.close()
-    for name, what in (("table", "first paint"), ("drawn", "all cases drawn"), ("shown", "frame after it")):
+    lines = [("table", "first paint"), ("drawn", "all cases drawn"), ("shown", "frame after it")]
+    lines += [("flame", "flame graph drawn")] if explained else []
+    for name, what in lines:
         times = [one[name] for one in tries]
         print(f"{what:16} min {min(times):5.0f}  median {statistics.median(times):5.0f}  max {max(times):5.0f} ms")
 
 
-def _opened(browser: Browser, path: Path) -> dict[str, float]:
+def _opened(browser: Browser, address: str, with_flame: bool) -> dict[str, float]:
     """Milliseconds since the navigation began, of one opening."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
-    page.goto(path.as_uri(), wait_until="commit")
+    page.goto(address, wait_until="commit")
     page.wait_for_selector("#effects-plot svg", state="attached")
+    if with_flame:
+        page.wait_for_selector(".flame svg g.frame", state="attached")
     times: dict[str, float] = page.evaluate(TIMES)
     context.close()
     return times

@@ -4,20 +4,41 @@ import math
 import random
 import statistics
 from collections.abc import Iterator
+from dataclasses import replace
 
-from opduel.records import Build, Case, Commit, Comparison, Failure, PairSample, Report, Verdict
+from opduel.records import (
+    FLAGGED,
+    Build,
+    Case,
+    Cause,
+    Commit,
+    Comparison,
+    Examination,
+    Failure,
+    Frame,
+    PairSample,
+    Report,
+    Source,
+    Verdict,
+)
 
 OPERATORS = ("add", "argsort", "BatchNorm", "broadcast_mul", "Convolution", "dot", "exp", "FullyConnected", "LayerNorm")
 OPERATORS += ("mean", "one_hot", "Pooling", "relu", "sgd_update", "softmax", "split", "take", "topk", "transpose")
 SIZES = ("small", "large", "skewed", "strided", "wide")
 THRESHOLD = 0.02
+FLAME_SOURCES: tuple[Source, ...] = ("Python functions", "native functions")
 
 
-def made_report(cases: int, rounds: int = 12, seed: int = 1) -> Report:
-    """A report of ``cases`` cases with ``rounds`` samples each; most of them have not changed, one in sixty fails."""
+def made_report(cases: int, rounds: int = 12, seed: int = 1, flames: int = 0) -> Report:
+    """A report of ``cases`` cases with ``rounds`` samples each; most of them have not changed, one in sixty fails.
+    The first ``flames`` of those that changed have a cause with two flame graphs as large as they get."""
     rng = random.Random(seed)
     names = _names()
     comparisons = [_comparison(rng, *next(names), rounds) for _ in range(cases)]
+    changed = [number for number, one in enumerate(comparisons) if one.verdict in FLAGGED]
+    for number in changed[:flames]:
+        seen = [Examination(source, "ns", 5, 1e6, 1.2e6, flame=_flame(rng)) for source in FLAME_SOURCES]
+        comparisons[number] = replace(comparisons[number], cause=Cause("not explained", seen))
     run = {
         "id": "20260101T000000Z-made",
         "started": "2026-01-01T00:00:00+00:00",
@@ -44,6 +65,21 @@ def made_report(cases: int, rounds: int = 12, seed: int = 1) -> Report:
         for one in comparisons
     )
     return Report(run, control, treatment, host, tuple(comparisons), cases=described)
+
+
+def _flame(rng: random.Random, frames: int = 400) -> tuple[Frame, ...]:
+    """A tree of that many frames, none of which has more than its caller."""
+    found = [Frame("a call", 0, 1e6, 1.2e6)]
+    left = [(1e6, 1.2e6)]  # of each frame around the last one, what its callees may still take
+    while len(found) < frames:
+        depth = min(len(left), rng.randint(1, 25))
+        left = left[:depth]
+        share = rng.uniform(0.05, 0.6)
+        control, treatment = left[-1][0] * share, left[-1][1] * share * rng.choice([0.7, 1.0, 1.0])
+        left[-1] = left[-1][0] - control, left[-1][1] - treatment
+        left.append((control, treatment))
+        found.append(Frame(f"toy::kernel_{len(found)}<float>(long, long*)", depth, control, treatment))
+    return tuple(found)
 
 
 def _build(version: str, subject: str, number: int) -> Build:

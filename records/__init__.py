@@ -20,7 +20,7 @@ from opduel.records.case import (
     Tolerance,
     case_id_for,
 )
-from opduel.records.cause import Candidate, Cause, Examination, Observation, Part, Source
+from opduel.records.cause import Candidate, Cause, Examination, Frame, Observation, Part, Source
 from opduel.records.configuration import RunConfiguration
 from opduel.records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
 from opduel.records.measurement import Failure, Incident, PairSample, Stage

@@ -63,6 +63,20 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """One frame of a call's tree, as flame graphs draw it: a function where it is called from the frames around it.
+
+    ``control`` and ``treatment`` are amounts per call in the examination's unit, with those of the frames within (means
+    over process pairs). A tree is a sequence of frames, depth first; ``depth`` is 0 for the whole call.
+    """
+
+    name: str
+    depth: int
+    control: float
+    treatment: float
+
+
+@dataclass(frozen=True)
 class Examination:
     """What one source saw of a case, over ``pairs`` fresh process pairs.
 
@@ -70,7 +84,8 @@ class Examination:
     means over pairs; ``difference_ci`` is the 95 % interval of treatment less control.  ``explained`` is the share of
     the difference that the ``candidates`` account for together, those whose own share is clear of 0.  Without figures,
     ``note`` says why there are none; beside figures it says what limits them (no symbols, inlined functions).  Of
-    libraries there are no figures: ``note`` says which differ between the sides.
+    libraries there are no figures: ``note`` says which differ between the sides.  ``flame`` is the call as a tree of
+    its largest frames, where the source knows callers.
     """
 
     source: str  # a ``Source``; later versions may have others
@@ -82,6 +97,7 @@ class Examination:
     candidates: Sequence[Candidate] = field(default_factory=tuple)
     explained: float | None = None
     note: str = ""
+    flame: Sequence[Frame] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from pydantic import TypeAdapter, ValidationError
 
-from opduel.records import SCHEMA_VERSION, Cause, Comparison, Report, UsageError
+from opduel.records import SCHEMA_VERSION, Cause, Comparison, Examination, Report, UsageError
 from opduel.records.atomic import write_atomically
 from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, read_bytes
 from opduel.records.upgrade import upgraded_report
@@ -117,11 +117,12 @@ def _in_tuples(one: Comparison) -> Comparison:
 
 
 def _cause_in_tuples(cause: Cause) -> Cause:
-    seen = (
-        replace(one, candidates=tuple(replace(part, merged=tuple(part.merged)) for part in one.candidates))
-        for one in cause.examinations
-    )
-    return replace(cause, examinations=tuple(seen))
+    return replace(cause, examinations=tuple(map(_examination_in_tuples, cause.examinations)))
+
+
+def _examination_in_tuples(one: Examination) -> Examination:
+    candidates = tuple(replace(part, merged=tuple(part.merged)) for part in one.candidates)
+    return replace(one, candidates=candidates, flame=tuple(one.flame))
 
 
 def _parse(path: Path, content: bytes) -> dict[str, Any]:

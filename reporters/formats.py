@@ -12,6 +12,7 @@ from opduel.reporters.interchange.benchstat import to_benchstat
 from opduel.reporters.interchange.cases import Rendered
 from opduel.reporters.interchange.junit import to_junit
 from opduel.reporters.interchange.pyperf import to_pyperf
+from opduel.reporters.interchange.speedscope import to_speedscope
 from opduel.reporters.interchange.table import to_csv, to_csv_samples
 from opduel.reporters.markdown import to_markdown
 
@@ -45,6 +46,7 @@ FORMATS: Mapping[str, Format] = {
     "junit": Format("JUnit XML, one test per case", lambda report, _: to_junit(report)),
     "csv": Format("a line a case", lambda report, _: to_csv(report)),
     "csv-samples": Format("one line per process pair", lambda report, _: to_csv_samples(report)),
+    "speedscope": Format("flame graphs of explained cases, for speedscope", to_speedscope, "either"),
     "html": Format("a page, in one file", lambda report, _: Rendered(to_html(report))),
     "md": Format("Markdown", lambda report, _: Rendered(to_markdown(report))),
 }

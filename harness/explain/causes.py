@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from opduel.comparator import by_call, cause_of, examine
 from opduel.harness.explain import libraries, python_functions, resources
+from opduel.harness.explain.flame import flame_of_stacks, same_functions
 from opduel.harness.explain.native import Observed, observe_native
 from opduel.harness.explain.process_pairs import Answers, ask_in_pairs
 from opduel.harness.measurement_plan import MeasurementResult
@@ -105,8 +106,11 @@ def _examinations(answers: Answers, native: Observed) -> list[Examination]:
         found.append(Examination("Python functions", "ns", 0, note=functions))
     else:
         note = python_functions.function_note(answers)
-        found.append(examine("Python functions", "ns", by_call(functions), note))
-    found.append(examine("native functions", "instructions", native.observations, native.note))
+        seen = examine("Python functions", "ns", by_call(functions), note)
+        stacks = python_functions.function_stacks(answers)
+        found.append(replace(seen, flame=flame_of_stacks(stacks, same_functions(functions))))
+    seen = examine("native functions", "instructions", native.observations, native.note)
+    found.append(replace(seen, flame=native.flame))
     counted = resources.resource_observations(answers)
     if isinstance(counted, str):
         found.append(Examination("resources", "count", 0, note=counted))

@@ -22,6 +22,7 @@ from opduel.harness.blocks import CaseRequest, Processes
 from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.counter_round import run_counter_round, sample_of
 from opduel.harness.explain.callgrind_file import CallgrindProfile, read_callgrind
+from opduel.harness.explain.flame import call_graph, flame_of_graphs
 from opduel.harness.explain.native_parts import parts_of, shared_names, without_symbols
 from opduel.harness.host import PROC, text_of
 from opduel.harness.instructions import (
@@ -38,7 +39,7 @@ from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import Bench, Counting
 from opduel.harness.process import CaseRefusedError, Worker
 from opduel.harness.profiles import case_folders
-from opduel.records import Case, Failure, PairSample
+from opduel.records import Case, Failure, Frame, PairSample
 from opduel.records.cause import Observation
 from opduel.records.measurement import SIDES, Side
 
@@ -51,10 +52,11 @@ NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not s
 @dataclass(frozen=True)
 class Observed:
     """What a source saw of a case: an observation for each process pair. ``note`` says why there are none, or fewer
-    than asked for, and what limits them."""
+    than asked for, and what limits them; ``flame`` is the call as a tree of frames."""
 
     observations: Sequence[Observation] = ()
     note: str = ""
+    flame: Sequence[Frame] = ()
 
 
 def why_not(framework: Framework, case: Case) -> str:
@@ -210,7 +212,18 @@ def _observed(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) ->
     shared = shared_names(one.functions for pair in pairs for one in pair.values())
     observations = [{side: parts_of(one.functions, one.calls, shared) for side, one in pair.items()} for pair in pairs]
     stripped = without_symbols({side: [pair[side].functions for pair in pairs] for side in SIDES})
-    return Observed(observations, "; ".join(filter(None, [why, stripped, NO_AVX512 if has_avx512() else ""])))
+    note = "; ".join(filter(None, [why, stripped, NO_AVX512 if has_avx512() else ""]))
+    return Observed(observations, note, _flame(pairs, shared))
+
+
+def _flame(pairs: Sequence[Mapping[Side, _Profile]], shared: set[str]) -> tuple[Frame, ...]:
+    of_sides = {side: [pair[side] for pair in pairs] for side in SIDES}
+    return flame_of_graphs(
+        {
+            side: call_graph([one.functions for one in profiles], [one.calls for one in profiles], shared)
+            for side, profiles in of_sides.items()
+        }
+    )
 
 
 def has_avx512(proc: Path = PROC) -> bool:

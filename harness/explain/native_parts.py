@@ -31,7 +31,8 @@ def shared_names(profiles: Iterable[CallgrindProfile]) -> set[str]:
     return shared
 
 
-def _part_name(function: FunctionId, shared: set[str]) -> str:
+def part_name(function: FunctionId, shared: set[str]) -> str:
+    """What a function is called in every build; with its library where the name is a ``shared`` one."""
     library = library_name(function.library) or GENERATED
     if function.name == NAMELESS:
         return f"{library} (no symbols)"
@@ -49,14 +50,14 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
     for function, cost in sorted(profile.functions.items(), key=lambda item: -item[1].self_cost):
         if not cost.self_cost:
             break
-        name = _part_name(function, shared)
+        name = part_name(function, shared)
         whole = merged.setdefault(name, FunctionCost())
         whole.self_cost += cost.self_cost
         whole.calls += cost.calls
         where.setdefault(name, f"{cost.file}:{cost.line}" if cost.file else PurePosixPath(function.library).name)
         by = callers.setdefault(name, {})
         for caller, amount in cost.callers.items():
-            if amount and (other := _part_name(caller, shared)) != name:
+            if amount and (other := part_name(caller, shared)) != name:
                 by[other] = by.get(other, 0) + amount
     return {
         name: Part(whole.self_cost / calls, whole.calls / calls or None, where[name], _shares(callers[name]))

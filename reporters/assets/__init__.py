@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 FOLDER = Path(__file__).parent
-AssetName = Literal["d3.min.js", "plot.min.js", "theme.css", "table.js", "LICENSES.txt"]
+AssetName = Literal[
+    "d3.min.js", "d3-flamegraph.min.js", "plot.min.js", "theme.css", "table.js", "flame.js", "LICENSES.txt"
+]
 
 PLOT_CLASS = "opduel-plot"
 # Observable Plot puts this style sheet into every plot; a Content-Security-Policy must know its hash.
@@ -34,3 +36,9 @@ def csp_hash(text: str) -> str:
     """``'sha256-...'``: how a Content-Security-Policy names an inline script or style sheet of exactly this text."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def flame_style() -> str:
+    """The style sheet that d3-flame-graph puts into the page when it is loaded; a Content-Security-Policy must know its
+    hash."""
+    return asset("d3-flamegraph.min.js").partition(".textContent=`")[2].partition("`")[0]

@@ -2,11 +2,11 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from opduel.records import Case, Comparison, Examination, PairSample, Verification, Work
+from opduel.records import Candidate, Case, Comparison, Examination, PairSample, Verification, Work
 from opduel.reporters.cause_text import caption, cells
 from opduel.reporters.run_text import confidence_text, failure_text, rates_words
 from opduel.reporters.screen_table import breakdown_rows
@@ -82,7 +82,33 @@ def _examined(one: Examination) -> dict[str, Any]:
         "caption": printable(caption(one)),
         "rows": [[printable(cell) for cell in cells(part, one.unit)] for part in one.candidates],
         "note": printable(one.note),
+        "flame": flame_data(one),
+        "implementations": implementation_rows(one),
     }
+
+
+def flame_data(one: Examination) -> dict[str, Any] | None:
+    """What ``assets/flame.js`` draws of an examination: its frames as name, depth, control, treatment."""
+    if not one.flame:
+        return None
+    divisor, unit = scale_of(max(one.flame[0].control, one.flame[0].treatment), one.unit)
+    rows = [[printable(frame.name), frame.depth, frame.control, frame.treatment] for frame in one.flame]
+    return {"caption": printable(one.source), "divisor": divisor, "unit": printable(unit), "rows": rows}
+
+
+def implementation_rows(one: Examination) -> list[list[str]]:
+    """The rows of a table of primitives before and after, of the candidates that say their ``implementations``."""
+    found = ((part, getattr(part, "implementations", ())) for part in one.candidates)
+    return [[printable(cell) for cell in _implementation(part, both, one.unit)] for part, both in found if any(both)]
+
+
+def _implementation(part: Candidate, both: Sequence[str | None], unit: str) -> Iterator[str]:
+    control, treatment = both
+    yield part.name
+    yield control or "-"
+    yield treatment or "-"
+    yield human_value(part.control, unit)
+    yield human_value(part.treatment, unit)
 
 
 def _facts(one: Comparison, case: Case | None, roofline: Any) -> Iterator[str]:

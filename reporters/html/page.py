@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from opduel.records import Comparison, Report
 from opduel.records.atomic import write_atomically
 from opduel.reporters import units
-from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash
+from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash, flame_style
 from opduel.reporters.document import strict
 from opduel.reporters.html.cases import case_data, case_labels, exact, fragment, probability, remark
 from opduel.reporters.html.run_details import heading, run_details
@@ -113,8 +113,8 @@ def _template(name: str) -> jinja2.Template:
 
 def _script() -> str:
     licences = f"/*!\n{asset('LICENSES.txt')}*/"
-    libraries = [licences, asset("d3.min.js"), asset("plot.min.js"), asset("table.js")]
-    return "\n".join([*libraries, _own("draw.js"), _own("report.js")])
+    libraries = [licences, asset("d3.min.js"), asset("plot.min.js"), asset("d3-flamegraph.min.js"), asset("flame.js")]
+    return "\n".join([*libraries, asset("table.js"), _own("draw.js"), _own("report.js")])
 
 
 @cache
@@ -125,6 +125,6 @@ def _own(name: str) -> str:
 @cache
 def _policy(style: str, first: str, script: str) -> str:
     """The page's Content-Security-Policy: its own style and scripts by their hashes, and nothing else at all."""
-    styles = f"style-src {csp_hash(style)} {csp_hash(PLOT_STYLE)}"
+    styles = f"style-src {' '.join(map(csp_hash, (style, PLOT_STYLE, flame_style())))}"
     scripts = f"script-src {csp_hash(first)} {csp_hash(script)}"
     return f"default-src 'none'; {scripts}; {styles}; base-uri 'none'; form-action 'none'"

@@ -136,11 +136,14 @@
 
   function causes(examinations) {
     const headings = ["part", "calls", "control", "treatment", "share of the difference", "95 % interval"];
+    const primitives = ["primitive", "implementation of the control", "of the treatment", "control", "treatment"];
     const made = [element("h3", {}, "Why it changed")];
     for (const seen of examinations) {
       const words = seen.rows.length ? seen.note : `${seen.caption}: ${seen.note || "no part differs clearly"}`;
       if (seen.rows.length) made.push(tableOf(seen.caption, headings, seen.rows));
+      if (seen.implementations.length) made.push(tableOf("Primitives before and after", primitives, seen.implementations));
       if (words) made.push(element("p", { class: "muted" }, words));
+      if (seen.flame) made.push(opduelFlame.figure(seen.flame));
     }
     return made;
   }

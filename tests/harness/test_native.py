@@ -30,7 +30,7 @@ from opduel.harness.explain.native import (
 )
 from opduel.harness.explain.native_parts import library_name, parts_of, shared_names, without_symbols
 from opduel.harness.instructions import MOST_CALLS
-from opduel.records import Case
+from opduel.records import Case, Frame
 from opduel.records.cause import Part
 
 NUMPY = "/x/site-packages/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so"
@@ -52,14 +52,18 @@ def observed(*cases: Case, pairs: int = 2, environment: Mapping[str, str] | None
     return observe_native(bench, Toy(), cases, 1, pairs=pairs, **given)
 
 
+def frames_of_work(control: float, treatment: float) -> tuple[Frame, ...]:
+    return tuple(Frame(name, depth, control, treatment) for depth, name in enumerate(("a call", "work")))
+
+
 @pytest.mark.usefixtures("stand_in")
 def test_each_process_pair_is_an_observation_per_call(tmp_path: Path) -> None:
     found = observed(toy_case("a/forward", turns=2000, slower=1.5), toy_case("b"), folder=tmp_path)
     part = Part(2000.0, None, "toy.c:7")
-    assert found["a/forward"] == Observed(
-        [{"control": {"work": part}, "treatment": {"work": replace(part, amount=3000.0)}}] * 2
-    )
-    assert found["b"] == Observed([{"control": {"work": part}, "treatment": {"work": part}}] * 2)
+    slower = {"control": {"work": part}, "treatment": {"work": replace(part, amount=3000.0)}}
+    assert found["a/forward"] == Observed([slower] * 2, flame=frames_of_work(2000.0, 3000.0))
+    equal = {"control": {"work": part}, "treatment": {"work": part}}
+    assert found["b"] == Observed([equal] * 2, flame=frames_of_work(2000.0, 2000.0))
     kept = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
     assert kept == [f"{case}/{side}/callgrind.out" for case in ("a/forward", "b") for side in ("control", "treatment")]
     text = (tmp_path / "a" / "forward" / "treatment" / "callgrind.out").read_text()

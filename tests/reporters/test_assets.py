@@ -5,20 +5,22 @@ import re
 
 import pytest
 
-from opduel.reporters.assets import FOLDER, PLOT_CLASS, asset, csp_hash
+from opduel.reporters.assets import FOLDER, PLOT_CLASS, asset, csp_hash, flame_style
 
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 VERDICTS = ("regressed", "failed", "inconclusive", "improved", "unchanged")
 LEAST_CONTRAST = 4.5  # WCAG 2.2, level AA, for text
 
 
-@pytest.mark.parametrize("name", ["d3.min.js", "plot.min.js"])
+@pytest.mark.parametrize("name", ["d3.min.js", "plot.min.js", "d3-flamegraph.min.js"])
 def test_the_library_is_what_its_makers_released(name: str) -> None:
     digest = hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()
     assert f"| `{name}` | {digest} |" in README
 
 
-@pytest.mark.parametrize("name", ["d3.min.js", "plot.min.js", "theme.css", "table.js"])
+@pytest.mark.parametrize(
+    "name", ["d3.min.js", "plot.min.js", "d3-flamegraph.min.js", "theme.css", "table.js", "flame.js"]
+)
 def test_a_file_can_stand_within_a_page_and_asks_for_no_other(name: str) -> None:
     text = asset(name)
     assert "</script" not in text.lower()
@@ -30,7 +32,7 @@ def test_a_file_can_stand_within_a_page_and_asks_for_no_other(name: str) -> None
 
 def test_the_licences_name_every_part_and_fit_into_a_comment() -> None:
     text = asset("LICENSES.txt")
-    for name in ("d3 ", "Observable Plot", "interval-tree-1d", "binary-search-bounds", "isoformat"):
+    for name in ("d3 ", "Observable Plot", "interval-tree-1d", "binary-search-bounds", "isoformat", "d3-flame-graph"):
         assert f"== {name}" in text
     versions = [re.search(r"v(\d+\.\d+\.\d+)", asset(name)[:80])[1] for name in ("d3.min.js", "plot.min.js")]  # type: ignore[index]
     assert [f"== d3 {versions[0]} ==" in text, f"== Observable Plot {versions[1]} ==" in text] == [True, True]
@@ -40,6 +42,12 @@ def test_the_licences_name_every_part_and_fit_into_a_comment() -> None:
 def test_a_hash_is_as_a_content_security_policy_wants_it() -> None:
     # The example of the standard: alert('Hello, world.');
     assert csp_hash("alert('Hello, world.');") == "'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='"
+
+
+def test_the_flame_graphs_style_is_that_of_its_script() -> None:
+    style = flame_style()
+    assert style.startswith(".d3-flame-graph rect{")
+    assert style.endswith("/*$vite$:1*/")
 
 
 def test_the_theme_knows_the_class_of_plots() -> None:

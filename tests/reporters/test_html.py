@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from opduel.records import (
     Cause,
     Commit,
     Examination,
+    Frame,
     OperatorTime,
     Report,
     RunError,
@@ -29,6 +30,7 @@ from opduel.records import (
 )
 from opduel.reporters.export import HtmlReporter
 from opduel.reporters.html import to_html
+from opduel.reporters.html.cases import implementation_rows
 from opduel.reporters.summary import WORST_FIRST
 from opduel.reporters.text import printable
 
@@ -89,6 +91,7 @@ class Page(HTMLParser):
         return {label: fact for label, fact in zip(self.data["labels"], one["facts"], strict=True) if fact}
 
 
+FLAME = (Frame("a call", 0, 1e3, 2e3), Frame("prod <i>", 1, 0.0, 900.0))
 PROD = Candidate("prod", 0.0, 900.0, 0.9, (0.85, 0.95), (None, 2.0), "a.py:3", "product", ("inlined",))
 
 
@@ -108,7 +111,7 @@ def rich_report() -> Report:
         breakdown=Breakdown((OperatorTime("Conv", 2, 1e6, 0.9),), (OperatorTime("Conv", 2, 2e6, 1.0),), "a note"),
         cause=Cause(
             "prod is called twice",
-            (Examination("Python functions", "ns", 5, 1e3, 2e3, (9e2, 11e2), (PROD,), 0.9, "seen"),),
+            (Examination("Python functions", "ns", 5, 1e3, 2e3, (9e2, 11e2), (PROD,), 0.9, "seen", FLAME),),
         ),
         verification=Verification("regressed", "regressed", 1.06, (1.05, 1.07), rounds=4, failure=samples.CRASH),
     )
@@ -224,8 +227,25 @@ def test_all_that_is_known_of_a_case() -> None:
         ["product became prod; with inlined; a.py:3", "- to 2", "0.00 ns", "900 ns", "90%", "85% to 95%"]
     ]
     assert seen["note"] == "seen"
+    rows = [["a call", 0, 1e3, 2e3], ["prod <i>", 1, 0.0, 900.0]]
+    assert seen["flame"] == {"caption": "Python functions", "divisor": 1e3, "unit": "us", "rows": rows}
+    assert seen["implementations"] == []
     assert one["failures"] == [
         {"what": "treatment: crash: the worker died of SIGSEGV", "words": "some output\nSegmentation fault: 11"}
+    ]
+
+
+def test_primitives_before_and_after_are_a_table_where_candidates_name_them() -> None:
+    @dataclass(frozen=True)
+    class Primitive(Candidate):
+        implementations: tuple[str, str] = ("", "")
+
+    faster = Primitive("convolution 3x3", 1e6, 2e6, implementations=("jit:avx512_core", "ref:any"))
+    new = Primitive("reorder", 0.0, 1e3, implementations=("", "jit:uni"))
+    seen = Examination("primitives", "ns", 5, candidates=(faster, new, Candidate("other", 1.0, 2.0)))
+    assert implementation_rows(seen) == [
+        ["convolution 3x3", "jit:avx512_core", "ref:any", "1.00 ms", "2.00 ms"],
+        ["reorder", "-", "jit:uni", "0.00 ns", "1.00 us"],
     ]
 
 

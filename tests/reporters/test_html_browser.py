@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, Request, expect
 from benchmarks.made_report import made_report
 from opduel.records import Breakdown, Candidate, Cause, Examination, OperatorTime, Report
 from opduel.reporters.html import write_page
+from opduel.reporters.html.cases import fragment
 from opduel.reporters.summary import worst_first
 from opduel.reporters.text import printable
 
@@ -189,6 +190,50 @@ def test_an_address_opens_its_case(shown: Shown) -> None:
     for nowhere in ("#case=gone", "#case=%E0%A4%A", "#"):
         page.evaluate(f"location.hash = '{nowhere}'")
         expect(page.locator("dialog")).to_be_hidden()
+
+
+@pytest.mark.nightly
+def test_the_flame_graph_of_an_800_case_report_is_drawn_and_goes_by_keys(shown: Shown) -> None:
+    """On demand, narrower for what is zoomed out of, and as a table; on a phone and in the dark, too."""
+    report = made_report(800, flames=20)
+    page = shown.open(report)
+    assert page.locator(".flame").count() == 0  # until a case is opened
+    one = next(one for one in report.comparisons if one.cause)
+    page.evaluate("hash => { location.hash = hash; }", fragment(one.case))
+    place = page.locator(".flame").first
+    frames = place.locator("g.frame")
+    expect(frames.first).to_be_attached()
+    assert frames.count() > 20
+    words = page.locator(".flame-status").first
+    expect(words).to_contain_text("a call: 1 ms to 1.2 ms a call, +20 %")
+    place.focus()
+    page.keyboard.press("ArrowDown")
+    expect(words).to_contain_text("toy::kernel_")
+    expect(place.locator("g.chosen")).to_have_count(1)
+    chosen = place.locator("g.chosen rect")
+    expect(chosen).to_have_attribute("width", re.compile(r"^\d"))
+    width, whole = chosen.get_attribute("width"), place.evaluate("(place) => place.clientWidth")
+    assert width
+    assert float(width) < whole
+    page.keyboard.press("Enter")
+    expect(chosen).to_have_attribute("width", str(whole))
+    page.keyboard.press("Backspace")
+    expect(chosen).to_have_attribute("width", width)
+    page.keyboard.press("ArrowUp")
+    expect(words).to_contain_text("a call: 1 ms")
+    control = page.locator(".flame-figure").first.get_by_role("button", name="control")
+    control.press("Enter")
+    expect(control).to_have_attribute("aria-pressed", "true")
+    page.get_by_text("The frames as a table").first.press("Enter")
+    assert one.cause
+    rows = page.locator(".flame-figure").first.locator("tbody tr")
+    assert rows.count() == len(one.cause.examinations[0].flame)
+    assert Axe().run(page, context="#case").violations_count == 0
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.emulate_media(color_scheme="dark")
+    expect(place.locator("svg")).to_have_attribute("width", re.compile(r"^(2|3)\d\d$"))
+    assert page.evaluate("() => document.getElementById('case').scrollWidth <= innerWidth")
+    assert Axe().run(page, context="#case").violations_count == 0
 
 
 @pytest.mark.nightly

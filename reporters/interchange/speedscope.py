@@ -1,0 +1,68 @@
+"""speedscope's JSON: the call's frames of every case that has a cause, a profile for each source and side.
+
+The format is https://www.speedscope.app/file-format-schema.json, "sampled" profiles: stacks, and what the innermost
+frame of each takes by itself.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from opduel.records import Comparison, Frame, Report
+from opduel.records.measurement import SIDES, Side
+from opduel.reporters.interchange.cases import Rendered, kept_cases
+from opduel.reporters.text import escaped
+
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+_UNITS = {"ns": "nanoseconds", "bytes": "bytes"}
+
+
+def to_speedscope(report: Report, side: Side | None = None) -> Rendered:
+    """Both sides' profiles, or one side's; cases whose cause has no frames are left out."""
+    kept, left_out = kept_cases(report, lambda one: "" if _has_frames(one) else "without a flame graph")
+    places: dict[str, int] = {}  # of names among the frames
+    profiles = [
+        _profile(f"{one.case}, {seen.source}, {which}", which, seen.unit, seen.flame, places)
+        for one in kept
+        for seen in (one.cause.examinations if one.cause else ())
+        for which in ((side,) if side else SIDES)
+        if seen.flame
+    ]
+    document = {
+        "$schema": SCHEMA,
+        "exporter": "opduel",
+        "name": f"{report.treatment.requested} against {report.control.requested}",
+        "shared": {"frames": [{"name": name} for name in places]},
+        "profiles": profiles,
+    }
+    return Rendered(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n", left_out)
+
+
+def _has_frames(one: Comparison) -> bool:
+    return one.cause is not None and any(seen.flame for seen in one.cause.examinations)
+
+
+def _profile(name: str, side: Side, unit: str, frames: Sequence[Frame], places: dict[str, int]) -> dict[str, Any]:
+    stacks = [(path, weight) for path, weight in _stacks(frames, side) if weight > 0]
+    return {
+        "type": "sampled",
+        "name": escaped(name),
+        "unit": _UNITS.get(unit, "none"),
+        "startValue": 0,
+        "endValue": sum(weight for _, weight in stacks),
+        "samples": [[places.setdefault(escaped(one), len(places)) for one in path] for path, _ in stacks],
+        "weights": [weight for _, weight in stacks],
+    }
+
+
+def _stacks(frames: Sequence[Frame], side: Side) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Each frame's stack, and its amount on that side without that of the frames within."""
+    path: list[tuple[str, float]] = []  # of the frames around, what is left of each
+    for one in [*frames, Frame("", 0, 0.0, 0.0)]:
+        amount = one.control if side == "control" else one.treatment
+        while len(path) > one.depth:
+            yield tuple(name for name, _ in path), path[-1][1]
+            path.pop()
+        if path:
+            path[-1] = path[-1][0], path[-1][1] - amount
+        path.append((one.name, amount))
