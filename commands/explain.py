@@ -61,7 +61,9 @@ def _with_cause(path: Path, one: Comparison) -> Comparison:
 
 
 def _document(one: Comparison) -> dict[str, object]:
-    cause = dataclasses.asdict(one.cause) if one.cause else None
+    cause = dataclasses.asdict(one.cause) if one.cause else {"examinations": ()}
+    for seen in cause["examinations"]:
+        seen.pop("flame")  # a tree of thousands of frames, which the page draws
     return {"case": one.case, "metric": one.metric, "verdict": one.verdict, "ratio": one.ratio, "ci": one.ci} | {
         "cause": cause
     }

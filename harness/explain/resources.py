@@ -8,8 +8,8 @@ QUESTION = Question("resources", work_ns=100_000_000, most=200_000)
 TIME = "time"  # its parts, in ns, are those of the calling thread: user code, kernel, waiting
 NOTHING = 0.01  # a call: a resource of which neither side takes more in any pair is left out
 NOTE = (
-    "time without what other processes had of the processor; counts are those of the process; the kernel's share of the "
-    "time may be sampled"
+    "time without what other processes had of the processor; counts are those of the process; the kernel's share of "
+    "the time may be sampled"
 )
 
 

@@ -70,6 +70,7 @@ def test_programs_get_the_same_as_json(report: Path, capsys: pytest.CaptureFixtu
     one = json.loads(call(capsys, str(report), "exp_0", "--json").out)
     assert (one["case"], one["ratio"], one["cause"]["sentence"]) == ("exp_0/forward", 1.25, CAUSE.sentence)
     assert one["cause"]["examinations"][0]["candidates"][0]["ci"] == [0.85, 0.95]
+    assert "flame" not in one["cause"]["examinations"][0]
     assert json.loads(call(capsys, str(report), "--json").out) == [one]
 
 
