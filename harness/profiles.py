@@ -30,7 +30,7 @@ from opduel.records.measurement import SIDES, Side
 BREAKDOWN_NS, MOST_BROKEN_DOWN = 500_000_000, 10  # about as much profiled work, or calls, as a case gets on either side
 PROFILED_NS, MOST_PROFILED = 200_000_000, 20  # the same of a profile
 INDEX = "profiles.json"
-FILES = ("trace.json", "table.txt", "output.txt")
+FILES = ("trace.json", "table.txt", "output.txt", "callgrind.out")  # the last by --explain, later
 LONGEST_PART = 100  # characters of one part of a path
 _PLACES = {"regressed": 0, "improved": 1}
 

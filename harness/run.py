@@ -147,7 +147,8 @@ def _explained(
     asked = request.configuration
     profiling = Profiling(bench, request.framework, asked.threads, request.seed, made.ends)
     replicates = request.first_measurement is not None
-    explaining = Explaining(profiling, asked.explain, replicates, request.env)
+    folder = None if asked.profile_output is None else Path(asked.profile_output)
+    explaining = Explaining(profiling, asked.explain, replicates, request.env, folder)
     with this_thread_on(bench.cpus.control):
         return add_causes(comparisons, request.cases, made.findings, explaining)
 

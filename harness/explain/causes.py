@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from opduel.comparator import by_call, cause_of, examine
 from opduel.harness.explain import libraries, python_functions, resources
@@ -32,12 +33,14 @@ class Explaining:
 
     ``which``: "confirmed", "all" or "none" of the changed cases. ``replicates``: the run measures again what an earlier
     one had flagged, so that all that it flags is confirmed. ``env``: the user's own variables.
+    ``folder``: where callgrind's files are kept, ``<case>/<side>/callgrind.out``; None: nowhere.
     """
 
     profiling: Profiling
     which: str
     replicates: bool
     env: Mapping[str, str]
+    folder: Path | None = None
 
 
 def to_explain(comparisons: Sequence[Comparison], which: str, replicates: bool) -> list[Comparison]:
@@ -93,7 +96,13 @@ def _look(cases: Sequence[Case], explaining: Explaining) -> dict[str, list[Exami
     questions = [python_functions.QUESTION, resources.QUESTION, libraries.QUESTION]
     answers = ask_in_pairs(profiling, cases, questions)
     native = observe_native(
-        profiling.bench, profiling.framework, cases, profiling.seed, env=explaining.env, deadline=ends
+        profiling.bench,
+        profiling.framework,
+        cases,
+        profiling.seed,
+        env=explaining.env,
+        deadline=ends,
+        folder=explaining.folder,
     )
     return {case.id: _examinations(answers[case.id], native[case.id]) for case in cases}
 

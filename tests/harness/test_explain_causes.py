@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,6 +151,22 @@ def answers(seconds: float) -> Answers:
 
     around = [{"control": loaded("1.26.4"), "treatment": loaded("2.2.6")}]
     return Answers(of={"functions": pairs, "libraries": around}, problems={"resources": "refused"})
+
+
+def test_callgrinds_files_are_kept_in_the_folder_of_the_profiles(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given: list[Path | None] = []
+
+    def observe(*_: Any, folder: Path | None, **__: Any) -> dict[str, Observed]:
+        given.append(folder)
+        return {A.id: Observed()}
+
+    monkeypatch.setattr(causes, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
+    monkeypatch.setattr(causes, "observe_native", observe)
+    for folder in (None, tmp_path):
+        add_causes([compared(A)], [A], MeasurementResult(), replace(explaining(), folder=folder))
+    assert given == [None, tmp_path]
 
 
 def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
