@@ -78,7 +78,9 @@ def _cases(count: int) -> str:
 
 
 def _cause_lines(cause: Cause) -> list[str]:
-    lines = [_short(cause.since, 2), *(f"  {_finding_line(one)}" for one in cause.findings[:MOST_LISTED])]
+    lines = [_short(cause.since, 2)]
+    for one in cause.findings[:MOST_LISTED]:
+        lines += [f"  {_finding_line(one)}", *([f"    cause: {_short(one.why, 3)}"] if one.why else [])]
     left = len(cause.findings) - MOST_LISTED
     return [*lines, f"  and {left} more"] if left > 0 else lines
 

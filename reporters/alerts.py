@@ -11,7 +11,8 @@ from opduel.reporters.text import printable
 @dataclass(frozen=True)
 class Finding:
     """One case that got worse. ``ratio``, ``ci``, ``again``: treatment / control, its interval, and that of a second
-    measurement; ``broken`` is how the treatment fails, empty where it runs."""
+    measurement; ``broken`` is how the treatment fails, empty where it runs; ``why`` the sentence of the change's cause,
+    where it was looked for."""
 
     case: str
     metric: str
@@ -21,6 +22,7 @@ class Finding:
     q_value: float | None = None
     broken: str = ""
     injected: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def finding_of(one: Comparison) -> Finding:
     """What is reported a comparison that is alarming."""
     broken = "" if one.failure is None else f"{one.failure.kind}: {one.failure.reason}"
     again = one.verification.ratio if one.verification else None
-    return Finding(one.case, one.metric, one.ratio, one.ci, again, one.q_value, broken, one.injected)
+    why = one.cause.sentence if one.cause else ""
+    return Finding(one.case, one.metric, one.ratio, one.ci, again, one.q_value, broken, one.injected, why)
 
 
 def side_words(build: Build) -> str:

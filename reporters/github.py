@@ -148,7 +148,8 @@ def _words(one: Comparison) -> tuple[str, str]:
     times = f"{human_value(one.control, one.unit)} before, {human_value(one.treatment, one.unit)} after"
     again = "; flagged again by a second measurement" if is_confirmed(one) else ""
     message = f"{one.metric} {human_change(one.ratio)} {human_interval(one.ci)}: {times}{again}"
-    return f"{_short(one.case, _LONGEST_TITLE)} {change}", message
+    cause = _short(f"; cause: {one.cause.sentence}", _LONGEST_MESSAGE) if one.cause else ""
+    return f"{_short(one.case, _LONGEST_TITLE)} {change}", message + cause
 
 
 def _summary(report: Report, culprits: Sequence[str], room: int) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
-from opduel.records import Comparison, Failure, Verdict, Verification
+from opduel.records import Cause, Comparison, Failure, Verdict, Verification
 from opduel.reporters.alert_text import LONGEST_BLOCK, MOST_LISTED, headline, plain_text, slack_message, variables
 from opduel.reporters.alerts import Alert, alert_of
 
@@ -57,6 +57,13 @@ def test_what_is_confirmed_and_what_the_treatment_breaks_is_reported() -> None:
         in text
     )
     assert "fine" not in text
+
+
+def test_the_cause_of_a_change_is_below_it() -> None:
+    why = "2 calls of prod per call, new (a.py:3), account for 90 % [85, 95] of the added time"
+    found = alert(replace(SLOWER, cause=Cause(why)))
+    assert f"(again +8.1 %, q 0.0004)\n    cause: {why}\n" in plain_text(found)
+    assert why in json.dumps(slack_message(found), ensure_ascii=False)
 
 
 def test_regressions_that_were_measured_once_are_reported_on_demand_and_as_such() -> None:

@@ -12,7 +12,7 @@ import report_samples as samples
 from markdown_it import MarkdownIt
 from test_alerts import SLOWER
 
-from opduel.records import Comparison, Failure, Report, RunError, UsageError
+from opduel.records import Cause, Comparison, Failure, Report, RunError, UsageError
 from opduel.reporters import github
 from opduel.reporters.github import MOST_SHOWN, OUTPUTS, SUMMARY_BYTES, GithubReporter, annotations
 from opduel.reporters.local import SimpleLocalReporter
@@ -130,6 +130,12 @@ def test_annotations_summary_and_outputs(step: Step, tmp_path: Path) -> None:
     assert tuple(step.outputs()) == OUTPUTS
     assert step.summary.read_text().startswith("## opduel: conv (mxnet)\n")
     assert "### regressed (3)" in step.summary.read_text()
+
+
+def test_an_annotation_has_the_cause(step: Step) -> None:
+    runner = step.tell(samples.report([replace(SLOWER, cause=Cause("f is called twice"))]))
+    ((_, _, message),) = runner.commands
+    assert message.endswith("flagged again by a second measurement; cause: f is called twice")
 
 
 def test_a_run_in_doubt_is_a_warning(step: Step) -> None:
