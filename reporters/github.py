@@ -19,6 +19,7 @@ from opduel.reporters.alerts import is_confirmed
 from opduel.reporters.base import Reporter
 from opduel.reporters.markdown import cell, to_markdown
 from opduel.reporters.notifier import places_of
+from opduel.reporters.pull_request import pull_request_of
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import Conclusion, caveats, conclusion, worst_first
 from opduel.reporters.text import printable, shorten
@@ -45,7 +46,10 @@ class GithubReporter(Reporter):
     """
 
     option: ClassVar[str] = "github"
-    help: ClassVar[str] = "in GitHub Actions: a summary of the step, annotations, and outputs for later steps"
+    help: ClassVar[str] = (
+        "in GitHub Actions: a summary of the step, annotations, outputs for later steps; and, with GITHUB_TOKEN in the "
+        "environment, a comment on the pull request, kept up to date"
+    )
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         """``environment``: that of the step, by default this process's own."""
@@ -100,8 +104,22 @@ class GithubReporter(Reporter):
                     _append(Path(path), variable, text)
             except RunError as error:
                 problems.append(str(error))
+        self._comment(report, culprits)
         if problems:
             raise RunError("; ".join(problems))
+
+    def _comment(self, report: Report, culprits: Sequence[str]) -> None:
+        """Keep the comment on the pull request up to date. What goes wrong with it is logged, and costs nothing else:
+        a run for a fork may not comment."""
+        found = pull_request_of(self._environment)
+        if isinstance(found, str):
+            if found:
+                log.info("--%s: %s", self.option, found)
+            return
+        try:
+            found.comment(report, culprits)
+        except RunError as error:
+            log.warning("--%s: %s", self.option, error)
 
     def _outputs(self) -> str:
         """The step's outputs, whatever their values hold."""

@@ -1,0 +1,215 @@
+"""The comment on a pull request, against an HTTP server that answers as GitHub's REST API does.
+
+What is checked of requests is what docs.github.com/rest/issues/comments asks for: the paths, the headers, and a body
+that is an object with the text ``body``.
+"""
+
+import http.server
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import report_samples as samples
+from scripted_server import ScriptedServer
+from test_alerts import SLOWER
+
+from opduel.records import Cause, RunError
+from opduel.reporters.github import GithubReporter
+from opduel.reporters.pull_request import A_PAGE, LONGEST, PullRequest, body_of, pull_request_of
+
+TOKEN = "ghs_very_secret"
+WHY = "2 calls of prod per call, new (a.py:3), account for 90 % of the added time"
+REPORT = samples.report([samples.comparison("fine"), replace(SLOWER, cause=Cause(WHY), note=f"cause: {WHY}")])
+
+
+class Github(ScriptedServer):
+    """Pull request 7 of ada/numlib and its comments. ``foreign`` are ids that the token may not change; ``fails`` are
+    statuses that the next requests get."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.comments: list[dict[str, object]] = []
+        self.foreign: set[int] = set()
+        self.fails: list[int] = []
+        self.asked: list[str] = []
+
+    def add(self, body: str) -> dict[str, object]:
+        assert len(body) <= LONGEST
+        self.comments.append({"id": 100 + len(self.comments), "body": body})
+        return self.comments[-1]
+
+    def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
+        parts, size = urlsplit(handler.path), int(handler.headers.get("Content-Length") or 0)
+        document = json.loads(handler.rfile.read(size)) if size else None
+        self.asked.append(f"{handler.command} {parts.path}")
+        status, answer = self._answered(handler, parts.path, parse_qs(parts.query), document)
+        content = json.dumps(answer).encode()
+        handler.send_response(status)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    def _answered(
+        self,
+        handler: http.server.BaseHTTPRequestHandler,
+        path: str,
+        query: dict[str, list[str]],
+        document: dict[str, str] | None,
+    ) -> tuple[int, object]:
+        if self.fails:
+            return self.fails.pop(0), {"message": f"no, {TOKEN}"}
+        assert handler.headers["Accept"] == "application/vnd.github+json"
+        assert handler.headers["X-GitHub-Api-Version"] == "2022-11-28"
+        if handler.headers["Authorization"] != f"Bearer {TOKEN}":
+            return 401, {"message": "Bad credentials"}
+        if handler.command != "GET":
+            assert handler.headers["Content-Type"] == "application/json"
+            assert document is not None
+            assert set(document) == {"body"}
+        if path == "/repos/ada/numlib/issues/7/comments":
+            if handler.command == "GET":
+                size, page = int(query["per_page"][0]), int(query["page"][0])
+                return 200, self.comments[size * (page - 1) : size * page]
+            return 201, self.add(str((document or {})["body"]))
+        found = re.fullmatch(r"/repos/ada/numlib/issues/comments/(\d+)", path)
+        one = next((one for one in self.comments if found and one["id"] == int(found[1])), None)
+        if one is None or handler.command != "PATCH":
+            return 404, {"message": "Not Found"}
+        if one["id"] in self.foreign:
+            return 403, {"message": "Resource not accessible by integration"}
+        one["body"] = (document or {})["body"]
+        return 200, one
+
+
+@pytest.fixture
+def github() -> Iterator[Github]:
+    with Github() as server:
+        yield server
+
+
+def environment(github: Github, **more: str) -> dict[str, str]:
+    """A step's variables in a workflow for pull request 7."""
+    found = {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_API_URL": github.url("").rstrip("/"),
+        "GITHUB_SERVER_URL": "https://github.example",
+        "GITHUB_REPOSITORY": "ada/numlib",
+        "GITHUB_RUN_ID": "42",
+        "GITHUB_REF": "refs/pull/7/merge",
+        "GITHUB_WORKFLOW": "speed",
+        "GITHUB_JOB": "ab",
+        "GITHUB_TOKEN": TOKEN,
+    }
+    return found | more
+
+
+def pull_request(github: Github, **more: str) -> PullRequest:
+    found = pull_request_of(environment(github, **more))
+    assert isinstance(found, PullRequest)
+    return replace(found, pauses_s=(0.0, 0.0))
+
+
+def test_a_second_run_rewrites_the_comment_of_the_first(github: Github) -> None:
+    github.add("Nice work!")
+    pull_request(github).comment(REPORT, ["regressed by: 422ca44a53e6"])
+    pull_request(github).comment(samples.report([samples.comparison("fine")]), [])
+    first, ours = github.comments
+    assert first["body"] == "Nice work!"
+    assert "1 unchanged" in str(ours["body"])
+    assert github.asked[-1] == f"PATCH /repos/ada/numlib/issues/comments/{ours['id']}"
+
+
+def test_it_says_what_changed_how_sure_why_and_where(github: Github) -> None:
+    pull_request(github).comment(REPORT, ["regressed by: 422ca44a53e6"])
+    (one,) = github.comments
+    body = str(one["body"])
+    for words in ("- regressed by: 422ca44a53e6", "nd.dot/forward", "+8.3 %", "+7.1", "+9.4", "cause: 2 calls of prod"):
+        assert words in body
+    assert "[The workflow's run](https://github.example/ada/numlib/actions/runs/42)" in body
+    pull_request(github).comment(REPORT, ["regressed by: 422ca44a53e6"])  # again: nothing to write
+    assert github.asked[-1].startswith("GET")
+
+
+def test_workflows_specs_and_platforms_have_comments_of_their_own(github: Github) -> None:
+    pull_request(github).comment(REPORT, [])
+    pull_request(github, GITHUB_JOB="other").comment(REPORT, [])
+    other = samples.report([SLOWER], spec="another")
+    pull_request(github).comment(other, [])
+    pull_request(github).comment(samples.report([SLOWER], configuration={"platform": "arm"}), [])
+    assert len(github.comments) == 4
+
+
+def test_a_comment_is_found_behind_a_hundred_others(github: Github) -> None:
+    for number in range(A_PAGE):
+        github.add(f"comment {number}")
+    pull_request(github).comment(REPORT, [])
+    pull_request(github).comment(samples.report([SLOWER]), [])
+    assert len(github.comments) == A_PAGE + 1
+
+
+def test_somebody_else_s_comment_with_our_mark_is_left_alone(github: Github) -> None:
+    pull_request(github).comment(REPORT, [])
+    github.foreign.add(100)
+    pull_request(github).comment(samples.report([SLOWER]), [])
+    assert len(github.comments) == 2
+
+
+def test_what_may_pass_is_tried_again_and_an_answer_that_was_lost_makes_no_second_comment(github: Github) -> None:
+    github.fails = [502, 503]
+    pull_request(github).comment(REPORT, [])
+    assert len(github.comments) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "why", "requests"),
+    [(403, "pull-requests: write", 1), (401, "the token is not valid", 1), (500, "GitHub says 500", 3)],
+)
+def test_a_refusal_is_one_line_without_the_token(github: Github, status: int, why: str, requests: int) -> None:
+    github.fails = [status] * 3
+    with pytest.raises(RunError, match=why) as error:
+        pull_request(github).comment(REPORT, [])
+    assert TOKEN not in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(github.asked) == requests
+    assert TOKEN not in repr(pull_request(github))
+
+
+def test_a_large_report_has_its_worst_cases_in_the_comment() -> None:
+    many = [samples.comparison(f"case{number:04}/forward", "regressed", 1.1 + number / 1000) for number in range(2000)]
+    body = body_of(samples.report(many), [], "<!-- opduel 0 -->", "https://github.example/run")
+    assert LONGEST - 300 < len(body) <= LONGEST
+    assert "case1999" in body
+    assert "case0000" not in body
+    assert re.search(r"Not shown: \d+ cases", body)
+
+
+def test_outside_of_a_pull_request_there_is_none_and_without_a_token_it_says_how(
+    github: Github, tmp_path: Path
+) -> None:
+    assert pull_request_of(environment(github, GITHUB_REF="refs/heads/main")) == ""
+    assert "set GITHUB_TOKEN" in str(pull_request_of(environment(github, GITHUB_TOKEN="")))
+    assert "OWNER/NAME" in str(pull_request_of(environment(github, GITHUB_REPOSITORY="../x")))
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 7}}))
+    found = pull_request_of(environment(github, GITHUB_REF="refs/heads/x", GITHUB_EVENT_PATH=str(event)))
+    assert isinstance(found, PullRequest)
+    assert found.number == 7
+    for wrong in ("{", "[]", '{"pull_request": null}', '{"pull_request": {"number": "7"}}'):
+        event.write_text(wrong)
+        assert pull_request_of(environment(github, GITHUB_REF="", GITHUB_EVENT_PATH=str(event))) == ""
+
+
+@pytest.mark.parametrize("fails", [[], [403]])
+def test_the_reporter_comments_and_a_refusal_costs_nothing_else(
+    github: Github, fails: list[int], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    github.fails = list(fails)
+    GithubReporter(environment(github)).tell(REPORT, [])
+    assert len(github.comments) == (0 if fails else 1)
+    assert ("pull-requests: write" in caplog.text) == bool(fails)
+    assert "nd.dot/forward regressed" in capsys.readouterr().out
