@@ -89,7 +89,7 @@ def test_nothing_from_outside_gets_into_a_script_but_by_variables(name: str) -> 
 
 def test_what_the_workflow_may_do_is_little_and_its_actions_have_tags() -> None:
     workflow, action = recipe("opduel.github.yml"), recipe("action.yml")
-    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["permissions"] == {"contents": "read", "pull-requests": "write"}
     steps = [*workflow["jobs"]["measure"]["steps"], *action["runs"]["steps"]]
     used = [step["uses"] for step in steps if "uses" in step]
     assert used
