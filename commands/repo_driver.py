@@ -75,7 +75,7 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     config = KeptAnswers(config_path())
     suite = None if options.harness.suite is None else suite_of_driver(options)
-    chosen = None if suite is None else lambda _: suite.none_yet()
+    chosen = None if suite is None else suite.none_yet
     session = plan_session(options.harness, config, command, frameworks_dir, 0, options.own, chosen=chosen)
     asked = "--bisect_releases" if options.own.bisect_releases else "--ab_testing"
     refuse_two_sided(session.framework, asked, "give a spec of one of them, or compare two builds with harness.py")

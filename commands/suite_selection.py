@@ -87,8 +87,8 @@ class SuiteSelection:
             why = f"no file of it or of the repository has {' or '.join(map(repr, unknown))}"
             raise UsageError(f"-b {' '.join(self.patterns)}: matches no benchmark of the suite: {why}: correct it")
 
-    def none_yet(self) -> Choice:
-        """No cases, as long as there are no builds."""
+    def none_yet(self, _seed: int = 0) -> Choice:
+        """No cases, whatever the seed, as long as there are no builds."""
         return Choice(self.framework.name, None, [], self.suite.name, framework=self.framework, kept=self.work)
 
     def on_sides(self, builds: Mapping[Side, Build]) -> dict[Side, Build]:

@@ -160,6 +160,7 @@ def test_the_smallest_case_of_every_operator_runs(release: str, step: int, reque
     assert set(failed) == expected, failed
 
 
+@pytest.mark.nightly
 @pytest.mark.mxnet
 def test_operators_that_crash_or_hang_cost_nothing_but_themselves(mxnet_1_9: Build) -> None:
     exp = Case("exp", "nd.exp", "forward", {"data": [3]}, "float32", "cpu", threshold=0.02, timeout_s=5)

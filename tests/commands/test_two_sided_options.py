@@ -27,7 +27,8 @@ def test_an_option_for_one_framework_is_refused(
 ) -> None:
     monkeypatch.chdir(home)
     outcome = run("-b", "cross/numpy-onnxruntime", *SIDES, *arguments)
-    assert (outcome.code, outcome.err) == (2, f"harness.py: error: {message}\n")
+    said = [line for line in outcome.err.splitlines() if ": installing " not in line]  # on a machine without the builds
+    assert (outcome.code, said) == (2, [f"harness.py: error: {message}"])
 
 
 def test_a_metric_that_the_spec_names_is_refused_by_the_spec_s_name(run: Callable[..., Outcome], home: Path) -> None:

@@ -197,6 +197,7 @@ def test_a_build_folder_gone_bad_is_rebuilt(workshop: Workshop) -> None:
     assert workshop.nothing_but(2)
 
 
+@pytest.mark.nightly
 def test_a_compile_that_takes_too_long_is_ended_with_all_its_processes(workshop: Workshop) -> None:
     with pytest.raises(RunError, match=r"compiling took longer than 5 s \(--build_timeout\); log: "):
         workshop.build("stalling", workshop.builder(time_s=5.0))

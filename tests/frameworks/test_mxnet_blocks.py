@@ -52,6 +52,7 @@ def smallest_hybrid_cases(without: tuple[str, ...] = ()) -> list[Case]:
     return [*first.values()]
 
 
+@pytest.mark.nightly
 def test_modes_and_releases_agree(mxnet_1_8: Build, mxnet_1_9: Build) -> None:
     cases = smallest_hybrid_cases(without=("gluon.nn.Conv3DTranspose",))  # which 1.8 can't on a CPU
     double = {"data": [4, 6], "layers": {"value": [{"block": "gluon.nn.Dense", "units": 3}]}}

@@ -209,6 +209,7 @@ def worker(mxnet_1_9: Build) -> Iterator[RestartingWorker]:
         yield started
 
 
+@pytest.mark.nightly
 @settings(
     max_examples=120,
     deadline=None,

@@ -85,6 +85,7 @@ SHAPES = st.lists(st.integers(0, 4), max_size=4)
 ARGUMENTS = ("a", "bias", "axis", "kernel", "stride", "dilate", "pad", "num_group", "flatten", "exclude")
 
 
+@pytest.mark.nightly
 @settings(max_examples=300)
 @given(
     st.sampled_from(sorted(FORMULAS)),
