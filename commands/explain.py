@@ -1,6 +1,5 @@
 """opduel explain: why a case of a report changed, as the run that measured it found out."""
 
-import dataclasses
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from opduel.commands.entry import DONE
 from opduel.records import FLAGGED, Comparison, Report, UsageError
 from opduel.records.text import counted
 from opduel.reporters import read_report
-from opduel.reporters.cause_text import cause_text, sentence_line
+from opduel.reporters.cause_text import cause_text, sentence_line, without_frames
 from opduel.reporters.document import json_text
 from opduel.reporters.stream import print_result
 
@@ -61,9 +60,5 @@ def _with_cause(path: Path, one: Comparison) -> Comparison:
 
 
 def _document(one: Comparison) -> dict[str, object]:
-    cause = dataclasses.asdict(one.cause) if one.cause else {"examinations": ()}
-    for seen in cause["examinations"]:
-        seen.pop("flame")  # a tree of thousands of frames, which the page draws
-    return {"case": one.case, "metric": one.metric, "verdict": one.verdict, "ratio": one.ratio, "ci": one.ci} | {
-        "cause": cause
-    }
+    figures = {"case": one.case, "metric": one.metric, "verdict": one.verdict, "ratio": one.ratio, "ci": one.ci}
+    return figures | {"cause": without_frames(one.cause) if one.cause else None}

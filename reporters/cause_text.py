@@ -1,12 +1,25 @@
 """The cause of a case's change in words and columns: for the terminal, and for the rows of the HTML page."""
 
+import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from opduel.records import Candidate, Comparison, Examination
+from opduel.records import Candidate, Cause, Comparison, Examination
 from opduel.reporters.text import printable
 from opduel.reporters.units import ABSENT, human_change, human_interval, human_value
 
 HEADINGS = ("part", "calls", "control", "treatment", "share", "95 %")
+
+
+def without_frames(cause: Cause) -> dict[str, Any]:
+    """The cause as JSON has it, without ``flame``: trees of thousands of frames, which only the HTML page draws."""
+    plain = dataclasses.replace(
+        cause, examinations=tuple(dataclasses.replace(seen, flame=()) for seen in cause.examinations)
+    )
+    document = dataclasses.asdict(plain)
+    for seen in document["examinations"]:
+        del seen["flame"]
+    return document
 
 
 def caption(one: Examination) -> str:

@@ -180,6 +180,19 @@ def run_results(
 
 
 @_api.get(
+    "/runs/{run_id}/cases/{number}/cause",
+    responses=problems({404: "no such run, or no cause of this case in it"}),
+    tags=["runs"],
+)
+def case_cause(request: Request, _reader: CanRead, run_id: RunId, number: CaseNumber) -> schemas.CauseOut:
+    """Why a case changed in a run, as --explain found: a sentence, and what each source saw."""
+    with database_of(request).reading() as session:
+        run = found_run(session, run_id)
+        row = found(session.execute(queries.cause_of(run, number)).one_or_none(), "cause")
+        return schemas.cause_out(run.run_id, *row)
+
+
+@_api.get(
     "/runs/{run_id}/report",
     response_class=Response,
     responses=problems({404: "no such run"})

@@ -190,6 +190,19 @@ class Result(Base):
     note: Mapped[str | None]  # why the verdict is what it is, where the figures alone don't say
 
 
+class CauseFound(Base):
+    """Why one case changed in one run. ``content`` is the report's ``cause`` without the frames of its flame graphs,
+    which only the document has; ``sentence`` is printable and bounded."""
+
+    __tablename__ = "causes"
+    __table_args__ = (Index(None, "case_number"),)
+
+    run_number: Mapped[int] = mapped_column(ForeignKey("runs.number", ondelete="CASCADE"), primary_key=True)
+    case_number: Mapped[int] = mapped_column(ForeignKey("cases.number"), primary_key=True)
+    sentence: Mapped[str]
+    content: Mapped[dict[str, Any]]
+
+
 class AnalysedSeries(Base):
     """What the history of one case on one platform and branch came to, when its runs were weighed together last.
 

@@ -9,10 +9,12 @@ from fastapi.responses import Response
 
 from opduel.records import Verdict
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
+from opduel.reporters.cause_text import HEADINGS
 from opduel.reporters.summary import WORST_FIRST
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
 from opduel.server.access import CanRead, database_of, settings_of
 from opduel.server.api import days, found, found_run, sent_report
+from opduel.server.causes import shown_causes
 from opduel.server.comparing import compare_runs, in_words
 from opduel.server.findings import exp
 from opduel.server.histories import (
@@ -123,6 +125,7 @@ def case_page(
             raise HTTPException(404, "there is no run of this case on that platform and branch")
         chosen = words_of(category) or None
         history = history_of(session, wanted[0], chosen)
+        shown = narrowed(history, *days(day_of(since), day_of(until)))
         return page_of(
             request,
             "case.html",
@@ -131,7 +134,8 @@ def case_page(
             all_series=all_series,
             category=chosen,
             categories=categories_of(session, wanted[0]),
-            history=narrowed(history, *days(day_of(since), day_of(until))),
+            history=shown,
+            causes=shown_causes(session, number, [run.run_id for run in shown.runs]),
             measured=runs_of_builds(history),
             asked=dates_asked(since, until),
         )
@@ -228,6 +232,7 @@ ENVIRONMENT.filters.update(
 )
 ENVIRONMENT.globals.update(
     build_of=build_of,
+    cause_headings=HEADINGS,
     in_words=in_words,
     link_of=link_of,
     verdicts=WORST_FIRST,

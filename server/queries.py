@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from opduel.records import Verdict
 from opduel.reporters.summary import WORST_FIRST
-from opduel.server.models import Case, Document, Result, Run
+from opduel.server.models import Case, CauseFound, Document, Result, Run
 
 SHORTEST_COMMIT = 4  # digits
 RUNS_A_PAGE = 50
@@ -105,6 +105,21 @@ def results_of(run: Run, verdict: Verdict | None = None) -> Select[Result, Case]
     """Asks for the results of ``run`` with their cases, in the order of the cases' names."""
     statement = select(Result, Case).join(Case).where(Result.run_number == run.number).order_by(Case.case)
     return statement if verdict is None else statement.where(Result.verdict == verdict)
+
+
+def cause_of(run: Run, case_number: int) -> Select[CauseFound, Result, Case]:
+    """Asks for the cause of what ``run`` found of a case, with that result and the case."""
+    same = (Result.run_number == CauseFound.run_number) & (Result.case_number == CauseFound.case_number)
+    statement = select(CauseFound, Result, Case).join(Result, same).join(Case, Case.number == CauseFound.case_number)
+    return statement.where(CauseFound.run_number == run.number, CauseFound.case_number == case_number)
+
+
+def causes_of(session: Session, case_number: int, run_ids: Sequence[str], most: int) -> dict[str, CauseFound]:
+    """The causes of a case's changes in these runs, by run id, in their order: the first ``most``."""
+    having = select(Run.run_id, Run.number).join(CauseFound).where(CauseFound.case_number == case_number)
+    numbers = {run.run_id: run.number for run in session.execute(having)}
+    chosen = [one for one in run_ids if one in numbers][:most]
+    return {one: session.get_one(CauseFound, (numbers[one], case_number)) for one in chosen}
 
 
 def find_cases(framework: str | None, text: str | None, operator_category: str | None) -> Select[Case]:

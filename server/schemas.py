@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from opduel.records import Report, Verdict
+from opduel.records import Candidate, Report, Verdict
 from opduel.reporters.summary import WORST_FIRST
 from opduel.server.histories import interval
 from opduel.server.ingest import Category
-from opduel.server.models import Case, Result, Run
+from opduel.server.models import Case, CauseFound, Result, Run
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -193,6 +193,30 @@ class HistoryOut(Part):
     points: Sequence[PointOut]
 
 
+class ExaminationOut(BaseModel):
+    """What one source saw of a case on both sides, in ``unit`` per call; without figures, ``note`` says why."""
+
+    source: str = Field(examples=["native functions"])
+    unit: str = Field(examples=["instructions"])
+    pairs: int = Field(description="fresh process pairs that it is from")
+    control: float | None = None
+    treatment: float | None = None
+    difference_ci: tuple[float, float] | None = Field(None, description="95 % interval of treatment less control")
+    candidates: Sequence[Candidate] = Field((), description="parts that differ, with shares and intervals")
+    explained: float | None = Field(None, description="share of the difference that the candidates account for")
+    note: str = ""
+
+
+class CauseOut(BaseModel):
+    """Why one case changed in one run; the frames of flame graphs are in the run's report alone."""
+
+    run_id: str = Field(examples=[_EXAMPLE_RUN])
+    case: CaseOut
+    figures: Figures
+    sentence: str
+    examinations: Sequence[ExaminationOut]
+
+
 def part(offset: int, given: int, total: int) -> dict[str, Any]:
     """The fields of a ``Part`` of so many rows from ``offset`` on."""
     return {"total": total, "next_offset": offset + given if given and offset + given < total else None}
@@ -226,6 +250,13 @@ def point_out(result: Result, run: Run) -> PointOut:
     """One row of a case's history for the API."""
     sides = {side: side_out(run, side) for side in ("control", "treatment")}
     return taken(PointOut, run, figures=_figures(result), **sides)
+
+
+def cause_out(run_id: str, cause: CauseFound, result: Result, case: Case) -> CauseOut:
+    """The cause of a case's change in the run called ``run_id`` for the API."""
+    seen = [ExaminationOut.model_validate(one) for one in cause.content["examinations"]]
+    row = result_out(result, case)
+    return CauseOut(run_id=run_id, case=row.case, figures=row.figures, sentence=cause.sentence, examinations=seen)
 
 
 def _figures(result: Result) -> Figures:

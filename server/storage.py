@@ -12,9 +12,10 @@ from sqlalchemy.orm import Session
 from opduel.records import Build, Comparison, Report, UsageError
 from opduel.records.build import framework_label
 from opduel.reporters.summary import WORST_FIRST
+from opduel.server.causes import cause_row
 from opduel.server.error_handlers import Refused
 from opduel.server.ingest import RunFacts, Submission
-from opduel.server.models import Base, Case, Document, Result, Run, fit
+from opduel.server.models import Base, Case, CauseFound, Document, Result, Run, fit
 
 _AT_A_TIME = 500
 _DETAILS = ("operator", "direction", "metric", "unit", "dtype", "context", "operator_category")  # of a case
@@ -44,6 +45,9 @@ def store(session: Session, submission: Submission, token: str, now: datetime) -
     rows = [_result(one, number, numbers[one.case]) for one in submission.report.comparisons]
     for some in _batches(rows):
         session.execute(insert(Result), some)
+    causes = [cause_row(one.cause, number, numbers[one.case]) for one in submission.report.comparisons if one.cause]
+    for some in _batches(causes):
+        session.execute(insert(CauseFound), some)
     return True
 
 

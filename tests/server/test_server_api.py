@@ -50,6 +50,7 @@ def test_the_description_is_valid_openapi(description: dict[str, Any]) -> None:
         "/api/v1/runs/{run_id}",
         "/api/v1/runs/{run_id}/results",
         "/api/v1/runs/{run_id}/report",
+        "/api/v1/runs/{run_id}/cases/{number}/cause",
         "/api/v1/cases",
         "/api/v1/cases/{number}/history",
         "/api/v1/change_points",

@@ -1,0 +1,106 @@
+"""Causes of changes on the server: stored with a report, asked for by run and case, shown on the page of a case."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+import report_samples as samples
+from alembic import command
+from results_server import RunningServer, numbered, running_server
+from sqlalchemy import select, text
+
+from opduel.records import Candidate, Cause, Examination, Frame, Report
+from opduel.server.database import Database, alembic_config
+from opduel.server.models import CauseFound
+from opduel.server.storage import remove_runs
+
+PROD = Candidate("numpy.<prod>", 0.0, 900.0, 0.96, (0.93, 0.99), (0.0, 2.0), "ndarray.py:1534")
+CAUSE = Cause(
+    "two calls of numpy.<prod>\x1b",
+    (
+        Examination(
+            "Python functions", "ns", 5, 1e3, 2e3, (9e2, 11e2), (PROD,), 0.9, "", (Frame("whole call", 0, 1e3, 2e3),)
+        ),
+        Examination("native functions", "instructions", 0, note="valgrind is not installed"),
+    ),
+)
+
+
+def explained(number: int) -> Report:
+    """A run with a case that has a cause, and one that has none."""
+    slow = samples.comparison("slow", "regressed", 2.0, cause=CAUSE)
+    return replace(numbered(number), comparisons=(slow, samples.comparison("same")))
+
+
+def rows(database: Database) -> list[tuple[int, int, str, object]]:
+    with database.reading() as session:
+        found = session.scalars(select(CauseFound).order_by(CauseFound.run_number))
+        return [(one.run_number, one.case_number, one.sentence, one.content) for one in found]
+
+
+def number_of(server: RunningServer, case: str) -> int:
+    with server.client("read") as client:
+        (found,) = client.get("/api/v1/cases", params={"text": case}).json()["cases"]
+    return int(found["number"])
+
+
+def test_the_cause_of_a_case_is_answered_as_described(server: RunningServer) -> None:
+    assert server.post(explained(1)).status_code == 201
+    slow, same = number_of(server, "slow"), number_of(server, "same")
+    with server.client("read") as client:
+        found = client.get(f"/api/v1/runs/run-1/cases/{slow}/cause")
+        description = client.get("/api/openapi.json").json()
+        without = [client.get(f"/api/v1/runs/{where}/cause") for where in (f"run-1/cases/{same}", f"x/cases/{slow}")]
+    answer = found.json()
+    jsonschema.validate(answer, {"$ref": "#/components/schemas/CauseOut", "components": description["components"]})
+    assert (answer["run_id"], answer["case"]["case"], answer["figures"]["ratio"]) == ("run-1", "slow", 2.0)
+    assert answer["sentence"] == "two calls of numpy.<prod>\\x1b"
+    python, native = answer["examinations"]
+    assert "flame" not in found.text
+    assert (python["candidates"][0]["share"], python["candidates"][0]["ci"]) == (0.96, [0.93, 0.99])
+    assert (native["control"], native["note"]) == (None, "valgrind is not installed")
+    assert [(one.status_code, one.json()["detail"]) for one in without] == [
+        (404, "there is no such cause"),
+        (404, "there is no such run"),
+    ]
+
+
+@pytest.mark.parametrize(("token", "status"), [(None, 401), ("write", 403), ("read", 200)])
+def test_a_cause_needs_a_token_that_may_read(server: RunningServer, token: str | None, status: int) -> None:
+    server.post(explained(1))
+    with server.client(token) as client:
+        assert client.get(f"/api/v1/runs/run-1/cases/{number_of(server, 'slow')}/cause").status_code == status
+
+
+def test_the_page_of_a_case_has_its_causes_escaped(tmp_path: Path) -> None:
+    with running_server(tmp_path, open_read=True) as server:
+        server.post(explained(1))
+        with server.client(None) as client:
+            slow = client.get(f"/cases/{number_of(server, 'slow')}").text
+            same = client.get(f"/cases/{number_of(server, 'same')}").text
+    assert "Why it changed" in slow
+    assert "Why it changed" not in same
+    assert "numpy.&lt;prod&gt;" in slow
+    assert "<prod>" not in slow
+    assert "93% to 99%" in slow
+    assert "valgrind is not installed" in slow
+
+
+def test_causes_of_reports_that_are_there_are_found_again_and_go_with_their_run(
+    tmp_path: Path, database_url: str
+) -> None:
+    with running_server(tmp_path, database_url) as server:
+        for number in (1, 2):
+            assert server.post(explained(number)).status_code == 201
+        before = rows(server.database)
+        assert len(before) == 2
+        with server.database.engine.begin() as connection:
+            command.downgrade(alembic_config(connection), "v0004")
+            names = connection.execute(text("SELECT COUNT(*) FROM runs")).scalar_one()
+            assert names == 2
+        server.database.prepare(migrate=True)
+        assert rows(server.database) == before
+        with server.database.writing() as session:
+            remove_runs(session, ["run-1"])
+        assert [row[0] for row in rows(server.database)] == [before[1][0]]
