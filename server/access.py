@@ -45,7 +45,7 @@ def settings_of(request: Request) -> Settings:
 
 def is_api(request: Request) -> bool:
     """Whether a program asks, which is answered in JSON; others get pages."""
-    return request.url.path.startswith(("/api/", "/healthz"))
+    return request.url.path.startswith(("/api/", "/healthz", "/mcp"))
 
 
 def reader(request: Request, bearer: Bearer, login: SessionCookie) -> str | None:
@@ -147,11 +147,11 @@ def refuse_other_sites(request: Request) -> None:
     pages = [headers[name] for name in ("origin", "referer") if name in headers]
     if site is None and not pages:
         raise HTTPException(403, "the browser doesn't say which page sent this: use one that sends Origin or Referer")
-    if site not in (None, "none", "same-origin") or not all(_is_own(page, request) for page in pages[:1]):
+    if site not in (None, "none", "same-origin") or not all(is_own_page(page, request) for page in pages[:1]):
         raise HTTPException(403, "this must be sent from this server's own page")
 
 
-def _is_own(page: str, request: Request) -> bool:
+def is_own_page(page: str, request: Request) -> bool:
     """Whether the address of a page, or its origin, is at the host and port that the request is for. Only what came by
     TLS has to come from a page that did: a proxy may not say."""
     try:

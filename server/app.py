@@ -6,8 +6,8 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -21,6 +21,9 @@ from opduel.server.middleware import Compression, SecurityMiddleware
 from opduel.server.schemas import Posted
 from opduel.server.settings import Settings
 from opduel.server.subprocess_jobs import SubprocessJobs
+
+if TYPE_CHECKING:
+    from opduel.server.agents import Agents
 
 _LAST_REQUESTS_S = 10
 _PARSED_AT_ONCE = 2  # small reports: each takes many times its size in memory
@@ -80,13 +83,16 @@ def create_app(settings: Settings) -> FastAPI:
     """The application for ``settings``; its database has been prepared before.
 
     Raises:
-        UsageError: the database's URL is none.
+        UsageError: the database's URL is none, or the extra ``mcp`` is not installed and ``settings`` ask for it.
     """
     database = Database(settings.database)
 
+    agents = _agents(database) if settings.mcp else None
+
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        yield
+        async with agents.session_manager.run() if agents else nullcontext():
+            yield
         database.close()
 
     app = Application(
@@ -110,9 +116,20 @@ def create_app(settings: Settings) -> FastAPI:
     add_error_handlers(app)
     for module in (api, drift_api, login, templating, pages, drift_pages):
         app.include_router(module.router)
+    if agents:
+        app.router.routes.append(agents.route)
     app.add_middleware(Compression)
     app.add_middleware(SecurityMiddleware)
     return app
+
+
+def _agents(database: Database) -> "Agents":
+    try:
+        from opduel.server.agents import Agents
+    except ImportError as error:
+        fix = "install opduel[server,mcp], or in a checkout run `make setup`"
+        raise UsageError(f"--mcp: the extra 'mcp' is not installed ({error}): {fix}") from None
+    return Agents(database)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -109,6 +109,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--public_url", metavar="URL", help=_PUBLIC_URL)
     parser.add_argument("--open_read", action="store_true", help="let anybody read, without a token")
+    parser.add_argument("--mcp", action="store_true", help="let agents read at /mcp (extra mcp)")
     parser.set_defaults(do=_serve)
 
 

@@ -26,7 +26,7 @@ def log_to_stderr() -> None:
     """Let the server, and what it is made of, log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
-    for name, level in (("opduel.server", logging.INFO), ("uvicorn.error", logging.WARNING)):
+    for name, level in (("opduel.server", logging.INFO), ("uvicorn.error", logging.WARNING), ("mcp", logging.WARNING)):
         logging.getLogger(name).setLevel(level)
         logging.getLogger(name).addHandler(handler)
         logging.getLogger(name).propagate = False

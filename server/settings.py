@@ -15,7 +15,7 @@ class Settings:
     With ``open_read`` anybody may read, without a token. ``behind_proxy``: all requests come through a proxy on this
     machine, which says whose they are. ``commit_url`` is a link to a commit in which ``{commit}`` stands for its 40
     digits; None when there is nothing to link to. ``public_url`` is where people reach this server, without a slash at
-    its end: for links in feeds and alerts.
+    its end: for links in feeds and alerts. ``mcp``: agents may ask at /mcp, too.
     """
 
     database: str
@@ -24,6 +24,7 @@ class Settings:
     max_report_bytes: int = DEFAULT_MAX_REPORT_BYTES
     commit_url: str | None = None
     public_url: str | None = None
+    mcp: bool = False
 
     def __post_init__(self) -> None:
         """See that the settings can be meant.
