@@ -8,7 +8,7 @@ import json
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,10 +83,9 @@ class PullRequest:
 
     def _write(self, marker: str, body: str) -> None:
         place = f"/repos/{self.repository}/issues"
-        found = self._find(marker)
-        if found is not None and found["body"] == body:
-            return
-        if found is not None:
+        for found in self._found(marker):
+            if found["body"] == body:
+                return
             try:
                 self._ask("PATCH", f"{place}/comments/{found['id']}", {"body": body})
                 return
@@ -95,8 +94,8 @@ class PullRequest:
                     raise
         self._ask("POST", f"{place}/{self.number}/comments", {"body": body})
 
-    def _find(self, marker: str) -> Mapping[str, Any] | None:
-        """The comment that begins with ``marker``."""
+    def _found(self, marker: str) -> Iterator[Mapping[str, Any]]:
+        """The comments that begin with ``marker``: ours, and those of others who have copied it."""
         for page in range(1, MOST_PAGES + 1):
             asked = f"/repos/{self.repository}/issues/{self.number}/comments?per_page={A_PAGE}&page={page}"
             comments = self._ask("GET", asked)
@@ -104,10 +103,9 @@ class PullRequest:
                 raise _NotTakenError("the answer is no list of comments", again=False)
             for one in comments:
                 if isinstance(one, dict) and str(one.get("body") or "").startswith(marker) and "id" in one:
-                    return one
+                    yield one
             if len(comments) < A_PAGE:
                 break
-        return None
 
     def _ask(self, method: str, path: str, document: object = None) -> Any:
         """The answer's JSON. Raises _NotTakenError: there is none, or it is a refusal."""

@@ -59,12 +59,16 @@ class Outcome:
         return line or f"ended with exit code {self.code} and no output"
 
 
+# What --github comments with: a commit's build script must not have it.
+_TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
+
+
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's variables without those that redirect Python or uv and without our secrets, with ``extra`` on top.
 
     The user's own index, proxy and cache settings for uv stay.
     """
-    dropped = {*_INTERPRETER_VARIABLES, *_UV_VARIABLES}
+    dropped = {*_INTERPRETER_VARIABLES, *_UV_VARIABLES, *_TOKENS}
     kept = {k: v for k, v in os.environ.items() if k not in dropped and not k.startswith(("PYTHON", "OPDUEL_"))}
     return {**kept, **(extra or {})}
 

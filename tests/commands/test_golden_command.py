@@ -49,6 +49,7 @@ SPEC = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.mxnet
 def test_a_real_build_s_outputs_are_kept_and_found_again(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec, folder = write_spec(home, SPEC), str(home / "golden")

@@ -132,6 +132,7 @@ def test_inputs_of_whole_numbers_divide_nothing_by_zero(mxnet_1_9: Build, dtype:
     assert {"nd.divide", "nd.modulo", "nd.broadcast_div", "nd.NDArray.__truediv__", "np.mod"} <= ran
 
 
+@pytest.mark.nightly
 def test_means_whose_count_is_zero_in_the_dtype_are_refused_and_no_others(mxnet_1_9: Build) -> None:
     """MXNet divides a sum by its count in the dtype of the output: by 0 in 8 bits, where the count is 256."""
     plain, pair = {"data": [2, 256], "axis": 1}, {"pred": [3, 256], "label": [3, 256]}

@@ -117,6 +117,7 @@ def test_a_sample_is_one_call_and_eviction_counts_as_time_spent() -> None:
     assert 1 < cold.quads < warm.quads
 
 
+@pytest.mark.nightly
 def test_a_run_tells_that_caches_were_evicted() -> None:
     asked = request(toy_case("a"), max_rounds=2)
     report = run_ab(replace(asked, configuration=replace(asked.configuration, wipe_cache=True)))

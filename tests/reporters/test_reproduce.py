@@ -88,6 +88,7 @@ def test_every_case_of_a_run_is_measured_again_alone(report_of: ReportOf, comman
         assert (options.control, options.treatment) == ("mxnet==1.8.0.post0", "mxnet==1.9.1")
 
 
+@pytest.mark.nightly
 def test_cases_of_the_whole_catalogue_are_distinguished(report_of: ReportOf) -> None:
     cases = chosen("-b", "all")
     report = report_of(cases, ["-b", "all"], spec_path=str(Path(SPEC).with_name("all.json")))
