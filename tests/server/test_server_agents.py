@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ def asked(server: RunningServer, ask: Callable[[Any], Awaitable[Any]], token: st
         ):
             return await ask(client)
 
-    return asyncio.run(go())
+    with ThreadPoolExecutor(1) as pool:  # browser tests of the same process leave a loop in this thread
+        return pool.submit(asyncio.run, go()).result()
 
 
 def answer(server: RunningServer, tool: str, **arguments: Any) -> Any:
