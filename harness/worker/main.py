@@ -26,6 +26,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
                         to "ns"
     {"op": "resources", "calls": int}        -> {"calls": int, "counts": {name: a call}, "time": {name: ns a call}}
     {"op": "libraries"}                      -> {"libraries": [...]} that are loaded: libraries.py
+    {"op": "printed", "calls": int}          -> {"calls": int, "lines": [...] that the calls printed,
+                        "whole": False where they are only the first ones}
 
 The function that the adaptor's make_call returns may have attributes:
     before      a function to call before each timed region, untimed: a region is then one call, or ``number`` calls
@@ -248,12 +250,10 @@ def resident_peak(call, calls):
 
 def keep_output(path):
     """Write to a file what this process has printed since its case began, C libraries included."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).fflush(None)
-    with open("/proc/self/fd/1", "rb") as printed, open(path, "wb") as stream:  # from its beginning
-        shutil.copyfileobj(printed, stream)
+    printed = beside("printed")
+    printed.flush()
+    with open(printed.STDOUT, "rb") as source, open(path, "wb") as stream:  # from its beginning
+        shutil.copyfileobj(source, stream)
 
 
 class Session:
@@ -339,6 +339,10 @@ class Session:
 
     def libraries(self):
         return {"libraries": beside("libraries").libraries()}
+
+    def printed(self, calls):
+        number, before = regions(self.call)
+        return beside("printed").printed(self.call, calls, number, before, self._after())
 
     def _after(self):
         """What comes after each call, and is timed with it: the work that is injected."""
