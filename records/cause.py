@@ -110,3 +110,8 @@ class Cause:
 
     sentence: str
     examinations: Sequence[Examination] = field(default_factory=tuple)
+
+    @property
+    def words(self) -> str:
+        """What the case's note says of it."""
+        return f"cause: {self.sentence}"

@@ -57,10 +57,12 @@ def to_explain(comparisons: Sequence[Comparison], which: str, replicates: bool) 
     return sorted(changed, key=lambda one: -abs(math.log(one.ratio or 1.0)))
 
 
-def as_profiles(cases: Sequence[Case], which: str) -> int:
+def as_profiles(cases: Sequence[Case], which: str, confirms: bool) -> int:
     """As how many profiles a time budget counts the causes that will be looked for; how many there are is not known
-    before the cases are measured."""
-    return 0 if which == "none" else PROFILES * min(KEPT, sum(case.metric in EXPLAINED for case in cases))
+    before the cases are measured. ``confirms``: the run has a second measurement, or is one."""
+    if which == "none" or (which == "confirmed" and not confirms):
+        return 0
+    return PROFILES * min(KEPT, sum(case.metric in EXPLAINED for case in cases))
 
 
 def add_causes(
@@ -85,7 +87,7 @@ def add_causes(
 
 
 def _with_cause(one: Comparison, cause: Cause | None, words: str) -> Comparison:
-    said = f"cause: {cause.sentence}" if cause else words
+    said = cause.words if cause else words
     return replace(one, cause=cause, note="; ".join(filter(None, (one.note, said)))) if said else one
 
 

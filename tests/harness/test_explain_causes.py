@@ -67,9 +67,10 @@ def test_what_a_second_measurement_did_not_confirm_is_not_explained() -> None:
 
 def test_a_time_budget_keeps_time_for_some_causes() -> None:
     counted = replace(A, metric="memory")
-    assert as_profiles([A, counted], "none") == 0
-    assert as_profiles([A, counted], "all") == PROFILES
-    assert as_profiles([A] * 100, "confirmed") == KEPT * PROFILES
+    assert as_profiles([A, counted], "none", True) == 0
+    assert as_profiles([A, counted], "all", False) == PROFILES
+    assert as_profiles([A] * 100, "confirmed", True) == KEPT * PROFILES
+    assert as_profiles([A] * 100, "confirmed", False) == 0  # there will be nothing to explain
     assert kept_for_profiling(1e6, KEPT * PROFILES) == 100
 
 
