@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from opduel.driver.attribution import Change
+from opduel.driver.culprit_code import changed_code_lines
 from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.revisions import Revision
 from opduel.records import Commit
@@ -75,6 +76,8 @@ def _culprit_lines(traced: Culprit, outcome: Outcome, known: bool = False) -> It
         yield f"  {case}: {step.verdict}{_figures(step.change)}{_account(outcome, case) if known else ''}"
     if culprit.named and culprit.note:
         yield f"  {culprit.note}"
+    if traced.code is not None:
+        yield from (f"  {line}" for line in changed_code_lines(traced.code))
 
 
 def _figures(change: Change | None) -> str:

@@ -35,11 +35,12 @@ from opduel.driver.builds.repository_data import load_repository_data
 from opduel.driver.builds.requirements import requirements_of
 from opduel.driver.builds.source_builder import BuildSettings
 from opduel.driver.commit_file import kept_name
+from opduel.driver.culprits import culprits_document
 from opduel.driver.documents import write_document
 from opduel.driver.git.access import is_url
 from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
-from opduel.driver.investigation import Investigation, culprits_document, why_open
+from opduel.driver.investigation import Investigation, why_open
 from opduel.driver.journal import Journal
 from opduel.driver.lock import sole_driver
 from opduel.driver.revisions import Revision

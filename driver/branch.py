@@ -8,10 +8,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from opduel.driver.commit_file import kept_commit, shared_with
+from opduel.driver.culprits import culprits_document, with_code
 from opduel.driver.descriptor import info_document
 from opduel.driver.documents import write_document, write_text
 from opduel.driver.git.commit_selection import Pending, control_of, pending
-from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
+from opduel.driver.investigation import Investigation, Outcome, why_open
 from opduel.driver.revisions import UnbuildableError, commit_revision
 from opduel.driver.runs import NotSettled
 from opduel.driver.watch_settings import Services, Tally, WatchSettings, explained, record
@@ -233,7 +234,7 @@ class Branch:
         builds = revisions[0].build(), revisions[-1].build()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
         write_document(info, info_document(*builds))
-        outcome = investigation.investigate(settings.sought)
+        outcome = with_code(investigation.investigate(settings.sought), self._repository)
         document = None
         if outcome.culprits is not None or outcome.known:
             document = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"

@@ -5,11 +5,10 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from opduel.driver.attribution import (
     Attribution,
-    Change,
     Kind,
     Known,
     Placed,
@@ -20,6 +19,7 @@ from opduel.driver.attribution import (
     placed,
 )
 from opduel.driver.bisection import CulpritRange, Step, bisect
+from opduel.driver.culprit_code import ChangedCode
 from opduel.driver.journal import Journal
 from opduel.driver.known_changes import KnownChanges
 from opduel.driver.revisions import Revision, UnbuildableError
@@ -33,12 +33,13 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Culprit:
     """A culprit with the points that it is about. ``revisions`` holds the last good one, those between, the first
-    bad.
+    bad. ``code``: what it changed of what the causes name, where it is one commit.
     """
 
     culprit: CulpritRange
     revisions: tuple[Revision, ...]
     evidence: tuple[str, ...]  # the ids of the runs that are the direct A/B
+    code: ChangedCode | None = None
 
 
 @dataclass(frozen=True)
@@ -325,41 +326,3 @@ def why_untrusted(outcome: Outcome) -> str:
 def why_open(outcome: Outcome) -> str:
     """Why the line is to be investigated again another time; empty if it is settled."""
     return why_untrusted(outcome) or outcome.unfinished
-
-
-def culprits_document(outcome: Outcome, name: str) -> dict[str, Any]:
-    """The culprits as plain JSON data: see docs/explanation/bisection.md."""
-    return {
-        "line": name,
-        "confirmed": list(outcome.confirmed),
-        "culprits": [_culprit_document(one) for one in outcome.culprits or ()],
-        "known": [_culprit_document(one) for one in outcome.known],
-        "attributions": {
-            case: {"finding": one.finding, "share": _change_document(one.share), "rest": _change_document(one.rest)}
-            for case, one in outcome.attributions.items()
-        },
-    }
-
-
-def _change_document(change: Change | None) -> dict[str, Any]:
-    if change is None:
-        return {"ratio": None, "ci": None}
-    return {"ratio": math.exp(change.estimate), "ci": [math.exp(change.low), math.exp(change.high)]}
-
-
-def _culprit_document(one: Culprit) -> dict[str, Any]:
-    return {
-        "named": one.culprit.named,
-        "good": one.revisions[0].name,
-        "bad": [
-            {"commit": its.id, "commit_time": its.time, "author": its.author, "subject": its.subject}
-            if (its := revision.commit)
-            else {"release": revision.name}
-            for revision in one.revisions[1:]
-        ],
-        "cases": {
-            case: {"verdict": step.verdict, **_change_document(step.change)} for case, step in one.culprit.cases.items()
-        },
-        "evidence": list(one.evidence),
-        "note": one.culprit.note,
-    }

@@ -51,6 +51,12 @@ class Trees:
                 return self.git.run("cat-file", "blob", name)
         return None
 
+    def patch(self, older: Commit, newer: Commit) -> str:
+        """What changed from one commit to another, without context; renames are one file, submodules one line."""
+        options = ("-r", "--patch", "--unified=0", "--find-renames", "--no-color", "--no-ext-diff", "--no-textconv")
+        found = self.git.run("-c", "core.quotePath=false", "diff-tree", *options, older.id, newer.id)
+        return found.decode("utf-8", "replace")
+
     def mentions(self, commit: Commit, text: str) -> bool:
         """Whether that text is in a file of the commit, or in a file's path; submodules are not searched."""
         found = self.git.text("grep", "-l", "-F", "-e", text, commit.id, fine=(0, 1))

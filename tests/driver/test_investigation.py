@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from made_runs import MadeHarness, MadePoint, a_commit
 
-from opduel.driver.investigation import Investigation, Outcome, culprits_document, why_open
+from opduel.driver.culprits import culprits_document
+from opduel.driver.investigation import Investigation, Outcome, why_open
 from opduel.driver.journal import Journal
 from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import RunOrder, Runs

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from made_runs import MadeHarness, MadePoint, a_comparison
 
-from opduel.driver.investigation import Investigation, Outcome, culprits_document
+from opduel.driver.culprits import culprits_document
+from opduel.driver.investigation import Investigation, Outcome
 from opduel.driver.journal import Journal
 from opduel.driver.runs import RunOrder, Runs
 from opduel.records import Comparison, RunError, Verdict

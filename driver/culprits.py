@@ -1,0 +1,76 @@
+"""What is said of culprits: what they changed of what the causes name, and all of it as a document."""
+
+import logging
+import math
+from dataclasses import replace
+from typing import Any
+
+from opduel.driver.attribution import Change
+from opduel.driver.culprit_code import changed_code, changed_code_document
+from opduel.driver.git.repository import Repository
+from opduel.driver.investigation import Culprit, Outcome
+from opduel.records import RunError
+
+log = logging.getLogger(__name__)
+
+
+def with_code(outcome: Outcome, repository: Repository) -> Outcome:
+    """The outcome, with what each named culprit changed of what the causes of its cases name.
+
+    What git can't tell of is left out, with a warning.
+    """
+    report = outcome.verification or outcome.benchmark
+    causes = {one.case: one.cause for one in report.comparisons if one.cause is not None}
+
+    def coded(traced: Culprit) -> Culprit:
+        good, bad = traced.revisions[0].commit, traced.revisions[-1].commit
+        if not traced.culprit.named or good is None or bad is None:
+            return traced
+        try:
+            of_cases = {case: causes[case] for case in traced.culprit.cases if case in causes}
+            return replace(traced, code=changed_code(repository, good, bad, of_cases))
+        except RunError as error:
+            log.warning("what %s changed is not known: %s", bad.short, error)
+            return traced
+
+    culprits = None if outcome.culprits is None else tuple(map(coded, outcome.culprits))
+    return replace(outcome, culprits=culprits, known=tuple(map(coded, outcome.known)))
+
+
+def culprits_document(outcome: Outcome, name: str) -> dict[str, Any]:
+    """The culprits as plain JSON data: see docs/explanation/bisection.md."""
+    return {
+        "line": name,
+        "confirmed": list(outcome.confirmed),
+        "culprits": [_culprit_document(one) for one in outcome.culprits or ()],
+        "known": [_culprit_document(one) for one in outcome.known],
+        "attributions": {
+            case: {"finding": one.finding, "share": _change_document(one.share), "rest": _change_document(one.rest)}
+            for case, one in outcome.attributions.items()
+        },
+    }
+
+
+def _change_document(change: Change | None) -> dict[str, Any]:
+    if change is None:
+        return {"ratio": None, "ci": None}
+    return {"ratio": math.exp(change.estimate), "ci": [math.exp(change.low), math.exp(change.high)]}
+
+
+def _culprit_document(one: Culprit) -> dict[str, Any]:
+    return {
+        "named": one.culprit.named,
+        "good": one.revisions[0].name,
+        "bad": [
+            {"commit": its.id, "commit_time": its.time, "author": its.author, "subject": its.subject}
+            if (its := revision.commit)
+            else {"release": revision.name}
+            for revision in one.revisions[1:]
+        ],
+        "cases": {
+            case: {"verdict": step.verdict, **_change_document(step.change)} for case, step in one.culprit.cases.items()
+        },
+        "evidence": list(one.evidence),
+        "note": one.culprit.note,
+        "code": changed_code_document(one.code),
+    }
