@@ -19,7 +19,8 @@ from test_alerts import SLOWER
 
 from opduel.records import Cause, RunError
 from opduel.reporters.github import GithubReporter
-from opduel.reporters.pull_request import A_PAGE, LONGEST, PullRequest, body_of, pull_request_of
+from opduel.reporters.kept_comment import A_PAGE, LONGEST, body_of
+from opduel.reporters.pull_request import PullRequest, pull_request_of
 
 TOKEN = "ghs_very_secret"
 WHY = "2 calls of prod per call, new (a.py:3), account for 90 % of the added time"
