@@ -1,4 +1,4 @@
-"""What repo_driver.py found: its exit code, and the reports on the terminal, in the log, to notifiers and to GitHub."""
+"""What repo_driver.py found: its exit code, and reports on the terminal, in the log, to notifiers and code hosts."""
 
 import logging
 import sys
@@ -13,12 +13,12 @@ from opduel.driver.investigation import Outcome
 from opduel.driver.watch import Tally
 from opduel.records import Commit
 from opduel.reporters import Reporter, catch_up_all
-from opduel.reporters.github import GithubReporter
+from opduel.reporters.base import FindingsReporter
 from opduel.reporters.stream import discard, write_text
 
 
 class Teller:
-    """Reports what the loop does and finds: on the terminal, in the log, to notifiers and to GitHub."""
+    """Reports what the loop does and finds: on the terminal, in the log, to notifiers and code hosts."""
 
     def __init__(
         self, notifications: Notifications, reporters: Sequence[Reporter], ours: Sequence[Reporter], traced: bool
@@ -28,7 +28,7 @@ class Teller:
         self._traced = traced
         self._notifications = notifications
         self._reporters = reporters
-        self._github = [one for one in ours if isinstance(one, GithubReporter)]
+        self._findings = [one for one in ours if isinstance(one, FindingsReporter)]
 
     def looks(self) -> None:
         """Tell first what earlier passes, or earlier starts, could not."""
@@ -58,7 +58,7 @@ class Teller:
             logging.getLogger("opduel.found").info("%s", text)
         say(lines)
         self._notifications.found(outcome, document)
-        for one in self._github:
+        for one in self._findings:
             try:
                 one.tell(effective(outcome), lines)
             except Exception as error:  # it costs nobody the next commit

@@ -52,7 +52,7 @@ from opduel.records import WORSE, Build, OpduelError, UsageError, Verdict
 from opduel.records.atomic import path_part
 from opduel.records.text import counted
 from opduel.reporters import reporter_options
-from opduel.reporters.github import GithubReporter
+from opduel.reporters.base import FindingsReporter
 from opduel.reporters.notifier import Notifier
 
 _LATER_METRICS = ("cpu_time", "value")
@@ -107,7 +107,7 @@ class _Driver:
         self._own = own
         self._base_why = options.base_why
         # The driver reports its findings to these; all others get every run.
-        ours = [one for one in session.reporters if isinstance(one, Notifier | GithubReporter)]
+        ours = [one for one in session.reporters if isinstance(one, Notifier | FindingsReporter)]
         others = [one for one in session.reporters if one not in ours]
         session = dataclasses.replace(session, reporters=others)
         self._notifications = Notifications(journal, session.reporters, ours)

@@ -16,7 +16,7 @@ SHORT: dict[str, tuple[str, str | None]] = {
         "-b SPEC --control BUILD --treatment BUILD [OPTIONS]",
         "benchmark_file control treatment operators category dtype ctx directions metric threshold "
         "time_budget max_rounds verify busy_host seed json local_reporter html_reporter export_reporter "
-        "remote_reporter notify_webhook github",
+        "remote_reporter notify_webhook github gitlab",
     ),
     "measure": (
         "-b SPEC --treatment BUILD [OPTIONS]",
@@ -57,7 +57,7 @@ SHORT: dict[str, tuple[str, str | None]] = {
         "-b SPEC --control BUILD --treatment BUILD [OPTIONS]",
         "benchmark_file control treatment operators category dtype ctx directions metric threshold "
         "time_budget max_rounds verify busy_host seed json local_reporter html_reporter export_reporter "
-        "remote_reporter notify_webhook github rounds output_format output_file",
+        "remote_reporter notify_webhook github gitlab rounds output_format output_file",
     ),
     "repo_driver.py": (
         "--ab_testing -b SPEC [OPTIONS], or --local [PATH], or --bisect_releases A,B,...",

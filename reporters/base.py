@@ -99,6 +99,21 @@ class Reporter(ABC):
         return None
 
 
+class FindingsReporter(Reporter):
+    """A reporter to which the driver reports each commit that it investigated, with the culprits, and not each run."""
+
+    @abstractmethod
+    def tell(self, report: Report, culprits: Sequence[str]) -> None:
+        """Deliver ``report``; ``culprits`` are lines for its head.
+
+        Raises:
+            OpduelError: it could not be delivered; the text says why and names the fix.
+        """
+
+    def report(self, report: Report) -> None:
+        self.tell(report, [])
+
+
 class PartlyReportedError(OpduelError):
     """A reporter delivered the essential part, as ``line`` says, but not everything."""
 

@@ -16,7 +16,8 @@ from typing import ClassVar, Literal
 
 from opduel.records import Comparison, Report, RunError, UsageError
 from opduel.reporters.alerts import is_confirmed
-from opduel.reporters.base import Reporter
+from opduel.reporters.base import FindingsReporter
+from opduel.reporters.kept_comment import keep_comment
 from opduel.reporters.markdown import cell, to_markdown
 from opduel.reporters.notifier import places_of
 from opduel.reporters.pull_request import pull_request_of
@@ -38,7 +39,7 @@ _SPARE = 1024  # bytes of the summary left free
 log = logging.getLogger(__name__)
 
 
-class GithubReporter(Reporter):
+class GithubReporter(FindingsReporter):
     """Speaks to the runner of GitHub Actions, or of one that is like it.
 
     From ``check`` on nothing that this process prints is taken for a command of the workflow, whatever operators and
@@ -77,9 +78,6 @@ class GithubReporter(Reporter):
         self._stop()
         atexit.register(self._go_on)
 
-    def report(self, report: Report) -> None:
-        self.tell(report, [])
-
     def tell(self, report: Report, culprits: Sequence[str]) -> None:
         """Tell of the run; ``culprits`` are lines for the head of the summary. Outputs are of all runs together.
 
@@ -104,22 +102,9 @@ class GithubReporter(Reporter):
                     _append(Path(path), variable, text)
             except RunError as error:
                 problems.append(str(error))
-        self._comment(report, culprits)
+        keep_comment(pull_request_of(self._environment), report, culprits, self.option)
         if problems:
             raise RunError("; ".join(problems))
-
-    def _comment(self, report: Report, culprits: Sequence[str]) -> None:
-        """Keep the comment on the pull request up to date. What goes wrong with it is logged, and costs nothing else:
-        a run for a fork may not comment."""
-        found = pull_request_of(self._environment)
-        if isinstance(found, str):
-            if found:
-                log.info("--%s: %s", self.option, found)
-            return
-        try:
-            found.comment(report, culprits)
-        except RunError as error:
-            log.warning("--%s: %s", self.option, error)
 
     def _outputs(self) -> str:
         """The step's outputs, whatever their values hold."""

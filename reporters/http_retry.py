@@ -1,5 +1,6 @@
 """Attempts to reach a server: each in bounded time, again while that may help, and why one failed."""
 
+import email.utils
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -78,6 +79,18 @@ class OneAnswerSession(requests.Session):
 def is_later(status: int) -> bool:
     """Whether such an answer may be another one in a moment."""
     return 500 <= status < 600 or status in _LATER
+
+
+def retry_after_s(header: str | None) -> float | None:
+    """A ``Retry-After`` in seconds from now; None without one, or when it can't be read."""
+    if header is None:
+        return None
+    if header.isascii() and header.isdigit() and len(header) < 10:
+        return float(header)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

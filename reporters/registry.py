@@ -12,6 +12,7 @@ from opduel.records.text import one_line
 from opduel.reporters.base import Reporter
 from opduel.reporters.export import ExportReporter, HtmlReporter
 from opduel.reporters.github import GithubReporter
+from opduel.reporters.gitlab import GitlabReporter
 from opduel.reporters.local import LocalReporter, SimpleLocalReporter
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.notify_command import NotifyCommand
@@ -30,6 +31,7 @@ REPORTERS: tuple[type[Reporter], ...] = (
     ExportReporter,
     RemoteReporter,
     GithubReporter,
+    GitlabReporter,
     NotifyCommand,
     NotifyWebhook,
 )

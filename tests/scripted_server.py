@@ -16,7 +16,7 @@ class ScriptedServer(ABC):
             def do_GET(self) -> None:
                 outer.answer(self)
 
-            do_POST = do_PATCH = do_GET
+            do_POST = do_PATCH = do_PUT = do_GET
 
             def log_message(self, *_: object) -> None:
                 pass

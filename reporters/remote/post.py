@@ -1,6 +1,5 @@
 """One attempt to post a report: what the server's answer, or its silence, means."""
 
-import email.utils
 import http
 import json
 import re
@@ -14,7 +13,7 @@ from urllib.parse import quote, urlsplit
 import requests
 import urllib3
 
-from opduel.reporters.http_retry import OneAnswerSession, TooLongError, causes, is_later, within
+from opduel.reporters.http_retry import OneAnswerSession, TooLongError, causes, is_later, retry_after_s, within
 from opduel.reporters.remote.place import Place
 from opduel.reporters.remote.token import Token
 from opduel.reporters.text import short_line
@@ -172,7 +171,7 @@ def _understood(
             return Answer("stored", words, status, page=page if hidden(page) == page else "")
         return Answer("stuck", said("this answer is not from a results server: is the address right?"), status)
     if is_later(status):
-        return Answer("again", said(), status, _seconds(headers.get("Retry-After")))
+        return Answer("again", said(), status, retry_after_s(headers.get("Retry-After")))
     if 300 <= status < 400:
         there = hidden(headers.get("Location", ""))
         fix = f"it sends on to {there or 'nowhere'}: if that is right, give that address"
@@ -217,18 +216,6 @@ def _object(text: str | None) -> dict[str, Any]:
 
 def _line(text: str) -> str:
     return short_line(text, _LONGEST_WORDS)
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """A ``Retry-After`` in seconds from now; None without one, or when it can't be read."""
-    if retry_after is None:
-        return None
-    if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 10:
-        return float(retry_after)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
 
 
 def _of_tls(error: requests.exceptions.SSLError) -> Answer:

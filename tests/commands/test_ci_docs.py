@@ -89,8 +89,15 @@ def test_nothing_from_outside_gets_into_a_script_but_by_variables(name: str) -> 
 
 def test_what_the_workflow_may_do_is_little_and_its_actions_have_tags() -> None:
     workflow, action = recipe("opduel.github.yml"), recipe("action.yml")
-    assert workflow["permissions"] == {"contents": "read", "pull-requests": "write"}
-    steps = [*workflow["jobs"]["measure"]["steps"], *action["runs"]["steps"]]
+    jobs = workflow["jobs"]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert {name: job.get("permissions") for name, job in jobs.items()} == {
+        "pull-request": {"contents": "read", "pull-requests": "write"},
+        "nightly": None,
+    }
+    assert "head.repo.full_name == github.repository" in jobs["pull-request"]["if"]  # no code of forks
+    steps = [step for job in (*jobs.values(), action["runs"]) for step in job["steps"]]
+    assert ["GITHUB_TOKEN" in step.get("env", {}) for step in steps].count(True) == 1
     used = [step["uses"] for step in steps if "uses" in step]
     assert used
     assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", one) for one in used)

@@ -22,7 +22,7 @@ SLOWER = replace(comparison("regressed"), verification=Verification("regressed",
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr(harness, "run_ab", run_ab_giving(SLOWER, comparison("unchanged", number=1)))
-    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITLAB_CI"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -56,6 +56,7 @@ def test_the_address_of_a_webhook_is_kept_nowhere(
     ("options", "said"),
     [
         (["--github"], "--github: this is not a step of GitHub Actions"),
+        (["--gitlab"], "--gitlab: this is not a job of GitLab CI"),
         (["--notify_webhook", "hunter2"], "--notify_webhook: not an http(s) address"),
         (["--notify_command", "no/such/program x"], "no/such/program is not an executable program"),
         (["--notify_command", ""], "--notify_command: is empty"),

@@ -11,6 +11,7 @@ import pytest
 from made_reports import build, comparison
 from results_server import REPORTS, running_server
 
+from opduel.commands.driver_findings import Teller
 from opduel.commands.notifying import Notifications, alert_of_outcome, effective
 from opduel.driver.bisection import CulpritRange, Step
 from opduel.driver.investigation import Culprit, Outcome
@@ -20,6 +21,7 @@ from opduel.records import Commit, Comparison, Report, RunError
 from opduel.records.outbox import Outbox
 from opduel.reporters.alert_text import headline, plain_text
 from opduel.reporters.alerts import Alert
+from opduel.reporters.base import FindingsReporter
 from opduel.reporters.local import SimpleLocalReporter
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.remote.delivery import Sender
@@ -277,3 +279,29 @@ def test_without_notifiers_nothing_is_kept_for_them(start: Start) -> None:
     assert start.first.sent == []
     start.pass_by(traced(culprit(3, 4, SLOW)))
     assert len(start.first.sent) == 1
+
+
+class Host(FindingsReporter):
+    """Keeps what a code host would show of a commit; a broken one fails."""
+
+    option: ClassVar[str] = "made_host"
+    help: ClassVar[str] = "for tests"
+
+    def __init__(self, broken: bool = False) -> None:
+        self.broken = broken
+        self.told: list[tuple[Report, Sequence[str]]] = []
+
+    def tell(self, report: Report, culprits: Sequence[str]) -> None:
+        if self.broken:
+            raise ValueError("no such page")
+        self.told.append((report, culprits))
+
+
+def test_code_hosts_get_each_commit_with_its_culprits(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    outcome, host = traced(culprit(3, 4, SLOW)), Host()
+    teller = Teller(start.notifications, [start.disk], [start.first, Host(broken=True), host], traced=True)
+    teller.found(outcome, None)
+    ((report, culprits),) = host.told
+    assert report == effective(outcome)
+    assert any(COMMITS[4].short in line for line in culprits)
+    assert "--made_host failed: no such page" in caplog.text

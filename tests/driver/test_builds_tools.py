@@ -177,7 +177,7 @@ def test_the_output_tail_shows_how_it_ended() -> None:
 
 def test_a_clean_environment_keeps_index_settings_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     redirecting = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "UV_PYTHON", "UV_CONSTRAINT"}
-    secret = {"OPDUEL_GIT_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"}
+    secret = {"OPDUEL_GIT_TOKEN", "OPDUEL_GITLAB_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"}
     for name in redirecting | secret:
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("UV_DEFAULT_INDEX", "kept")

@@ -22,8 +22,8 @@ MUL = "mul/float64/forward"
 def script(name: str, step: str) -> str:
     """The script of a recipe's step."""
     document = yaml.safe_load((EXAMPLES / name).read_text(encoding="utf-8"))
-    steps = document["runs"]["steps"] if "runs" in document else document["jobs"]["measure"]["steps"]
-    (found,) = (one["run"] for one in steps if one.get("name") == step)
+    jobs = [document["runs"]] if "runs" in document else document["jobs"].values()
+    (found,) = (one["run"] for job in jobs for one in job["steps"] if one.get("name") == step)
     return str(found)
 
 

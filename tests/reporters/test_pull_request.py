@@ -1,7 +1,6 @@
 """The comment on a pull request, against an HTTP server that answers as GitHub's REST API does.
 
-What is checked of requests is what docs.github.com/rest/issues/comments asks for: the paths, the headers, and a body
-that is an object with the text ``body``.
+What is checked of requests is what docs.github.com/rest/issues/comments asks for: the paths, the headers, and BODIES.
 """
 
 import http.server
@@ -12,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import jsonschema
 import pytest
 import report_samples as samples
 from scripted_server import ScriptedServer
@@ -19,9 +19,14 @@ from test_alerts import SLOWER
 
 from opduel.records import Cause, RunError
 from opduel.reporters.github import GithubReporter
-from opduel.reporters.pull_request import A_PAGE, LONGEST, PullRequest, body_of, pull_request_of
+from opduel.reporters.kept_comment import A_PAGE, LONGEST, body_of
+from opduel.reporters.pull_request import PullRequest, pull_request_of
 
 TOKEN = "ghs_very_secret"
+# The bodies of issues/create-comment and issues/update-comment, worded after GitHub's OpenAPI description
+# (github.com/github/rest-api-description, version 2022-11-28 of api.github.com, commit 0000036e42b5).
+_BODY = {"type": "object", "properties": {"body": {"type": "string"}}, "required": ["body"]}
+BODIES = {"POST": _BODY, "PATCH": _BODY}
 WHY = "2 calls of prod per call, new (a.py:3), account for 90 % of the added time"
 REPORT = samples.report([samples.comparison("fine"), replace(SLOWER, cause=Cause(WHY), note=f"cause: {WHY}")])
 
@@ -69,8 +74,8 @@ class Github(ScriptedServer):
             return 401, {"message": "Bad credentials"}
         if handler.command != "GET":
             assert handler.headers["Content-Type"] == "application/json"
-            assert document is not None
-            assert set(document) == {"body"}
+            jsonschema.validate(document, BODIES[handler.command])
+            assert set(document or {}) == {"body"}  # nothing that GitHub doesn't know
         if path == "/repos/ada/numlib/issues/7/comments":
             if handler.command == "GET":
                 size, page = int(query["per_page"][0]), int(query["page"][0])

@@ -1,0 +1,113 @@
+"""The GitLab reporter: in the pipeline of a merge request, one note on the merge request, kept up to date.
+
+docs.gitlab.com/api/notes (the requests), docs.gitlab.com/api/rest (pages, status codes),
+docs.gitlab.com/ci/variables/predefined_variables (the variables of a job).
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from opduel.records import Report, UsageError
+from opduel.reporters.base import FindingsReporter
+from opduel.reporters.kept_comment import KeptComment, keep_comment
+
+TOKEN = "OPDUEL_GITLAB_TOKEN"  # not CI_JOB_TOKEN, which may not write notes
+
+
+class GitlabReporter(FindingsReporter):
+    """Keeps the note of the merge request that this job runs for."""
+
+    option: ClassVar[str] = "gitlab"
+    help: ClassVar[str] = (
+        f"in a merge request's pipeline of GitLab CI, with a token in {TOKEN}: a note on the merge request, kept up to "
+        "date"
+    )
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        """``environment``: that of the job, by default this process's own."""
+        self._environment = os.environ if environment is None else environment
+
+    def check(self) -> None:
+        """See that this is a job of GitLab CI.
+
+        Raises:
+            UsageError: it is none.
+        """
+        if self._environment.get("GITLAB_CI") != "true":
+            raise UsageError(
+                f"--{self.option}: this is not a job of GitLab CI (GITLAB_CI is not true): leave it out, or use "
+                "run_bench.py --convert REPORT --to md"
+            )
+
+    def tell(self, report: Report, culprits: Sequence[str]) -> None:
+        keep_comment(merge_request_of(self._environment), report, culprits, self.option)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeRequest(KeptComment):
+    """Merge request ``number`` (its "iid") of the project with the id ``project``."""
+
+    server: ClassVar[str] = "GitLab"
+    lacking: ClassVar[str] = "the merge request has no note of this run"
+    run_name: ClassVar[str] = "The pipeline's job"
+    rewrites: ClassVar[str] = "PUT"
+    fixes: ClassVar[Mapping[int, str]] = {
+        401: f"the token in {TOKEN} is not valid, or has expired; CI_JOB_TOKEN can't be used",
+        403: f"give the token in {TOKEN} the scope `api`, and a role that may comment on merge requests",
+        404: f"the token in {TOKEN} may not see this project, or the merge request is gone",
+    }
+
+    project: int
+    number: int
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return {"PRIVATE-TOKEN": self.token}
+
+    @property
+    def comments(self) -> str:
+        return f"/projects/{self.project}/merge_requests/{self.number}/notes"
+
+    @property
+    def order(self) -> str:
+        return "&sort=asc&order_by=created_at"
+
+    def path_of(self, comment: Any) -> str:
+        return f"{self.comments}/{comment}"
+
+    def page_after(self, page: int, comments: int, headers: Mapping[str, str]) -> int | None:
+        """As the header ``X-Next-Page`` says, which is empty on the last page."""
+        following = _number(headers.get("X-Next-Page", ""))
+        return following if following is not None and following > page else None
+
+
+def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | str:
+    """The merge request that a job runs for, by its variables; or why there is none to write a note on, in one line,
+    which is empty outside of a merge request's pipeline."""
+    none = "no note on the merge request"
+    if not (given := environment.get("CI_MERGE_REQUEST_IID", "")):
+        return ""
+    number = _number(given)
+    if number is None:
+        return f"{none}: CI_MERGE_REQUEST_IID is not a number"
+    token = environment.get(TOKEN, "").strip()
+    if not token:
+        return f"{none}: set the masked CI/CD variable {TOKEN} to an access token with the scope `api` for one"
+    if not re.fullmatch(r"[!-~]+", token):
+        return f"{none}: {TOKEN} is not an access token: it has characters that no token has"
+    # In the pipeline of a fork CI_PROJECT_ID is the fork, which has merge requests of its own with the same numbers.
+    project = _number(environment.get("CI_MERGE_REQUEST_PROJECT_ID") or environment.get("CI_PROJECT_ID", ""))
+    if project is None:
+        return f"{none}: CI_PROJECT_ID is not a number"
+    api = environment.get("CI_API_V4_URL", "").rstrip("/")
+    if not re.match(r"https?://[^/\s]", api):
+        return f"{none}: CI_API_V4_URL is not an http(s) address"
+    key, page = environment.get("CI_JOB_NAME", ""), environment.get("CI_JOB_URL", "")
+    return MergeRequest(api=api, project=project, number=number, key=key, run=page, token=token)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[1-9][0-9]{0,18}", text) else None

@@ -1,0 +1,207 @@
+"""One comment on a pull or merge request, kept up to date: what changed, how sure that is, why, and where the run is.
+
+What GitHub and GitLab have in common: the mark that a comment is found by, its text, the requests, and their retries.
+"""
+
+import hashlib
+import logging
+import math
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import requests
+import urllib3
+
+from opduel.records import Report, RunError
+from opduel.records.redaction import redact
+from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, retried, retry_after_s, within
+from opduel.reporters.markdown import cell, to_markdown
+from opduel.reporters.text import printable
+
+LONGEST = 65_536  # characters of a comment: GitHub's limit; GitLab takes 1,000,000
+A_PAGE = 100  # comments, the most that either gives at once
+MOST_PAGES = 50
+SILENCE_S = 10.0  # without a word from the server
+WHOLE_S = 20.0  # for one request
+PAUSES_S = (1.0, 4.0)  # before the second attempt and the third
+LONGEST_PAUSE_S = 60.0  # that a server may ask for
+_WRONG = (requests.RequestException, urllib3.exceptions.HTTPError, ValueError)
+
+log = logging.getLogger(__name__)
+
+
+class _NotTakenError(Exception):
+    """A request came to nothing. ``again``: whether a further attempt may help, not before ``wait_s`` seconds.
+    ``status``: of the answer, or 0."""
+
+    def __init__(self, reason: str, again: bool, status: int = 0, wait_s: float = 0.0) -> None:
+        super().__init__(reason)
+        self.again, self.status, self.wait_s = again, status, wait_s
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptComment(ABC):
+    """The comment of one CI job on the request that it runs for, on the server whose API is at ``api``. ``key`` tells
+    the job from others that comment there; ``run`` is the address of its page, or empty."""
+
+    server: ClassVar[str]  # its name
+    lacking: ClassVar[str]  # the beginning of the line that says that there is no comment
+    run_name: ClassVar[str]  # what ``run`` is the page of
+    rewrites: ClassVar[str]  # the HTTP method that changes a comment
+    fixes: ClassVar[Mapping[int, str]]  # by the answer's status
+
+    api: str
+    key: str
+    run: str
+    token: str = field(repr=False)
+    pauses_s: tuple[float, ...] = PAUSES_S
+
+    @property
+    @abstractmethod
+    def headers(self) -> Mapping[str, str]:
+        """Those of each request, with the token."""
+
+    @property
+    @abstractmethod
+    def comments(self) -> str:
+        """The path of the request's comments, after ``api``."""
+
+    @property
+    def order(self) -> str:
+        """The query by which comments are listed in the order in which they were written."""
+        return ""
+
+    @abstractmethod
+    def path_of(self, comment: Any) -> str:
+        """The path of the comment with that id."""
+
+    @abstractmethod
+    def page_after(self, page: int, comments: int, headers: Mapping[str, str]) -> int | None:
+        """The page after ``page``, which had so many comments and came with these headers; None after the last."""
+
+    def comment(self, report: Report, culprits: Sequence[str]) -> None:
+        """Write the run's comment, or rewrite it where there is one; ``culprits`` are lines for its head.
+
+        Each attempt looks for the comment first, so that one whose answer was lost leaves no second comment.
+
+        Raises:
+            RunError: the server doesn't take it; the text holds no token.
+        """
+        marker = marker_of(self.key, report)
+        body = body_of(report, culprits, marker, f"\n[{self.run_name}]({printable(self.run)})\n" if self.run else "")
+        body = redact(body, [self.token, cell(self.token)])  # as it is, and as Markdown has it
+        pauses = dict(enumerate(self.pauses_s, 1))
+
+        def attempt() -> _NotTakenError | None:
+            try:
+                self._write(marker, body)
+            except _NotTakenError as error:
+                return error
+            return None
+
+        failed = retried(
+            attempt,
+            lambda number, found: max(pauses.get(number, math.inf), found.wait_s if found else 0.0),
+            lambda found, wait_s: found is not None and found.again and wait_s <= LONGEST_PAUSE_S,
+        )
+        if failed is not None:
+            raise RunError(f"{self.lacking}: {failed}")
+
+    def _write(self, marker: str, body: str) -> None:
+        for found in self._found(marker):
+            if found["body"] == body:
+                return
+            try:
+                self._ask(self.rewrites, self.path_of(found["id"]), {"body": body})
+                return
+            except _NotTakenError as error:
+                if error.again or error.status not in (403, 404, 410):  # somebody else's, or gone by now
+                    raise
+        self._ask("POST", self.comments, {"body": body})
+
+    def _found(self, marker: str) -> Iterator[Mapping[str, Any]]:
+        """The comments that begin with ``marker``: ours, and those of others who have copied it."""
+        page: int | None = 1
+        while page is not None and page <= MOST_PAGES:
+            found, headers = self._ask("GET", f"{self.comments}?per_page={A_PAGE}&page={page}{self.order}")
+            if not isinstance(found, list):
+                raise _NotTakenError("the answer is no list of comments", again=False)
+            for one in found:
+                if isinstance(one, dict) and str(one.get("body") or "").startswith(marker) and "id" in one:
+                    yield one
+            page = self.page_after(page, len(found), headers)
+
+    def _ask(self, method: str, path: str, document: object = None) -> tuple[Any, Mapping[str, str]]:
+        """The answer's JSON and headers. Raises _NotTakenError: there is none, or it is a refusal."""
+
+        def ask() -> tuple[Any, Mapping[str, str]]:
+            with (
+                OneAnswerSession() as session,
+                session.request(
+                    method,
+                    self.api + path,
+                    json=document,
+                    headers=dict(self.headers),
+                    timeout=SILENCE_S,
+                    allow_redirects=False,
+                ) as response,
+            ):
+                if not 200 <= response.status_code < 300:
+                    raise self._refused(response.status_code, retry_after_s(response.headers.get("Retry-After")))
+                return response.json(), response.headers
+
+        try:
+            return within(WHOLE_S, ask)
+        except TooLongError:
+            raise _NotTakenError(f"no answer within {WHOLE_S:g} s", again=True) from None
+        except _WRONG as error:
+            raise _NotTakenError(f"{type(error).__name__}: is the network up?", again=True) from None
+        except OSError as error:  # a file of certificates that is not there
+            raise _NotTakenError(error.strerror or type(error).__name__, again=False) from None
+
+    def _refused(self, status: int, wait_s: float | None) -> _NotTakenError:
+        """``wait_s``: how long the answer asks to wait. GitHub asks for it with status 403, too."""
+        again = is_later(status) or (status == 403 and wait_s is not None)
+        fix = (
+            f", and to wait {wait_s:.0f} s"
+            if again and wait_s
+            else f": {self.fixes[status]}"
+            if status in self.fixes
+            else ""
+        )
+        return _NotTakenError(f"{self.server} says {status}{fix}", again, status, wait_s or 0.0)
+
+
+def keep_comment(found: KeptComment | str, report: Report, culprits: Sequence[str], option: str) -> None:
+    """Keep the comment up to date, or log why there is none. What goes wrong with it is logged, and costs nothing
+    else: a run for a fork may not comment."""
+    if isinstance(found, str):
+        if found:
+            log.info("--%s: %s", option, found)
+        return
+    try:
+        found.comment(report, culprits)
+    except RunError as error:
+        log.warning("--%s: %s", option, error)
+
+
+def marker_of(key: str, report: Report) -> str:
+    """The first line of the comment, which readers don't see: the same for each run of a spec by one job."""
+    whose = f"{key}/{report.configuration.platform}/{report.run.framework}/{report.run.spec}"
+    return f"<!-- opduel {hashlib.sha256(whose.encode('utf-8', 'replace')).hexdigest()[:16]} -->"
+
+
+def body_of(report: Report, culprits: Sequence[str], marker: str, end: str) -> str:
+    """The comment in at most ``LONGEST`` characters: with fewer cases where that is needed, the worst first."""
+    title = f"## opduel: {cell(f'{report.run.spec} ({report.run.framework})')}"
+    head = "\n".join([marker, title, "", *(f"- {cell(line)}" for line in culprits), "", ""])
+    room = LONGEST - len(head) - len(end)
+    whole = to_markdown(report)
+    if len(whole) > room:
+        some = range(len(report.comparisons))
+        fits = bisect_right(some, room, key=lambda most: len(to_markdown(report, most))) - 1
+        whole = to_markdown(report, max(0, fits))[:room]
+    return head + whole + end
