@@ -17,6 +17,7 @@ from opduel.harness.instructions import run_counting_round
 from opduel.harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
+from opduel.harness.prior_runs import settled_first
 from opduel.harness.process import merged_failure
 from opduel.harness.validity import standing
 from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, Failure, Incident, RunError, Stage
@@ -68,8 +69,12 @@ class Schedule:
         self._pool = PairPool(bench, random.Random(f"pairs {self._rng.random()}"))
         self._began = time.monotonic() - order.spent_s
         self._collector = Collector(self.findings, self._turns)
-        self._pace = self.findings.pace = RoundDuration(order.can_fork)
+        prior = order.prior_runs
+        self._pace = prior.pace(order.cases, order.can_fork) if prior else RoundDuration(order.can_fork)
+        self.findings.pace = self._pace
         self._in_turn = random.Random(f"turn {order.seed}").sample(list(order.cases), len(order.cases))
+        if order.forecast and order.time_budget is not None:
+            self._in_turn = settled_first(self._in_turn, order.forecast, self._pace)
         self._outlook = _Outlook()
         self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
         self._wave_s, self._in_wave = 0.0, set[str]()  # of cases at screening: what they took, and which they are
@@ -161,18 +166,21 @@ class Schedule:
             requests = [one for one in requests if one.stage == "confirmation" or not self._was_looked_at(one, interim)]
             if not requests:
                 self.findings.stopped = f"no suspect is left; {len(open_cases)} other cases stay open"
-        if order.time_budget is None or not self.findings.rounds or not requests:
+        if order.time_budget is None or not requests or not (self.findings.rounds or order.forecast):
             return requests
         trips = []
         for request in requests:
             place = interim[request.case.id]
             excess = place.excess if request.stage == "confirmation" else None
             trips.append(Trip(request, place.missing, excess, self._was_looked_at(request, interim)))
-        if any(trip.request.stage == "screening" and not trip.closes for trip in trips):
+        unlooked = any(trip.request.stage == "screening" and not trip.closes for trip in trips)
+        if unlooked and not order.forecast:
             return requests  # nothing is known of any case until all have come to the first look
         left_s = self._deadline() - time.monotonic()
         chosen = affordable(trips, left_s, self._pace, resumable=self._checkpoint.keeps)
         if not chosen:
+            if not self.findings.rounds:
+                return requests  # what earlier runs took must not keep this one from measuring anything
             self._stop_for_want_of_time(min(self._pace.least_s(request.case) for request in requests))
         return [trip.request for trip in chosen]
 
@@ -273,22 +281,33 @@ class Schedule:
         if began >= self._outlook.until:
             interim = self.interim()
             needed_s = self._pace.seconds((case, interim[case.id].missing) for case in self._plan.cases)
+            ends_s = self._pace.seconds((case, self._expected(case, interim[case.id])) for case in self._plan.cases)
             now = time.monotonic()
             again_at = now + ANALYSES * (now - began) if now - began > QUICK_S else now
-            self._outlook = _Outlook(sum(not one.settled for one in interim.values()), now + needed_s, again_at)
-        left_s = max(0.0, self._outlook.settled_at - time.monotonic())
-        if self._plan.time_budget is not None:
-            left_s = min(left_s, max(0.0, self._plan.time_budget - self._elapsed()))
+            still_open = sum(not one.settled for one in interim.values())
+            self._outlook = _Outlook(still_open, now + needed_s, now + ends_s, again_at)
+        now, most_s = time.monotonic(), max(0.0, self._deadline() - time.monotonic())
+        left_s = min(max(0.0, self._outlook.settled_at - now), most_s)
+        end_s = min(max(0.0, self._outlook.ends_at - now), most_s) if self._plan.forecast else None
         cases, again = len(self._plan.cases), self._plan.first_measurement is not None
-        self._on_progress(Progress(self.findings.rounds, self._outlook.open, cases, self._elapsed(), left_s, again))
+        rounds, elapsed_s = self.findings.rounds, self._elapsed()
+        self._on_progress(Progress(rounds, self._outlook.open, cases, elapsed_s, left_s, again, end_s))
+
+    def _expected(self, case: Case, now: InterimAnalysis) -> int:
+        """The rounds that the case is likely to need: those to its next look, or what earlier runs let one expect."""
+        forecast = self._plan.forecast
+        expected = forecast.rounds[case.id] - len(self.findings.samples[case.id]) if forecast else 0
+        return 0 if now.settled else max(now.missing, expected)
 
 
 @dataclass(frozen=True)
 class _Outlook:
-    """How many cases are open, and when they come to their next look; good ``until`` then. Monotonic times."""
+    """How many cases are open, and when they come to their next look, and to their end as earlier runs have it; good
+    ``until`` then. Monotonic times."""
 
     open: int = 0
     settled_at: float = 0.0
+    ends_at: float = 0.0
     until: float = 0.0
 
 
