@@ -70,7 +70,7 @@ class MeasurementPlan:
         """What the run is likely to take; None if earlier runs say nothing of its cases, and for a replication."""
         if self.prior_runs is None or self.first_measurement is not None:
             return None
-        return forecast_run(self.prior_runs, self.cases, self.looks, self.alpha, self.can_fork, self.time_budget)
+        return forecast_run(self.prior_runs, self.cases, self.looks, self.alpha, self.can_fork)
 
     @property
     def injected(self) -> frozenset[str]:

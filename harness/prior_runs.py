@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from opduel.comparator import Looks, expected_rounds
+from opduel.comparator import InterimAnalysis, Looks, expected_rounds
 from opduel.comparator.empirical_bayes import NO_PRIOR, Prior, fit_prior, shrink_variance
 from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
 from opduel.harness.budget import RoundDuration
@@ -92,10 +92,12 @@ class PriorRuns:
         for case in cases:
             if known := self.of(case):
                 seconds[case.metric][case.id] = known.fork_s
+        fork_s = {case_id: one for known in seconds.values() for case_id, one in known.items()}
         return RoundDuration(
             can_fork,
             last_start_s=dict.fromkeys(seconds, self.start_s),
-            fork_s={case_id: one for known in seconds.values() for case_id, one in known.items()},
+            fork_s=fork_s,
+            expected=set(fork_s),
             usual_s={metric: statistics.fmean(known.values()) for metric, known in seconds.items()},
         )
 
@@ -104,12 +106,19 @@ class PriorRuns:
 class RunForecast:
     """What a run is likely to take. ``rounds``: by case id, until the case is settled or given up, if it has not
     changed; ``settles``: the ids of those that are likely to be settled; ``known``: how many cases have a history;
-    ``seconds``: of wall time for all, within the time budget."""
+    ``seconds``: of wall time for all, without a time budget."""
 
     rounds: Mapping[str, int]
     settles: frozenset[str]
     known: int
     seconds: float
+
+    def left(self, now: Mapping[str, InterimAnalysis], made: Mapping[str, int]) -> dict[str, int]:
+        """By case id, the rounds still to come after those ``made``; of open cases no fewer than to their next look."""
+        return {
+            case_id: 0 if now[case_id].settled else max(now[case_id].missing, rounds - made[case_id])
+            for case_id, rounds in self.rounds.items()
+        }
 
 
 def learn(reports: Iterable[Report], setting: Setting) -> PriorRuns:
@@ -172,7 +181,6 @@ def forecast_run(
     looks: Looks,
     alpha: float,
     can_fork: Callable[[Case], bool],
-    time_budget: float | None,
 ) -> RunForecast | None:
     """What measuring these cases is likely to take, if none has changed; None if no earlier run knows any of them.
 
@@ -198,7 +206,7 @@ def forecast_run(
             if case.metric == metric:
                 rounds.setdefault(case.id, usual)
     seconds = prior.pace(cases, can_fork).seconds((case, rounds[case.id]) for case in cases)
-    return RunForecast(rounds, frozenset(settles), len(known), min(seconds, time_budget or math.inf))
+    return RunForecast(rounds, frozenset(settles), len(known), seconds)
 
 
 def _fitted(cases: Sequence[Case], known: Mapping[str, CaseHistory]) -> dict[str, Prior]:

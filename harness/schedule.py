@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from opduel.comparator import InterimAnalysis, analyse_interim
 from opduel.harness.aa_selection import Turns
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.budget import RoundDuration, Trip, affordable, spent_words
+from opduel.harness.budget import RoundDuration, Trip, affordable, looked_at, spent_words
 from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
 from opduel.harness.counter_round import run_memory_round, run_value_round
 from opduel.harness.instructions import run_counting_round
@@ -177,12 +177,24 @@ class Schedule:
         if unlooked and not order.forecast:
             return requests  # nothing is known of any case until all have come to the first look
         left_s = self._deadline() - time.monotonic()
+        if unlooked:
+            return self._first_looks(trips, left_s)
         chosen = affordable(trips, left_s, self._pace, resumable=self._checkpoint.keeps)
         if not chosen:
-            if not self.findings.rounds:
-                return requests  # what earlier runs took must not keep this one from measuring anything
             self._stop_for_want_of_time(min(self._pace.least_s(request.case) for request in requests))
         return [trip.request for trip in chosen]
+
+    def _first_looks(self, trips: Sequence[Trip], left_s: float) -> list[CaseRequest]:
+        """As many cases as come to their first look in the time left, where earlier runs say what they cost.
+
+        All if that is none in a run that a later start goes on with, or before the first round: costs must not prevent it.
+        """
+        chosen = looked_at(trips, left_s, self._pace)
+        if not chosen and self.findings.rounds and not self._checkpoint.keeps:
+            needed_s = min(self._pace.seconds([(trip.request.case, trip.missing)]) for trip in trips)
+            self._stop_for_want_of_time(needed_s, "the first test of another case")
+            return []
+        return [trip.request for trip in chosen or trips]
 
     def _doubtful(self, interim: Mapping[str, InterimAnalysis], alone: bool) -> list[CaseRequest]:
         """On a host that is disturbed, the settled cases whose verdicts don't stand yet, as long as they have looks
@@ -204,9 +216,10 @@ class Schedule:
         changed = [one for one in found if interim[one.case.id].verdict in FLAGGED]
         return changed if not alone or (changed and order.time_budget is not None) else found
 
-    def _stop_for_want_of_time(self, needed_s: float) -> None:
-        """Note that the budget leaves no room for another process pair: the shortest round would take ``needed_s``."""
-        self.findings.stopped = spent_words(self._plan.budget, self._deadline() - time.monotonic(), needed_s)
+    def _stop_for_want_of_time(self, needed_s: float, needed_by: str = "the next round") -> None:
+        """Note that the budget leaves no room for what ``needed_by`` names: the shortest one takes ``needed_s``."""
+        left_s = self._deadline() - time.monotonic()
+        self.findings.stopped = spent_words(self._plan.budget, left_s, needed_s, needed_by)
 
     def _was_looked_at(self, request: CaseRequest, interim: Mapping[str, InterimAnalysis]) -> bool:
         """Whether its present stage has had a look."""
@@ -281,7 +294,9 @@ class Schedule:
         if began >= self._outlook.until:
             interim = self.interim()
             needed_s = self._pace.seconds((case, interim[case.id].missing) for case in self._plan.cases)
-            ends_s = self._pace.seconds((case, self._expected(case, interim[case.id])) for case in self._plan.cases)
+            expected, samples = self._plan.forecast, self.findings.samples
+            left = expected.left(interim, {case_id: len(rows) for case_id, rows in samples.items()}) if expected else {}
+            ends_s = self._pace.seconds((case, left[case.id]) for case in self._plan.cases) if left else 0.0
             now = time.monotonic()
             again_at = now + ANALYSES * (now - began) if now - began > QUICK_S else now
             still_open = sum(not one.settled for one in interim.values())
@@ -292,12 +307,6 @@ class Schedule:
         cases, again = len(self._plan.cases), self._plan.first_measurement is not None
         rounds, elapsed_s = self.findings.rounds, self._elapsed()
         self._on_progress(Progress(rounds, self._outlook.open, cases, elapsed_s, left_s, again, end_s))
-
-    def _expected(self, case: Case, now: InterimAnalysis) -> int:
-        """The rounds that the case is likely to need: those to its next look, or what earlier runs let one expect."""
-        forecast = self._plan.forecast
-        expected = forecast.rounds[case.id] - len(self.findings.samples[case.id]) if forecast else 0
-        return 0 if now.settled else max(now.missing, expected)
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,16 @@ def test_the_whole_run_is_accounted_for() -> None:
     assert whole_s == pytest.approx(report.run.wall_s)
 
 
+def test_what_a_first_round_took_corrects_the_cases_to_come() -> None:
+    cases = [toy_case(name) for name in "abc"]
+    pace = learn([a_report(cases)], SETTING).pace(cases, lambda case: True)
+    sample = PairSample("a", "screening", 0, CALL_NS, CALL_NS, 0.0, 4, 300)
+    pace.note(Round([], 0), RoundResult(samples=[sample], wall_s=0.6), "time")
+    assert [pace.of(case) for case in cases] == pytest.approx([0.6, 0.6, 0.6]), "twice what it was"
+    pace.note(Round([], 1), RoundResult(samples=[sample], wall_s=1.2), "time")
+    assert [pace.of(case) for case in cases] == pytest.approx([1.2, 0.6, 0.6]), "each case corrects the others once"
+
+
 def test_reports_of_other_hosts_frameworks_and_settings_are_counted() -> None:
     cases = [toy_case("a")]
     others = [
@@ -108,8 +118,8 @@ def test_the_forecast_names_rounds_and_seconds() -> None:
     cases = [toy_case("a"), toy_case("b")]
     prior = learn([a_report(cases, number=number) for number in range(3)], SETTING)
 
-    def forecast(cases: Sequence[Case], budget: float | None = None) -> Any:
-        return forecast_run(prior, cases, LOOKS, 0.05, lambda case: True, budget)
+    def forecast(cases: Sequence[Case]) -> Any:
+        return forecast_run(prior, cases, LOOKS, 0.05, lambda case: True)
 
     both = forecast(cases)
     assert both.known == 2
@@ -119,14 +129,13 @@ def test_the_forecast_names_rounds_and_seconds() -> None:
     more = forecast([*cases, toy_case("new")])
     assert (more.known, more.rounds["new"]) == (2, both.rounds["b"])
     assert more.seconds > both.seconds
-    assert forecast(cases, budget=3.0).seconds == 3.0
     assert forecast([toy_case("new")]) is None
 
 
 def test_cases_that_can_be_settled_come_first() -> None:
     cheap, noisy, dear = toy_case("cheap"), toy_case("noisy"), toy_case("dear")
     prior = learn([a_report([cheap, dear], 0.001, 1), a_report([noisy], 0.5, 2)], SETTING)
-    forecast = forecast_run(prior, [noisy, dear, cheap], LOOKS, 0.05, lambda case: True, None)
+    forecast = forecast_run(prior, [noisy, dear, cheap], LOOKS, 0.05, lambda case: True)
     assert forecast is not None
     pace = RoundDuration(lambda case: True, fork_s={"cheap": 1.0, "dear": 2.0, "noisy": 0.1})
     assert settled_first([noisy, dear, cheap], forecast, pace) == [cheap, dear, noisy]
