@@ -187,7 +187,7 @@ class Schedule:
     def _first_looks(self, trips: Sequence[Trip], left_s: float) -> list[CaseRequest]:
         """As many cases as come to their first look in the time left, where earlier runs say what they cost.
 
-        All if that is none in a run that a later start goes on with, or before the first round: costs must not prevent it.
+        All if that is none in a run that a later start goes on with, or before the first round.
         """
         chosen = looked_at(trips, left_s, self._pace)
         if not chosen and self.findings.rounds and not self._checkpoint.keeps:
