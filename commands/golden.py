@@ -23,7 +23,7 @@ from opduel.reporters import reporter_options
 METRIC = "error"
 # Of how times are measured, and how changes are decided; reports are those of an A/B.
 _OF_TIMES = ("threshold", "roofline", "wipe_cache", "alpha", "max_rounds", "inject", "sentinels", "busy_host")
-_OF_ROUNDS = ("verify", "verify_after", "round_log", "breakdown", "explain")
+_OF_ROUNDS = ("verify", "verify_after", "round_log", "prior_runs", "breakdown", "explain")
 _NOT_HERE = (*_OF_TIMES, *_OF_ROUNDS, *(name for name in SINGLE_ONLY if name not in ("single", "golden")))
 
 

@@ -22,6 +22,7 @@ from opduel.commands.session import (
     Session,
     discovered,
     exit_code,
+    log_forecast,
     log_profiles,
     plan_session,
     refuse_two_sided,
@@ -88,6 +89,7 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     count, name = len(request.cases), session.choice.file_name
     names = request.control.requested, request.treatment.requested
     log.info("%s of %s, %s against %s", counted(count, "case"), name, *names)
+    log_forecast(request)
     with ProgressDisplay(count, sys.stderr) as display:
         report = run_ab(request, display.show)
     warn_of_report(report)

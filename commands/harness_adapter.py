@@ -9,7 +9,7 @@ from opduel.commands.builds import warn_of_python
 from opduel.commands.entry import log
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.session import Session, discovered, tell, warn_of_report
+from opduel.commands.session import Session, discovered, log_forecast, tell, warn_of_report
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.comparator import plan_looks, replicate_report
 from opduel.driver.descriptor import info_document
@@ -59,6 +59,7 @@ class HarnessAdapter:
         names = order.control.requested, order.treatment.requested
         count = counted(len(request.cases), "case")
         log.info("%s: %s, %s against %s%s", order.run_type, count, *names, again)
+        log_forecast(request)
         with ProgressDisplay(len(request.cases), sys.stderr) as display:
             try:
                 report = run_ab(request, display.show)

@@ -131,6 +131,12 @@ def harness_parser() -> Parser:
         type=path,
     )
     how(
+        "--prior_runs PLACE",
+        "plan by earlier runs on this host: a folder of reports, or the address of a results server "
+        "(http://host:port); the run says how long it is likely to take, and a short time budget is spent on cases "
+        "that can be settled; no verdict depends on it",
+    )
+    how(
         "--max_rounds N",
         "the most rounds for a case (a round is a fresh pair of processes): so many to screen it, and as many again "
         f"to confirm a change (default: {DEFAULT_MAX_ROUNDS})",

@@ -73,6 +73,8 @@ def describe(progress: Progress) -> str:
     """Rounds, cases still open, and how long until more is known; short enough for 80 columns with bar and clock."""
     phase = "verify" if progress.verifying else "round"
     cases = f"{progress.open_cases} of {progress.cases} cases open"
+    if progress.end_s is not None:
+        return f"{phase} {progress.rounds}, {cases}, about {minutes(progress.end_s)} left"
     return f"{phase} {progress.rounds}, {cases}, next look in {minutes(progress.left_s)}"
 
 

@@ -25,7 +25,7 @@ OWN_FILE, SHARED_FILE = "opduel.toml", "pyproject.toml"
 # What a file that comes with a checkout must not say: it would run a command, or choose the user's secrets.
 USERS_OWN = ("notify_command", "remote_access_token", "remote_access_token_file")
 PATHS = ("local_reporter", "simple_local_reporter", "html_reporter")  # beside those whose type is ``options.path``
-MAY_BE_PATHS = ("benchmark_file", "control", "treatment")  # or names
+MAY_BE_PATHS = ("benchmark_file", "control", "treatment", "prior_runs")  # or names, or addresses
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,20 @@ from opduel.commands.config import default_reports, with_kept_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.options import variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
+from opduel.commands.prior_runs import read_prior_runs
+from opduel.commands.progress import minutes
 from opduel.commands.recorded_options import run_configuration
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, adaptor_names, require_functions, run_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.discovery import with_values
 from opduel.harness.instructions import require_counting
+from opduel.harness.prior_runs import PriorRuns
 from opduel.harness.profiles import is_profiles_folder
-from opduel.harness.run import RunRequest
+from opduel.harness.run import RunRequest, forecast
 from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunRecord, UsageError
 from opduel.records.atomic import check_folder
 from opduel.records.measurement import Side
+from opduel.records.text import counted
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
 from opduel.reporters.local import FolderReporter, LocalReporter
 from opduel.reporters.screen import ScreenReporter
@@ -52,6 +56,7 @@ class Session:
     reporters: Sequence[Reporter]
     labels: Mapping[str, Any]
     configuration: RunConfiguration
+    prior_runs: PriorRuns | None = None
 
     def request(self, control: Build, treatment: Build) -> RunRequest:
         """A run of all cases; ``dataclasses.replace`` makes others of it."""
@@ -64,6 +69,7 @@ class Session:
             configuration=self.configuration,
             labels=self.labels,
             env=variables(self.options),
+            prior_runs=self.prior_runs,
         )
 
 
@@ -116,7 +122,8 @@ def plan_session(
     configuration = run_configuration(options, driver)
     program = command[0] if command else configuration.program
     configuration = dataclasses.replace(configuration, run_type=run_type, program=program)
-    return Session(options, framework, choice, choice.cases, seed, reporters, labels, configuration)
+    prior = read_prior_runs(options, framework, config)
+    return Session(options, framework, choice, choice.cases, seed, reporters, labels, configuration, prior)
 
 
 def discovered(session: Session, control: Build, treatment: Build) -> list[Case]:
@@ -212,6 +219,20 @@ def check_profile_output(options: argparse.Namespace) -> None:
     check_folder(folder, "profile_output")
     if not is_profiles_folder(folder):
         raise UsageError(f"--profile_output {folder}: contains other files than profiles: give a new or empty folder")
+
+
+def log_forecast(request: RunRequest) -> None:
+    """Log how long the run is likely to take, if earlier runs say it."""
+    expected = forecast(request)
+    if expected is None:
+        if request.prior_runs is not None:
+            log.info("--prior_runs: no case of this run is known")
+        return
+    rounds = max(expected.rounds.values())
+    budget = request.configuration.time_budget
+    within = "" if budget is None or budget > expected.seconds else f"; the time budget is {minutes(budget)}"
+    words = "%d of %d cases known; if none has changed, measuring all takes about %s, %s%s"
+    log.info(words, expected.known, len(expected.rounds), minutes(expected.seconds), counted(rounds, "round"), within)
 
 
 def log_profiles(run: RunRecord) -> None:

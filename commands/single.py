@@ -48,7 +48,7 @@ AB_ONLY = (
         "verify_after",
         "run_type",
     ),
-    *("regressed_types", "round_log", "breakdown", "explain", "fuzz", "fuzz_spec"),
+    *("regressed_types", "round_log", "prior_runs", "breakdown", "explain", "fuzz", "fuzz_spec"),
     *sorted(reporter_options()),
 )
 MOST_NAMED = 5  # of the cases that were not measured

@@ -15,6 +15,7 @@ from opduel.comparator.disturbance import standing_cases, withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import attribute_changes, in_words
 from opduel.comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
+from opduel.comparator.predictive_power import ExpectedRounds, expected_rounds
 from opduel.comparator.replication import apply_replication, replicate_report
 from opduel.comparator.run_analysis import InterimAnalysis, analyse_interim, fit_priors
 from opduel.comparator.verdicts import compare_cases
@@ -22,6 +23,7 @@ from opduel.comparator.verdicts import compare_cases
 __all__ = [
     "DEFAULT_MAX_ROUNDS",
     "AACheck",
+    "ExpectedRounds",
     "InterimAnalysis",
     "Looks",
     "Prior",
@@ -32,6 +34,7 @@ __all__ = [
     "cause_of",
     "compare_cases",
     "examine",
+    "expected_rounds",
     "fit_priors",
     "in_words",
     "plan_looks",

@@ -106,6 +106,33 @@ def project(state: CaseState, terms: Terms) -> Forecast:
     return Forecast(chance, None)
 
 
+@dataclass(frozen=True)
+class ExpectedRounds:
+    """After how many rounds a case that has not changed ends its screening; ``settles``: as unchanged."""
+
+    rounds: int
+    settles: bool
+
+
+def expected_rounds(variance: float, freedom: float, bound: float, looks: Looks, alpha: float) -> ExpectedRounds:
+    """The first look that is likely to clear a case which has not changed, or that would give it up; else the last.
+
+    ``variance`` is that of one sample's log ratio, known from elsewhere, and ``freedom`` the degrees of freedom that
+    other cases will lend to its estimate.  Nothing is known of this run's samples, and nothing here is for a test.
+    """
+    kept, last = 1 - 2 / TRIMMED_FROM_EACH_END, looks.screening[-1]
+    for n in looks.screening:
+        error = math.sqrt(variance / n)
+        now = TrimmedMean(0.0, error, freedom + max(1.0, kept * n - 1), n)
+        clear = bound - _quantile(now.degrees_of_freedom, alpha * looks.weight("screening", n) / 2) * error
+        if clear > 0 and float(_within(np.zeros(1), error, clear)[0]) >= LIKELY:
+            return ExpectedRounds(n, True)
+        tail = alpha * looks.weight("screening", last) / 2
+        if n < last and conditional_power(now, last, bound, tail, fresh=True) < FUTILE_BELOW:
+            return ExpectedRounds(n, False)
+    return ExpectedRounds(last, False)
+
+
 def _confirmation(state: CaseState, terms: Terms, truths: Array) -> list[tuple[int, Array]]:
     """(further rounds, for each true change the chance that the look after them settles the case)."""
     goes_on = state.seen == "confirmation"

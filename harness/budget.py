@@ -37,6 +37,7 @@ class RoundDuration:
     last_start_s: dict[str, float] = field(default_factory=dict)  # what was left to wait for
     fork_s: dict[str, float] = field(default_factory=dict)  # by case id: in one fork
     usual_s: dict[str, float] = field(default_factory=dict)  # by metric: of a case that has not been measured
+    expected: set[str] = field(default_factory=set)  # ids of cases whose ``fork_s`` is that of earlier runs
 
     def note(self, plan: Round, result: RoundResult, metric: str) -> None:
         """Take note of a round: its timed calls case by case, all the rest of its time shared out evenly."""
@@ -49,8 +50,13 @@ class RoundDuration:
             timed = {one.case_id: 1e-9 * one.calls * (one.control + one.treatment) for one in result.samples}
         forks = {sample.case_id: max(1, sample.forks) for sample in result.samples}
         rest = max(0.0, result.wall_s - result.start_s - sum(timed.values())) / sum(forks.values())
-        for case_id, seconds in timed.items():
-            self.fork_s[case_id] = seconds / forks[case_id] + rest
+        found = {case_id: seconds / forks[case_id] + rest for case_id, seconds in timed.items()}
+        known = self.expected & found.keys()
+        if known:  # the others take as much more or less than earlier as these did
+            pace = sum(found[case_id] for case_id in known) / max(1e-9, sum(self.fork_s[case_id] for case_id in known))
+            self.expected -= known
+            self.fork_s |= {case_id: pace * self.fork_s[case_id] for case_id in self.expected}
+        self.fork_s |= found
         self.usual_s[metric] = sum(self.fork_s[case_id] for case_id in timed) / len(timed)
 
     def of(self, case: Case) -> float:
@@ -185,6 +191,18 @@ def _fitting(trips: Sequence[tuple[Trip, int]], left_s: float, pace: RoundDurati
     return chosen
 
 
+def looked_at(trips: Sequence[Trip], left_s: float, pace: RoundDuration) -> list[Trip]:
+    """As many of the first of them as the time left takes to their next look.
+
+    More cases may take less time than fewer, as those are measured in several forks: the most that fit are taken.
+    """
+    load, most = Load(pace), 0
+    for count, trip in enumerate(trips, 1):
+        load.add(trip.request.case, trip.missing)
+        most = count if load.seconds <= left_s else most
+    return list(trips[:most])
+
+
 def kept_for_profiling(time_budget: float | None, cases: int) -> float:
     """Seconds of a time budget that measuring leaves for profiling so many cases after it; 0 without a budget."""
     if time_budget is None or not cases:
@@ -199,11 +217,12 @@ def with_profiling(measuring_s: float, cases: int) -> float:
     return min(measuring_s / (1 - PROFILING_SHARE), measuring_s + PROFILING_START_S + PROFILING_CASE_S * cases)
 
 
-def spent_words(budget: str, left_s: float, needed_s: float) -> str:
-    """Why a run ended: ``budget`` names it ("the time budget of 90 s"); ``needed_s``: what the shortest round takes."""
+def spent_words(budget: str, left_s: float, needed_s: float, needed_by: str = "the next round") -> str:
+    """Why a run ended: ``budget`` names it ("the time budget of 90 s"); ``needed_s``: what the shortest round takes, or
+    else what ``needed_by`` names."""
     if left_s < SPENT_S:
         return f"{budget} was spent"
-    return f"{left_s:.0f} s of {budget} are left, and the next round takes about {needed_s:.0f} s"
+    return f"{left_s:.0f} s of {budget} are left, and {needed_by} takes about {needed_s:.0f} s"
 
 
 def with_seconds(

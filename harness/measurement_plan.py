@@ -3,12 +3,14 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from opduel.comparator import Looks, Prior
 from opduel.harness.aa_selection import draw_aa_cases
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import RoundDuration
+from opduel.harness.prior_runs import PriorRuns, RunForecast, forecast_run
 from opduel.records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample
 
 
@@ -38,7 +40,8 @@ class MeasurementPlan:
     ``aa_cases`` counts them; ``first_measurement`` is set for a replication. ``failed``: cases that failed before the
     first round, which are not measured.  ``is_disturbed`` says of the host's noise so far (a phase of
     ``HostMonitor.summary``) and the processors' MHz whether it was disturbed: settled cases are then measured on until
-    their verdicts stand nevertheless, or their looks are spent.
+    their verdicts stand nevertheless, or their looks are spent.  ``prior_runs``: what earlier runs say of the
+    cases, for planning alone.
     """
 
     cases: Sequence[Case]
@@ -55,11 +58,19 @@ class MeasurementPlan:
     failed: Mapping[str, Failure] = field(default_factory=dict)
     budget_words: str = ""  # what the time budget is called where it ends the run
     is_disturbed: Callable[[Mapping[str, Any] | None, Sequence[float]], bool] = lambda noise, mhz: False
+    prior_runs: PriorRuns | None = None
 
     @property
     def budget(self) -> str:
         """The time budget in words."""
         return self.budget_words or f"the time budget of {self.time_budget:g} s"
+
+    @cached_property
+    def forecast(self) -> RunForecast | None:
+        """What the run is likely to take; None if earlier runs say nothing of its cases, and for a replication."""
+        if self.prior_runs is None or self.first_measurement is not None:
+            return None
+        return forecast_run(self.prior_runs, self.cases, self.looks, self.alpha, self.can_fork)
 
     @property
     def injected(self) -> frozenset[str]:
@@ -109,6 +120,7 @@ class Progress:
     elapsed_s: float
     left_s: float  # to the next look of the open cases, or to the end of the budget if that comes first
     verifying: bool = False
+    end_s: float | None = None  # to the end of the measurement, where earlier runs let one expect it
 
 
 @dataclass

@@ -22,6 +22,7 @@ from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.instructions import plan_counting, threads_of
 from opduel.harness.output_check import check_outputs
 from opduel.harness.pair_pool import Bench
+from opduel.harness.prior_runs import PriorRuns, RunForecast
 from opduel.harness.profiles import Profiles, Profiling, add_breakdowns, to_break_down, write_profiles
 from opduel.harness.same_inputs import INPUT_CHECK_SHARE, with_other_inputs
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
@@ -54,6 +55,7 @@ class RunRequest:
     of the metric "error" alone. ``suspects_only``: measure no case on that is being screened, beyond its first look.
     ``env``: variables that the workers of both sides get besides their own: their values may be secrets.
     ``first_measurement``: the run replicates the flagged cases of an earlier one, from which this is taken over.
+    ``prior_runs``: what earlier runs on this host say of the cases, for planning alone.
     """
 
     framework: Framework
@@ -68,6 +70,7 @@ class RunRequest:
     suspects_only: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     first_measurement: FirstMeasurement | None = None
+    prior_runs: PriorRuns | None = None
 
     def configured(self, **changes: Any) -> "RunRequest":
         """The same request with these fields of its configuration changed."""
@@ -297,6 +300,7 @@ def _plan_of(request: RunRequest) -> MeasurementPlan:
         suspects_only=request.suspects_only,
         budget_words="" if budget is None else f"the time budget of {budget:g} s",
         first_measurement=request.first_measurement,
+        prior_runs=request.prior_runs,
     )
 
 
@@ -361,12 +365,18 @@ def _run_record(
         "interrupted": findings.interrupted,
         "stop_reason": findings.stopped,
         "forecast": None,
+        "prior_runs": order.prior_runs and order.prior_runs.record(order.forecast),
         "continues": False,
         **{name: getattr(findings, name) for name in ("not_broken_down", "rounds", "wall_s", "timed_s", "spent_s")},
         "incidents": [dataclasses.asdict(incident) for incident in findings.incidents],
         "validity": validity,
         "profile_output": None,
     }
+
+
+def forecast(request: RunRequest) -> RunForecast | None:
+    """What the run is likely to take; None if earlier runs say nothing of its cases."""
+    return _plan_of(request).forecast
 
 
 def _with_work(request: RunRequest, comparisons: Sequence[Comparison]) -> list[Comparison]:

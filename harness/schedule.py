@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from opduel.comparator import InterimAnalysis, analyse_interim
 from opduel.harness.aa_selection import Turns
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.budget import RoundDuration, Trip, affordable, spent_words
+from opduel.harness.budget import RoundDuration, Trip, affordable, looked_at, spent_words
 from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
 from opduel.harness.counter_round import run_memory_round, run_value_round
 from opduel.harness.instructions import run_counting_round
 from opduel.harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
+from opduel.harness.prior_runs import settled_first
 from opduel.harness.process import merged_failure
 from opduel.harness.validity import standing
 from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, Failure, Incident, RunError, Stage
@@ -68,8 +69,12 @@ class Schedule:
         self._pool = PairPool(bench, random.Random(f"pairs {self._rng.random()}"))
         self._began = time.monotonic() - order.spent_s
         self._collector = Collector(self.findings, self._turns)
-        self._pace = self.findings.pace = RoundDuration(order.can_fork)
+        prior = order.prior_runs
+        self._pace = prior.pace(order.cases, order.can_fork) if prior else RoundDuration(order.can_fork)
+        self.findings.pace = self._pace
         self._in_turn = random.Random(f"turn {order.seed}").sample(list(order.cases), len(order.cases))
+        if order.forecast and order.time_budget is not None:
+            self._in_turn = settled_first(self._in_turn, order.forecast, self._pace)
         self._outlook = _Outlook()
         self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
         self._wave_s, self._in_wave = 0.0, set[str]()  # of cases at screening: what they took, and which they are
@@ -161,20 +166,35 @@ class Schedule:
             requests = [one for one in requests if one.stage == "confirmation" or not self._was_looked_at(one, interim)]
             if not requests:
                 self.findings.stopped = f"no suspect is left; {len(open_cases)} other cases stay open"
-        if order.time_budget is None or not self.findings.rounds or not requests:
+        if order.time_budget is None or not requests or not (self.findings.rounds or order.forecast):
             return requests
         trips = []
         for request in requests:
             place = interim[request.case.id]
             excess = place.excess if request.stage == "confirmation" else None
             trips.append(Trip(request, place.missing, excess, self._was_looked_at(request, interim)))
-        if any(trip.request.stage == "screening" and not trip.closes for trip in trips):
+        unlooked = any(trip.request.stage == "screening" and not trip.closes for trip in trips)
+        if unlooked and not order.forecast:
             return requests  # nothing is known of any case until all have come to the first look
         left_s = self._deadline() - time.monotonic()
+        if unlooked:
+            return self._first_looks(trips, left_s)
         chosen = affordable(trips, left_s, self._pace, resumable=self._checkpoint.keeps)
         if not chosen:
             self._stop_for_want_of_time(min(self._pace.least_s(request.case) for request in requests))
         return [trip.request for trip in chosen]
+
+    def _first_looks(self, trips: Sequence[Trip], left_s: float) -> list[CaseRequest]:
+        """As many cases as come to their first look in the time left, where earlier runs say what they cost.
+
+        All if that is none in a run that a later start goes on with, or before the first round.
+        """
+        chosen = looked_at(trips, left_s, self._pace)
+        if not chosen and self.findings.rounds and not self._checkpoint.keeps:
+            needed_s = min(self._pace.seconds([(trip.request.case, trip.missing)]) for trip in trips)
+            self._stop_for_want_of_time(needed_s, "the first test of another case")
+            return []
+        return [trip.request for trip in chosen or trips]
 
     def _doubtful(self, interim: Mapping[str, InterimAnalysis], alone: bool) -> list[CaseRequest]:
         """On a host that is disturbed, the settled cases whose verdicts don't stand yet, as long as they have looks
@@ -196,9 +216,10 @@ class Schedule:
         changed = [one for one in found if interim[one.case.id].verdict in FLAGGED]
         return changed if not alone or (changed and order.time_budget is not None) else found
 
-    def _stop_for_want_of_time(self, needed_s: float) -> None:
-        """Note that the budget leaves no room for another process pair: the shortest round would take ``needed_s``."""
-        self.findings.stopped = spent_words(self._plan.budget, self._deadline() - time.monotonic(), needed_s)
+    def _stop_for_want_of_time(self, needed_s: float, needed_by: str = "the next round") -> None:
+        """Note that the budget leaves no room for what ``needed_by`` names: the shortest one takes ``needed_s``."""
+        left_s = self._deadline() - time.monotonic()
+        self.findings.stopped = spent_words(self._plan.budget, left_s, needed_s, needed_by)
 
     def _was_looked_at(self, request: CaseRequest, interim: Mapping[str, InterimAnalysis]) -> bool:
         """Whether its present stage has had a look."""
@@ -273,22 +294,29 @@ class Schedule:
         if began >= self._outlook.until:
             interim = self.interim()
             needed_s = self._pace.seconds((case, interim[case.id].missing) for case in self._plan.cases)
+            expected, samples = self._plan.forecast, self.findings.samples
+            left = expected.left(interim, {case_id: len(rows) for case_id, rows in samples.items()}) if expected else {}
+            ends_s = self._pace.seconds((case, left[case.id]) for case in self._plan.cases) if left else 0.0
             now = time.monotonic()
             again_at = now + ANALYSES * (now - began) if now - began > QUICK_S else now
-            self._outlook = _Outlook(sum(not one.settled for one in interim.values()), now + needed_s, again_at)
-        left_s = max(0.0, self._outlook.settled_at - time.monotonic())
-        if self._plan.time_budget is not None:
-            left_s = min(left_s, max(0.0, self._plan.time_budget - self._elapsed()))
+            still_open = sum(not one.settled for one in interim.values())
+            self._outlook = _Outlook(still_open, now + needed_s, now + ends_s, again_at)
+        now, most_s = time.monotonic(), max(0.0, self._deadline() - time.monotonic())
+        left_s = min(max(0.0, self._outlook.settled_at - now), most_s)
+        end_s = min(max(0.0, self._outlook.ends_at - now), most_s) if self._plan.forecast else None
         cases, again = len(self._plan.cases), self._plan.first_measurement is not None
-        self._on_progress(Progress(self.findings.rounds, self._outlook.open, cases, self._elapsed(), left_s, again))
+        rounds, elapsed_s = self.findings.rounds, self._elapsed()
+        self._on_progress(Progress(rounds, self._outlook.open, cases, elapsed_s, left_s, again, end_s))
 
 
 @dataclass(frozen=True)
 class _Outlook:
-    """How many cases are open, and when they come to their next look; good ``until`` then. Monotonic times."""
+    """How many cases are open, and when they come to their next look, and to their end as earlier runs have it; good
+    ``until`` then. Monotonic times."""
 
     open: int = 0
     settled_at: float = 0.0
+    ends_at: float = 0.0
     until: float = 0.0
 
 

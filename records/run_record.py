@@ -102,6 +102,16 @@ class BudgetRecord(JsonObject):
     open: int | None = None
 
 
+class PriorRunsRecord(JsonObject):
+    """What ``--prior_runs`` knew, and the length that was expected of the run."""
+
+    reports: int | None = None
+    skipped: int | None = None
+    known: int | None = None
+    expected_s: float | None = None
+    expected_rounds: Mapping[str, int] = {}
+
+
 class ProfilesRecord(JsonObject):
     """What ``--profile_output`` wrote."""
 
@@ -147,11 +157,13 @@ class RunRecord(JsonObject):
     interrupted: bool = False
     stop_reason: str | None = None
     forecast: BudgetRecord | None = None
+    prior_runs: PriorRunsRecord | None = None
     continues: bool = False
     not_broken_down: int = 0
     rounds: int | None = None
     wall_s: float | None = None
     timed_s: float | None = None
+    spent_s: Mapping[str, float] = {}
     incidents: tuple[IncidentRecord, ...] = ()
     validity: ValidityRecord = ValidityRecord()
     profile_output: ProfilesRecord | None = None
@@ -202,6 +214,7 @@ class HostRecord(JsonObject):
 
     cpu_model: str | None = None
     logical_cpus: int | None = None
+    machine: str | None = None
     kernel: str | None = None
     governors: tuple[str, ...] | None = None
     hypervisor: bool = False

@@ -59,7 +59,8 @@ class RemoteReporter(Reporter):
             UsageError: a place or the token is none, there is a token and no place, or a server would get a run twice.
         """
         if not getattr(options, cls.option, None):
-            for name in ("remote_access_token", "remote_access_token_file", "spool"):
+            reads = "://" in (getattr(options, "prior_runs", None) or "")  # from a server, with the token
+            for name in ("spool",) if reads else ("remote_access_token", "remote_access_token_file", "spool"):
                 if getattr(options, name, None) is not None:
                     raise UsageError(f"--{name}: goes with --{cls.option}: add that, or leave it out")
             return []

@@ -30,6 +30,11 @@ def test_a_second_measurement_says_so_and_has_its_own_count() -> None:
     assert describe(progress) == "verify 12, 2 of 3 cases open, next look in 0:05"
 
 
+def test_where_earlier_runs_tell_how_long_it_takes_it_says_so() -> None:
+    progress = Progress(rounds=12, open_cases=2, cases=3, elapsed_s=1.0, left_s=5.0, end_s=65.0)
+    assert describe(progress) == "round 12, 2 of 3 cases open, about 1:05 left"
+
+
 def test_elsewhere_a_line_at_intervals() -> None:
     stream = io.StringIO()
     clock = Clock()

@@ -10,10 +10,12 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 
 import opduel.harness.verification
 from opduel.frameworks import Framework
+from opduel.harness.prior_runs import Setting, learn
 from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.schedule import Progress
 from opduel.records import Case, RunConfiguration, RunError, UsageError, redaction
 from opduel.records.redaction import redact
-from opduel.reporters.document import to_bytes
+from opduel.reporters.document import from_text, to_bytes
 
 
 class Toy(Framework):
@@ -69,6 +71,22 @@ def test_a_users_variable_that_a_framework_prints_is_masked(metric: str, monkeyp
     assert b"wonderful" not in to_bytes(report)
     assert report.run["environment"]["DNNL_VERBOSE"] == "profile_exec"
     assert redact("wonderful horse; profile_exec") == "***; profile_exec", "in the log, too"
+
+
+def test_a_run_knows_what_the_one_before_it_took() -> None:
+    """From real workers to a report, and from that to the next run's forecast."""
+    cases, told = [toy_case("a"), toy_case("b")], list[Progress]()
+    first = run_ab(request(*cases, max_rounds=2))
+    assert first.run["prior_runs"] is None
+    prior = learn([from_text(to_bytes(first).decode())], Setting("toy", 1, False, first.host))
+    second = run_ab(replace(request(*cases, toy_case("new"), max_rounds=2), prior_runs=prior), told.append)
+    record = second.run.prior_runs
+    assert record is not None
+    assert (record.reports, record.skipped, record.known) == (1, 0, 2)
+    assert record.expected_s
+    assert record.expected_rounds == {"a": 2, "b": 2, "new": 2}
+    assert all(progress.end_s is not None for progress in told)
+    assert {len(one.samples) for one in second.comparisons if one.case != "new"} == {2}
 
 
 def test_a_variable_that_one_build_sets_is_refused() -> None:

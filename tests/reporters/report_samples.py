@@ -78,6 +78,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "interrupted": False,
         "stop_reason": None,
         "forecast": None,
+        "prior_runs": None,
         "continues": False,
         "not_broken_down": 0,
         "rounds": 12,

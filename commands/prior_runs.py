@@ -1,0 +1,183 @@
+"""--prior_runs: reports of earlier runs, from a folder or a results server."""
+
+import argparse
+import http
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import requests
+import urllib3
+
+from opduel.commands.config import with_kept_token
+from opduel.commands.entry import log
+from opduel.frameworks import Framework
+from opduel.harness.host import host_fingerprint
+from opduel.harness.prior_runs import PriorRuns, Setting, learn
+from opduel.records import HostRecord, Report, UsageError
+from opduel.records.atomic import user_path
+from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json
+from opduel.records.redaction import without_user
+from opduel.records.text import counted
+from opduel.reporters import read_report
+from opduel.reporters.document import REPORT_NAME, from_text
+from opduel.reporters.http_retry import OneAnswerSession, TooLongError, within
+from opduel.reporters.remote.place import is_open, origin, parse_place
+from opduel.reporters.remote.token import Token, find_token
+from opduel.reporters.text import short_line
+
+MOST_REPORTS = 50  # the newest: what a case cost a year ago says little
+CONNECT_S, SILENCE_S, WHOLE_S = 10.0, 30.0, 120.0  # seconds for one answer
+LONGEST_SHOWN = 200  # characters of somebody else's text
+_PIECE = 2**16
+_SERVER = ("http://", "https://")
+_FIX = "give a folder with reports of earlier runs, or the address of a results server"
+_FIXES = {
+    401: "give a token that may read (--remote_access_token_file)",
+    403: "give a token that may read (--remote_access_token_file)",
+    404: "is there a results server at this address?",
+}
+
+
+def is_server(place: str | None) -> bool:
+    """Whether the option's value is the address of a server."""
+    return place is not None and place.lower().startswith(_SERVER)
+
+
+def read_prior_runs(options: argparse.Namespace, framework: Framework, config: Mapping[str, str]) -> PriorRuns | None:
+    """What the runs at ``--prior_runs`` say of cases on this host; None without the option.
+
+    Raises:
+        UsageError: there are no reports there, one can't be read, or a server doesn't give them.
+    """
+    place: str | None = options.prior_runs
+    if place is None:
+        return None
+    setting = Setting(framework.name, options.threads, bool(options.wipe_cache), HostRecord(host_fingerprint()))
+    if is_server(place):
+        server = _Server(_address(place), _token(place, options, config))
+        found = learn(server.reports(None if framework.two_sided else framework.name), setting)
+    else:
+        found = learn(_in_folder(user_path(place, "--prior_runs")), setting)
+    log.info("--prior_runs: %s of this host, framework and setting", counted(found.reports, "report"))
+    if found.skipped:
+        log.info("--prior_runs: %s skipped, of another host, framework or setting", counted(found.skipped, "report"))
+    return found
+
+
+def _in_folder(folder: Path) -> Iterator[Report]:
+    """The newest reports below the folder."""
+    if not folder.is_dir():
+        raise UsageError(f"--prior_runs {folder}: is not a folder: {_FIX}")
+    try:
+        paths = sorted(folder.rglob(REPORT_NAME), key=lambda path: path.stat().st_mtime, reverse=True)
+    except OSError as error:
+        raise UsageError(f"--prior_runs {folder}: {error.strerror}: {_FIX}") from None
+    if not paths:
+        raise UsageError(f"--prior_runs {folder}: contains no {REPORT_NAME}: {_FIX}")
+    for path in paths[:MOST_REPORTS]:
+        try:
+            yield read_report(path)
+        except UsageError as error:
+            raise UsageError(f"--prior_runs: {error}, or remove it from the folder") from None
+
+
+def _address(place: str) -> str:
+    """The server's address, without a slash at its end; UsageError: it is none, or holds a password."""
+    try:
+        parts = urlsplit(place)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or not place.isprintable() or any(sign in place for sign in "@?# "):
+        shown = short_line(without_user(place), LONGEST_SHOWN)
+        raise UsageError(f"--prior_runs {shown}: is no address of a server: write http(s)://host[:port]")
+    return place.rstrip("/")
+
+
+def _token(place: str, options: argparse.Namespace, config: Mapping[str, str]) -> Token | None:
+    """The token that reports are sent with; none where they are sent to another server: a token is shown to no other.
+
+    Raises:
+        UsageError: it is none.
+    """
+    senders = [parse_place(one).endpoint for one in options.remote_reporter or []]
+    if senders and origin(place) not in map(origin, senders):
+        return None
+    options = with_kept_token(options, config)
+    token = find_token(options.remote_access_token, options.remote_access_token_file, os.environ)
+    if token is not None and is_open(place):
+        log.warning("--prior_runs %s: without https, anybody on the network path can read the token", place)
+    return token
+
+
+class _Server:
+    """A results server, asked for reports. Every method raises UsageError: it doesn't give them."""
+
+    def __init__(self, address: str, token: Token | None) -> None:
+        self._address, self._token = address, token
+
+    def reports(self, framework: str | None) -> Iterator[Report]:
+        """The newest runs of the framework; of all, where it is None."""
+        asked = {"limit": MOST_REPORTS} | ({"framework": framework} if framework else {})
+        listed = self._json(f"/api/v1/runs?{urlencode(asked)}")
+        runs = listed.get("runs") if isinstance(listed, dict) else None
+        if not isinstance(runs, list) or not all(isinstance(one, dict) and "run_id" in one for one in runs):
+            raise self._error("its answer is not from a results server: correct the address")
+        if not runs:
+            raise self._error(f"has no runs of {framework or 'any framework'}: {_FIX}")
+        for run_id in (str(one["run_id"]) for one in runs):
+            content = self._get(f"/api/v1/runs/{quote(run_id, safe='')}/report")
+            try:
+                yield from_text(content.decode("utf-8", "replace"))
+            except UsageError as error:
+                raise self._error(f"run {short_line(run_id, LONGEST_SHOWN)}: {error}") from None
+
+    def _json(self, path: str) -> Any:
+        try:
+            return parse_json(self._get(path))
+        except UnreadableError:
+            raise self._error("its answer is not from a results server: correct the address") from None
+
+    def _get(self, path: str) -> bytes:
+        try:
+            return within(WHOLE_S, lambda: self._attempt(path))
+        except (TooLongError, requests.Timeout):
+            raise self._error("does not answer in time: is it running?") from None
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            reason = type(error).__name__
+            raise self._error(f"no answer ({reason}): is it running, and is the address right?") from None
+
+    def _attempt(self, path: str) -> bytes:
+        def signed(request: requests.PreparedRequest) -> requests.PreparedRequest:
+            if self._token is not None:  # with a hook of our own, ~/.netrc has no say
+                request.headers["Authorization"] = f"Bearer {self._token.text}"
+            return request
+
+        headers = {"Accept": "application/json", "User-Agent": "opduel"}
+        with (
+            OneAnswerSession() as session,
+            session.get(
+                f"{self._address}{path}",
+                headers=headers,
+                auth=signed,
+                timeout=(CONNECT_S, SILENCE_S),
+                allow_redirects=False,  # the token goes nowhere else
+                stream=True,
+            ) as response,
+        ):
+            if response.status_code != http.HTTPStatus.OK:
+                fix = _FIXES.get(response.status_code, "correct the address, or look at the server's log")
+                raise self._error(f"it says {response.status_code}: {fix}")
+            content = bytearray()
+            for piece in response.iter_content(_PIECE):
+                content += piece
+                if len(content) > LONGEST_REPORT:
+                    raise self._error("its answer is larger than any report: correct the address")
+            return bytes(content)
+
+    def _error(self, words: str) -> UsageError:
+        text = f"--prior_runs {self._address}: {words}"
+        return UsageError(self._token.hide(text) if self._token else text)
