@@ -1,5 +1,6 @@
 """Runs of several threads: whether their cases are measured in forks, as forks of the run's own builds say."""
 
+import dataclasses
 import os
 import sys
 from collections.abc import Mapping
@@ -135,9 +136,9 @@ def test_a_fork_of_mxnet_computes_with_several_threads(mxnet_1_8: Build, mxnet_1
 
 @pytest.mark.nightly
 @pytest.mark.mxnet
-def test_an_mxnet_that_does_not_export_the_switch_is_not_forked() -> None:
+def test_an_mxnet_that_computes_with_fewer_threads_is_not_forked(mxnet_1_9: Build) -> None:
     framework = get_framework("mxnet")
-    build = resolve_build("mxnet==1.5.1.post0", framework, BuildCache())
+    build = dataclasses.replace(mxnet_1_9, environment={**mxnet_1_9.environment, "OMP_NUM_THREADS": "1"})
     found = checked(framework, {"control": build}, [EXPONENTIAL], 2)
     assert found.unforked == "control: in a fork an operator computes with 1 of 2 threads"
 
