@@ -24,7 +24,7 @@ from opduel.harness.channel import complete  # noqa: E402
 from opduel.harness.cpus import plan_cpus  # noqa: E402
 from opduel.harness.forking import WATCHING, why_not  # noqa: E402
 from opduel.harness.process import AskError, CaseProcess, Worker  # noqa: E402
-from opduel.records import Case, Failure  # noqa: E402
+from opduel.records import Case, Failure, RunError, UsageError  # noqa: E402
 
 SHARE = 0.5
 CALLS_NS = 1e9
@@ -130,7 +130,10 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     for look in LOOKS:
         if options.only in look.release:
-            print("| " + " | ".join(row(look, options.threads, options.forks)) + " |", flush=True)
+            try:
+                print("| " + " | ".join(row(look, options.threads, options.forks)) + " |", flush=True)
+            except (UsageError, RunError) as error:  # a wheel that no index has
+                print(f"{look.release}: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":
