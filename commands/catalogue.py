@@ -73,7 +73,8 @@ def _write(request: str, framework: Framework, rules: Rules, cache: BuildCache) 
 
 
 def _coverage(options: argparse.Namespace, framework: Framework, rules: Rules, cache: BuildCache) -> int:
-    spec_path = find_spec(options.benchmark_file or rules.bundle)
+    only = None if options.benchmark_file == rules.bundle else options.benchmark_file
+    spec_path = find_spec(only or rules.bundle)
     cases = expand_cases(load_spec(spec_path), metrics=["time"])
     covered: list[BuildCoverage] = []
     for request in options.build:
@@ -89,11 +90,10 @@ def _coverage(options: argparse.Namespace, framework: Framework, rules: Rules, c
         )  # of the first, which is reported in full
         covered.append(BuildCoverage(request, registry, tuple(attempts), left_out))
     if rules.namespaces:
-        text = package_coverage_text(framework.name, options.catalogue, covered, rules, options.benchmark_file)
+        text = package_coverage_text(framework.name, options.catalogue, covered, rules, only)
     else:
         said = "" if framework.name == framework_names()[0] else f"--framework {framework.name} "
-        spec = options.benchmark_file
-        text = coverage_text(covered, _peer(framework), options=said, bundle=rules.bundle, spec=spec)
+        text = coverage_text(covered, _peer(framework), options=said, bundle=rules.bundle, spec=only)
     if not options.write:
         print_result(text)
         return DONE

@@ -93,10 +93,10 @@ def harness_parser() -> Parser:
     what("--breakdown", "show the time of each case by operator (default: for networks only, when they changed)")
     what(
         "--explain",
-        "look for the cause of changed cases after measuring: of all, of those that a second measurement confirmed, or "
-        "of none (none, the default)",
+        "look for the cause of changed cases after measuring: of those that a second measurement, as by --verify, "
+        "confirmed (confirmed, the default), of all, or of none",
         choices=("confirmed", "all", "none"),
-        default="none",
+        default="confirmed",
     )
     what(
         "--profile_output DIR",

@@ -36,6 +36,7 @@ class Matched:
     """One part on both sides; ``control`` and ``treatment`` are its amounts per call, by process pair (shape (n,)).
 
     ``names`` are all names that it has on a side, the one that it goes by first; none on a side that lacks it.
+    ``implementations``: which of a library's ran on either side, where that is known.
     """
 
     names: Mapping[Side, tuple[str, ...]]
@@ -45,6 +46,7 @@ class Matched:
     where: str
     callers: Mapping[str, float] = field(default_factory=dict)  # of the side that it is on alone
     merged: tuple[str, ...] = ()
+    implementations: Mapping[Side, str] = field(default_factory=dict)
 
     @property
     def difference(self) -> float:
@@ -101,11 +103,17 @@ def _one_part(name: str, observations: Sequence[Observation]) -> Matched:
         calls={side: _mean([part.calls for part in found[side]]) for side in OTHER},
         where=next((part.where for part in either if part.where), ""),
         callers={caller: sum(part.callers.get(caller, 0.0) for part in alone) / len(alone) for caller in _of(alone)},
+        implementations={side: _implementation(found[side]) for side in OTHER},
     )
 
 
 def _of(parts: Iterable[Part]) -> list[str]:
     return sorted({caller for part in parts for caller in part.callers})
+
+
+def _implementation(parts: Sequence[Part]) -> str:
+    """Those of all process pairs, each once."""
+    return " or ".join(sorted({part.implementation for part in parts if part.implementation}))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -116,12 +124,13 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _join(main: Matched, others: Sequence[Matched], as_merged: bool) -> Matched:
     """One part with the amounts of all; ``as_merged``: the others are named as functions that are counted in it."""
     names: dict[Side, tuple[str, ...]] = {}
-    calls = dict(main.calls)
+    calls, implementations = dict(main.calls), dict(main.implementations)
     for side in OTHER:
         own = main.names[side]
         for other in others:
             if not as_merged and not own:
                 calls[side] = other.calls[side]
+                implementations[side] = other.implementations.get(side, "")
             own += () if as_merged else other.names[side]
         names[side] = own
     return replace(
@@ -130,6 +139,7 @@ def _join(main: Matched, others: Sequence[Matched], as_merged: bool) -> Matched:
         control=np.sum([main.control, *(other.control for other in others)], axis=0),
         treatment=np.sum([main.treatment, *(other.treatment for other in others)], axis=0),
         calls=calls,
+        implementations=implementations,
         where=next((one.where for one in (main, *others) if one.where), ""),
         merged=main.merged + (tuple(name for one in others for name in (one.name, *one.merged)) if as_merged else ()),
     )

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opduel.comparator.cause_matching import without_clone
 from opduel.comparator.causes import is_named
@@ -24,11 +24,15 @@ ENOUGH = 0.8  # shares that are enough together
 LONGEST_ARGUMENTS = 24  # characters of template arguments
 LONGEST_NAME = 120  # characters of a name in the sentence
 
-# Functions in which a thread waits for others, by the last part of their names: MXNet's, PyTorch's, Python's.
-WAITING = frozenset(("wait_to_read", "wait_to_write", "waitall", "synchronize", "acquire", "wait", "join", "poll"))
+# In which a thread waits for others, by the last part of their names: functions of MXNet, PyTorch and Python, and the
+# resource.
+WAITING = frozenset(
+    ("wait_to_read", "wait_to_write", "waitall", "synchronize", "acquire", "wait", "join", "poll", "waiting")
+)
 
 USER_CODE = "user code"  # a resource: that it takes longer is what was to be explained
 
+OF_A_PART = ("primitives", "operators")  # sources that don't see the whole call
 # What the case's metric counts -> units of the sources that its change can follow from; the first is its own.
 EXPLAINED_BY = {"ns": ("ns", "instructions"), "instructions": ("instructions",), "bytes": ("bytes",)}
 NOUNS = {"ns": "time", "instructions": "instructions", "bytes": "memory"}
@@ -74,7 +78,9 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     found = _best(comparison, [one for one in readings if one is not None])
     if found:
         sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations)
-        sentence += "; it waits for other threads, whose work was not seen" if found.waits else ""
+        sentence += _by_other_primitives(found.examination, examinations)
+        if found.waits and found.examination.source != "resources":
+            sentence += "; it waits for other threads, whose work was not seen"
     else:
         sentence = _not_explained(comparison, examinations, change)
     return Cause(one_line(sentence), tuple(examinations))
@@ -89,8 +95,34 @@ def _reading(comparison: Comparison, examination: Examination, change: float) ->
         return None
     if (own > 0) != (change > 1) or _leads(examination)[0].name == USER_CODE:
         return None
+    if examination.source in OF_A_PART:
+        return _reading_of_a_part(comparison, examination, own)
     reach = min(1.0, math.log(max(1 + own, 1e-9)) / math.log(change))
     return _Reading(examination, own, reach) if reach >= LEAST_REACH else None
+
+
+def _reading_of_a_part(comparison: Comparison, examination: Examination, own: float) -> _Reading | None:
+    """What an examination can claim that sees only a part of a call: its candidates' shares of what the case's time
+    changed by. Their intervals reach from the least to the most that both intervals allow."""
+    if _unit(comparison) != examination.unit or comparison.ci is None or comparison.control is None:
+        return None
+    low, high = (comparison.control * (limit - 1) for limit in comparison.ci)
+    whole = (examination.treatment or 0.0) - (examination.control or 0.0)
+    if low <= 0 <= high or comparison.ratio is None:
+        return None
+    share = whole / (comparison.control * (comparison.ratio - 1))
+    scales = whole / low, whole / high
+    candidates = tuple(_scaled(one, share, scales) for one in examination.candidates)
+    explained = sum(one.share or 0.0 for one in candidates if is_named(one))
+    seen = replace(examination, candidates=candidates, explained=explained)
+    return _Reading(seen, own, 1.0) if _leads(seen) and explained >= LEAST_REACH else None
+
+
+def _scaled(candidate: Candidate, share: float, scales: tuple[float, float]) -> Candidate:
+    if candidate.share is None or candidate.ci is None:
+        return candidate
+    limits = [limit * scale for limit in candidate.ci for scale in scales]
+    return replace(candidate, share=candidate.share * share, ci=(min(limits), max(limits)))
 
 
 def _unit(comparison: Comparison) -> str:
@@ -139,9 +171,11 @@ def _overlap(one: _Reading, most: _Reading) -> bool:
 
 
 def _rank(comparison: Comparison, examination: Examination) -> int:
-    """The place in ``PREFERENCE``; the last for a case's own operator, which says what the case is and no more."""
-    lead = _leads(examination)[0].name.rpartition(".")[2].lower()
-    if examination.source == "operators" and lead == comparison.operator.rpartition(".")[2].lower():
+    """The place in ``PREFERENCE``; the last for a case's only operator, which says what the case is and no more."""
+    lead = _leads(examination)[0]
+    name = lead.name.rpartition(".")[2].lower()
+    alone = (lead.control, lead.treatment) == (examination.control, examination.treatment)
+    if examination.source == "operators" and (alone or name == comparison.operator.rpartition(".")[2].lower()):
         return len(PREFERENCE)
     return PREFERENCE.index(examination.source)
 
@@ -193,6 +227,29 @@ def _in_native_code(chosen: Examination, examinations: Sequence[Examination]) ->
     return f"; in native code, {_listed(gone)} gave way to {_listed(new)}"
 
 
+def _by_other_primitives(chosen: Examination, examinations: Sequence[Examination]) -> str:
+    """``; of its primitives, the convolution's jit:avx2 became ref:any``: those that run by another implementation, or
+    on one side alone, where another source has the sentence. It says what differs, and claims no share."""
+    logged = next((one for one in examinations if one.source == "primitives"), None)
+    if chosen.source == "primitives" or logged is None or not logged.control or not logged.treatment:
+        return ""
+    least = LEAST_NAMED * min(logged.control, logged.treatment)
+    parts = [one for one in logged.candidates if max(one.control, one.treatment) >= least]
+    said = [words for one in parts if (words := _otherwise(one))]
+    more = f" and {len(said) - NAMED} more" if len(said) > NAMED else ""
+    return f"; of its primitives, {', '.join(said[:NAMED])}{more}" if said else ""
+
+
+def _otherwise(part: Candidate) -> str:
+    """What is another primitive on the treatment than on the control; empty for the same."""
+    before, after = part.implementations
+    if part.control == 0 or part.treatment == 0:
+        return f"{_short(part.name)} is {'new' if part.control == 0 else 'gone'}"
+    if _is_renamed(part) and part.name.startswith("reorder"):
+        return f"{_short(part.was)} became {_short(part.name)}"
+    return f"{_short(part.name)}'s {_short(before)} became {_short(after)}" if before != after else ""
+
+
 def _listed(parts: Sequence[Candidate]) -> str:
     others = len(parts) - 1
     return _short(parts[0].name) + (f" and {others} more" if others else "")
@@ -238,12 +295,16 @@ def _described(candidate: Candidate) -> str:
     if _is_renamed(candidate):
         return f"{_short(candidate.was)} became {name}{where}"
     calls, fate = _calls_of(candidate)
+    before, after = candidate.implementations
+    if before and after and before != after:
+        return f"{name}, whose {_short(before)} became {_short(after)},"
+    where = where or (f" ({_short(after or before)})" if after or before else "")
     if fate:
         often = f"{_counted_calls(calls)} of {name} per call" if calls else name
         return f"{often}, {fate}{where},"
-    before, after = candidate.calls
-    if before and after and abs(after / before - 1) >= 0.01:
-        return f"{name}{where}, {_counted_calls(after)} per call where it was {before:.3g},"
+    often_before, often_after = candidate.calls
+    if often_before and often_after and abs(often_after / often_before - 1) >= 0.01:
+        return f"{name}{where}, {_counted_calls(often_after)} per call where it was {often_before:.3g},"
     return f"{name}{where}"
 
 

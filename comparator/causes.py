@@ -9,6 +9,7 @@ from scipy import special
 from opduel.comparator.cause_calls import REST
 from opduel.comparator.cause_matching import Amounts, Matched, matched_parts
 from opduel.records.cause import Candidate, Examination, Observation, Source
+from opduel.records.measurement import Side
 from opduel.records.text import clipped, one_line, printable, without_controls
 
 ALPHA = 0.05
@@ -136,7 +137,12 @@ def _candidate(part: Matched, share: float | None, ci: tuple[float, float] | Non
         where=_bounded(part.where),
         was=_bounded(control[0]) if control and part.name not in control else "",
         merged=tuple(_bounded(name) for name in part.merged[:MOST_CANDIDATES]),
+        implementations=(_implementation(part, "control"), _implementation(part, "treatment")),
     )
+
+
+def _implementation(part: Matched, side: Side) -> str:
+    return _bounded(part.implementations.get(side, ""))
 
 
 def _bounded(text: str) -> str:

@@ -38,7 +38,8 @@ def _replicated(one: Comparison, second: Comparison | None, not_measured: str | 
 def _flagged(one: Comparison, second: Comparison | None, not_measured: str) -> Comparison:
     told = replace(one, verification=_record(one, second), held_back=second.held_back if second else None)
     if second is not None and second.verdict == one.verdict:
-        return told
+        note = "; ".join(filter(None, (one.note, _cause_words(second))))
+        return replace(told, cause=second.cause, note=note) if second.cause else told
     reason = f"not measured again: {not_measured}" if second is None else _outcome(second)
     note = f"{one.verdict}{_change(one)} at first, not confirmed: {reason}"
     suspected = one.verdict if second is None or _is_open(second, one.verdict) else None
@@ -64,10 +65,15 @@ def _record(one: Comparison, second: Comparison | None) -> Verification:
         q_value=second.q_value,
         rounds=len(samples),
         failure=second.failure,
-        note=second.note,
+        note=second.note.removesuffix(_cause_words(second)).removesuffix("; "),
         samples=samples,
         **{name: getattr(second, name) for name in figures},
     )
+
+
+def _cause_words(second: Comparison) -> str:
+    """What a note ends with where the case has a cause: it is the confirmed change's."""
+    return second.cause.words if second.cause else ""
 
 
 def _outcome(second: Comparison) -> str:

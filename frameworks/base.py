@@ -12,6 +12,10 @@ from opduel.records.measurement import Side
 
 SPECIFICATIONS = Path(__file__).resolve().parent.parent / "specifications"
 FRAMEWORKS_DIR = SPECIFICATIONS / "frameworks"
+# oneDNN since 2.0, 1.x, and before; and MKL. 1: what is executed.
+PRIMITIVE_LOGS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("ONEDNN_VERBOSE", "DNNL_VERBOSE", "MKLDNN_VERBOSE", "MKL_VERBOSE"), "1")
+)
 
 
 class Framework(ABC):
@@ -137,6 +141,11 @@ class Framework(ABC):
 
     def profiling_environment(self) -> Mapping[str, str]:
         """What the framework's own profiler needs so that it tells operators apart; read when the framework starts."""
+        return {}
+
+    def logging_environment(self) -> Mapping[str, str]:
+        """What makes the libraries that the framework is built with log each primitive that they run; nothing where
+        there are none that can."""
         return {}
 
     def memory_environment(self) -> Mapping[str, str]:

@@ -313,7 +313,8 @@ def _count_profiled(request: RunRequest) -> int:
     """How many cases are profiled after measuring, if time is left: for breakdowns, ``profile_output`` and causes."""
     asked = request.configuration
     broken_down = len(to_break_down(request.cases, request.framework, asked.breakdown))
-    broken_down += as_profiles(request.cases, asked.explain)
+    confirms = asked.verify or request.first_measurement is not None
+    broken_down += as_profiles(request.cases, asked.explain, confirms)
     return broken_down + (0 if asked.profile_output is None else len({case.time_id for case in request.cases}))
 
 

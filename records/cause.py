@@ -19,6 +19,7 @@ class Part:
     ``called_at``: the file and line that calls it most often, and ``inclusive``: ``amount`` with those of the parts
     that it calls, where they are known.
     ``callers``: name of a part that calls it -> its share of this part's amount, where that is known.
+    ``implementation``: which of a library's implementations of it ran, where that is known.
     """
 
     amount: float
@@ -27,6 +28,7 @@ class Part:
     callers: Mapping[str, float] = field(default_factory=dict)
     called_at: str = ""
     inclusive: float | None = None
+    implementation: str = ""
 
 
 Observation = Mapping[Side, Mapping[str, Part]]  # what one process pair saw: side -> name -> part
@@ -43,7 +45,8 @@ class Candidate:
     examination together; both None where the whole difference is not clear of 0.
 
     ``name`` is that of the treatment, ``was`` that of the control where it is another.  ``merged`` names functions that
-    exist on one side alone and whose amount is counted here: inlined, split, or joined.
+    exist on one side alone and whose amount is counted here: inlined, split, or joined.  ``implementations`` says which
+    of a library's implementations of a primitive ran on the control and on the treatment; empty where that isn't known.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Candidate:
     where: str = ""
     was: str = ""
     merged: Sequence[str] = field(default_factory=tuple)
+    implementations: tuple[str, str] = ("", "")
 
     @property
     def difference(self) -> float:
@@ -106,3 +110,8 @@ class Cause:
 
     sentence: str
     examinations: Sequence[Examination] = field(default_factory=tuple)
+
+    @property
+    def words(self) -> str:
+        """What the case's note says of it."""
+        return f"cause: {self.sentence}"

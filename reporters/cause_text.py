@@ -34,7 +34,9 @@ def cells(part: Candidate, unit: str) -> Iterator[str]:
     """A candidate's row under ``HEADINGS``."""
     name = f"{part.was} became {part.name}" if part.was else part.name
     merged = f"with {', '.join(part.merged)}" if part.merged else ""
-    yield "; ".join(filter(None, (name, merged, part.where)))
+    before, after = part.implementations
+    ran = f"{before} became {after}" if before and after and before != after else before or after
+    yield "; ".join(filter(None, (name, merged, part.where, ran)))
     yield " to ".join(ABSENT if calls is None else f"{calls:.6g}" for calls in part.calls)
     yield human_value(part.control, unit)
     yield human_value(part.treatment, unit)

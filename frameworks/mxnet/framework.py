@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from opduel.frameworks.base import Framework
+from opduel.frameworks.base import PRIMITIVE_LOGS, Framework
 from opduel.frameworks.mxnet.work import work
 from opduel.records import DEFAULT_MODE, Case, Work
 
@@ -90,6 +90,10 @@ class MXNet(Framework):
         switches = "MXNET_EXEC_BULK_EXEC_INFERENCE", "MXNET_EXEC_BULK_EXEC_TRAIN"
         sizes = "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN", "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN_FWD"  # of hybridized blocks
         return dict.fromkeys([*switches, *sizes], "0")
+
+    def logging_environment(self) -> Mapping[str, str]:
+        """oneDNN's log, and MKL's."""
+        return PRIMITIVE_LOGS
 
     def memory_environment(self) -> Mapping[str, str]:
         """One workspace, and the engine that runs an operator when it is called.

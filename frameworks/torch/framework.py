@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from opduel.frameworks.base import Framework
+from opduel.frameworks.base import PRIMITIVE_LOGS, Framework
 
 HERE = Path(__file__).resolve().parent
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # the last one is NumPy's
@@ -34,6 +34,10 @@ class Torch(Framework):
     def profiling_environment(self) -> Mapping[str, str]:
         """No lines of the profiler's own in a case's output."""
         return {"KINETO_LOG_LEVEL": "99"}
+
+    def logging_environment(self) -> Mapping[str, str]:
+        """oneDNN's log, and MKL's."""
+        return PRIMITIVE_LOGS
 
     def memory_environment(self) -> Mapping[str, str]:
         """The same: on a CPU the profiler sees what is allocated."""

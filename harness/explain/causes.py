@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opduel.comparator import by_call, cause_of, examine
-from opduel.harness.explain import libraries, python_functions, resources
+from opduel.harness.explain import libraries, operators, primitives, python_functions, resources
 from opduel.harness.explain.flame import flame_of_stacks, same_functions
 from opduel.harness.explain.native import Observed, observe_native
 from opduel.harness.explain.process_pairs import Answers, ask_in_pairs
@@ -57,10 +57,12 @@ def to_explain(comparisons: Sequence[Comparison], which: str, replicates: bool) 
     return sorted(changed, key=lambda one: -abs(math.log(one.ratio or 1.0)))
 
 
-def as_profiles(cases: Sequence[Case], which: str) -> int:
+def as_profiles(cases: Sequence[Case], which: str, confirms: bool) -> int:
     """As how many profiles a time budget counts the causes that will be looked for; how many there are is not known
-    before the cases are measured."""
-    return 0 if which == "none" else PROFILES * min(KEPT, sum(case.metric in EXPLAINED for case in cases))
+    before the cases are measured. ``confirms``: the run has a second measurement, or is one."""
+    if which == "none" or (which == "confirmed" and not confirms):
+        return 0
+    return PROFILES * min(KEPT, sum(case.metric in EXPLAINED for case in cases))
 
 
 def add_causes(
@@ -85,7 +87,7 @@ def add_causes(
 
 
 def _with_cause(one: Comparison, cause: Cause | None, words: str) -> Comparison:
-    said = f"cause: {cause.sentence}" if cause else words
+    said = cause.words if cause else words
     return replace(one, cause=cause, note="; ".join(filter(None, (one.note, said)))) if said else one
 
 
@@ -95,6 +97,10 @@ def _look(cases: Sequence[Case], explaining: Explaining) -> dict[str, list[Exami
     profiling = replace(explaining.profiling, deadline=ends)
     questions = [python_functions.QUESTION, resources.QUESTION, libraries.QUESTION]
     answers = ask_in_pairs(profiling, cases, questions)
+    seen = {case.id: _of_answers(answers[case.id]) for case in cases}
+    if profiling.framework.logging_environment():
+        for case_id, found in primitives.ask_for_primitives(profiling, cases).items():
+            seen[case_id].append(_of_primitives(found))
     native = observe_native(
         profiling.bench,
         profiling.framework,
@@ -104,11 +110,16 @@ def _look(cases: Sequence[Case], explaining: Explaining) -> dict[str, list[Exami
         deadline=ends,
         folder=explaining.folder,
     )
-    return {case.id: _examinations(answers[case.id], native[case.id]) for case in cases}
+    for case_id, one in native.items():
+        seen[case_id].append(_of_native(one))
+    if operators.has_profiler(profiling.framework):
+        for case_id, found in operators.ask_for_operators(profiling, cases).items():
+            seen[case_id].append(_of_operators(found))
+    return seen
 
 
-def _examinations(answers: Answers, native: Observed) -> list[Examination]:
-    """What each source saw of a case; where one saw nothing, its note says why."""
+def _of_answers(answers: Answers) -> list[Examination]:
+    """What the sources saw of a case that need nothing of the framework; where one saw nothing, its note says why."""
     found = []
     functions = python_functions.function_observations(answers)
     if isinstance(functions, str):
@@ -118,8 +129,6 @@ def _examinations(answers: Answers, native: Observed) -> list[Examination]:
         seen = examine("Python functions", "ns", by_call(functions), note)
         stacks = python_functions.function_stacks(answers)
         found.append(replace(seen, flame=flame_of_stacks(stacks, same_functions(functions))))
-    seen = examine("native functions", "instructions", native.observations, native.note)
-    found.append(replace(seen, flame=native.flame))
     counted = resources.resource_observations(answers)
     if isinstance(counted, str):
         found.append(Examination("resources", "count", 0, note=counted))
@@ -128,3 +137,21 @@ def _examinations(answers: Answers, native: Observed) -> list[Examination]:
     if around := libraries.library_differences([answers]):
         found.append(Examination("libraries", "", 1, note=around))
     return found
+
+
+def _of_operators(answers: Answers) -> Examination:
+    seen = operators.operator_observations(answers)
+    if isinstance(seen, str):
+        return Examination("operators", "ns", 0, note=seen)
+    return examine("operators", "ns", seen, operators.NOTE)
+
+
+def _of_primitives(answers: Answers) -> Examination:
+    seen = primitives.primitive_observations(answers)
+    if isinstance(seen, str):
+        return Examination("primitives", "ns", 0, note=seen)
+    return examine("primitives", "ns", seen, primitives.primitive_note(answers))
+
+
+def _of_native(native: Observed) -> Examination:
+    return replace(examine("native functions", "instructions", native.observations, native.note), flame=native.flame)

@@ -28,6 +28,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
     {"op": "libraries"}                      -> {"libraries": [...]} that are loaded: libraries.py
     {"op": "threads"} (unprepared)           -> {"lost": [name, ...]}, those that this child's fork has lost, null where
                         they can't be seen: forks.py; "compute": how many an operator gets, null where it is not said
+    {"op": "printed", "calls": int}          -> {"calls": int, "lines": [...] that the calls printed,
+                        "whole": False where they are only the first ones}
 
 The function that the adaptor's make_call returns may have attributes:
     before      a function to call before each timed region, untimed: a region is then one call, or ``number`` calls
@@ -252,12 +254,10 @@ def resident_peak(call, calls):
 
 def keep_output(path):
     """Write to a file what this process has printed since its case began, C libraries included."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).fflush(None)
-    with open("/proc/self/fd/1", "rb") as printed, open(path, "wb") as stream:  # from its beginning
-        shutil.copyfileobj(printed, stream)
+    printed = beside("printed")
+    printed.flush()
+    with open(printed.STDOUT, "rb") as source, open(path, "wb") as stream:  # from its beginning
+        shutil.copyfileobj(source, stream)
 
 
 class Session:
@@ -347,6 +347,10 @@ class Session:
     def threads(self):
         compute = self.adaptor.compute_threads() if hasattr(self.adaptor, "compute_threads") else None
         return {"lost": WATCH.lost if WATCH else None, "compute": compute}
+
+    def printed(self, calls):
+        number, before = regions(self.call)
+        return beside("printed").printed(self.call, calls, number, before, self._after())
 
     def _after(self):
         """What comes after each call, and is timed with it: the work that is injected."""

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -98,12 +98,12 @@ def flame_data(one: Examination) -> dict[str, Any] | None:
 
 def implementation_rows(one: Examination) -> list[list[str]]:
     """The rows of a table of primitives before and after, of the candidates that say their ``implementations``."""
-    found = ((part, getattr(part, "implementations", ())) for part in one.candidates)
-    return [[printable(cell) for cell in _implementation(part, both, one.unit)] for part, both in found if any(both)]
+    found = (part for part in one.candidates if any(part.implementations))
+    return [[printable(cell) for cell in _implementation(part, one.unit)] for part in found]
 
 
-def _implementation(part: Candidate, both: Sequence[str | None], unit: str) -> Iterator[str]:
-    control, treatment = both
+def _implementation(part: Candidate, unit: str) -> Iterator[str]:
+    control, treatment = part.implementations
     yield part.name
     yield control or "-"
     yield treatment or "-"

@@ -74,7 +74,7 @@ class Recorded:
 def session(tmp_path: Path) -> Session:
     folder = str(tmp_path / "reports")
     options = harness_parser().parse_args(
-        ["-b", "smoke", "--seed", "5", "--local_reporter", folder, "--busy_host", "report"]
+        ["-b", "smoke", "--seed", "5", "--local_reporter", folder, "--busy_host", "report", "--explain", "none"]
     )
     return plan_session(options, {}, ["repo_driver.py"])
 

@@ -155,3 +155,38 @@ def test_longer_user_code_explains_nothing() -> None:
         "resources", "ns", {"user code": Part(100), "waiting": Part(3)}, {"user code": Part(100), "waiting": Part(15)}
     )
     assert sentence(waits) == "waiting accounts for 100 % of the added time"
+
+
+TIMED = replace(GROWN, control=100.0, treatment=112.0)
+
+
+def test_a_source_that_sees_a_part_of_the_call_explains_its_share_of_the_time_that_was_added() -> None:
+    conv = {"conv": Part(10, 1, implementation="jit:avx512_core")}
+    slower = {"conv": Part(16, 1, implementation="ref:any"), "reorder": Part(3, 1, implementation="jit:uni")}
+    logged = seen("primitives", "ns", conv, slower)
+    assert sentence(logged, comparison=TIMED) == (
+        "conv, whose jit:avx512_core became ref:any: 50 % [43, 60] of the added time, 1 call of reorder per call, new "
+        "(jit:uni): 25 % [21, 30]"
+    )
+    # 6 ns of 12 that were added: as much as nothing of a change that is a hundred times as large
+    large = replace(TIMED, control=1e4, treatment=1.12e4)
+    assert sentence(logged, comparison=large).startswith("not explained")
+
+
+def test_primitives_are_said_beside_another_source_where_they_differ() -> None:
+    conv, other = {"conv": Part(10, 1, implementation="jit:a")}, {"conv": Part(11, 1, implementation="jit:b")}
+    same = seen("primitives", "ns", conv, conv)
+    by_name = "2 calls of numpy.prod per call, new (fromnumeric.py:2955), account for 100 % of the added time"
+    assert sentence(PROD, seen("primitives", "ns", conv, other), comparison=TIMED) == (
+        f"{by_name}; of its primitives, conv's jit:a became jit:b"
+    )
+    assert sentence(PROD, same, comparison=TIMED) == by_name
+    gone = seen("primitives", "ns", {**conv, "sum": Part(5, 1)}, conv)
+    assert sentence(PROD, gone, comparison=TIMED) == f"{by_name}; of its primitives, sum is gone"
+
+
+def test_the_only_operator_says_no_more_than_the_case_does() -> None:
+    alone = seen("operators", "ns", {"Convolution": Part(100)}, {"Convolution": Part(112)})
+    assert sentence(alone, NATIVE, comparison=TIMED).startswith("f accounts for 100 % of the added instructions")
+    two = seen("operators", "ns", {"Convolution": Part(90)}, {"Convolution": Part(90), "Copy": Part(12)})
+    assert sentence(two, NATIVE, comparison=TIMED) == "Copy, new, accounts for 100 % [86, 120] of the added time"

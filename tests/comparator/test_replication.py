@@ -18,7 +18,7 @@ from opduel.comparator import (
     fit_priors,
     plan_looks,
 )
-from opduel.records import FLAGGED, Comparison, Failure, PairSample, Verdict
+from opduel.records import FLAGGED, Cause, Comparison, Failure, PairSample, Verdict
 from opduel.records.measurement import Side
 
 VERDICTS = get_args(Verdict)
@@ -35,6 +35,18 @@ def made(
         LOOKS,
     )
     return replace(bare[0], verdict=verdict, ratio=ratio, decided_on=decided_on, note="")
+
+
+def test_what_the_second_measurement_found_of_a_confirmed_change_is_its_cause() -> None:
+    cause = Cause("f accounts for 99 % of the added time")
+    second = replace(made("a", "regressed"), cause=cause, note=f"two modes; {cause.words}")
+    (confirmed,) = apply_replication([replace(made("a", "regressed"), note="first")], {"a": second})
+    assert confirmed.cause == cause
+    assert confirmed.note == "first; cause: f accounts for 99 % of the added time"
+    assert confirmed.verification is not None
+    assert confirmed.verification.note == "two modes"
+    (other,) = apply_replication([made("a", "improved")], {"a": second})
+    assert other.cause is None
 
 
 @given(st.lists(st.tuples(st.sampled_from(VERDICTS), st.sampled_from([*VERDICTS, None])), max_size=6))

@@ -16,6 +16,17 @@ DATA = bytes(100_000)
 IMPORTED_IN = os.getpid()
 
 
+MATMUL = "onednn_verbose,exec,cpu,matmul,{},undef,src_f32::blocked:ab:f0,,,4x4:4x4,{}e-3\n"
+REORDER = "onednn_verbose,exec,cpu,reorder,jit:uni,undef,src_f32::blocked:ab:f0 dst_f32::blocked:ba:f0,,,4x4,0.001\n"
+
+
+def logging(case, fast, slow):
+    """Like a library that logs its primitives where it is asked to; more and slower ones on one side alone."""
+    there = os.environ.get("TOY_SIDE") == case["inputs"]["only_on"]
+    lines = MATMUL.format(slow, 3) + 2 * REORDER if there else MATMUL.format(fast, 1)
+    return lambda: print(lines, end="") if os.environ.get("ONEDNN_VERBOSE") == "1" else None
+
+
 def make_call(case, seed):
     def call():
         zlib.crc32(DATA)
@@ -43,6 +54,11 @@ def make_call(case, seed):
                 os.kill(os.getpid(), signal.SIGKILL)
 
         return dying
+    elif name == "logs_primitives":
+        return logging(case, "jit:avx512_core", "ref:any")
+    elif name == "logs_much":
+        line = MATMUL.format("jit:avx2", 1) * 20_000
+        return lambda: print(line, end="")
     elif name == "unforked":
         if os.getpid() != IMPORTED_IN:
             raise ValueError("was forked")

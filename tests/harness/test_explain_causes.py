@@ -10,7 +10,7 @@ import pytest
 from toy_bench import toy_bench, toy_case
 
 from opduel.harness.budget import kept_for_profiling
-from opduel.harness.explain import causes
+from opduel.harness.explain import causes, operators
 from opduel.harness.explain.causes import (
     KEPT,
     MOST,
@@ -27,6 +27,7 @@ from opduel.harness.profiles import Profiling
 from opduel.harness.schedule import MeasurementResult
 from opduel.records import Case, Comparison, Examination, Part, Verification
 from opduel.records.cause import Observation
+from opduel.records.measurement import SIDES
 
 
 def compared(case: Case, ratio: float = 1.5, **changes: Any) -> Comparison:
@@ -66,9 +67,10 @@ def test_what_a_second_measurement_did_not_confirm_is_not_explained() -> None:
 
 def test_a_time_budget_keeps_time_for_some_causes() -> None:
     counted = replace(A, metric="memory")
-    assert as_profiles([A, counted], "none") == 0
-    assert as_profiles([A, counted], "all") == PROFILES
-    assert as_profiles([A] * 100, "confirmed") == KEPT * PROFILES
+    assert as_profiles([A, counted], "none", True) == 0
+    assert as_profiles([A, counted], "all", False) == PROFILES
+    assert as_profiles([A] * 100, "confirmed", True) == KEPT * PROFILES
+    assert as_profiles([A] * 100, "confirmed", False) == 0  # there will be nothing to explain
     assert kept_for_profiling(1e6, KEPT * PROFILES) == 100
 
 
@@ -164,6 +166,7 @@ def test_callgrinds_files_are_kept_in_the_folder_of_the_profiles(
 
     monkeypatch.setattr(causes, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
     monkeypatch.setattr(causes, "observe_native", observe)
+    monkeypatch.setattr(operators, "has_profiler", lambda _: False)
     for folder in (None, tmp_path):
         add_causes([compared(A)], [A], MeasurementResult(), replace(explaining(), folder=folder))
     assert given == [None, tmp_path]
@@ -173,9 +176,17 @@ def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.Monk
     seen: list[Observation] = [{"control": {"work": Part(100.0)}, "treatment": {"work": Part(150.0)}}] * 3
     monkeypatch.setattr(causes, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
     monkeypatch.setattr(causes, "observe_native", lambda *_, **__: {A.id: Observed(seen, "no symbols")})
+    profiled = [{"operators": {"toy_work": [10]}}]
+    pairs = [{side: {"calls": profiled} for side in SIDES}] * 3
+    monkeypatch.setattr(operators, "ask_for_operators", lambda *_: {A.id: Answers({"profile": pairs})})
     (one,) = add_causes([compared(A)], [A], MeasurementResult(), explaining())
     assert one.cause is not None
-    python, native, resources, libraries = one.cause.examinations
+    by_source = {seen.source: seen for seen in one.cause.examinations}
+    python, native, resources, libraries, profiler = (
+        by_source[name] for name in ("Python functions", "native functions", "resources", "libraries", "operators")
+    )
+    assert len(by_source) == len(one.cause.examinations) == 5  # the toy framework's libraries log nothing
+    assert (profiler.pairs, profiler.control, profiler.note) == (3, 10.0, operators.NOTE)
     assert [(lead.name, lead.calls) for lead in python.candidates] == [("check", (1.0, 2.0))]
     assert python.explained == pytest.approx(1.0)
     assert (native.unit, native.note, native.explained) == ("instructions", "no symbols", 1.0)

@@ -12,7 +12,9 @@ from opduel.harness.instructions import SCRIPT
 from opduel.harness.process import WORKER
 
 SERVING = WORKER.with_name("serving.py")
-BESIDE = [WORKER.with_name(f"{name}.py") for name in ("functions", "tracing", "resources", "libraries", "forks")]
+BESIDE = [
+    WORKER.with_name(f"{name}.py") for name in ("functions", "tracing", "resources", "libraries", "printed", "forks")
+]
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMON = [*ROOT.glob("frameworks/common/opduel_common/*.py")]
 ADAPTORS = sorted(

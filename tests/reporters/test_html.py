@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -236,12 +236,8 @@ def test_all_that_is_known_of_a_case() -> None:
 
 
 def test_primitives_before_and_after_are_a_table_where_candidates_name_them() -> None:
-    @dataclass(frozen=True)
-    class Primitive(Candidate):
-        implementations: tuple[str, str] = ("", "")
-
-    faster = Primitive("convolution 3x3", 1e6, 2e6, implementations=("jit:avx512_core", "ref:any"))
-    new = Primitive("reorder", 0.0, 1e3, implementations=("", "jit:uni"))
+    faster = Candidate("convolution 3x3", 1e6, 2e6, implementations=("jit:avx512_core", "ref:any"))
+    new = Candidate("reorder", 0.0, 1e3, implementations=("", "jit:uni"))
     seen = Examination("primitives", "ns", 5, candidates=(faster, new, Candidate("other", 1.0, 2.0)))
     assert implementation_rows(seen) == [
         ["convolution 3x3", "jit:avx512_core", "ref:any", "1.00 ms", "2.00 ms"],
