@@ -70,6 +70,7 @@ class Framework(ABC):
 
     # Each side of a run has a framework of its own, and a case an operator of either.
     two_sided: bool = False
+    unforked: str = ""  # why no case of several threads is forked, if that was found on a run's builds
 
     @property
     @abstractmethod
@@ -82,7 +83,17 @@ class Framework(ABC):
 
     @abstractmethod
     def can_fork(self, threads: int, context: str) -> bool:
-        """Whether an operator behaves in a child forked after the import as in the importing process itself."""
+        """Whether an operator behaves in a child forked after the import as in the importing process itself.
+
+        With several threads that depends on the build, too: a run finds it out (harness/forking.py).
+        """
+
+    def without_forks(self, why: str) -> Self:
+        """The framework with every case of several threads in a process pair of its own; ``why``: what was found."""
+        found, can_fork = copy.copy(self), self.can_fork
+        found.unforked = why
+        found.can_fork = lambda threads, context: threads == 1 and can_fork(threads, context)  # type: ignore[method-assign]
+        return found
 
     def of_suite(self, variables: Mapping[str, str], requirements: Sequence[str] = ()) -> Self:
         """The framework with further variables in its ``environment``, and further requirements, which belong to a

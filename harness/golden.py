@@ -25,8 +25,10 @@ from opduel.frameworks import Framework, worker_environment
 from opduel.harness.blocks import DESCRIBED
 from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.cpus import plan_cpus
+from opduel.harness.forking import with_checked_forks
 from opduel.harness.host import host_fingerprint
 from opduel.harness.outputs import Answer, Array, Difference, Kept, ask_results, difference, elements
+from opduel.harness.pair_pool import Bench
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, RunError, UsageError
 from opduel.records.atomic import write_atomically
@@ -126,15 +128,15 @@ def write_golden(
         **request.framework.environment(request.threads),
         **request.framework.preparation(request.cases),
     }
-    cpus, adaptor = plan_cpus(request.threads).start, request.framework.adaptor
+    adaptor = request.framework.adaptor
+    bench = Bench({"treatment": request.build}, adaptor, environment, plan_cpus(request.threads))
+    framework = with_checked_forks(request.framework, bench, request.cases, request.threads)
+    request = replace(request, framework=framework)
     try:
         (folder / "outputs").mkdir(parents=True)
         with ExitStack() as stack:
             stack.callback(_write_manifest, request, folder, found)
-            workers = [
-                stack.enter_context(RestartingWorker("treatment", request.build, adaptor, environment, cpus))
-                for _ in range(2)
-            ]
+            workers = [stack.enter_context(bench.worker("treatment", environment, bench.cpus.start)) for _ in range(2)]
             deadline = math.inf if request.time_budget is None else time.monotonic() + request.time_budget
             for case in request.cases:
                 kept = _keep(request, case, workers, folder, f"outputs/{len(found):05d}.npz", deadline)

@@ -17,6 +17,7 @@ from opduel.harness.budget import budget_for, kept_for_profiling, with_seconds
 from opduel.harness.checkpoint import Checkpoint, RoundLog, Start, identity_of
 from opduel.harness.cpus import measure_roofline, plan_cpus, plan_wiping, this_thread_on
 from opduel.harness.explain.causes import Explaining, add_causes, as_profiles
+from opduel.harness.forking import forks_record, with_checked_forks
 from opduel.harness.golden import Golden
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.instructions import plan_counting, threads_of
@@ -41,7 +42,7 @@ from opduel.records import (
     RunError,
     RunRecord,
 )
-from opduel.records.measurement import SKIPPED, Side
+from opduel.records.measurement import SIDES, SKIPPED, Side
 
 
 @dataclass(frozen=True)
@@ -96,16 +97,18 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
         InterruptedRunError: a signal ended it before anything was measured.
         RunError: nothing at all could be measured.
     """
-    asked, bench, whole = request.configuration, _bench_of(request), request
+    began, bench = time.monotonic(), _bench_of(request)
+    asked, started = request.configuration, SIDES[1:] if request.golden else SIDES
+    framework = with_checked_forks(request.framework, bench, request.cases, asked.threads, started)
+    request = whole = dataclasses.replace(request, framework=framework)
     host, order = host_fingerprint(), _plan_of(request)
     # Of all cases: what is left of them may differ between starts, for the check of inputs may run out of time.
     checkpoint = Checkpoint(request.log, identity_of(request.framework.name, asked, order, bench, host))
-    began = time.monotonic()
     request, other_inputs = _with_the_same_inputs(request, bench, checkpoint.elapsed_s)
     monitor = HostMonitor(allowed=bench.cpus.measure | bench.cpus.control)
     monitor.begin()
     roofline = measure_roofline(bench.cpus, asked.threads, bench.environment) if asked.roofline else None
-    counts = asked.roofline or request.framework.two_sided
+    counts = asked.roofline or request.framework.two_sided or asked.threads > 1  # what comes before the rounds
     sampled = {case.id for case in order.cases}
     failed = {one.case: one.failure for one in other_inputs if one.failure is not None and one.case in sampled}
     # One processor is for the controller and for workers that start.
@@ -358,6 +361,7 @@ def _run_record(
         "counting": counting and {**dataclasses.asdict(counting), "environment": recorded(counting.environment)},
         "wipe_cache": bench.wiping.size if bench.wiping else None,
         "golden": str(request.golden.folder) if request.golden else None,
+        "forks": forks_record(request.framework, request.cases, asked.threads) if bench.builds else None,
         "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start)},
         "complete": findings.stopped is None,
         "resumable": request.log is not None and findings.resumable,

@@ -21,6 +21,7 @@ from opduel.harness.blocks import CaseRequest, time_left
 from opduel.harness.budget import kept_for_profiling
 from opduel.harness.counter_round import storage_question
 from opduel.harness.cpus import WIPING_VARIABLE, measure_roofline, plan_cpus, plan_wiping, this_thread_on
+from opduel.harness.forking import forks_record, with_checked_forks
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.outputs import FOR_GOOD
 from opduel.harness.pair_pool import Bench
@@ -116,6 +117,7 @@ class _Run:
         wiping = {WIPING_VARIABLE: str(self._wiping.size)} if self._wiping else {}
         environment = {**ours, **request.framework.preparation(request.cases), **profiling, **wiping}
         self._bench = Bench({"treatment": request.build}, request.framework.adaptor, environment, self._cpus)
+        self._framework = request.framework
         self._gathered = {case.id: _Gathered() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
@@ -160,6 +162,7 @@ class _Run:
             "time_budget": asked.time_budget,
             "environment": recorded_environment(environment, request.env, request.framework.name),
             "env": sorted(request.env),
+            "forks": forks_record(self._framework, request.cases, asked.threads),
             "cpus": sorted(self._cpus.measure),
             "complete": stopped is None,
             "aborted": aborted,
@@ -176,6 +179,7 @@ class _Run:
         """All rounds, each with a fresh worker and the cases in an order of its own. Raises _OutOfTime: the time budget
         is spent; RunError: workers can't be started."""
         request, bench = self._request, self._bench
+        self._framework = with_checked_forks(request.framework, bench, request.cases, self._asked.threads)
         for_storage = {**bench.environment, **request.framework.memory_environment()}
         rng = random.Random(request.seed)
         rounds = self._asked.rounds or DEFAULT_ROUNDS
@@ -198,7 +202,7 @@ class _Run:
         if asked.profile_output is None:
             return None
         failed = {name: one.failures[-1].reason for name, one in self._gathered.items() if one.failed}
-        profiling = Profiling(self._bench, request.framework, asked.threads, request.seed, self._ends)
+        profiling = Profiling(self._bench, self._framework, asked.threads, request.seed, self._ends)
         with this_thread_on(self._cpus.control):
             return write_profiles(Path(asked.profile_output), request.cases, failed, profiling, aborted)
 
@@ -234,7 +238,7 @@ class _Run:
         between."""
         if time.monotonic() >= self._deadline:
             raise _OutOfTime
-        fork = self._request.framework.can_fork(self._asked.threads, case.context)
+        fork = self._framework.can_fork(self._asked.threads, case.context)
         answer = worker.ask(requests, time_left(case, self._deadline), fork=fork)
         if isinstance(answer, Failure) and answer.kind == "timeout" and time.monotonic() >= self._deadline:
             raise _OutOfTime

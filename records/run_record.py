@@ -138,6 +138,14 @@ class SuiteRecord(JsonObject):
     problems: tuple[str, ...] = ()
 
 
+class ForksRecord(JsonObject):
+    """How many cases were measured in forks, how many each in a process pair; of these, what was found, if anything."""
+
+    forked: int = 0
+    alone: int = 0
+    reason: str | None = None
+
+
 class RunRecord(JsonObject):
     """How a run went; what it was asked for is in ``configuration``."""
 
@@ -168,6 +176,7 @@ class RunRecord(JsonObject):
     validity: ValidityRecord = ValidityRecord()
     profile_output: ProfilesRecord | None = None
     suite: SuiteRecord | None = None
+    forks: ForksRecord | None = None
     skipped: tuple[SkippedRecord, ...] = ()
 
     @property

@@ -86,7 +86,7 @@ def disturbance_text(host: HostRecord) -> str:
 
 
 def effort_text(report: Report) -> str:
-    """Threshold, error rate, seed, rounds and time."""
+    """Threshold, error rate, seed, threads, rounds and time."""
     run = report.run
     thresholds = sorted({one.threshold for one in report.comparisons if one.metric in SAMPLED})
     words = [
@@ -95,10 +95,25 @@ def effort_text(report: Report) -> str:
         else "",
         f"alpha {report.configuration.alpha:g}",
         f"seed {run.seed}" if run.seed is not None else "",
+        threads_text(report),
         "" if run.rounds is None else f"{run.rounds} rounds",
         "" if run.wall_s is None else human_duration(run.wall_s),
     ]
     return ", ".join(word for word in words if word)
+
+
+def threads_text(report: Report) -> str:
+    """How many threads compute, and whether cases were measured in forks then; empty for one thread."""
+    threads, forks = report.configuration.threads, report.run.forks
+    if threads == 1:
+        return ""
+    ways = []
+    if forks and forks.forked:
+        ways.append(f"{forks.forked} cases in forks")
+    if forks and forks.alone:
+        why = f": {forks.reason}" if forks.reason else ""
+        ways.append(f"{forks.alone} cases each in a process pair of its own{why}")
+    return f"{threads} threads" + (f" ({'; '.join(ways)})" if ways else "")
 
 
 def incidents(report: Report) -> list[tuple[str, Failure, str]]:

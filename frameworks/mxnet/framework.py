@@ -65,7 +65,10 @@ class MXNet(Framework):
         differ in what they run: it is off.
         """
         count = str(threads)
+        # In a fork OpenCV has no threads, unless this says how many.
+        forked = {"MXNET_MP_OPENCV_NUM_THREADS": count} if threads > 1 else {}
         return {
+            **forked,
             "MXNET_ENGINE_TYPE": "ThreadedEnginePerDevice",
             "MXNET_USE_OPERATOR_TUNING": "0",
             "MXNET_CPU_WORKER_NTHREADS": "1",
@@ -111,8 +114,6 @@ class MXNet(Framework):
         return replace(case, inputs={**case.inputs, "hybridize": False}) if self.is_network(case) else case
 
     def can_fork(self, threads: int, context: str) -> bool:
-        """Not on a GPU, and not with more than one thread: MXNet's own fork handler switches OpenMP off.
-
-        https://github.com/apache/mxnet/blob/1.9.1/src/initialize.cc, LibraryInitializer::atfork_child
-        """
-        return threads == 1 and context.startswith("cpu")
+        """Not on a GPU. MXNet's own fork handler stops its threads and begins them again; it switches OpenMP off, which
+        the adaptor undoes where the build lets it (adaptor/openmp.py)."""
+        return context.startswith("cpu")

@@ -37,8 +37,9 @@ class Python(Framework):
         return {IMPORTS: ",".join(sorted(names))}
 
     def can_fork(self, threads: int, context: str) -> bool:
-        """Not with more than one thread: the threads of OpenMP and of thread pools don't survive a fork."""
-        return threads == 1 and context.startswith("cpu")
+        """With any number of threads: what begins threads that a fork would lose is imported in each child
+        (opduel_common.forks), and OpenBLAS, which begins them when it is loaded, stops them before a fork."""
+        return context.startswith("cpu")
 
 
 def _called(value: Any) -> Iterator[str]:

@@ -44,8 +44,8 @@ class Torch(Framework):
         return self.profiling_environment()
 
     def can_fork(self, threads: int, context: str) -> bool:
-        """Not on a GPU, whose context doesn't survive a fork, and not with more than one thread, as OpenMP's don't."""
-        return threads == 1 and context.startswith("cpu")
+        """Not on a GPU, whose context doesn't survive a fork. Threads begin in the child: the import needs none."""
+        return context.startswith("cpu")
 
     def can_be_hybridized(self, operator: str) -> bool:
         """Everything runs eagerly."""

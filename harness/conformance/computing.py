@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 
 from opduel.harness.conformance.subject import Outcome, Subject, sides_of
+from opduel.harness.cpus import plan_cpus
+from opduel.harness.forking import with_checked_forks
 from opduel.harness.outputs import MOST_BYTES, Array, difference
+from opduel.harness.pair_pool import Bench
 from opduel.harness.restarting_worker import RestartingWorker
-from opduel.records import Case, Direction, Failure
+from opduel.records import Case, Direction, Failure, UsageError
 
 NAMES = ("first", "second")
 FEW_BYTES = 64
 DIRECTIONS: tuple[Direction, ...] = ("forward", "backward", "both")
 MEMORY_CALLS = 2
+SEVERAL = 2  # threads
 
 
 def check_inputs(subject: Subject, outcome: Outcome) -> None:
@@ -106,10 +110,29 @@ def check_directions(subject: Subject, outcome: Outcome) -> None:
 
 
 def check_fork(subject: Subject, outcome: Outcome) -> None:
-    """Where the framework says that it can be forked: a fork gives what the process that imported it gives."""
-    forked = [case for case in subject.cases if subject.can_fork(case)]
-    if not forked:
+    """Where the framework says that it can be forked: a fork gives what the process that imported it gives.
+
+    With several threads, too, where these builds can be forked then.
+    """
+    if not any(map(subject.can_fork, subject.cases)):
         outcome.note("the framework can't be forked: every case gets a process pair of its own")
+    _check_forked(subject, outcome)
+    try:
+        bench = Bench(subject.builds, subject.framework.adaptor, subject.environment(SEVERAL), plan_cpus(SEVERAL))
+    except UsageError:
+        outcome.note(f"the host has fewer than {SEVERAL} processors: forks with several threads are unchecked")
+        return
+    framework = with_checked_forks(subject.framework, bench, subject.cases, SEVERAL)
+    several = dataclasses.replace(subject, framework=framework, threads=SEVERAL)
+    if not any(map(several.can_fork, several.cases)):
+        why = f": {framework.unforked}" if framework.unforked else ""
+        outcome.note(f"with {SEVERAL} threads every case gets a process pair of its own{why}")
+    _check_forked(several, outcome)
+
+
+def _check_forked(subject: Subject, outcome: Outcome) -> None:
+    """That each case that is measured in forks computes the same there."""
+    forked = [case for case in subject.cases if subject.can_fork(case)]
     asked = ["prepare", *(["digest"] if "digest" in subject.has else [])]
     with subject.workers() as workers, tempfile.TemporaryDirectory(prefix="opduel-conformance-") as folder:
         for number, case in enumerate(forked):
@@ -128,7 +151,8 @@ def check_fork(subject: Subject, outcome: Outcome) -> None:
                 if all(arrays.get(fork) is not None for fork in (True, False)):
                     said = difference(arrays[False], arrays[True], case.tolerance, ("process", "fork")).words
                     if said:
-                        outcome.problem(f"{case.id}: a fork computes something else: {said}: correct can_fork")
+                        where = f"a fork of {subject.threads} threads" if subject.threads > 1 else "a fork"
+                        outcome.problem(f"{case.id}: {where} computes something else: {said}: correct can_fork")
 
 
 def _depends_on_seed(

@@ -38,6 +38,7 @@ class Subject:
     refused: Case | None = None
     missing: Case | None = None
     seed: int = 1
+    threads: int = 1
     kept: Any = None
 
     def __post_init__(self) -> None:
@@ -69,18 +70,19 @@ class Subject:
         """The names of the optional functions that the adaptor has."""
         return adaptor_names(self.framework.adaptor)
 
-    def environment(self, threads: int = 1) -> dict[str, str]:
-        """What a run's workers get, on both sides alike."""
-        return run_environment(self.framework, threads, {}, list(self.builds.values()))
+    def environment(self, threads: int | None = None) -> dict[str, str]:
+        """What a run's workers get, on both sides alike; ``threads``: other than the subject's."""
+        count = self.threads if threads is None else threads
+        return run_environment(self.framework, count, {}, list(self.builds.values()))
 
     def can_fork(self, case: Case) -> bool:
         """Whether a case runs in a fork."""
-        return self.framework.can_fork(1, case.context)
+        return self.framework.can_fork(self.threads, case.context)
 
     @contextlib.contextmanager
     def workers(self) -> Iterator[dict[Side, RestartingWorker]]:
         """Workers of both builds."""
-        cpus, environment = plan_cpus(1).start, self.environment()
+        cpus, environment = plan_cpus(self.threads).start, self.environment()
         with contextlib.ExitStack() as stack:
             yield {
                 side: stack.enter_context(RestartingWorker(side, build, self.framework.adaptor, environment, cpus))

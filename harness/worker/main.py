@@ -26,6 +26,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
                         to "ns"
     {"op": "resources", "calls": int}        -> {"calls": int, "counts": {name: a call}, "time": {name: ns a call}}
     {"op": "libraries"}                      -> {"libraries": [...]} that are loaded: libraries.py
+    {"op": "threads"} (unprepared)           -> {"lost": [name, ...]}, those that this child's fork has lost, null where
+                        they can't be seen: forks.py; "compute": how many an operator gets, null where it is not said
     {"op": "printed", "calls": int}          -> {"calls": int, "lines": [...] that the calls printed,
                         "whole": False where they are only the first ones}
 
@@ -80,6 +82,8 @@ def beside(name):
 
 
 serving = beside("serving")
+# Registered before the framework is imported; only in workers that are asked about it.
+WATCH = beside("forks").Watch() if os.environ.get("OPDUEL_WATCH_FORKS") else None
 
 
 def load_adaptor(path):
@@ -339,6 +343,10 @@ class Session:
 
     def libraries(self):
         return {"libraries": beside("libraries").libraries()}
+
+    def threads(self):
+        compute = self.adaptor.compute_threads() if hasattr(self.adaptor, "compute_threads") else None
+        return {"lost": WATCH.lost if WATCH else None, "compute": compute}
 
     def printed(self, calls):
         number, before = regions(self.call)

@@ -122,6 +122,7 @@ def test_a_pair_that_would_be_ready_too_late_is_not_waited_for() -> None:
     assert (report.run["aborted"], report.run["stop_reason"]) == (False, "the time budget of 1 s was spent")
     assert report.comparisons[0].failure is None
     assert report.run["incidents"] == []
+    assert report.run["forks"] == {"forked": 1, "alone": 0, "reason": None}
 
 
 def test_ctrl_c_during_the_analysis_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,9 @@ from opduel.harness.instructions import SCRIPT
 from opduel.harness.process import WORKER
 
 SERVING = WORKER.with_name("serving.py")
-EXPLAINING = [WORKER.with_name(f"{name}.py") for name in ("functions", "tracing", "resources", "libraries")]
+BESIDE = [
+    WORKER.with_name(f"{name}.py") for name in ("functions", "tracing", "resources", "libraries", "printed", "forks")
+]
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMON = [*ROOT.glob("frameworks/common/opduel_common/*.py")]
 ADAPTORS = sorted(
@@ -55,7 +57,7 @@ def test_there_is_something_to_check() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [WORKER, SERVING, SCRIPT, WRAPPER, *EXPLAINING, *ADAPTORS, *INSIDE],
+    [WORKER, SERVING, SCRIPT, WRAPPER, *BESIDE, *ADAPTORS, *INSIDE],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_runs_on_python_3_6(path: Path) -> None:
@@ -68,7 +70,7 @@ def test_runs_on_python_3_6(path: Path) -> None:
 
 def without_guarded(source: str) -> str:
     """The source without the names of later Pythons that it looks for with hasattr before it uses them."""
-    for name in ("time.perf_counter_ns", "gc.freeze()", "sys.stdlib_module_names"):
+    for name in ("time.perf_counter_ns", "gc.freeze()", "os.register_at_fork", "sys.stdlib_module_names"):
         assert (
             f'hasattr({name.partition(".")[0]}, "{name.partition(".")[2].rstrip("()")}")' in source
             or name not in source
@@ -83,7 +85,7 @@ def test_the_check_can_fail() -> None:
 
 
 def test_the_worker_imports_the_standard_library_alone() -> None:
-    scripts = (WORKER, SERVING, SCRIPT, WRAPPER, *EXPLAINING)
+    scripts = (WORKER, SERVING, SCRIPT, WRAPPER, *BESIDE)
     assert set().union(*(imports(path.read_text()) for path in scripts)) <= sys.stdlib_module_names
 
 

@@ -71,6 +71,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "counting": None,
         "wipe_cache": None,
         "golden": None,
+        "forks": {"forked": 3, "alone": 0, "reason": None},
         "cpus": {"measure": [1], "start": [0, 1]},
         "complete": True,
         "resumable": False,

@@ -244,6 +244,15 @@ def test_of_many_failures_the_rest_is_counted() -> None:
     assert "\nf22 " in text  # its row is there all the same
 
 
+def test_several_threads_are_said_and_whether_cases_were_forked() -> None:
+    assert "2 threads (3 cases in forks), 12 rounds" in render(samples.report(threads=2))
+    alone = {"forked": 0, "alone": 3, "reason": "control: a fork loses 1 thread of the import (pool)"}
+    words = "2 threads (3 cases each in a process pair of its own: control: a fork loses 1 thread of the import (pool))"
+    assert words in " ".join(render(samples.report(threads=2, forks=alone)).split())
+    assert "2 threads, 12 rounds" in render(samples.report(threads=2, forks=None))
+    assert "thread" not in render(samples.report())
+
+
 def test_an_incomplete_run_says_so() -> None:
     why = "stopped by SIGTERM"
     assert f"NOT COMPLETE: {why}" in render(samples.report(complete=False, stop_reason=why))

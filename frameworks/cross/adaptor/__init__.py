@@ -42,3 +42,6 @@ def digest(case, seed):
 
 if hasattr(INNER, "key_line"):
     key_line = INNER.key_line
+
+if hasattr(INNER, "compute_threads"):
+    compute_threads = INNER.compute_threads

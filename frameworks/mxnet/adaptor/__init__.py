@@ -14,12 +14,15 @@ from .graphs import make_graph
 from .inputs import Inputs, make_context
 from .networks import Network, is_network, make_network_call, outputs_of
 from .objects import is_object, make_use
+from .openmp import compute_threads, keep_in_forks  # noqa: F401 - the worker calls one of them
 from .operators import resolve
 from .profiler import Profiler, device_name, write_profile  # noqa: F401 - the worker calls it
 from .results import digest_of
 from .results import results as results_of
 from .storage import storage
 from .whole_numbers import check_average, check_case
+
+keep_in_forks()
 
 # oneDNN 2.4 packs the weights of a quantized recurrent layer for VNNI instructions, and can't reorder them into that.
 NO_REORDER = "could not create a primitive descriptor for a reorder primitive"

@@ -20,7 +20,6 @@ from .profiler import memory_of, profile, write_profile  # noqa: F401 - the work
 from .results import changed, named_tensors, plain, precisions
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
-torch.set_num_threads(THREADS)
 torch.set_num_interop_threads(1)  # of what runs beside an operator: nothing in a case does
 
 
@@ -40,6 +39,7 @@ def made_ready(case, seed):
 
     Raises MissingOperator; ValueError for a context that this machine, or build, doesn't have.
     """
+    torch.set_num_threads(THREADS)  # here, not at the import: it begins threads, which a fork would lose
     device = device_of(case["context"])
     found = resolve(case["operator"])[0]  # a name that isn't there is reported before the inputs are made
     inputs = Inputs(case, seed, device)
