@@ -1,4 +1,4 @@
-"""What a culprit changed of what the causes name: its lines held against their functions, and what it changed besides.
+"""What a culprit changed of what the causes name: its lines compared with their functions, and what it changed besides.
 
 Only names and lines are compared.  A function that the commit's changed lines lie in, or name, was changed by it; of
 one that is merely in a file that it changed, no more than that is said.
@@ -72,7 +72,7 @@ class _File:
 
 
 def changed_code(repository: Repository, good: Commit, bad: Commit, causes: Mapping[str, Cause]) -> ChangedCode:
-    """What lies between two commits, the last good one and the first bad one, held against the causes of cases.
+    """What lies between two commits, the last good one and the first bad one, compared with the causes of cases.
 
     Raises:
         RunError: git can't tell.

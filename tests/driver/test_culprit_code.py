@@ -1,4 +1,4 @@
-"""A culprit's changed lines, of real repositories, held against the functions in causes."""
+"""A culprit's changed lines, of real repositories, compared with the functions in causes."""
 
 from pathlib import Path
 
