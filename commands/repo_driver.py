@@ -313,7 +313,7 @@ def _identity(options: DriverOptions, session: Session, suite: str | None = None
     identity), it is another run."""
     told = reporter_options()
     given = vars(options.harness)
-    left_out = {*told, "single", "explain", *(name for name in _LATER if not given.get(name))}
+    left_out = {*told, "single", "explain", "prior_runs", *(name for name in _LATER if not given.get(name))}
     settings = {name: value for name, value in given.items() if name not in left_out}
     in_cases = () if suite else _LATER_METRICS  # the cases have those of later metrics; a suite's are not known yet
     shares = settings.get("threshold") or []

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from opduel.records.cause import Observation, Part
+from opduel.records.cause import Observation, Part, without_clone
 from opduel.records.measurement import Side
 
 Amounts = npt.NDArray[np.float64]
@@ -24,7 +24,6 @@ MOST_COMPARED = 50  # the largest parts of each side whose names are compared le
 MOST_LETTERS = 200  # of a name that are compared
 DEEPEST = 20  # calls between a part and the function that it was inlined into
 
-_CLONE = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|clone)(?:\.\d+)*|@plt| ?\[clone [^\]]*\])+$")
 _INSTRUCTION_SET = re.compile(
     r"_?(?:avx512_core_\w*?|avx512_?(?:skx|spr|icl|core|cd|knl|f)?|avx2|avx|fma3|sse4_?[12]|ssse3|sse[23]|x86_v[234]"
     r"|neon|asimd|asimdhp|sve\d*|vsx\d?)(?![a-z0-9])"
@@ -143,11 +142,6 @@ def _join(main: Matched, others: Sequence[Matched], as_merged: bool) -> Matched:
         where=next((one.where for one in (main, *others) if one.where), ""),
         merged=main.merged + (tuple(name for one in others for name in (one.name, *one.merged)) if as_merged else ()),
     )
-
-
-def without_clone(name: str) -> str:
-    """A function's name without what a compiler adds to its clones: ``.constprop.0``, ``.isra.0``, ``.cold``."""
-    return _CLONE.sub("", name)
 
 
 def _with_clones(parts: Sequence[Matched]) -> list[Matched]:

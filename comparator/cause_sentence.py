@@ -5,10 +5,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator.cause_matching import without_clone
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
-from opduel.records.cause import Candidate, Cause, Examination, Source
+from opduel.records.cause import Candidate, Cause, Examination, Source, without_clone
 from opduel.records.text import clipped, counted, one_line
 
 # What a person can act on comes first, where several sources explain the change to the same degree.

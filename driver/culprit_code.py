@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Literal
 
-from opduel.comparator import without_clone
 from opduel.driver.git.repository import Repository
 from opduel.records import Candidate, Cause, Commit
+from opduel.records.cause import without_clone
 
 FUNCTIONS = ("native functions", "Python functions")  # the sources whose parts have code
 MOST_FILES = 200  # changed files that are searched for a function's name; a larger change says little
@@ -196,7 +196,7 @@ def _ends_alike(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def bare_name(name: str) -> str:
-    """A function's name alone: ``void mxnet::op::Sum<float>(int*)`` is ``Sum``, ``numpy.linalg.solve`` is ``solve``;
+    """A function's name alone: ``void lib::op::Sum<float>(int*)`` is ``Sum``, ``numpy.linalg.solve`` is ``solve``;
     empty for what has none, such as ``libc.so (no symbols)``."""
     if "(no symbols)" in name or name.startswith("("):
         return ""

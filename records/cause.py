@@ -1,5 +1,6 @@
 """Why a case changed: what was looked at on both sides, what differs there, and its share of the change."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -8,6 +9,7 @@ from opduel.records.measurement import Side
 
 # What is looked at: a source. Each has one unit, in which its parts add up to the whole of a call, or nearly so.
 Source = Literal["native functions", "Python functions", "operators", "primitives", "resources", "libraries"]
+_CLONE = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|clone)(?:\.\d+)*|@plt| ?\[clone [^\]]*\])+$")
 
 
 @dataclass(frozen=True)
@@ -115,3 +117,8 @@ class Cause:
     def words(self) -> str:
         """What the case's note says of it."""
         return f"cause: {self.sentence}"
+
+
+def without_clone(name: str) -> str:
+    """A function's name without what a compiler adds to its clones: ``.constprop.0``, ``.isra.0``, ``.cold``."""
+    return _CLONE.sub("", name)

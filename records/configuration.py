@@ -70,7 +70,7 @@ class RunConfiguration:
     wipe_cache: bool = False
     roofline: bool = False
     breakdown: bool = False
-    explain: str = "none"  # or "confirmed", "all": of which changed cases the cause is looked for
+    explain: str = "confirmed"  # or "all", "none": of which changed cases the cause is looked for
     profile_output: str | None = None  # an absolute path
     # of one build alone
     rounds: int | None = None  # fresh processes for each case; None: 5

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opduel.comparator.cause_matching import matched_parts, without_clone
+from opduel.comparator.cause_matching import matched_parts
 from opduel.harness.explain.callgrind_file import CallgrindProfile
 from opduel.harness.explain.native_parts import part_name
 from opduel.records import Frame, Observation
+from opduel.records.cause import without_clone
 from opduel.records.measurement import SIDES, Side
 
 LEAST_SHARE = 0.002  # of the larger side's whole: a smaller frame is left out, and its time stays its caller's

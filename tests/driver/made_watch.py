@@ -35,6 +35,9 @@ class MadeRepository:
         self.on_fetch()
         return Fetched(self.moved, self.default)
 
+    def patch(self, older: Commit, newer: Commit) -> str:
+        return f"diff --git a/setup.py b/setup.py\n@@ -1 +1 @@\n-{older.id}\n+{newer.id}\n"
+
     def has_branches(self) -> bool:
         return bool(self.line)
 
