@@ -44,7 +44,7 @@ def request(*cases: Case, max_rounds: int = 3, **environment: str) -> RunRequest
         treatment=toy_build("treatment", **environment),
         cases=cases,
         seed=11,
-        configuration=RunConfiguration(max_rounds=max_rounds),
+        configuration=RunConfiguration(max_rounds=max_rounds, explain="none"),  # which starts processes of its own
         labels={"spec": "toy"},
     )
 
