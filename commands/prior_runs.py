@@ -75,8 +75,6 @@ def _in_folder(folder: Path) -> Iterator[Report]:
         paths = sorted(folder.rglob(REPORT_NAME), key=lambda path: path.stat().st_mtime, reverse=True)
     except OSError as error:
         raise UsageError(f"--prior_runs {folder}: {error.strerror}: {_FIX}") from None
-    if not paths:
-        raise UsageError(f"--prior_runs {folder}: contains no {REPORT_NAME}: {_FIX}")
     for path in paths[:MOST_REPORTS]:
         try:
             yield read_report(path)
@@ -126,8 +124,6 @@ class _Server:
         runs = listed.get("runs") if isinstance(listed, dict) else None
         if not isinstance(runs, list) or not all(isinstance(one, dict) and "run_id" in one for one in runs):
             raise self._error("its answer is not from a results server: correct the address")
-        if not runs:
-            raise self._error(f"has no runs of {framework or 'any framework'}: {_FIX}")
         for run_id in (str(one["run_id"]) for one in runs):
             content = self._get(f"/api/v1/runs/{quote(run_id, safe='')}/report")
             try:

@@ -81,6 +81,16 @@ def test_a_folder_plans_the_run(run: Run, tmp_path: Path, planned: list[RunReque
     assert (prior.reports, prior.skipped) == (1, 2)
 
 
+def test_a_folder_without_reports_plans_nothing_as_before_the_first_night(
+    run: Run, tmp_path: Path, planned: list[RunRequest]
+) -> None:
+    outcome = run(*MINIMAL, "--prior_runs", str(tmp_path))
+    assert outcome.code == 0, outcome.err
+    assert "--prior_runs: 0 reports of this host" in outcome.err
+    assert planned[0].prior_runs is not None
+    assert planned[0].prior_runs.reports == 0
+
+
 def test_a_server_plans_the_run(run: Run, tmp_path: Path, planned: list[RunRequest]) -> None:
     assert run(*MINIMAL).code == 0
     with running_server(tmp_path / "server") as server:
@@ -109,7 +119,6 @@ def _refusals(run: Run, server: RunningServer) -> None:
     ("name", "content", "words"),
     [
         (None, "", "is not a folder: give a folder with reports of earlier runs, or the address"),
-        ("other.json", "{}", "contains no report.json: give a folder with reports"),
         ("report.json", "{", "report.json: not a JSON document"),
         ("report.json", '{"schema_version": 99}', "newer than the 2 known here: use a newer opduel"),
     ],
@@ -151,7 +160,6 @@ class Answering(ScriptedServer):
         (200, b"<html>", "its answer is not from a results server: correct the address"),
         (200, {"runs": "all"}, "its answer is not from a results server: correct the address"),
         (200, {"runs": [{"run_id": "x"}]}, "run x: report.json: schema_version: is missing"),
-        (200, {"runs": []}, "has no runs of mxnet: give a folder with reports of earlier runs"),
     ],
 )
 def test_a_server_that_gives_no_reports_is_wrong_usage(run: Run, status: int, body: object, words: str) -> None:
@@ -176,7 +184,7 @@ def test_an_address_that_is_none_is_wrong_usage(run: Run, place: str) -> None:
 
 
 def test_a_token_for_another_server_is_not_shown(run: Run) -> None:
-    with Answering(200, {"runs": []}) as server:
+    with Answering(200, {"runs": "all"}) as server:
         place, token = server.url(""), ("--remote_access_token", TOKEN)
         run(*MINIMAL, "--prior_runs", place, *token, "--remote_reporter", "https://h.example/api|c").error_line()
         run(*MINIMAL, "--prior_runs", place, *token).error_line()
