@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from opduel.commands.driver_text import revision_line
 from opduel.commands.entry import log
 from opduel.comparator import replicate_report
+from opduel.driver.culprit_code import changed_code_lines
 from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.journal import NOTICE, Journal
 from opduel.records import Comparison, OpduelError, Report
@@ -114,7 +115,7 @@ class Notifications:
             known = {one.case for one in cause.findings if self._journal.get_fact(_key(cause, one)) is not None}
             left = [one for one in cause.findings if one.case not in known]
             if left:
-                causes.append(cause_of(cause.key, cause.since, left))
+                causes.append(cause_of(cause.key, cause.since, left, cause.code))
         if not causes:
             return None
         digest = hashlib.sha256("\0".join(key for cause in causes for key in _keys(cause)).encode()).hexdigest()
@@ -151,7 +152,8 @@ def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
         found = [_finding(guilty, case, worse) for case in guilty.culprit.cases if case in worse]
         traced |= {one.case for one in found}
         if found:
-            yield cause_of(_name_of(guilty), _since(guilty), found)
+            code = () if guilty.code is None else changed_code_lines(guilty.code)
+            yield cause_of(_name_of(guilty), _since(guilty), found, tuple(code))
     left = [finding_of(one) for case, one in worse.items() if case not in traced]
     if left:
         sides = side_words(report.control), side_words(report.treatment)

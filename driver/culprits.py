@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from opduel.driver.attribution import Change
-from opduel.driver.culprit_code import changed_code, changed_code_document
+from opduel.driver.culprit_code import changed_code, changed_code_document, names_functions
 from opduel.driver.git.repository import Repository
 from opduel.driver.investigation import Culprit, Outcome
 from opduel.records import RunError
@@ -15,20 +15,26 @@ log = logging.getLogger(__name__)
 
 
 def with_code(outcome: Outcome, repository: Repository) -> Outcome:
-    """The outcome, with what each named culprit changed of what the causes of its cases name.
+    """The outcome, with what each named culprit changed of what the causes of its cases name: those of its own A/B, or
+    else of the whole line, the verification's first.
 
     What git can't tell of is left out, with a warning.
     """
-    report = outcome.verification or outcome.benchmark
-    causes = {one.case: one.cause for one in report.comparisons if one.cause is not None}
+    reports = [report for report in (outcome.verification, outcome.benchmark) if report is not None]
+    of_line = [{one.case: one.cause for one in report.comparisons if one.cause is not None} for report in reports]
 
     def coded(traced: Culprit) -> Culprit:
         good, bad = traced.revisions[0].commit, traced.revisions[-1].commit
         if not traced.culprit.named or good is None or bad is None:
             return traced
+        found = [
+            (case, of[case])
+            for of in (*of_line[::-1], traced.causes)  # the last one counts
+            for case in traced.culprit.cases
+            if case in of and names_functions(of[case])
+        ]
         try:
-            of_cases = {case: causes[case] for case in traced.culprit.cases if case in causes}
-            return replace(traced, code=changed_code(repository, good, bad, of_cases))
+            return replace(traced, code=changed_code(repository, good, bad, dict(found)))
         except RunError as error:
             log.warning("what %s changed is not known: %s", bad.short, error)
             return traced

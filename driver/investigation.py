@@ -24,7 +24,7 @@ from opduel.driver.journal import Journal
 from opduel.driver.known_changes import KnownChanges
 from opduel.driver.revisions import Revision, UnbuildableError
 from opduel.driver.runs import NotSettled, Runs, open_words
-from opduel.records import FLAGGED, Build, Comparison, Report, RunError, Verdict
+from opduel.records import FLAGGED, Build, Cause, Comparison, Report, RunError, Verdict
 from opduel.records.measurement import Side
 
 log = logging.getLogger(__name__)
@@ -33,12 +33,14 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Culprit:
     """A culprit with the points that it is about. ``revisions`` holds the last good one, those between, the first
-    bad. ``code``: what it changed of what the causes name, where it is one commit.
+    bad. ``causes``: why its cases changed, as far as the runs that are its evidence looked for that. ``code``: what it
+    changed of what causes name, where it is one commit.
     """
 
     culprit: CulpritRange
     revisions: tuple[Revision, ...]
     evidence: tuple[str, ...]  # the ids of the runs that are the direct A/B
+    causes: Mapping[str, Cause] = field(default_factory=dict)
     code: ChangedCode | None = None
 
 
@@ -206,9 +208,14 @@ class Investigation:
         left, right = between
         log.info("confirmed: %s; looking for the commit that caused it among %d", ", ".join(steps), right - left)
         culprits = bisect(right - left, steps, self._compare, self._prepare, self._at_hand(), thresholds, first=left)
-        return tuple(
-            Culprit(one, tuple(self._revisions[one.left : one.right + 1]), self._evidence(one)) for one in culprits
-        )
+        return tuple(map(self._traced, culprits))
+
+    def _traced(self, culprit: CulpritRange) -> Culprit:
+        """The culprit with what its direct A/B says of it."""
+        reports = self._evidence(culprit)
+        causes = {one.case: one.cause for report in reports for one in report.comparisons if one.cause is not None}
+        ids = tuple(str(report.run.id) for report in reports)
+        return Culprit(culprit, tuple(self._revisions[culprit.left : culprit.right + 1]), ids, causes)
 
     def _at_hand(self) -> list[int]:
         """The points that took no compiler when the search began: written down, so that a later start asks the same."""
@@ -239,12 +246,12 @@ class Investigation:
         digest = hashlib.sha256("\0".join(sorted(cases)).encode()).hexdigest()[:8]
         return f"{self.name}/regress/{self._revisions[left].name}..{self._revisions[right].name}/{digest}"
 
-    def _evidence(self, culprit: CulpritRange) -> tuple[str, ...]:
-        """The ids of the culprit's direct A/B; that is the verification when the culprit is the whole line."""
+    def _evidence(self, culprit: CulpritRange) -> tuple[Report, ...]:
+        """The reports of the culprit's direct A/B; that is the verification when the culprit is the whole line."""
         if (culprit.left, culprit.right) == (0, len(self._revisions) - 1):
-            return self._runs.ids(f"{self.name}/verify")
+            return self._runs.reports(f"{self.name}/verify")
         names = f"{self._revisions[culprit.left].name}..{self._revisions[culprit.right].name}"
-        return self._runs.ids(f"{self.name}/regress/{names}/")
+        return self._runs.reports(f"{self.name}/regress/{names}/")
 
     def _prepare(self, index: int) -> bool:
         """Build a point. One that is at fault itself is written down for later starts; RunError: another failure."""
@@ -282,7 +289,8 @@ def _merged(culprits: Sequence[Culprit]) -> tuple[Culprit, ...]:
         between = one.culprit.left, one.culprit.right
         if (other := found.get(between)) is not None:
             culprit = replace(other.culprit, cases={**other.culprit.cases, **one.culprit.cases})
-            one = replace(other, culprit=culprit, evidence=tuple(dict.fromkeys((*other.evidence, *one.evidence))))
+            evidence = tuple(dict.fromkeys((*other.evidence, *one.evidence)))
+            one = replace(other, culprit=culprit, evidence=evidence, causes={**other.causes, **one.causes})
         found[between] = one
     return tuple(found[between] for between in sorted(found))
 

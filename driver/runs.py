@@ -158,10 +158,10 @@ class Runs:
         """The first report, of which only what the second one replicates stays flagged or failed."""
         return self._harness.replicate(first, second)
 
-    def ids(self, prefix: str) -> tuple[str, ...]:
-        """The ids of the finished runs whose names begin so, as their reports have them."""
+    def reports(self, prefix: str) -> tuple[Report, ...]:
+        """The reports of the finished runs whose names begin so."""
         reports = map(self._finished, self._journal.runs(prefix))
-        return tuple(str(report.run.id) for report in reports if report is not None)
+        return tuple(report for report in reports if report is not None)
 
     def forget(self, prefix: str) -> None:
         """Let all go whose names begin so: runs, finished or begun, will be made again, and facts asked for again."""

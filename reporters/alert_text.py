@@ -82,7 +82,8 @@ def _cause_lines(cause: Cause) -> list[str]:
     for one in cause.findings[:MOST_LISTED]:
         lines += [f"  {_finding_line(one)}", *([f"    cause: {_short(one.why, 3)}"] if one.why else [])]
     left = len(cause.findings) - MOST_LISTED
-    return [*lines, f"  and {left} more"] if left > 0 else lines
+    lines += [f"  and {left} more"] if left > 0 else []
+    return [*lines, *(f"  {_short(line, 3)}" for line in cause.code[:MOST_LISTED])]
 
 
 def _more_causes(alert: Alert) -> list[str]:

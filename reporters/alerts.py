@@ -28,11 +28,12 @@ class Finding:
 @dataclass(frozen=True)
 class Cause:
     """Since when: ``since`` in words ("since ...", "between ..."), ``key`` the same for the same cause. Of its findings
-    those that fail come first, then the slowest."""
+    those that fail come first, then the slowest. ``code``: what is known of the code that changed, a line each."""
 
     key: str
     since: str
     findings: tuple[Finding, ...]
+    code: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,13 +118,13 @@ def make_alert(report: Report, causes: Sequence[Cause], sure: str) -> Alert:
     )
 
 
-def cause_of(key: str, since: str, findings: Iterable[Finding]) -> Cause:
+def cause_of(key: str, since: str, findings: Iterable[Finding], code: Sequence[str] = ()) -> Cause:
     """A cause with its findings in order."""
 
     def order(one: Finding) -> tuple[bool, float, str]:
         return not one.broken, -(one.ratio if one.ratio and one.ratio > 0 else 1.0), one.case
 
-    return Cause(key, since, tuple(sorted(findings, key=order)))
+    return Cause(key, since, tuple(sorted(findings, key=order)), tuple(code))
 
 
 def finding_of(one: Comparison) -> Finding:

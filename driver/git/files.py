@@ -53,7 +53,8 @@ class Trees:
 
     def patch(self, older: Commit, newer: Commit) -> str:
         """What changed from one commit to another, without context; renames are one file, submodules one line."""
-        options = ("-r", "--patch", "--unified=0", "--find-renames", "--no-color", "--no-ext-diff", "--no-textconv")
+        options = ["-r", "--patch", "--unified=0", "--find-renames", "--no-color", "--no-ext-diff", "--no-textconv"]
+        options += ["--ignore-submodules=none", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/"]
         found = self.git.run("-c", "core.quotePath=false", "diff-tree", *options, older.id, newer.id)
         return found.decode("utf-8", "replace")
 

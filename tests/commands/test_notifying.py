@@ -14,6 +14,7 @@ from results_server import REPORTS, running_server
 from opduel.commands.driver_findings import Teller
 from opduel.commands.notifying import Notifications, alert_of_outcome, effective
 from opduel.driver.bisection import CulpritRange, Step
+from opduel.driver.culprit_code import ChangedCode, Match
 from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.journal import Journal
 from opduel.driver.revisions import Revision
@@ -128,6 +129,15 @@ def test_a_culprit_is_named_with_its_own_figures(start: Start) -> None:
     assert "traced by bisection" in text
     assert f"report     {start.folder / 'report.json'}\n" in text
     assert start.second.sent == [alert]
+
+
+def test_what_a_culprit_changed_is_told_with_it(start: Start) -> None:
+    """Also where another culprit of the same alert was told of before."""
+    code = ChangedCode((Match("exp_0/forward", "op::exp", "src/exp.cc", "changed"),), ("exp_0/forward",), ("dep",))
+    start.pass_by(traced(culprit(1, 2, SLOWER)), traced(culprit(1, 2, SLOWER), replace(culprit(3, 4, SLOW), code=code)))
+    text = plain_text(start.first.sent[1])
+    assert "\n  changed in the culprit: src/exp.cc (op::exp)\n  the culprit changes dependencies: dep\n" in text
+    assert "culprit" not in plain_text(start.first.sent[0])
 
 
 def test_the_page_of_a_run_that_was_sent_to_a_server_is_in_the_notification(tmp_path: Path) -> None:

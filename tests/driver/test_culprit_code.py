@@ -1,13 +1,22 @@
 """A culprit's changed lines, of real repositories, compared with the functions in causes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_repository import Made, Submodule, isolate
+from made_runs import MadeHarness, MadePoint, a_build, a_comparison, a_report
 
+from opduel.driver.bisection import CulpritRange, Step
 from opduel.driver.culprit_code import ChangedCode, Match, bare_name, changed_code, changed_code_lines
+from opduel.driver.culprits import culprits_document, with_code
+from opduel.driver.function_lines import defines
 from opduel.driver.git.repository import Repository, open_repository
-from opduel.records import Candidate, Cause, Examination
+from opduel.driver.investigation import Culprit, Investigation, Outcome
+from opduel.driver.journal import Journal
+from opduel.driver.revisions import Revision
+from opduel.driver.runs import RunOrder, Runs
+from opduel.records import Candidate, Cause, Comparison, Examination
 
 KERNEL = "int before() {\n  return 1;\n}\n\nint Sum(int n) {\n  int s = 0;\n  return s + n;\n}\n"
 MODULE = "import numpy\n\n\ndef reshape(array):\n    return array\n\n\ndef other(array):\n    return array\n"
@@ -21,6 +30,11 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
 
 def opened(made: Made) -> Repository:
     return open_repository(made.path.parent / "work", str(made.path))
+
+
+def a_revision(repository: Repository, id: str) -> Revision:
+    commit = repository.commit(id)
+    return Revision(commit.short, a_build, commit)
 
 
 def named(source: str, name: str, where: str = "", **others: str) -> Cause:
@@ -63,7 +77,10 @@ def test_a_new_call_is_found_by_the_place_that_calls_it(made: Made) -> None:
     slow = MODULE.replace("return array\n\n\ndef other", "return numpy.prod(array)\n\n\ndef other")
     bad = made.commit({"python/lib/array.py": slow, "python/lib/other.py": "numpy.prod = 2\n"})
     found = changed(made, good, bad, a=named("Python functions", "numpy.prod", "lib/array.py:5"))
-    assert found.matches == (Match("a", "numpy.prod", "python/lib/array.py", "changed"),)  # and not other.py
+    assert found.matches == (Match("a", "numpy.prod", "python/lib/array.py", "named"),)  # and not other.py
+    assert list(changed_code_lines(found)) == [
+        "named in lines that the culprit changed: python/lib/array.py (numpy.prod)"
+    ]
 
 
 def test_renamed_and_deleted_functions_and_files(made: Made) -> None:
@@ -86,6 +103,152 @@ def test_renamed_and_deleted_functions_and_files(made: Made) -> None:
     }
 
 
+METHODS = """import numpy
+
+
+class Table:
+    @property
+    def rows(self):
+        found = []
+        return found
+
+    def total(self):
+        return sum(self.rows)
+
+
+class Other:
+    async def rows(self):
+        return []
+"""
+
+
+def test_a_method_in_python_whose_lines_changed(made: Made) -> None:
+    """Git names the class above the lines, and no line has the method's name."""
+    good = made.commit({"src/lib/table.py": METHODS})
+    bad = made.commit({"src/lib/table.py": METHODS.replace("return found", "return list(found)")})
+    causes = {
+        name: named("Python functions", f"lib.table.{name}", "lib/table.py:5")
+        for name in ("Table.rows", "Table.rows.<locals>.<listcomp>", "Table.total", "Other.rows", "Table.gone")
+    }
+    found = changed(made, good, bad, **causes)
+    assert {one.case: one.how for one in found.matches} == {
+        "Table.rows": "changed",
+        "Table.rows.<locals>.<listcomp>": "changed",
+        "Table.total": "in",
+        "Other.rows": "in",
+    }
+
+
+def test_a_function_above_one_that_is_new_or_gone_has_not_changed(made: Made) -> None:
+    new = "\nint Fresh(int n) {\n  return n;\n}\n"
+    without = made.commit({"sum.cc": KERNEL, "array.py": MODULE})
+    having = made.commit({"sum.cc": KERNEL + new, "array.py": f"{MODULE}\n\ndef fresh(array):\n    return array\n"})
+    causes = {
+        "Sum": named("native functions", "Sum(int)"),
+        "Fresh": named("native functions", "Fresh(int)"),
+        "other": named("Python functions", "array.other", "array.py:8"),
+        "fresh": named("Python functions", "array.fresh", "array.py:12"),
+    }
+    hows = {"Sum": "in", "Fresh": "changed", "other": "in", "fresh": "changed"}
+    for before, after in ((without, having), (having, without)):
+        assert {one.case: one.how for one in changed(made, before, after, **causes).matches} == hows
+
+
+def test_a_function_whose_file_did_not_change_is_in_no_other(made: Made) -> None:
+    """Others of its name are of no account; lines that name it are."""
+    text = "int Sum(int n) {\n  return n;\n}\n\nint Use() {\n  return 1;\n}\n"
+    good = made.commit({"use.cc": text, "lib.py": MODULE})
+    bad = made.commit({"use.cc": text.replace("return n", "return n + n"), "lib.py": MODULE.replace("numpy", "scipy")})
+    worse = made.commit({"use.cc": text.replace("return 1", "return Sum(1)")})
+    causes = {
+        "native": named("native functions", "Sum(int)", "/build/src/sum.cc:7"),
+        "python": named("Python functions", "numpy.core.reshape", "numpy/core/fromnumeric.py:69"),
+    }
+    assert changed(made, good, bad, **causes).matches == ()
+    assert [(one.case, one.how) for one in changed(made, good, worse, **causes).matches] == [("native", "named")]
+
+
+def test_what_a_merge_brings(made: Made) -> None:
+    good = made.commit({"sum.cc": KERNEL})
+    side = made.commit({"sum.cc": KERNEL.replace("s = 0", "s = slow()")}, branch="side")
+    merge = made.commit({"sum.cc": KERNEL.replace("s = 0", "s = slow()")}, parents=[good, side])
+    found = changed(made, good, merge, a=named("native functions", "Sum(int)"))
+    assert found.matches == (Match("a", "Sum(int)", "sum.cc", "changed"),)
+
+
+def test_python_that_this_python_cannot_parse_and_lines_that_look_like_a_patch(made: Made) -> None:
+    old = 'def reshape(array):\n    print "old"\n'
+    good = made.commit({"array.py": old, "a.cc": "int x;\n-- diff --git a/x b/x\n"})
+    bad = made.commit({"array.py": old.replace('"old"', '"new"'), "a.cc": "int x;\n++ b/Sum\x0cdiff --git a/Sum\n"})
+    found = changed(made, good, bad, a=named("Python functions", "array.reshape", "array.py:1"))
+    assert found.matches == (Match("a", "array.reshape", "array.py", "changed"),)
+
+
+PROJECT = """[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "lib"
+version = "1"
+dependencies = ["numpy"]
+[tool.setuptools]
+packages = ["lib"]
+[tool.ruff]
+line-length = 80
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "dependencies", "build"),
+    [
+        ('version = "1"', 'version = "2"', False, False),
+        ("line-length = 80", "line-length = 100", False, False),
+        ('"numpy"', '"numpy<2"', True, False),
+        ('requires = ["setuptools"]', 'requires = ["setuptools<80"]', True, False),
+        ('packages = ["lib"]', 'packages = ["lib", "lib.core"]', False, True),
+        ("setuptools.build_meta", "mesonpy", False, True),
+        ("[project]", "[project", True, True),  # nobody knows
+    ],
+)
+def test_a_project_file_is_what_differs_in_it(made: Made, old: str, new: str, dependencies: bool, build: bool) -> None:
+    good = made.commit({"pyproject.toml": PROJECT, "uv.lock": "1"})
+    bad = made.commit({"pyproject.toml": PROJECT.replace(old, new), "uv.lock": "1"})
+    found = changed(made, good, bad)
+    assert (bool(found.dependencies), bool(found.build)) == (dependencies, build)
+
+
+def test_a_submodule_counts_whatever_the_repository_says_of_it(made: Made) -> None:
+    modules = '[submodule "dep"]\n path = dep\n url = https://dep.example/dep\n ignore = all\n'
+    good = made.commit({".gitmodules": modules, "dep": Submodule("1" * 40)})
+    moved = made.commit({"dep": Submodule("2" * 40)})
+    gone = made.commit({"dep": None, "uv.lock": "1"})
+    assert changed(made, good, moved).dependencies == ("dep",)
+    assert changed(made, moved, gone).dependencies == ("dep", "uv.lock")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_definition"),
+    [
+        ("int Sum(int n) {", True),
+        ("static inline std::vector<int> &Sum(", True),
+        ("void lib::op::Sum<float>(int n)", True),
+        ("Layer::Sum(int n)", True),
+        ("  virtual float Sum() const {", True),
+        ("    async def Sum(self):", True),
+        ("cdef inline int Sum(int n):", True),
+        ("    Sum(n)", False),
+        ("  return Sum(n) +", False),
+        ("  lib::Sum(n,", False),
+        ("  int s = Sum(n", False),
+        ("int Sum(int n);", False),
+        ("int Summary(int n) {", False),
+        ("  if (Sum(n)) {", False),
+    ],
+)
+def test_the_look_of_a_definition(line: str, is_definition: bool) -> None:
+    assert defines(line, r"(?<!\w)(?:Sum)(?!\w)") == is_definition
+
+
 def test_dependencies_and_the_build_are_said_whatever_the_cause_names(made: Made) -> None:
     first = {"3rdparty/mkldnn": Submodule("1" * 40), "requirements-dev.txt": "a", "CMakeLists.txt": "x", "a.cc": "y"}
     good = made.commit(first)
@@ -94,8 +257,51 @@ def test_dependencies_and_the_build_are_said_whatever_the_cause_names(made: Made
     assert found == ChangedCode((), (), ("3rdparty/mkldnn", "requirements-dev.txt"), ("CMakeLists.txt",))
     assert list(changed_code_lines(found)) == [
         "the culprit changes dependencies: 3rdparty/mkldnn, requirements-dev.txt",
-        "the culprit changes how the library is built: CMakeLists.txt",
+        "the culprit changes build files: CMakeLists.txt",
     ]
+
+
+def test_the_culprits_own_cause_counts_before_that_of_the_whole_line(made: Made) -> None:
+    good = made.commit({"sum.cc": KERNEL})
+    bad = made.commit({"sum.cc": KERNEL.replace("s = 0", "s = slow()"), "uv.lock": "1"})
+    repository = opened(made)
+    points = [a_revision(repository, good), a_revision(repository, bad)]
+    ours, theirs = named("native functions", "Sum(int)"), named("native functions", "before()")
+    unclear = Cause("not explained", (Examination("resources", "count", 5),))
+    step = CulpritRange(0, 1, {"a": Step("regressed", 0.3, 0.2, 0.4)})
+
+    def functions(own: Cause | None, verified: Cause | None, first: Cause | None = None) -> list[tuple[str, str]]:
+        benchmark, verification = (
+            a_report([replace(a_comparison("a", "regressed", 1.3), cause=cause)], a_build("good"), a_build("bad"))
+            for cause in (first, verified)
+        )
+        traced = Culprit(step, tuple(points), ("1",), {} if own is None else {"a": own})
+        outcome = with_code(Outcome(benchmark, verification, ("a",), (traced,)), repository)
+        code = culprits_document(outcome, "")["culprits"][0]["code"]
+        assert code["dependencies"] == ["uv.lock"]
+        return [(one["function"], one["how"]) for one in code["functions"]]
+
+    assert functions(ours, theirs) == [("Sum(int)", "changed")]
+    assert functions(unclear, theirs, ours) == [("before()", "in")]
+    assert functions(None, unclear, ours) == [("Sum(int)", "changed")]
+    assert functions(None, None) == []
+
+
+def test_the_direct_comparison_gives_the_culprit_its_cause(tmp_path: Path) -> None:
+    harness = MadeHarness({"a": {f"p{number}": 1.0 if number < 2 else 1.3 for number in range(4)}})
+    compare = harness._compare
+
+    def explained(case: str, order: RunOrder, held: bool) -> Comparison:
+        names = f"{order.run_type} {order.control.requested}..{order.treatment.requested}"
+        return replace(compare(case, order, held), cause=Cause(names))
+
+    harness._compare = explained  # type: ignore[method-assign]
+    journal = Journal(tmp_path / "journal.db")
+    points = [MadePoint(number) for number in range(4)]
+    outcome = Investigation(points, Runs(journal, harness, 0.0), journal, "").investigate(["regressed"])  # type: ignore[arg-type]
+    journal.close()
+    (culprit,) = outcome.culprits or ()
+    assert culprit.causes == {"a": Cause("regress p1..p2")}
 
 
 @pytest.mark.parametrize(
