@@ -89,15 +89,19 @@ def _examined(one: Examination) -> dict[str, Any]:
 
 
 def flame_data(one: Examination) -> dict[str, Any] | None:
-    """What ``assets/flame.js`` draws of an examination. ``frames`` has a line for each: depth, control, treatment, name.
+    """What ``assets/flame.js`` draws of an examination. A line of ``frames``: depth, control, treatment, name.
 
     They are one text, not lists: that is half as long, and a browser takes it apart only when the graph is drawn.
     """
     if not one.flame:
         return None
     divisor, unit = scale_of(max(one.flame[0].control, one.flame[0].treatment), one.unit)
+
+    def short(amount: float) -> str:
+        return f"{amount:.{_FRAME_DIGITS}g}"
+
     lines = [
-        f"{max(frame.depth, 0)} {frame.control:.{_FRAME_DIGITS}g} {frame.treatment:.{_FRAME_DIGITS}g} {printable(frame.name)}"
+        f"{max(frame.depth, 0)} {short(frame.control)} {short(frame.treatment)} {printable(frame.name)}"
         for frame in one.flame
     ]
     return {"caption": printable(one.source), "divisor": divisor, "unit": printable(unit), "frames": "\n".join(lines)}
