@@ -5,9 +5,11 @@
     .venv/bin/python benchmarks/html_report.py --cases 3300 --rounds 6
     .venv/bin/python benchmarks/html_report.py --report reports/.../report.json
     .venv/bin/python benchmarks/html_report.py --flames 20
+    .venv/bin/python benchmarks/html_report.py --flames 20 --keep after.html --beside before.html
 
-With ``--flames N`` N cases have two flame graphs of 400 frames, and the page is opened at the first of them: a further
-line says when its flame graph is drawn.
+With ``--flames N`` N cases have two flame graphs of 400 frames, and the page is opened at the first of them: further
+lines say when its flame graph is drawn, and when the browser has handed on the frame that has it. ``--keep`` keeps the
+page, and ``--beside`` opens another one, such as that of an earlier version, in turn with it.
 The figures in it are made unless a report is given. Headless Chromium opens it again each time, in a fresh profile; the
 time is from the beginning of the navigation to the plot of all cases being in the page, and to
 the frame after it.
@@ -35,8 +37,20 @@ TIMES = """() => new Promise((done) => requestAnimationFrame(() => setTimeout(()
     drawn: performance.getEntriesByName('opduel-effects')[0].startTime,
     shown: performance.now(),
     flame: performance.getEntriesByName('opduel-flame')[0]?.startTime,
+    flameShown: window.flameShown,
     table: performance.getEntriesByType('paint').find((one) => one.name === 'first-contentful-paint').startTime,
 }))))"""
+
+# A message that is sent while a frame is made arrives after it.
+AFTER_FLAME = """(() => {
+    const mark = performance.mark.bind(performance);
+    performance.mark = (name, ...others) => {
+        const channel = new MessageChannel();
+        channel.port1.onmessage = () => { window.flameShown = window.flameShown || performance.now(); };
+        if (name === 'opduel-flame') channel.port2.postMessage(0);
+        return mark(name, ...others);
+    };
+})()"""
 
 
 def main() -> None:
@@ -47,6 +61,8 @@ def main() -> None:
     parser.add_argument("--report", type=Path, help="a report.json, instead of made figures")
     parser.add_argument("--flames", type=int, default=0, help="cases with flame graphs")
     parser.add_argument("--tries", type=int, default=5)
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="write the page there, too")
+    parser.add_argument("--beside", type=Path, metavar="FILE", help="a page of the same report, opened in turn")
     options = parser.parse_args()
     report = (
         read_report(options.report)
@@ -63,26 +79,35 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path = Path(folder) / "report.html"
         path.write_text(text, encoding="utf-8")
+        if options.keep:
+            shutil.copy(path, options.keep)
+        pages = [path, *([options.beside] if options.beside else [])]
         program = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        address = path.as_uri() + (f"#{fragment(explained[0])}" if explained else "")
-        tries = [_opened(browser, address, bool(explained)) for _ in range(options.tries)]
+        hash_ = f"#{fragment(explained[0])}" if explained else ""
+        tries = [
+            [_opened(browser, one.absolute().as_uri() + hash_, bool(explained)) for one in pages]
+            for _ in range(options.tries)
+        ]
         browser.close()
     lines = [("table", "first paint"), ("drawn", "all cases drawn"), ("shown", "frame after it")]
-    lines += [("flame", "flame graph drawn")] if explained else []
-    for name, what in lines:
-        times = [one[name] for one in tries]
-        print(f"{what:16} min {min(times):5.0f}  median {statistics.median(times):5.0f}  max {max(times):5.0f} ms")
+    lines += [("flame", "flame graph drawn"), ("flameShown", "frame with it")] if explained else []
+    for page, opened in zip(pages, zip(*tries, strict=True), strict=True):
+        print(f"{page.name}:")
+        for name, what in lines:
+            times = [one[name] for one in opened]
+            print(f"{what:18} min {min(times):5.0f}  median {statistics.median(times):5.0f}  max {max(times):5.0f} ms")
 
 
 def _opened(browser: Browser, address: str, with_flame: bool) -> dict[str, float]:
     """Milliseconds since the navigation began, of one opening."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
+    page.add_init_script(AFTER_FLAME)
     page.goto(address, wait_until="commit")
     page.wait_for_selector("#effects-plot svg", state="attached")
     if with_flame:
-        page.wait_for_selector(".flame svg g.frame", state="attached")
+        page.wait_for_function("window.flameShown")
     times: dict[str, float] = page.evaluate(TIMES)
     context.close()
     return times

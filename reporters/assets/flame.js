@@ -25,14 +25,14 @@ const opduelFlame = (() => {
     return `${percent > 0 ? "+" : "\u2212"}${Math.abs(percent) < 10 ? Math.abs(percent).toFixed(1) : Math.round(Math.abs(percent))} %`;
   };
 
-  /** The rows [name, depth, control, treatment], depth first, as a tree. */
-  function treeOf(rows) {
+  /** Frames, depth first, as a tree: a line for each, with its depth, control, treatment and name. */
+  function treeOf(frames) {
     const path = [];
-    for (const [name, depth, control, treatment] of rows) {
-      const frame = { name, control, treatment, children: [] };
-      path.length = Math.min(depth, path.length);
+    for (const [, depth, control, treatment, name] of frames.matchAll(/^(\d+) (\S+) (\S+) (.*)$/gm)) {
+      const frame = { name, control: Number(control) || 0, treatment: Number(treatment) || 0, children: [] };
+      path.length = Math.min(Number(depth), path.length);
       if (path.length) path[path.length - 1].children.push(frame);
-      else if (depth || path.root) continue; // not a tree: one frame has all others
+      else if (path.root) continue; // not a tree: one frame has all others
       path.root = path.root || frame;
       path.push(frame);
     }
@@ -51,9 +51,9 @@ const opduelFlame = (() => {
     return `color-mix(in srgb, var(--${verdict}) ${Math.round(STRONGEST * Math.abs(share))}%, var(--band))`;
   }
 
-  /** The flame graph of one examination: {caption, rows, divisor, unit}. It draws itself when it is in the page. */
-  function figure({ caption, rows, divisor, unit }) {
-    const root = treeOf(rows);
+  /** The flame graph of one examination: {caption, frames, divisor, unit}. It draws itself when it is in the page. */
+  function figure({ caption, frames, divisor, unit }) {
+    const root = treeOf(frames);
     const amount = (value) => `${Number((value / divisor).toPrecision(3))} ${unit}`;
     const words = (frame) => {
       const both = `${frame.name}: ${amount(frame.control)} to ${amount(frame.treatment)} a call`;

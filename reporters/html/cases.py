@@ -14,6 +14,7 @@ from opduel.reporters.text import printable, printable_lines
 from opduel.reporters.units import human_change, human_interval, human_share, human_size, human_value, scale_of
 
 _DIGITS = 8  # of the numbers that are drawn; those in the table are whole
+_FRAME_DIGITS = 6  # of a flame graph's amounts: it is less than 10,000 pixels wide, and its words have three
 
 
 def fragment(case: str) -> str:
@@ -88,12 +89,22 @@ def _examined(one: Examination) -> dict[str, Any]:
 
 
 def flame_data(one: Examination) -> dict[str, Any] | None:
-    """What ``assets/flame.js`` draws of an examination: its frames as name, depth, control, treatment."""
+    """What ``assets/flame.js`` draws of an examination. A line of ``frames``: depth, control, treatment, name.
+
+    They are one text, not lists: that is half as long, and a browser takes it apart only when the graph is drawn.
+    """
     if not one.flame:
         return None
     divisor, unit = scale_of(max(one.flame[0].control, one.flame[0].treatment), one.unit)
-    rows = [[printable(frame.name), frame.depth, frame.control, frame.treatment] for frame in one.flame]
-    return {"caption": printable(one.source), "divisor": divisor, "unit": printable(unit), "rows": rows}
+
+    def short(amount: float) -> str:
+        return f"{amount:.{_FRAME_DIGITS}g}"
+
+    lines = [
+        f"{max(frame.depth, 0)} {short(frame.control)} {short(frame.treatment)} {printable(frame.name)}"
+        for frame in one.flame
+    ]
+    return {"caption": printable(one.source), "divisor": divisor, "unit": printable(unit), "frames": "\n".join(lines)}
 
 
 def implementation_rows(one: Examination) -> list[list[str]]:

@@ -39,10 +39,16 @@
     performance.mark("opduel-effects");
   }
 
+  /** At once, or when the whole page has been read: Observable Plot is its last script. */
+  function whenLoaded(work) {
+    if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", work, { once: true });
+    else work();
+  }
+
   let waiting = 0;
   function drawSoon(delay) {
     clearTimeout(waiting);
-    waiting = setTimeout(drawEffects, delay);
+    waiting = setTimeout(() => whenLoaded(drawEffects), delay);
   }
 
   table.addEventListener("table:changed", (event) => {
@@ -92,12 +98,15 @@
     const place = shown.indexOf(number);
     document.getElementById("case-before").disabled = place <= 0;
     document.getElementById("case-after").disabled = place < 0 || place === shown.length - 1;
-    if (!dialog.open) dialog.showModal();
     body.replaceChildren(...told(one));
-    drawCase(one);
+    if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
+    afterNextFrame(() => { if (opened === number) drawCase(one); });
     if (!dialog.contains(document.activeElement) || document.activeElement.disabled) document.getElementById("case-close").focus();
   }
+
+  /** When the browser has shown what is there: texts, tables and flame graphs don't wait for plots. */
+  const afterNextFrame = (work) => requestAnimationFrame(() => setTimeout(() => whenLoaded(work)));
 
   const rowOf = (number) => table.tBodies[0].querySelector(`tr[data-n="${number}"]`);
 
@@ -109,7 +118,7 @@
       parts.push(element("div", { class: "notice" }, element("p", {}, failure.what)));
       if (failure.words) parts.push(element("pre", { tabindex: "0", "aria-label": "output tail" }, failure.words));
     }
-    if (one.samples.length) parts.push(element("div", { class: "case-plots", id: "case-plots" }));
+    if (one.samples.length) parts.push(casePlots());
     parts.push(element("h3", {}, "Figures"), facts(one));
     if (one.causes.length) parts.push(...causes(one.causes));
     if (one.breakdown) parts.push(...breakdown(one.breakdown));
@@ -192,26 +201,24 @@
 
   const number = (value) => String(Number(value.toPrecision(6)));
 
-  function drawCase(one) {
-    const place = document.getElementById("case-plots");
-    if (!place) return;
-    place.replaceChildren();
+  /** The places of a case's plots, as high as these will be. */
+  function casePlots() {
     const legend = element("span", { class: "legend" }, element("span", { class: "control" }, "\u25CB control"),
       element("span", { class: "treatment" }, "\u25A0 treatment"));
-    const plots = [
-      [element("figcaption", {}, "Every process pair: ", legend), opduelDraw.rounds],
-      [element("figcaption", {}, "How their changes lie; filled: those that decided. Line and bar: estimate and interval"),
-        opduelDraw.distribution],
+    const captions = [
+      element("figcaption", {}, "Every process pair: ", legend),
+      element("figcaption", {}, "How their changes lie; filled: those that decided. Line and bar: estimate and interval"),
     ];
-    const drawings = [];
-    for (const [caption, draw] of plots) {
-      const figure = element("figure", {}, caption);
-      place.append(figure);
-      drawings.push([figure, draw]);
-    }
-    for (const [figure, draw] of drawings) { // when all stand side by side, and have their width
-      figure.append(draw(one, Math.max(260, Math.floor(figure.clientWidth)), data.plotClass));
-    }
+    const figures = captions.map((caption) => element("figure", {}, caption, element("div", { class: "case-plot" })));
+    return element("div", { class: "case-plots" }, ...figures);
+  }
+
+  function drawCase(one) {
+    const places = [...body.querySelectorAll(".case-plot")];
+    const widths = places.map((place) => Math.max(260, Math.floor(place.clientWidth)));
+    [opduelDraw.rounds, opduelDraw.distribution].slice(0, places.length).forEach((draw, number) => {
+      places[number].replaceChildren(draw(one, widths[number], data.plotClass));
+    });
   }
 
   function step(by) {

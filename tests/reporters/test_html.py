@@ -227,8 +227,8 @@ def test_all_that_is_known_of_a_case() -> None:
         ["product became prod; with inlined; a.py:3", "- to 2", "0.00 ns", "900 ns", "90%", "85% to 95%"]
     ]
     assert seen["note"] == "seen"
-    rows = [["a call", 0, 1e3, 2e3], ["prod <i>", 1, 0.0, 900.0]]
-    assert seen["flame"] == {"caption": "Python functions", "divisor": 1e3, "unit": "us", "rows": rows}
+    frames = "0 1000 2000 a call\n1 0 900 prod <i>"
+    assert seen["flame"] == {"caption": "Python functions", "divisor": 1e3, "unit": "us", "frames": frames}
     assert seen["implementations"] == []
     assert one["failures"] == [
         {"what": "treatment: crash: the worker died of SIGSEGV", "words": "some output\nSegmentation fault: 11"}
@@ -279,7 +279,7 @@ def test_no_text_becomes_markup() -> None:
     text = to_html(report)
     page = Page(text)
     tags = [tag for tag, _ in page.elements]
-    assert tags.count("script") == 3
+    assert tags.count("script") == 4
     assert tags.count("style") == 1
     assert "img" not in tags
     assert "b" not in tags
