@@ -22,6 +22,7 @@ from opduel.records.cause import without_clone
 How = Literal["changed", "named", "in"]
 
 NATIVE, PYTHON = "native functions", "Python functions"  # the sources whose parts have code
+OPERATORS = "operators"  # some are Python functions: all that Python's own profiler sees
 MOST_FILES = 200  # changed files that are searched for a function's definition; a larger change says little
 LARGEST_FILE = 4_000_000  # bytes
 SHORTEST_NAME = 3  # characters: a shorter one is found everywhere
@@ -53,6 +54,7 @@ _BACKENDS = (
     "cibuildwheel",
 )
 _WHERE = re.compile(r"(.+?):\d+$")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[\w<>]+)+")
 _QUALIFIER = re.compile(r"(?:::|\.)(?=[A-Za-z_])")
 
 
@@ -139,10 +141,14 @@ def _matches(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _functions_of(cause: Cause) -> Iterator[tuple[str, Candidate]]:
-    """(source, function) of those that account for a part of the change, clear of 0."""
+    """(source, function) of those that account for a part of the change, clear of 0; each once."""
+    found: dict[str, tuple[str, Candidate]] = {}
     for seen in cause.examinations:
-        if seen.source in (NATIVE, PYTHON):
-            yield from ((seen.source, one) for one in seen.candidates if one.ci and (one.ci[0] > 0 or one.ci[1] < 0))
+        for one in seen.candidates:
+            is_function = seen.source in (NATIVE, PYTHON) or (seen.source == OPERATORS and _DOTTED.fullmatch(one.name))
+            if is_function and one.ci and (one.ci[0] > 0 or one.ci[1] < 0):
+                found.setdefault(one.name, (NATIVE if seen.source == NATIVE else PYTHON, one))
+    yield from found.values()
 
 
 class _Code:
@@ -176,13 +182,14 @@ class _Code:
         is known, and not among those that changed, only lines that name it are found."""
         files = [one for one in self._files if source == PYTHON or not one.path.endswith(".py")]
         found = _WHERE.match(part.where)
-        if found is None:
+        if found is None and source == NATIVE:
             return files, True
-        path = PurePosixPath(found[1]).parts
+        path = PurePosixPath(found[1] if found else "").parts
         near = [
             one
             for one in files
-            if _ends_alike(path, PurePosixPath(one.path).parts) or (source == PYTHON and _is_module_of(one, part.name))
+            if (path and _ends_alike(path, PurePosixPath(one.path).parts))
+            or (source == PYTHON and _is_module_of(one, part.name))
         ]
         return near or files, bool(near)
 

@@ -139,6 +139,21 @@ def test_a_method_in_python_whose_lines_changed(made: Made) -> None:
     }
 
 
+def test_operators_that_are_functions_in_python(made: Made) -> None:
+    good = made.commit({"src/lib/table.py": METHODS, "src/lib/rows.py": METHODS})
+    slow = METHODS.replace("return found", "return list(found)")
+    bad = made.commit({"src/lib/table.py": slow, "src/lib/rows.py": f"{METHODS}NEW = 1\n"})
+    causes = {
+        name: named("operators", name) for name in ("lib.table.Table.rows", "builtins.list", "aten::list", "rows")
+    }
+    found = changed(made, good, bad, **causes)
+    assert {(one.case, one.file, one.how) for one in found.matches} == {
+        ("lib.table.Table.rows", "src/lib/table.py", "changed"),
+        ("builtins.list", "src/lib/table.py", "named"),
+    }
+    assert found.looked_at == ("lib.table.Table.rows", "builtins.list")
+
+
 def test_a_function_above_one_that_is_new_or_gone_has_not_changed(made: Made) -> None:
     new = "\nint Fresh(int n) {\n  return n;\n}\n"
     without = made.commit({"sum.cc": KERNEL, "array.py": MODULE})
