@@ -32,6 +32,7 @@ WAITING = frozenset(
 USER_CODE = "user code"  # a resource: that it takes longer is what was to be explained
 
 OF_A_PART = ("primitives", "operators")  # sources that don't see the whole call
+MOST_OF_A_CALL = 1.1  # times a call's measured time, that such a source may see
 # What the case's metric counts -> units of the sources that its change can follow from; the first is its own.
 EXPLAINED_BY = {"ns": ("ns", "instructions"), "instructions": ("instructions",), "bytes": ("bytes",)}
 NOUNS = {"ns": "time", "instructions": "instructions", "bytes": "memory"}
@@ -105,6 +106,9 @@ def _reading_of_a_part(comparison: Comparison, examination: Examination, own: fl
     changed by. Their intervals reach from the least to the most that both intervals allow."""
     if _unit(comparison) != examination.unit or comparison.ci is None or comparison.control is None:
         return None
+    sides = (examination.control, comparison.control), (examination.treatment, comparison.treatment)
+    if any((seen or 0.0) > MOST_OF_A_CALL * (measured or 0.0) for seen, measured in sides):
+        return None  # what watching costs is a large part of what was seen
     low, high = (comparison.control * (limit - 1) for limit in comparison.ci)
     whole = (examination.treatment or 0.0) - (examination.control or 0.0)
     if low <= 0 <= high or comparison.ratio is None:

@@ -173,6 +173,11 @@ def test_a_source_that_sees_a_part_of_the_call_explains_its_share_of_the_time_th
     assert sentence(logged, comparison=large).startswith("not explained")
 
 
+def test_a_profiler_that_sees_more_than_a_call_takes_explains_nothing() -> None:
+    slow = seen("operators", "ns", {"conv": Part(500, 1)}, {"conv": Part(500, 1), "len": Part(160, 9)})
+    assert sentence(slow, comparison=TIMED).startswith("not explained")
+
+
 def test_primitives_are_said_beside_another_source_where_they_differ() -> None:
     conv, other = {"conv": Part(10, 1, implementation="jit:a")}, {"conv": Part(11, 1, implementation="jit:b")}
     same = seen("primitives", "ns", conv, conv)
