@@ -265,8 +265,10 @@ def found_run(session: Session, run_id: str) -> Run:
     return found(session.scalar(select(Run).where(Run.run_id == run_id)), "run")
 
 
-async def sent_report(request: Request, run_id: str, form: large.Form, name: str) -> Response:
-    """The whole report of a run in that form, as a download called ``name``.
+async def sent_report(
+    request: Request, run_id: str, form: large.Form, name: str | None, case: str | None = None
+) -> Response:
+    """The whole report of a run in that form, or what is drawn of a ``case``; as a download, if it has a ``name``.
 
     Raises:
         HTTPException: 404, or 503 when too many ask for large ones.
@@ -278,16 +280,17 @@ async def sent_report(request: Request, run_id: str, form: large.Form, name: str
     try:
         if size > LARGE_BYTES:
             with apart.place():
-                length = await apart.run(large.write, SharedFile(file), number, form, packed)
+                length = await apart.run(large.write, SharedFile(file), number, form, packed, case)
         else:
             async with request.app.state.parsing:
-                length = await run_in_threadpool(large.write, database, file, number, form, packed)
+                length = await run_in_threadpool(large.write, database, file, number, form, packed, case)
     except BaseException:
         file.close()
         raise
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(length)}
-    headers |= {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if packed else {})
-    kind = {"json": "application/json", "html": "text/html; charset=utf-8"}[form]
+    headers = {"Content-Length": str(length), "Vary": "Accept-Encoding"}
+    headers |= {"Content-Encoding": "gzip"} if packed else {}
+    headers |= {"Content-Disposition": f'attachment; filename="{name}"'} if name else {}
+    kind = "text/html; charset=utf-8" if form == "html" else "application/json"
     return StreamingResponse(_pieces(file), media_type=kind, headers=headers)
 
 

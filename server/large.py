@@ -5,6 +5,7 @@ module before it is forked.
 """
 
 import gzip
+import json
 from datetime import UTC, datetime
 from typing import IO, Literal
 
@@ -12,13 +13,14 @@ from sqlalchemy import select
 
 from opduel.reporters.document import from_text
 from opduel.reporters.html import to_html
+from opduel.server.causes import flames
 from opduel.server.database import Database
 from opduel.server.ingest import accept, readable
 from opduel.server.models import Document, Run
 from opduel.server.queries import document_of
 from opduel.server.storage import store
 
-Form = Literal["json", "html"]
+Form = Literal["json", "html", "flames"]
 _COMPRESSION = 6
 
 
@@ -40,11 +42,14 @@ def size_of(database: Database, run_number: int) -> int:
         return session.scalars(select(Document.size).where(Document.run_number == run_number)).one()
 
 
-def write(database: Database, file: IO[bytes], run_number: int, form: Form, packed: bool) -> int:
-    """Write the run's report to ``file``, ``packed`` by gzip if wanted; its length there in bytes."""
+def write(
+    database: Database, file: IO[bytes], run_number: int, form: Form, packed: bool, case: str | None = None
+) -> int:
+    """Write the run's report to ``file``, ``packed`` by gzip if wanted; its length there in bytes. In the form "flames"
+    that is what is drawn of its ``case`` alone."""
     with database.reading() as session:
         document = document_of(session, session.get_one(Run, run_number))
-    content = readable(document) if form == "json" else to_html(from_text(document.decode("utf-8"))).encode("utf-8")
+    content = _formed(document, form, case)
     del document
     if packed:
         with gzip.GzipFile(filename="", mode="wb", compresslevel=_COMPRESSION, fileobj=file, mtime=0) as archive:
@@ -53,3 +58,11 @@ def write(database: Database, file: IO[bytes], run_number: int, form: Form, pack
         file.write(content)
     file.flush()
     return file.tell()
+
+
+def _formed(document: bytes, form: Form, case: str | None) -> bytes:
+    if form == "json":
+        return readable(document)
+    if form == "html":
+        return to_html(from_text(document.decode("utf-8"))).encode("utf-8")
+    return json.dumps(flames(document, case), ensure_ascii=False, separators=(",", ":")).encode("utf-8")

@@ -5,10 +5,11 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
 from opduel.records import Verdict
-from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash
+from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash, flame_style
 from opduel.reporters.cause_text import HEADINGS
 from opduel.reporters.summary import WORST_FIRST
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
@@ -31,6 +32,7 @@ from opduel.server.models import Case
 from opduel.server.queries import (
     MOST_FOUND,
     RunFilter,
+    cause_of,
     choices,
     latest_runs,
     list_runs,
@@ -42,9 +44,10 @@ from opduel.server.templating import ENVIRONMENT, page
 
 _LONGEST_QUERY = 200
 _OFFERED = 30  # runs that a run is offered to be compared with
-# Observable Plot puts one style sheet into each plot: it is allowed by its hash, and nothing else is.
+# Observable Plot puts one style sheet into each plot, d3-flame-graph one into the page: they are allowed by their
+# hashes, and nothing else is.
 _POLICY = SECURITY_HEADERS["Content-Security-Policy"].replace(
-    "style-src 'self'", f"style-src 'self' {csp_hash(PLOT_STYLE)}"
+    "style-src 'self'", f"style-src 'self' {csp_hash(PLOT_STYLE)} {csp_hash(flame_style())}"
 )
 
 router = APIRouter(include_in_schema=False)
@@ -97,6 +100,21 @@ async def run_report(request: Request, _reader: CanRead, run_id: str) -> Respons
     """The run's report as one HTML file: a download, never shown as a page of ours."""
     cleaned = words_of(run_id)
     return await sent_report(request, cleaned, "html", f"report-{cleaned}.html")
+
+
+@router.get("/runs/{run_id}/cases/{number}/flames.json")
+async def flames(request: Request, _reader: CanRead, run_id: str, number: CaseNumber) -> Response:
+    """The flame graphs of a case's cause, one for each examination or null: read from the run's report when they are
+    asked for, as no table has them."""
+    cleaned = words_of(run_id)
+    case = await run_in_threadpool(_explained_case, request, cleaned, number)
+    return await sent_report(request, cleaned, "flames", None, case)
+
+
+def _explained_case(request: Request, run_id: str, number: int) -> str:
+    with database_of(request).reading() as session:
+        run = found_run(session, run_id)
+        return str(found(session.execute(cause_of(run, number)).one_or_none(), "cause")[2].case)
 
 
 @router.get("/cases/{number}")

@@ -11,6 +11,7 @@ from test_server_drift import fill
 from test_server_pages import HOSTILE_PATHS, hostile
 
 from benchmarks.made_nights import case_id
+from benchmarks.made_report import made_report
 
 
 @pytest.fixture
@@ -309,6 +310,35 @@ def test_hostile_texts_run_nowhere(page: Page, tmp_path: Path) -> None:
         page.locator("figure .effect-mark :is(path, circle)").first.wait_for()
         page.locator("figure svg").last.hover()
         assert page.evaluate("window.hacked") is None
+
+
+@pytest.mark.nightly
+def test_the_flame_graph_of_a_cause_is_drawn_when_asked_for_and_goes_by_keys(chromium: Browser, tmp_path: Path) -> None:
+    """In the dark and on a phone, too."""
+    report = made_report(20, flames=1)
+    (one,) = (one for one in report.comparisons if one.cause)
+    with running_server(tmp_path, open_read=True) as server:
+        assert server.post(report).status_code == 201
+        context = chromium.new_context()
+        page = context.new_page()
+        page.on("request", lambda request: _own(request, server))
+        page.goto(f"{server.url}/cases/{case_number(server, one.case)}")
+        expect(page.locator(".flame")).to_have_count(0)
+        page.get_by_role("button", name="Draw its flame graphs").press("Enter")
+        expect(page.locator(".flame svg g.frame").first).to_be_attached()
+        assert page.locator(".flame svg").count() == 2
+        words = page.locator(".flame-status").first
+        expect(words).to_contain_text("a call: 1 ms to 1.2 ms a call, +20 %")
+        expect(page.locator(".flame").first).to_be_focused()
+        page.keyboard.press("ArrowDown")
+        expect(words).to_contain_text("toy::kernel_")
+        assert Axe().run(page).response["violations"] == []
+        page.set_viewport_size({"width": 360, "height": 740})
+        page.emulate_media(color_scheme="dark")
+        expect(page.locator(".flame svg").first).to_have_attribute("width", re.compile(r"^(2|3)\d\d$"))
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        assert Axe().run(page).response["violations"] == []
+        context.close()
 
 
 def _own(request: Request, server: RunningServer) -> None:
