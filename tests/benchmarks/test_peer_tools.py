@@ -58,6 +58,7 @@ def test_each_procedure_finds_a_tenfold_time_and_tells_a_refused_case(tool: Tool
         assert answers["refused"] == "failed"
 
 
+@pytest.mark.nightly
 def test_another_tools_process_does_the_injected_work_on_the_treatment_alone(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,6 +115,7 @@ def test_a_symbol_that_is_given_as_a_spec_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.mxnet
+@pytest.mark.nightly
 def test_a_block_and_its_operators_run_in_one_run(block: Path, mxnet_1_9: Build) -> None:
     inputs = ["--inputs", '{"data": [1, 3, 8, 8], "hidden": 2}']
     arguments = ["--network", f"{block}:Net", *inputs, "--with_operators", "--treatment", mxnet_1_9.interpreter]

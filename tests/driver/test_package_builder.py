@@ -32,6 +32,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     return tiny
 
 
+@pytest.mark.nightly
 def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny, tmp_path: Path) -> None:
     builder = tiny.builder()
     line = [tiny.commit(name) for name in ("first", "python", "docs", "native")]

@@ -52,6 +52,7 @@ def in_new_folder(released: Released, folder: Path) -> ToyDriver:
     return replace(released.driver, work=folder)
 
 
+@pytest.mark.nightly
 def test_a_slow_front_end_is_named_without_a_compiler(released: Released, tmp_path: Path) -> None:
     driver = in_new_folder(released, tmp_path)
     options = ["--base_commit", "1.0", "--exact_base", "--branch", "work"]
@@ -88,6 +89,7 @@ def test_two_tags_are_measured_as_their_releases(released: Released, tmp_path: P
     assert driver.compile_logs() == []
 
 
+@pytest.mark.nightly
 def test_the_first_bad_release_is_found(released: Released, tmp_path: Path) -> None:
     driver = in_new_folder(released, tmp_path)
     outcome = driver.run("--bisect_releases", "toy==1.0,toy==2.0,toy==3.0")

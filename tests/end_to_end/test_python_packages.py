@@ -28,6 +28,7 @@ def finished(folder: Path, code: int | None, *arguments: str) -> tuple[dict[str,
     return (json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}), output, errors
 
 
+@pytest.mark.nightly
 def test_an_injected_slowdown_is_found_and_the_rest_is_not_flagged(tmp_path: Path) -> None:
     operators = [word for name in ("cumsum", "sqrt", "tanh", "einsum") for word in ("--operators", f"numpy.{name}")]
     sides = ("--control", "numpy==2.2.6", "--treatment", "numpy==2.2.6")

@@ -43,6 +43,7 @@ def test_nothing_is_left_out() -> None:
     assert (len(INSIDE), len(OUTSIDE), len(COMMANDS)) == (16, 1, 9)
 
 
+@pytest.mark.nightly
 def test_python_inside_a_build(tmp_path: Path) -> None:
     (tmp_path / "blocks.json").write_text(json.dumps(INSIDE))
     (tmp_path / "runner.py").write_text(RUNNER)
@@ -63,6 +64,7 @@ def test_python_inside_a_build(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", OUTSIDE)
+@pytest.mark.nightly
 def test_python_from_outside(block: str, tmp_path: Path) -> None:
     done = run(["env", f"PYTHONPATH={ROOT}", sys.executable, "-c", block], tmp_path)
     assert done.returncode == 0, done.stderr
