@@ -1,9 +1,9 @@
 """Every command in the README is run: by these tests, or by the CI, which runs those marked `nightly`, too.
 
-What the commands of the night do is proved in every run by others: a spec on two releases by test_two_releases.py, an
-injected slowdown by test_python_packages.py, networks by test_networks.py, an overlay by test_driver_strategies.py, the
-server by tests/server/test_server_command_line.py and test_remote_results.py, a build alone by
-tests/commands/test_single_build.py, the driver by test_repo_driver.py.
+What the commands of the night do is proved in every run by others: a spec on two releases by test_two_releases.py,
+networks by test_networks.py, the server by tests/server/test_server_command_line.py and test_remote_results.py, a build
+alone by tests/commands/test_single_build.py, the driver by test_repo_driver.py. An injected slowdown
+(test_python_packages.py) and an overlay (test_driver_strategies.py) have further tests of the night.
 """
 
 import json
