@@ -150,7 +150,7 @@ def _of_primitives(answers: Answers) -> Examination:
     seen = primitives.primitive_observations(answers)
     if isinstance(seen, str):
         return Examination("primitives", "ns", 0, note=seen)
-    return examine("primitives", "ns", seen, primitives.primitive_note(answers))
+    return examine("primitives", "ns", seen, primitives.NOTE)
 
 
 def _of_native(native: Observed) -> Examination:

@@ -23,7 +23,6 @@ QUESTION = Question("printed", work_ns=50_000_000, most=50)
 PAIRS = 5
 NOTE = "each primitive's time as its library logs it"
 NOTHING = "the libraries logged no primitive"
-CUT = "the log was too long: it is that of the first calls"
 
 _ONEDNN = ("onednn_verbose", "dnnl_verbose", "mkldnn_verbose")
 _OPERATION = re.compile(r"exec\b")
@@ -104,12 +103,6 @@ def primitive_observations(answers: Answers) -> list[Observation] | str:
         {side: parts_of(map(parsed, pair[side]["lines"]), pair[side]["calls"]) for side in SIDES} for pair in found
     ]
     return observations if any(parts for one in observations for parts in one.values()) else NOTHING
-
-
-def primitive_note(answers: Answers) -> str:
-    """What limits the observations, in one line."""
-    pairs = answers.of.get(QUESTION.op, [])
-    return NOTE if all(pair[side]["whole"] for pair in pairs for side in SIDES) else f"{CUT}; {NOTE}"
 
 
 def parts_of(primitives: Iterable[Primitive | None], calls: int) -> dict[str, Part]:

@@ -28,8 +28,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
     {"op": "libraries"}                      -> {"libraries": [...]} that are loaded: libraries.py
     {"op": "threads"} (unprepared)           -> {"lost": [name, ...]}, those that this child's fork has lost, null where
                         they can't be seen: forks.py; "compute": how many an operator gets, null where it is not said
-    {"op": "printed", "calls": int}          -> {"calls": int, "lines": [...] that the calls printed,
-                        "whole": False where they are only the first ones}
+    {"op": "printed", "calls": int}          -> {"calls": int, fewer if they print much,
+                        "lines": [...] that they printed}
 
 The function that the adaptor's make_call returns may have attributes:
     before      a function to call before each timed region, untimed: a region is then one call, or ``number`` calls

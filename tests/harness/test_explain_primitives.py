@@ -10,19 +10,17 @@ from toy_bench import toy_bench, toy_case
 from opduel.harness.explain.operators import NOTHING as NO_OPERATOR
 from opduel.harness.explain.operators import ask_for_operators, has_profiler, operator_observations
 from opduel.harness.explain.primitives import (
-    CUT,
-    NOTE,
     NOTHING,
     PAIRS,
     Primitive,
     ask_for_primitives,
     parsed,
     parts_of,
-    primitive_note,
     primitive_observations,
 )
 from opduel.harness.profiles import Profiling
 from opduel.records import Part
+from opduel.records.measurement import SIDES
 
 CONVOLUTION = "convolution forward_inference mb1_ic3oc16_ih32oh32kh3sh1dh0ph1_iw32ow32kw3sw1dw0pw1"
 SHAPE = "mb1_ic3oc16_ih32oh32kh3sh1dh0ph1_iw32ow32kw3sw1dw0pw1"
@@ -110,17 +108,19 @@ def test_what_calls_print_is_read_in_fresh_process_pairs_with_the_log_switched_o
             matmul: Part(3000.0, 1.0, implementation="ref:any"),
             reorder: Part(2000.0, 2.0, implementation="jit:uni"),
         }
-    assert primitive_note(found["logs"]) == NOTE
     assert primitive_observations(found["silent"]) == NOTHING
     assert len(found["silent"].of["printed"]) == 1  # one pair is enough to know
 
 
-def test_a_log_that_is_too_long_is_cut_at_a_line() -> None:
-    (found,) = ask_for_primitives(profiling(Logging()), [toy_case("long", "logs_much")]).values()
+def test_a_long_log_costs_calls_and_says_the_same_of_each() -> None:
+    """One side prints twice as much as the other: neither is cut off."""
+    case = toy_case("long", "logs_much", only_on="treatment")
+    (found,) = ask_for_primitives(profiling(Logging()), [case]).values()
     seen = primitive_observations(found)
     assert not isinstance(seen, str)
-    assert list(seen[0]["control"]) == ["matmul 4x4:4x4"]
-    assert primitive_note(found) == f"{CUT}; {NOTE}"
+    runs = {side: seen[0][side]["matmul 4x4:4x4"].calls for side in SIDES}
+    assert runs == {"control": 20_000, "treatment": 40_000}
+    assert {pair[side]["calls"] for pair in found.of["printed"] for side in SIDES} == {1}
 
 
 def test_operators_by_the_frameworks_profiler() -> None:
