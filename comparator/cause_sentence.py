@@ -15,7 +15,7 @@ PREFERENCE: tuple[Source, ...] = ("Python functions", "primitives", "operators",
 AS_GOOD = 0.1  # shares of the change that are closer than this explain it to the same degree
 COMPARABLE = 0.8  # share of the case's change (of logs) from which on a source's own change is as large
 PARTLY = 0.5  # share of the case's change below which it is explained partly
-LEAST_REACH = 0.1  # a source whose own change is a smaller share of the case's explains nothing
+LEAST_REACH = 0.1  # a source that accounts for a smaller share of the case's change explains nothing
 NAMED = 3  # candidates in the sentence
 LEAST_NAMED = 0.1  # share of each after the first
 EXCHANGED = 1.2  # sum of the shares of one direction from which on parts of both are named
@@ -79,11 +79,23 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     if found:
         sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations)
         sentence += _by_other_primitives(found.examination, examinations)
-        if found.waits and found.examination.source != "resources":
-            sentence += "; it waits for other threads, whose work was not seen"
+        sentence = _of_waiting(sentence, found, examinations)
     else:
         sentence = _not_explained(comparison, examinations, change)
     return Cause(one_line(sentence), tuple(examinations))
+
+
+def _of_waiting(sentence: str, found: _Reading, examinations: Sequence[Examination]) -> str:
+    """The sentence of a reading that names nothing but waiting, which is an effect: what other threads do meanwhile
+    explains it, and where no native function was seen, nothing is explained."""
+    if not found.waits:
+        return sentence
+    if found.examination.source != "resources":
+        sentence += "; it waits for other threads, whose work was not seen"
+    native = next((one for one in examinations if one.source == "native functions"), None)
+    if native is None or native.difference_ci is not None:
+        return sentence
+    return f"not explained: {sentence}; native functions: {native.note.partition('; ')[0]}"
 
 
 def _reading(comparison: Comparison, examination: Examination, change: float) -> _Reading | None:
@@ -97,8 +109,8 @@ def _reading(comparison: Comparison, examination: Examination, change: float) ->
         return None
     if examination.source in OF_A_PART:
         return _reading_of_a_part(comparison, examination, own)
-    reach = min(1.0, math.log(max(1 + own, 1e-9)) / math.log(change))
-    return _Reading(examination, own, reach) if reach >= LEAST_REACH else None
+    found = _Reading(examination, own, min(1.0, math.log(max(1 + own, 1e-9)) / math.log(change)))
+    return found if found.explained >= LEAST_REACH else None
 
 
 def _reading_of_a_part(comparison: Comparison, examination: Examination, own: float) -> _Reading | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from made_samples import a_case
 
+from opduel.comparator.cause_calls import REST
 from opduel.comparator.cause_sentence import bare, cause_of
 from opduel.comparator.causes import examine
 from opduel.records import Comparison
@@ -144,6 +145,30 @@ def test_a_function_that_waits_is_a_cause_only_where_nothing_else_is() -> None:
     assert sentence(waits) == (
         f"{name} accounts for 100 % of the added time; it waits for other threads, whose work was not seen"
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "waited"),
+    [
+        ("Python functions", "NDArray.wait_to_read", "; it waits for other threads, whose work was not seen"),
+        ("resources", "waiting", ""),
+    ],
+)
+def test_waiting_explains_nothing_where_native_functions_could_not_be_seen(
+    source: Source, name: str, waited: str
+) -> None:
+    waits = seen(source, "ns", {name: Part(100)}, {name: Part(112)})
+    why = "the time budget was spent"
+    unseen = examine("native functions", "instructions", [], why)
+    claim = f"{name} accounts for 100 % of the added time{waited}"
+    assert sentence(waits, unseen) == f"not explained: {claim}; native functions: {why}"
+    same = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(100)})
+    assert sentence(waits, same) == claim
+
+
+def test_a_source_whose_named_parts_account_for_little_explains_nothing() -> None:
+    rest = seen("Python functions", "ns", {"reshape": Part(9), REST: Part(100)}, {"reshape": Part(10), REST: Part(111)})
+    assert sentence(rest).startswith("not explained")
 
 
 def test_longer_user_code_explains_nothing() -> None:
