@@ -30,6 +30,7 @@ WAITING = frozenset(
 )
 
 LONGEST_NS = 10_000.0  # that a minor page fault or a switch to another thread costs, by far; a major fault reads a disk
+CALL_ITSELF = "(the call itself)"  # of Python functions: a call that goes straight to native code
 USER_CODE = "user code"  # a resource: that it takes longer is what was to be explained
 
 OF_A_PART = ("primitives", "operators")  # sources that don't see the whole call
@@ -230,7 +231,8 @@ def _exchanged(examination: Examination, added: str) -> str:
 
 def _in_native_code(chosen: Examination, examinations: Sequence[Examination]) -> str:
     """``; in native code, f and 1 more gave way to g``: what the Python function of the sentence runs, where native
-    functions that only one side has make up a good part of a call. It says what differs, and claims no share."""
+    functions that only one side has make up a good part of a call. It says what differs, and claims no share. Of a call
+    that goes straight to native code, what has most of the change there."""
     native = next((one for one in examinations if one.source == "native functions"), None)
     if chosen.source != "Python functions" or native is None or not native.control or not native.treatment:
         return ""
@@ -238,7 +240,10 @@ def _in_native_code(chosen: Examination, examinations: Sequence[Examination]) ->
     gone = [one for one in parts if one.treatment == 0 and one.control >= LEAST_NAMED * native.control]
     new = [one for one in parts if one.control == 0 and one.treatment >= LEAST_NAMED * native.treatment]
     if not gone or not new:
-        return ""
+        change = _change(chosen) or 0.0, _change(native) or 0.0
+        alone = [one.name for one in _leads(chosen)] == [CALL_ITSELF] and min(change) * max(change) > 0
+        most = next((one for one in _leads(native) if (one.share or 0.0) >= PARTLY), None) if alone else None
+        return f"; in native code, {_short(most.name)} accounts for {_share(most)} of the instructions" if most else ""
     gone, new = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (gone, new))
     return f"; in native code, {_listed(gone)} gave way to {_listed(new)}"
 
