@@ -101,7 +101,8 @@ def text_of(function):
         for kind in type(owner).__mro__:
             if name in vars(kind):
                 return repr(vars(kind)[name])
-        return "<built-in method {}>".format(name)
+        module = function.__module__ if sys.version_info >= (3, 11) else None  # those of pybind11 have one
+        return "<built-in method {}>".format("{}.{}".format(module, name) if isinstance(module, str) else name)
     except Exception:  # an owner may answer anything at all
         return "<built-in method ?>"
 

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import explained
+import numpy as np
 import pytest
 
 from opduel.harness.explain.process_pairs import Answers
@@ -243,3 +244,12 @@ def test_answers_become_observations_with_what_limits_them() -> None:
     assert function_note(answered()) == NOTE
     assert function_note(answered(seen_ns=3.0)).startswith("control: the functions add up to 75% of what a call takes")
     assert function_observations(Answers(failures=["control: killed"])) == "control: killed"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="older profilers say no module")
+def test_a_function_of_pybind11_has_the_profilers_name() -> None:
+    from scipy.fft._pocketfft import pypocketfft
+
+    profiler = cProfile.Profile()
+    profiler.runcall(pypocketfft.c2c, np.ones(8, complex))
+    assert TRACING.text_of(pypocketfft.c2c) in {one.code for one in profiler.getstats()}
