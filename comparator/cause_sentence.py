@@ -97,7 +97,8 @@ def _of_waiting(sentence: str, found: _Reading, examinations: Sequence[Examinati
     native = next((one for one in examinations if one.source == "native functions"), None)
     if native is None or native.difference_ci is not None:
         return sentence
-    return f"not explained: {sentence}; native functions: {native.note.partition('; ')[0]}"
+    claims = sentence.removeprefix("partly explained: ")
+    return f"not explained: {claims}; native functions: {native.note.partition('; ')[0]}"
 
 
 def _reading(comparison: Comparison, examination: Examination, change: float) -> _Reading | None:
