@@ -222,7 +222,9 @@ def parser() -> Parser:
     made = Parser(prog="calibrate.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--build", default="mxnet==1.9.1", help="on both sides (default %(default)s)")
     made.add_argument("--spec", default="all", help="name of a spec (default %(default)s)")
-    made.add_argument("--sample", type=int, default=40, help="cases a run, drawn anew; 0: all (default %(default)s)")
+    made.add_argument(
+        "--sample", type=int, default=40, help="cases of each run, drawn at random; 0: all (default %(default)s)"
+    )
     made.add_argument("--runs", type=positive, default=20, help="of each row and load (default %(default)s)")
     made.add_argument("--minutes", type=float, default=math.inf, help="no run begins later (default: no limit)")
     made.add_argument("--loads", nargs="+", choices=LOADS, default=[QUIET], help="beside the runs (default quiet)")

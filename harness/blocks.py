@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opduel.harness.process import AskError, CaseProcess, merged_error
-from opduel.records import Case, PairSample, Stage
+from opduel.records import DEFAULT_METRIC, Case, PairSample, Stage
 from opduel.records.measurement import SIDES, Side
 
 BLOCK_NS = 2_500_000  # timed calls of one block
@@ -103,7 +103,16 @@ class CaseRequest:
         """The worker's "prepare" request."""
         # Both sides calibrate the injected work, so that both have made the same calls; only one is slowed by it.
         slow = side == "treatment"
-        return {"op": "prepare", "case": self.description(), "seed": self.seed, "inject": self.inject, "slow": slow}
+        timed = self.case.metric == DEFAULT_METRIC
+        sets = {"sets": self.case.input_sets} if timed and self.case.input_sets > 1 else {}
+        return {
+            "op": "prepare",
+            "case": self.description(),
+            "seed": self.seed,
+            "inject": self.inject,
+            "slow": slow,
+            **sets,
+        }
 
 
 def settle(
