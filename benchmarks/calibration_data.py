@@ -17,7 +17,7 @@ from opduel.records.run_record import HostRecord, RunRecord
 
 SCHEMA_VERSION = 1
 OF_THE_RUN = ("spec", "seed", "started_at", "complete", "aborted", "wall_s", "timed_s")
-DIGITS = 8  # of process values and log ratios: a hundredth of what a clock can tell
+DIGITS = 6  # of process values and log ratios: a millionth of each is far less than a clock can tell
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ def _comparison(one: Comparison) -> dict[str, Any]:
 
 
 def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short.is_integer() else short  # "712345", not "712345.0"
 
 
 def append(path: Path, line: str) -> None:
