@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import subprocess
 import time
 from collections import Counter
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from benchmarks import calibrate
+from benchmarks.calibration_data import read, verdicts_again
 from benchmarks.loads import load
 from opduel.comparator.calibration import Rate
 from opduel.records import Build, Comparison, PairSample, Report, Verdict
@@ -217,6 +219,25 @@ def test_verdicts_are_made_again_from_the_samples_that_were_kept(
     told = capsys.readouterr().out
     assert "made again from the samples: 4, of which 2 differ" in told
     assert told.count("unchanged, not inconclusive") == 2
+
+
+PAGE = calibrate.ROOT / "docs" / "explanation" / "proof.md"
+OF_THE_PAGE = re.compile(r"<!-- calibrate.py --table: begin -->\n(.*)<!-- calibrate.py --table: end -->", re.S)
+
+
+def test_the_page_has_the_tables_of_the_raw_results(capsys: pytest.CaptureFixture[str]) -> None:
+    assert calibrate.main(["--table"]) == 0
+    (shown,) = OF_THE_PAGE.findall(PAGE.read_text(encoding="utf-8"))
+    assert shown.strip() == capsys.readouterr().out.strip()
+
+
+@pytest.mark.nightly
+def test_all_verdicts_of_the_raw_results_are_those_of_the_comparator() -> None:
+    trials = read(calibrate.DATA)
+    assert len(trials) > 10
+    for trial in trials:
+        for then, now in verdicts_again(trial):
+            assert now.verdict == (then.held_back or then.verdict), f"{trial.step.name}, {then.case}"
 
 
 @pytest.mark.parametrize("name", ["steady", "bursts", "memory"])
