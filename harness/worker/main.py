@@ -200,13 +200,15 @@ def in_turn(calls):
 
     Raises Unseen where calls say how they are timed: what they are timed by belongs to one input.
     """
-    if is_special(calls[0]) or is_process(calls[0]) or hasattr(calls[0], "timer"):
+    if is_special(calls[0]) or is_process(calls[0]):
         raise serving.Unseen("input_sets: the case is not timed call by call; leave input_sets out")
     following = itertools.cycle(calls).__next__
 
     def call():
         return following()()
 
+    if hasattr(calls[0], "timer"):
+        call.timer = calls[0].timer  # of the device, whatever the input
     if hasattr(calls[0], "close"):
 
         def close():

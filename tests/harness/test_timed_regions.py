@@ -127,6 +127,7 @@ class Drawing:
             self.called.append(seed)
 
         call.close = lambda: self.closed.append(seed)  # type: ignore[attr-defined]
+        call.timer = lambda work: work() or 1000.0  # type: ignore[attr-defined]
         return call
 
 
@@ -140,6 +141,7 @@ def test_calls_take_several_sets_of_inputs_in_turn(worker: ModuleType) -> None:
     assert adaptor.called == seeds * 4
     assert len(set(seeds)) == 3
     assert 7 in seeds
+    assert session.block(discard=0, calls=1, inner=4) == {"ns": [250.0]}, "by the device's clock"
     session.call.close()
     assert sorted(adaptor.closed) == sorted(seeds)
 
