@@ -37,6 +37,7 @@ WAITING = frozenset(
 )
 
 KERNEL, IN_THE_KERNEL = "kernel", 0.25  # a resource: its time; the share of it that is worth words
+LONGEST_COUNT_NS = 10_000.0  # that a page fault without a disk, or a switch to another thread, costs the kernel, by far
 USER_CODE = "user code"  # a resource: that it takes longer is what was to be explained
 
 OF_A_PART = ("primitives", "operators")  # sources that don't see the whole call
@@ -85,7 +86,7 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     readings = [_reading(comparison, one, change) for one in examinations]
     found = _best(comparison, [one for one in readings if one is not None])
     if found:
-        sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations)
+        sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations, change)
         sentence += _by_other_primitives(found.examination, examinations)
         sentence += _in_the_kernel(found.examination, examinations)
         sentence = _of_waiting(sentence, found, examinations)
@@ -236,10 +237,11 @@ def _exchanged(examination: Examination, added: str) -> str:
     return f"{words}: together {100 * net:.0f} % {added}"
 
 
-def _in_native_code(chosen: Examination, examinations: Sequence[Examination]) -> str:
+def _in_native_code(chosen: Examination, examinations: Sequence[Examination], whole: float) -> str:
     """``; in native code, f and 1 more gave way to g``: what the Python function of the sentence runs, where native
     functions that only one side has make up a good part of a call. That says what differs, and claims no share.  Else
-    ``; in native code, f accounts for 98 % of the added instructions``, where the function runs as often as before."""
+    ``; in native code, f accounts for 98 % of the added instructions``, where the function runs as often as before.
+    ``whole`` is the case's change, a ratio."""
     native = next((one for one in examinations if one.source == "native functions"), None)
     if chosen.source != "Python functions" or native is None or not native.control or not native.treatment:
         return ""
@@ -247,17 +249,19 @@ def _in_native_code(chosen: Examination, examinations: Sequence[Examination]) ->
     gone = [one for one in parts if one.treatment == 0 and one.control >= LEAST_NAMED * native.control]
     new = [one for one in parts if one.control == 0 and one.treatment >= LEAST_NAMED * native.treatment]
     if not gone or not new:
-        return _by_native_functions(_leads(chosen)[0], native)
+        return _by_native_functions(_leads(chosen)[0], native, whole)
     gone, new = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (gone, new))
     return f"; in native code, {listed(gone)} gave way to {listed(new)}"
 
 
-def _by_native_functions(python: Candidate, native: Examination) -> str:
+def _by_native_functions(python: Candidate, native: Examination, whole: float) -> str:
     """What the native functions claim of a Python function that both sides call equally often: what it runs is slower.
     Those of the interpreter itself only say that Python code is, and say nothing here."""
     often = [calls for calls in python.calls if calls]
+    if len(often) < len(SIDES) or not math.isclose(*often, rel_tol=SAME_CALLS):
+        return ""
     change = _change(native) or 0.0
-    if len(often) < len(SIDES) or not math.isclose(*often, rel_tol=SAME_CALLS) or change * python.difference <= 0:
+    if math.log(max(1 + change, 1e-9)) / math.log(whole) < LEAST_REACH:  # also where it is the other way round
         return ""
     leads = [one for one in _leads(native) if not is_of_the_interpreter(one)]
     if sum(one.share or 0.0 for one in leads) < PARTLY:
@@ -276,6 +280,7 @@ def _in_the_kernel(chosen: Examination, examinations: Sequence[Examination]) -> 
         return ""
     added = kernel.difference > 0
     counts = [part for part, unit in named if unit == "count" and (part.difference > 0) == added]
+    counts = [one for one in counts if abs(one.difference) * LONGEST_COUNT_NS >= LEAST_NAMED * abs(kernel.difference)]
     most = max(counts, key=lambda one: abs(one.difference), default=None)
     more = "more" if added else "fewer"
     often = "" if most is None else f" ({short_name(most.name)}: {abs(most.difference):.4g} {more} per call)"

@@ -3,8 +3,8 @@
 from benchmarks.injected_causes.cause import Cause, Truth, integers
 
 
-def _in_python(name: str, share: float | None = 1.0) -> tuple[Truth, ...]:
-    return (Truth(name, share, "Python functions"),)
+def _in_python(name: str, parts: str = "") -> tuple[Truth, ...]:
+    return (Truth(name, 1.0, "Python functions", parts),)
 
 
 def _importing(module: str, after: str = "import ctypes\n") -> tuple[str, str]:
@@ -28,7 +28,7 @@ PYTHON = (
                 '        raise ValueError("not a shape")\n    return array.reshape(',
             )
         ],
-        _in_python("prod"),
+        _in_python("prod", parts=r"prod|\.reshape$"),  # the lines that compare, too
     ),
     Cause(
         "a check of every element in Python",
@@ -134,7 +134,7 @@ PYTHON = (
             ("_PAIR = re", "_LOCK = threading.Lock()\n_PAIR = re"),
             ("        count += 1\n    return count", "        with _LOCK:\n            count += 1\n    return count"),
         ],
-        _in_python("increment"),
+        _in_python("increment", parts=r"increment|_thread\.lock"),
     ),
     Cause(
         "an import within the function",

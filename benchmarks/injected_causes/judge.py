@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.injected_causes.cause import Cause, Truth
 from opduel.comparator.calibration import Rate
+from opduel.records.text import counted
 
 HALF_A_POINT = 0.005  # the sentence has whole percents
 NOT_EXPLAINED = "not explained"
@@ -131,13 +132,13 @@ def summary(found: Sequence[Judged], equal: Mapping[str, Equal]) -> list[str]:
     named, within = named_and_within(found)
     kinds = len({one.cause.kind for one in found})
     counts = f"{_rate(named)} named, {_rate(within)} with the true share in its interval"
-    lines = ["", f"{len(found)} causes of {kinds} kinds: {counts}"]
+    lines = ["", f"{counted(len(found), 'cause')} of {counted(kinds, 'kind')}: {counts}"]
     missed = [one for one in found if not one.is_named]
     lines += [f"not named: {one.cause.name}: {one.sentence or 'its case was not flagged'}" for one in missed]
     lines += [f"share: {one.cause.name}: {one.sentence}" for one in found if one.is_named and not one.is_within]
     for name, said in equal.items():
         claimed = Rate(len(said.claims), len(said.sentences))
-        took = f"{len(said.sentences)} cases took {said.seconds:.0f} s"
+        took = f"{counted(len(said.sentences), 'case')} took {said.seconds:.0f} s"
         lines.append(f"control and {name}: {_rate(claimed)} claimed; {took}")
         lines += [f"claimed: {one}" for one in said.claims]
     return lines

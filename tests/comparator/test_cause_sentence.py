@@ -157,6 +157,8 @@ def test_native_functions_account_for_a_python_function_that_runs_as_often_as_be
     assert sentence(slower, seen("native functions", "instructions", code, own)) == words  # of Python code
     fewer = seen("native functions", "instructions", {**code, "all_finite": Part(40.0)}, code)
     assert sentence(slower, fewer) == words
+    hardly = seen("native functions", "instructions", code, {**code, "all_finite": Part(1.0, 1)})
+    assert sentence(slower, hardly) == words
 
 
 def test_the_kernel_s_part_is_said_beside_what_calls_it() -> None:
@@ -168,10 +170,12 @@ def test_the_kernel_s_part_is_said_beside_what_calls_it() -> None:
         {"user code": Part(95), "kernel": Part(17)},
     )
     faults = seen("resources", "count", {"page faults": Part(0)}, {"page faults": Part(98)})
+    rarely = seen("resources", "count", {"switches": Part(0)}, {"switches": Part(0.00001)})
     words = "lib.smooth accounts for 100 % of the added time"
     assert sentence(slower, time, faults) == (
         f"{words}; 58 % of the added time is the kernel's (page faults: 98 more per call)"
     )
+    assert sentence(slower, time, rarely) == f"{words}; 58 % of the added time is the kernel's"
     little = seen(
         "resources", "ns", {"user code": Part(90), "kernel": Part(10)}, {"user code": Part(100), "kernel": Part(12)}
     )
