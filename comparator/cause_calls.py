@@ -41,22 +41,36 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
 
 
 class _Tree:
-    """The part that calls each for most of its amount, over all observations."""
+    """Each part below the one that calls it (``_main_caller``), over all observations."""
 
     def __init__(self, observations: Sequence[Observation]) -> None:
-        parts = [(name, part) for one in observations for side in SIDES for name, part in one.get(side, {}).items()]
         self._observations = observations
-        self.inclusive = any(part.inclusive is not None for _, part in parts)
-        shares: dict[str, dict[str, float]] = {}
-        for name, part in parts:
-            by = shares.setdefault(name, {})
-            for caller, share in part.callers.items():
-                by[caller] = by.get(caller, 0.0) + share
+        self.inclusive = any(
+            part.inclusive is not None for one in observations for side in SIDES for part in one.get(side, {}).values()
+        )
+        calls_of: dict[str, dict[str, dict[Side, float]]] = {}
+        for one in observations:
+            for side in SIDES:
+                for name, part in one.get(side, {}).items():
+                    by = calls_of.setdefault(name, {})
+                    for caller, share in part.callers.items():
+                        sides = by.setdefault(caller, dict.fromkeys(SIDES, 0.0))
+                        sides[side] += share * _with_calls(part) / len(observations)
         self.callees: dict[str | None, list[str]] = {}
-        for name, by in sorted(shares.items()):
-            others = {caller: share for caller, share in by.items() if caller != name and caller in shares}
-            main = max(others, key=lambda one: (others[one], one), default=None)
-            self.callees.setdefault(main, []).append(name)
+        for name, by in sorted(calls_of.items()):
+            others = {caller: sides for caller, sides in by.items() if caller != name and caller in calls_of}
+            self.callees.setdefault(self._main_caller(name, others), []).append(name)
+
+    def _main_caller(self, name: str, amounts: Mapping[str, Mapping[Side, float]]) -> str | None:
+        """The caller with the largest amount, or, for a part that is called more or less often than it was, the one
+        whose amount differs most: that one makes the calls that came or went."""
+        alike = self.called_alike(name)
+
+        def rank(caller: str) -> tuple[float, str]:
+            of = amounts[caller]
+            return (sum(of.values()) if alike else abs(of["treatment"] - of["control"])), caller
+
+        return max(amounts, key=rank, default=None)
 
     def difference(self, name: str) -> float:
         """Of a part with all that it calls: treatment less control, the mean over observations."""

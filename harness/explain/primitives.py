@@ -27,6 +27,9 @@ NOTHING = "the libraries logged no primitive"
 _ONEDNN = ("onednn_verbose", "dnnl_verbose", "mkldnn_verbose")
 _OPERATION = re.compile(r"exec\b")
 _LAYOUT = re.compile(r"(?:^| )(src|dst|in|out)[_:]([a-z]*\d+)[_:](?:[^: ]*:)?(?:blocked:)?([A-Za-z][A-Za-z0-9]*)")
+# Pooling by releases before 2.0: the dilation precedes the stride, and a shape has dimensions that the input lacks.
+_WINDOW = re.compile(r"(k[dhw]\d+)(d[dhw]\d+)(s[dhw]\d+)")
+_LACKING = re.compile(r"_i([dh])1o(?:\1)1k(?:\1)1s(?:\1)1d(?:\1)0p(?:\1)0(?=_)")
 _MKL = re.compile(r"MKL_VERBOSE (\w+)\((.*)\) ([\d.]+)(ns|us|ms|s)\b")
 _POINTER = re.compile(r"0x[0-9a-f]+|\(nil\)")
 _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -71,6 +74,8 @@ def _of_onednn(fields: Sequence[str]) -> Primitive | None:
         what = " to ".join(sides) if len(sides) == 2 else layouts
     else:
         what = "" if propagation in ("undef", "") else propagation
+    if kind in ("pooling", "pooling_v2"):  # 2.x logs all pooling as pooling_v2
+        kind, shape = "pooling", _LACKING.sub("", _WINDOW.sub(r"\1\3\2", shape))
     return Primitive(" ".join(filter(None, (kind, what, shape))), implementation, took_ms * 1e6)
 
 

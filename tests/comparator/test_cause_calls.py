@@ -69,6 +69,21 @@ def test_a_call_that_is_made_more_often_is_not_looked_into() -> None:
     assert differences(by_call(observed(before, after))) == {"prod": 80}
 
 
+def test_more_calls_belong_to_the_caller_that_makes_them() -> None:
+    def parts(reshape: float, prods: float) -> dict[str, Part]:
+        """``slice`` calls ``prod`` once (10), ``reshape`` the other times."""
+        callers = {"slice": 1 / prods, **({"reshape": 1 - 1 / prods} if prods > 1 else {})}
+        return {
+            "case": Part(1, 1, inclusive=121 + reshape + 10 * prods),
+            "slice": Part(100, 1, "", {"case": 1.0}, "case.py:1", 110),
+            "reshape": Part(reshape, 1, "", {"case": 1.0}, "case.py:2", reshape + 10 * (prods - 1)),
+            "prod": Part(10 * prods, prods, "", callers, "reshape.py:9", 10 * prods),
+        }
+
+    found = by_call([{"control": parts(20, 1), "treatment": parts(20, 3)}] * 3)
+    assert differences(found) == {"prod": 20}
+
+
 def test_parts_without_inclusive_amounts_stay_as_they_are() -> None:
     seen: list[Observation] = [{side: {"f": Part(1.0), "g": Part(2.0)} for side in SIDES}] * 3
     assert by_call(seen) == seen

@@ -243,3 +243,13 @@ def test_answers_become_observations_with_what_limits_them() -> None:
     assert function_note(answered()) == NOTE
     assert function_note(answered(seen_ns=3.0)).startswith("control: the functions add up to 75% of what a call takes")
     assert function_observations(Answers(failures=["control: killed"])) == "control: killed"
+
+
+def test_process_pairs_whose_functions_do_not_add_up_are_left_out_where_enough_others_do() -> None:
+    sound, off = answered().of["functions"][1], answered(seen_ns=9.0).of["functions"][1]
+    found = Answers({"functions": [sound, off, sound, sound]})
+    assert len(function_observations(found)) == 3
+    assert function_note(found).startswith("1 of 4 process pairs left out, whose functions did not add up to the call;")
+    few = Answers({"functions": [sound, off, sound]})
+    assert len(function_observations(few)) == 3
+    assert function_note(few).startswith("control: the functions add up to 225%")

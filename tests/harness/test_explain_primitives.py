@@ -56,6 +56,27 @@ def test_what_was_executed(line: str) -> None:
     assert found.ns == pytest.approx(meant.ns)
 
 
+POOLED = "pooling forward_inference mb8ic16_iw256ow254kw3sw1dw0pw0"
+POOLING = {  # the same pooling by mxnet 1.8.0.post0 and 1.9.1
+    "dnnl_verbose,exec,cpu,pooling,simple_nchw:any,forward_inference,src_f32::blocked:abc:f0 dst_f32::blocked:abc:f0,,"
+    "alg:pooling_avg_include_padding,mb8ic16_ih1oh1kh1dh0sh1ph0_iw256ow254kw3dw0sw1pw0,0.27": POOLED,
+    "onednn_verbose,exec,cpu,pooling_v2,simple_nchw:any,forward_inference,src_f32::blocked:abc:f0 "
+    "dst_f32::blocked:abc:f0,attr-scratchpad:user ,alg:pooling_avg_include_padding,"
+    "mb8ic16_iw256ow254kw3sw1dw0pw0,0.44": POOLED,
+    "onednn_verbose,exec,cpu,pooling_v2,jit:avx512_core,forward_inference,src_f32::blocked:abcd:f0,,alg:pooling_max,"
+    "mb4ic32_ih32oh16kh2sh2dh0ph0_iw32ow16kw2sw2dw0pw0,0.04": (
+        "pooling forward_inference mb4ic32_ih32oh16kh2sh2dh0ph0_iw32ow16kw2sw2dw0pw0"
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "name"), POOLING.items())
+def test_pooling_is_the_same_by_every_release(line: str, name: str) -> None:
+    found = parsed(line)
+    assert found is not None
+    assert found.name == name
+
+
 @pytest.mark.parametrize(
     "line",
     [
