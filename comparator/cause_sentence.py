@@ -1,14 +1,23 @@
 """Why a case changed, in one sentence: which examination explains its change best, and how far."""
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from opduel.comparator.cause_calls import SAME_CALLS
+from opduel.comparator.cause_wording import (
+    claims,
+    is_of_the_interpreter,
+    is_renamed,
+    listed,
+    share_of,
+    short_name,
+)
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
-from opduel.records.cause import Candidate, Cause, Examination, Source, without_clone
-from opduel.records.text import clipped, counted, one_line
+from opduel.records.cause import Candidate, Cause, Examination, Source
+from opduel.records.measurement import SIDES
+from opduel.records.text import one_line
 
 # What a person can act on comes first, where several sources explain the change to the same degree.
 PREFERENCE: tuple[Source, ...] = ("Python functions", "primitives", "operators", "native functions", "resources")
@@ -20,8 +29,6 @@ NAMED = 3  # candidates in the sentence
 LEAST_NAMED = 0.1  # share of each after the first
 EXCHANGED = 1.2  # sum of the shares of one direction from which on parts of both are named
 ENOUGH = 0.8  # shares that are enough together
-LONGEST_ARGUMENTS = 24  # characters of template arguments
-LONGEST_NAME = 120  # characters of a name in the sentence
 
 # In which a thread waits for others, by the last part of their names: functions of MXNet, PyTorch and Python, and the
 # resource.
@@ -29,7 +36,8 @@ WAITING = frozenset(
     ("wait_to_read", "wait_to_write", "waitall", "synchronize", "acquire", "wait", "join", "poll", "waiting")
 )
 
-LONGEST_NS = 10_000.0  # that a minor page fault or a switch to another thread costs, by far; a major fault reads a disk
+KERNEL, IN_THE_KERNEL = "kernel", 0.25  # a resource: its time; the share of it that is worth words
+LONGEST_COUNT_NS = 10_000.0  # that a page fault without a disk, or a switch to another thread, costs the kernel, by far
 CALL_ITSELF = "(the call itself)"  # of Python functions: a call that goes straight to native code
 USER_CODE = "user code"  # a resource: that it takes longer is what was to be explained
 
@@ -79,8 +87,9 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     readings = [_reading(comparison, one, change) for one in examinations]
     found = _best(comparison, [one for one in readings if one is not None])
     if found:
-        sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations)
+        sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations, change)
         sentence += _by_other_primitives(found.examination, examinations)
+        sentence += _in_the_kernel(found.examination, examinations)
         sentence = _of_waiting(sentence, found, examinations)
     else:
         sentence = _not_explained(comparison, examinations, change)
@@ -97,8 +106,8 @@ def _of_waiting(sentence: str, found: _Reading, examinations: Sequence[Examinati
     native = next((one for one in examinations if one.source == "native functions"), None)
     if native is None or native.difference_ci is not None:
         return sentence
-    claims = sentence.removeprefix("partly explained: ")
-    return f"not explained: {claims}; native functions: {native.note.partition('; ')[0]}"
+    said = sentence.removeprefix("partly explained: ")
+    return f"not explained: {said}; native functions: {native.note.partition('; ')[0]}"
 
 
 def _reading(comparison: Comparison, examination: Examination, change: float) -> _Reading | None:
@@ -206,12 +215,12 @@ def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
     if reading.reach >= COMPARABLE:
         added = f"of the {'added ' + noun if whole > 0 else noun + ' saved'}"
         other = f"; {grew}, {case} by {_percent(whole)}" if noun != case else ""
-        return partly + (_exchanged(reading.examination, added) or _claims(reading.leads, added)) + other
+        return partly + (_exchanged(reading.examination, added) or claims(reading.leads, added)) + other
     exchanged = _exchanged(reading.examination, "of that")
-    claims = f"{partly}{grew}" + (f": {exchanged}" if exchanged else f", of which {_claims(reading.leads, '')}")
+    said = f"{partly}{grew}" + (f": {exchanged}" if exchanged else f", of which {claims(reading.leads, '')}")
     if noun == case:
-        return f"{claims}; as measured, {_moved(case, whole)}"
-    return f"{claims}; the other {_percent(whole - reading.change)} of the {case} is not explained"
+        return f"{said}; as measured, {_moved(case, whole)}"
+    return f"{said}; the other {_percent(whole - reading.change)} of the {case} is not explained"
 
 
 def _exchanged(examination: Examination, added: str) -> str:
@@ -224,16 +233,17 @@ def _exchanged(examination: Examination, added: str) -> str:
     net = sum(one.share or 0.0 for one in named)
     more, less = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (more, less))
     if all(one.control == 0 for one in more) and all(one.treatment == 0 for one in less):
-        words = f"{_listed(less)} gave way to {_listed(more)}"
+        words = f"{listed(less)} gave way to {listed(more)}"
     else:
-        words = f"less in {_listed(less)}, more in {_listed(more)}"
+        words = f"less in {listed(less)}, more in {listed(more)}"
     return f"{words}: together {100 * net:.0f} % {added}"
 
 
-def _in_native_code(chosen: Examination, examinations: Sequence[Examination]) -> str:
+def _in_native_code(chosen: Examination, examinations: Sequence[Examination], whole: float) -> str:
     """``; in native code, f and 1 more gave way to g``: what the Python function of the sentence runs, where native
-    functions that only one side has make up a good part of a call. It says what differs, and claims no share. Of a call
-    that goes straight to native code, what has most of the change there."""
+    functions that only one side has make up a good part of a call. That says what differs, and claims no share.  Else
+    ``; in native code, f accounts for 98 % of the added instructions``, where the function runs as often as before.
+    ``whole`` is the case's change, a ratio."""
     native = next((one for one in examinations if one.source == "native functions"), None)
     if chosen.source != "Python functions" or native is None or not native.control or not native.treatment:
         return ""
@@ -241,12 +251,43 @@ def _in_native_code(chosen: Examination, examinations: Sequence[Examination]) ->
     gone = [one for one in parts if one.treatment == 0 and one.control >= LEAST_NAMED * native.control]
     new = [one for one in parts if one.control == 0 and one.treatment >= LEAST_NAMED * native.treatment]
     if not gone or not new:
-        change = _change(chosen) or 0.0, _change(native) or 0.0
-        alone = [one.name for one in _leads(chosen)] == [CALL_ITSELF] and min(change) * max(change) > 0
-        most = next((one for one in _leads(native) if (one.share or 0.0) >= PARTLY), None) if alone else None
-        return f"; in native code, {_short(most.name)} accounts for {_share(most)} of the instructions" if most else ""
+        return _by_native_functions(_leads(chosen)[0], native, whole)
     gone, new = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (gone, new))
-    return f"; in native code, {_listed(gone)} gave way to {_listed(new)}"
+    return f"; in native code, {listed(gone)} gave way to {listed(new)}"
+
+
+def _by_native_functions(python: Candidate, native: Examination, whole: float) -> str:
+    """What the native functions claim of a Python function that both sides call equally often: what it runs is slower.
+    Those of the interpreter itself only say that Python code is, and say nothing here."""
+    often = [calls for calls in python.calls if calls]
+    alike = len(often) == len(SIDES) and math.isclose(*often, rel_tol=SAME_CALLS)
+    if not alike and python.name != CALL_ITSELF:
+        return ""
+    change = _change(native) or 0.0
+    if math.log(max(1 + change, 1e-9)) / math.log(whole) < LEAST_REACH:  # also where it is the other way round
+        return ""
+    leads = [one for one in _leads(native) if not is_of_the_interpreter(one)]
+    if sum(one.share or 0.0 for one in leads) < PARTLY:
+        return ""
+    added = f"of the {'added instructions' if change > 0 else 'instructions saved'}"
+    return f"; in native code, {_exchanged(native, added) or claims(leads, added)}"
+
+
+def _in_the_kernel(chosen: Examination, examinations: Sequence[Examination]) -> str:
+    """``; 60 % [50, 70] of the added time is the kernel's (page faults: 98 more per call)``, where that is a good part
+    and another source has the sentence."""
+    resources = [one for one in examinations if one.source == "resources" and one is not chosen]
+    named = [(part, one.unit) for one in resources for part in one.candidates if is_named(part)]
+    kernel = next((part for part, unit in named if part.name == KERNEL and unit == "ns"), None)
+    if chosen.unit not in ("ns", "instructions") or kernel is None or (kernel.share or 0.0) < IN_THE_KERNEL:
+        return ""
+    added = kernel.difference > 0
+    counts = [part for part, unit in named if unit == "count" and (part.difference > 0) == added]
+    counts = [one for one in counts if abs(one.difference) * LONGEST_COUNT_NS >= LEAST_NAMED * abs(kernel.difference)]
+    most = max(counts, key=lambda one: abs(one.difference), default=None)
+    more = "more" if added else "fewer"
+    often = "" if most is None else f" ({short_name(most.name)}: {abs(most.difference):.4g} {more} per call)"
+    return f"; {share_of(kernel)} of the {'added time' if added else 'time saved'} is the kernel's{often}"
 
 
 def _by_other_primitives(chosen: Examination, examinations: Sequence[Examination]) -> str:
@@ -266,79 +307,10 @@ def _otherwise(part: Candidate) -> str:
     """What is another primitive on the treatment than on the control; empty for the same."""
     before, after = part.implementations
     if part.control == 0 or part.treatment == 0:
-        return f"{_short(part.name)} is {'new' if part.control == 0 else 'gone'}"
-    if _is_renamed(part) and part.name.startswith("reorder"):
-        return f"{_short(part.was)} became {_short(part.name)}"
-    return f"{_short(part.name)}'s {_short(before)} became {_short(after)}" if before != after else ""
-
-
-def _listed(parts: Sequence[Candidate]) -> str:
-    others = len(parts) - 1
-    return _short(parts[0].name) + (f" and {others} more" if others else "")
-
-
-def _claims(leads: Sequence[Candidate], added: str) -> str:
-    """``2 calls of f per call, new (file:12), account for 96 % [93, 99] of the added time``; several after colons."""
-    if len(leads) == 1:
-        lead = leads[0]
-        if _is_renamed(lead):
-            return f"{_described(lead).rstrip(',')}: {_share(lead)} {added}".rstrip()
-        verb = "account for" if _described(lead)[:1].isdigit() and _plural(lead) else "accounts for"
-        return f"{_described(lead)} {verb} {_share(lead)} {added}".rstrip()
-    return ", ".join(
-        f"{_described(one).rstrip(',')}: {_share(one)}{' ' + added if not at else ''}" for at, one in enumerate(leads)
-    )
-
-
-def _plural(candidate: Candidate) -> bool:
-    return _calls_of(candidate)[0] is not None and f"{_calls_of(candidate)[0]:.3g}" != "1"
-
-
-def _calls_of(candidate: Candidate) -> tuple[float | None, str]:
-    """How often the side that alone has it calls it, and what became of it; empty for what both sides have."""
-    if candidate.control == 0 and not candidate.was:
-        return candidate.calls[1], "new"
-    if candidate.treatment == 0 and not candidate.was:
-        return candidate.calls[0], "gone"
-    return None, ""
-
-
-def _is_renamed(candidate: Candidate) -> bool:
-    """Whether it has another name on the control, and not just a clone's, or that of another module."""
-    before, after = (without_clone(name).rpartition(".")[2] for name in (candidate.was, candidate.name))
-    return bool(candidate.was) and before != after
-
-
-def _described(candidate: Candidate) -> str:
-    name, where = _short(candidate.name), f" ({_short(candidate.where)})" if candidate.where else ""
-    if candidate.merged:
-        more = f" and {len(candidate.merged) - 1} more" if len(candidate.merged) > 1 else ""
-        name += f" with {_short(candidate.merged[0])}{more}, inlined or split,"
-    if _is_renamed(candidate):
-        return f"{_short(candidate.was)} became {name}{where}"
-    calls, fate = _calls_of(candidate)
-    before, after = candidate.implementations
-    if before and after and before != after:
-        return f"{name}, whose {_short(before)} became {_short(after)},"
-    where = where or (f" ({_short(after or before)})" if after or before else "")
-    if fate:
-        often = f"{_counted_calls(calls)} of {name} per call" if calls else name
-        return f"{often}, {fate}{where},"
-    often_before, often_after = candidate.calls
-    if often_before and often_after and abs(often_after / often_before - 1) >= 0.01:
-        return f"{name}{where}, {_counted_calls(often_after)} per call where it was {often_before:.3g},"
-    return f"{name}{where}"
-
-
-def _counted_calls(calls: float) -> str:
-    """``1 call``, ``2.5 calls``."""
-    return counted(round(calls), "call") if calls == round(calls) else f"{calls:.3g} calls"
-
-
-def _share(candidate: Candidate) -> str:
-    low, high = (round(100 * limit) for limit in candidate.ci or (0.0, 0.0))
-    share = f"{100 * (candidate.share or 0.0):.0f} %"
-    return share if low == high else f"{share} [{low}, {high}]"
+        return f"{short_name(part.name)} is {'new' if part.control == 0 else 'gone'}"
+    if is_renamed(part) and part.name.startswith("reorder"):
+        return f"{short_name(part.was)} became {short_name(part.name)}"
+    return f"{short_name(part.name)}'s {short_name(before)} became {short_name(after)}" if before != after else ""
 
 
 def _not_explained(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
@@ -369,10 +341,10 @@ def _resource(comparison: Comparison, examination: Examination, change: float) -
     if not clear:
         return ""
     most = max(clear, key=lambda one: abs(one.difference))
-    longest = LONGEST_NS if not most.name.startswith("major") else math.inf
+    longest = LONGEST_COUNT_NS if not most.name.startswith("major") else math.inf
     if abs(most.difference) * longest < LEAST_REACH * (comparison.control or 0.0) * abs(change - 1):
         return ""
-    return f"{_short(most.name)}: {abs(most.difference):.4g} {'more' if change > 1 else 'fewer'} per call"
+    return f"{short_name(most.name)}: {abs(most.difference):.4g} {'more' if change > 1 else 'fewer'} per call"
 
 
 def _says(examination: Examination, case: str, change: float) -> str:
@@ -386,7 +358,7 @@ def _says(examination: Examination, case: str, change: float) -> str:
         return f"{noun} by {kind}: no clear difference ({_percent(own)}) {moved}"
     if (own > 0) != (change > 1):
         return f"{noun} by {kind} {_verb(own)} {moved}"
-    return f"{noun} by {kind} {_verb(own)}, with nothing that accounts for it"
+    return f"{noun} by {kind} {_verb(own)}, with nothing that accounts for it, {moved}"
 
 
 def _noun(unit: str) -> str:
@@ -403,24 +375,3 @@ def _moved(noun: str, change: float) -> str:
 
 def _percent(share: float) -> str:
     return f"{abs(share) * 100:.2g} %" if abs(share) < 0.1 else f"{abs(share) * 100:.0f} %"
-
-
-def bare(name: str) -> str:
-    """A function's name without its return type and parameters, and with ``<...>`` for long template arguments."""
-    name = without_clone(name)
-    if not name.endswith((")", ") const")) or "(" not in name:
-        return name
-    kept, depth, angle = "", 0, 0
-    for char in name:
-        depth += char == "("
-        angle += char == "<"
-        if not depth:
-            kept += "\0" if angle and char == " " else char
-        angle -= char == ">"
-        depth -= char == ")"
-    kept = kept.removesuffix(" const").rpartition(" ")[2].replace("\0", " ")
-    return re.sub(rf"<[^<>]{{{LONGEST_ARGUMENTS},}}>", "<...>", kept) or name
-
-
-def _short(text: str) -> str:
-    return clipped(bare(text), LONGEST_NAME)

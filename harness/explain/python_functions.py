@@ -3,14 +3,16 @@
 The worker times them, and takes out what watching adds: harness/worker/functions.py.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opduel.harness.explain.process_pairs import Answers, Question
 from opduel.records.cause import Observation, Part
 from opduel.records.measurement import SIDES, Side
 
+Pairs = Sequence[Mapping[Side, Mapping[str, Any]]]  # what both sides answered, in each process pair
 QUESTION = Question("functions", work_ns=50_000_000, most=50_000)
+LEAST_SOUND = 3  # process pairs
 NOTE = (
     "time in NumPy's ufuncs, operators and compiled extensions that Python doesn't see counts for the function that "
     "runs them"
@@ -24,21 +26,31 @@ def function_observations(answers: Answers) -> list[Observation] | str:
     found = answers.about(QUESTION.op)
     if isinstance(found, str):
         return found
-    return [{side: _parts(pair[side]["functions"]) for side in SIDES} for pair in found]
+    return [{side: _parts(pair[side]["functions"]) for side in SIDES} for pair in _sound(found)]
+
+
+def _sound(pairs: Pairs) -> Pairs:
+    """The process pairs whose functions add up to the call on both sides; all of them where too few do."""
+    sound = [pair for pair in pairs if not any("seen_ns" in pair[side] for side in SIDES)]
+    return sound if len(sound) >= LEAST_SOUND else pairs
 
 
 def function_note(answers: Answers) -> str:
     """What limits the observations, in one line."""
-    off = [side for pair in answers.of.get(QUESTION.op, []) for side in SIDES if "seen_ns" in pair[side]]
-    if not off:
-        return NOTE
-    return f"{_off(answers, off[0])}; {NOTE}"
+    pairs = answers.of.get(QUESTION.op, [])
+    off = [side for pair in _sound(pairs) for side in SIDES if "seen_ns" in pair[side]]
+    if off:
+        return f"{_off(answers, off[0])}; {NOTE}"
+    left_out = len(pairs) - len(_sound(pairs))
+    if left_out:
+        return f"{left_out} of {len(pairs)} process pairs left out, whose functions did not add up to the call; {NOTE}"
+    return NOTE
 
 
 def function_stacks(answers: Answers) -> dict[Side, dict[tuple[str, ...], float]]:
     """Of each side, function names from the outermost caller inwards -> ns a call that the innermost takes by itself
     when it is called so; means over process pairs. Empty where there are no answers."""
-    pairs = answers.of.get(QUESTION.op, [])
+    pairs = _sound(answers.of.get(QUESTION.op, []))
     found: dict[Side, dict[tuple[str, ...], float]] = {side: {} for side in SIDES if pairs}
     for pair in pairs:
         for side, stacks in found.items():

@@ -6,7 +6,8 @@ import pytest
 from made_samples import a_case
 
 from opduel.comparator.cause_calls import REST
-from opduel.comparator.cause_sentence import bare, cause_of
+from opduel.comparator.cause_sentence import cause_of
+from opduel.comparator.cause_wording import bare
 from opduel.comparator.causes import examine
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Part, Source
@@ -145,6 +146,49 @@ def test_native_code_is_named_beside_the_python_function_that_runs_it() -> None:
     assert sentence(slower, seen("native functions", "instructions", *small)) == words
 
 
+def test_native_functions_account_for_a_python_function_that_runs_as_often_as_before() -> None:
+    def run(ns: float, calls: float = 1.0) -> dict[str, Part]:
+        return {"lib.dot": Part(ns, calls)}
+
+    slower = seen("Python functions", "ns", run(100), run(112))
+    code = {"_PyEval_EvalFrameDefault": Part(50.0, 1, "x/Python/ceval.c:12"), "kernel": Part(50.0, 1)}
+    checks = seen("native functions", "instructions", code, {**code, "all_finite": Part(40.0, 1, "dot.c:80")})
+    words = "lib.dot accounts for 100 % of the added time"
+    native = (
+        "in native code, 1 call of all_finite per call, new (dot.c:80), accounts for 100 % of the added instructions"
+    )
+    assert sentence(slower, checks) == f"{words}; {native}"
+    more_calls = seen("Python functions", "ns", run(100), run(112, 2.0))
+    assert "native" not in sentence(more_calls, checks)  # the calls are what is new
+    own = {**code, "_PyEval_EvalFrameDefault": Part(90.0, 1, "x/Python/ceval.c:12")}
+    assert sentence(slower, seen("native functions", "instructions", code, own)) == words  # of Python code
+    fewer = seen("native functions", "instructions", {**code, "all_finite": Part(40.0)}, code)
+    assert sentence(slower, fewer) == words
+    hardly = seen("native functions", "instructions", code, {**code, "all_finite": Part(1.0, 1)})
+    assert sentence(slower, hardly) == words
+
+
+def test_the_kernel_s_part_is_said_beside_what_calls_it() -> None:
+    slower = seen("Python functions", "ns", {"lib.smooth": Part(100, 1)}, {"lib.smooth": Part(112, 1)})
+    time = seen(
+        "resources",
+        "ns",
+        {"user code": Part(90), "kernel": Part(10)},
+        {"user code": Part(95), "kernel": Part(17)},
+    )
+    faults = seen("resources", "count", {"page faults": Part(0)}, {"page faults": Part(98)})
+    rarely = seen("resources", "count", {"switches": Part(0)}, {"switches": Part(0.00001)})
+    words = "lib.smooth accounts for 100 % of the added time"
+    assert sentence(slower, time, faults) == (
+        f"{words}; 58 % of the added time is the kernel's (page faults: 98 more per call)"
+    )
+    assert sentence(slower, time, rarely) == f"{words}; 58 % of the added time is the kernel's"
+    little = seen(
+        "resources", "ns", {"user code": Part(90), "kernel": Part(10)}, {"user code": Part(100), "kernel": Part(12)}
+    )
+    assert sentence(slower, little, faults) == words
+
+
 def test_a_function_that_waits_is_a_cause_only_where_nothing_else_is() -> None:
     name = "mxnet.ndarray.NDArray.wait_to_read"
     waits = seen("Python functions", "ns", {name: Part(100)}, {name: Part(112)})
@@ -159,7 +203,7 @@ def test_of_a_call_that_goes_straight_to_native_code_the_native_function_is_name
     power = seen("native functions", "instructions", {"INT_power": Part(100)}, {"INT_power": Part(103)})
     assert sentence(own, power) == (
         "(the call itself) accounts for 100 % of the added time; in native code, INT_power accounts for 100 % of the "
-        "instructions"
+        "added instructions"
     )
     less = seen("native functions", "instructions", {"INT_power": Part(100)}, {"INT_power": Part(97)})
     assert sentence(own, less) == "(the call itself) accounts for 100 % of the added time"

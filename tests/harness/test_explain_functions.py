@@ -253,3 +253,13 @@ def test_a_function_of_pybind11_has_the_profilers_name() -> None:
     profiler = cProfile.Profile()
     profiler.runcall(pypocketfft.c2c, np.ones(8, complex))
     assert TRACING.text_of(pypocketfft.c2c) in {one.code for one in profiler.getstats()}
+
+
+def test_process_pairs_whose_functions_do_not_add_up_are_left_out_where_enough_others_do() -> None:
+    sound, off = answered().of["functions"][1], answered(seen_ns=9.0).of["functions"][1]
+    found = Answers({"functions": [sound, off, sound, sound]})
+    assert len(function_observations(found)) == 3
+    assert function_note(found).startswith("1 of 4 process pairs left out, whose functions did not add up to the call;")
+    few = Answers({"functions": [sound, off, sound]})
+    assert len(function_observations(few)) == 3
+    assert function_note(few).startswith("control: the functions add up to 225%")

@@ -1,0 +1,192 @@
+"""Causes in Python code."""
+
+from benchmarks.injected_causes.cause import Cause, Truth, integers
+
+
+def _in_python(name: str, parts: str = "") -> tuple[Truth, ...]:
+    return (Truth(name, 1.0, "Python functions", parts),)
+
+
+def _importing(module: str, after: str = "import ctypes\n") -> tuple[str, str]:
+    return after, f"{after}import {module}\n"
+
+
+PYTHON = (
+    Cause(
+        "two more calls of numpy.prod",
+        "extra call",
+        "Python",
+        "reshape",
+        {
+            "array": {"call": "numpy.random.rand", "args": [{"value": 24}]},
+            "shape": {"call": "builtins.tuple", "args": [{"value": [4, -1]}]},
+        },
+        [
+            (
+                "    return array.reshape(",
+                "    if np.prod(array.shape) % known or np.prod(shape) > array.size:\n"
+                '        raise ValueError("not a shape")\n    return array.reshape(',
+            )
+        ],
+        _in_python("prod", parts=r"prod|\.reshape$"),  # the lines that compare, too
+    ),
+    Cause(
+        "a check of every element in Python",
+        "O(n) check",
+        "Python",
+        "mean",
+        integers(1000),
+        [
+            (
+                "    return math.fsum(values) / len(values)\n",
+                "    _check_numbers(values)\n    return math.fsum(values) / len(values)\n\n\n"
+                "def _check_numbers(values):\n    for value in values:\n        if value != value:\n"
+                '            raise ValueError("not a number")\n',
+            )
+        ],
+        _in_python("_check_numbers"),
+    ),
+    Cause(
+        "a cache that is gone",
+        "lost cache",
+        "Python",
+        "plan",
+        {"sizes": {"value": [30, 210, 1001, 77, 6, 97, 128]}},
+        [("@functools.lru_cache(maxsize=64)\n", ""), ("import functools\n", "")],
+        _in_python("_factors"),
+    ),
+    Cause(
+        "a deep copy of the options",
+        "deep copy",
+        "Python",
+        "pad",
+        {"count": {"value": 200}, "widths": {"value": [1, 2]}},
+        [
+            _importing("copy", "import functools\n"),
+            ("dict(_DEFAULTS, **options)", "copy.deepcopy(dict(_DEFAULTS, **options))"),
+        ],
+        _in_python("deepcopy"),
+    ),
+    Cause(
+        "a regular expression that is compiled for each call",
+        "regular expression",
+        "Python",
+        "parse",
+        {"text": "a=1, b=2, c=3, d=4"},
+        [("_PAIR.findall(text)", 're.compile(r"(\\w+)=(\\w+)").findall(text)')],
+        _in_python("compile"),
+    ),
+    Cause(
+        "an attribute that is computed",
+        "property",
+        "Python",
+        "Grid.places",
+        {"self": {"call": "smallnum.Grid", "args": [{"value": 7}, {"value": 9}]}, "turns": {"value": 300}},
+        [
+            ("        self.area = rows * columns\n", ""),
+            (
+                "    def places(self, turns):",
+                '    def __getattr__(self, name):\n        if name == "area":\n'
+                "            return self.rows * self.columns\n        raise AttributeError(name)\n\n"
+                "    def places(self, turns):",
+            ),
+        ],
+        _in_python("__getattr__"),
+    ),
+    Cause(
+        "a message that nobody reads",
+        "message",
+        "Python",
+        "describe",
+        integers(300),
+        [
+            (
+                "    return low, high\n\n\ndef _records",
+                "    _message(values)\n    return low, high\n\n\ndef _message(values):\n"
+                '    return f"the range of {values!r}"\n\n\ndef _records',
+            )
+        ],
+        _in_python("_message"),
+    ),
+    Cause(
+        "another layer of generators",
+        "generator",
+        "Python",
+        "rows",
+        {"count": {"value": 1000}},
+        [
+            ("    return sum(_records(range(count)))\n", "    return sum(_counted(_records(range(count))))\n"),
+            (
+                "def rows(count):",
+                "def _counted(records):\n    for record in records:\n        yield record\n\n\ndef rows(count):",
+            ),
+        ],
+        _in_python("_counted"),
+    ),
+    Cause(
+        "a lock that nobody else wants",
+        "lock",
+        "Python",
+        "increment",
+        {"turns": {"value": 500}},
+        [
+            _importing("threading", "import re\n"),
+            ("_PAIR = re", "_LOCK = threading.Lock()\n_PAIR = re"),
+            ("        count += 1\n    return count", "        with _LOCK:\n            count += 1\n    return count"),
+        ],
+        _in_python("increment", parts=r"increment|_thread\.lock"),
+    ),
+    Cause(
+        "an import within the function",
+        "import",
+        "Python",
+        "encode",
+        integers(10),
+        [
+            (
+                '    return ",".join(map(repr, values))',
+                '    from json.encoder import encode_basestring as _\n\n    return ",".join(map(repr, values))',
+            )
+        ],
+        _in_python("_handle_fromlist|encode"),
+    ),
+    Cause(
+        "a helper that is called twice, in Python",
+        "more calls",
+        "Python",
+        "convert",
+        integers(500),
+        [("[_checked(value) for", "[_checked(_checked(value)) for")],
+        _in_python("_checked"),
+    ),
+    Cause(
+        "two functions with more turns, 7 to 3",
+        "two causes",
+        "Python",
+        "tags",
+        {"turns": {"value": 100}},
+        [("_weights(5 * turns) + _labels(5 * turns)", "_weights(12 * turns) + _labels(8 * turns)")],
+        [Truth("_weights", 0.7, "Python functions"), Truth("_labels", 0.3, "Python functions")],
+    ),
+    Cause(
+        "a signature that is inspected for each call",
+        "inspection",
+        "Python",
+        "bind",
+        {"count": {"value": 100}},
+        [
+            _importing("inspect", "import functools\n"),
+            ('    return ["values"] * count', "    return list(inspect.signature(pad).parameters) * count"),
+        ],
+        _in_python("signature"),
+    ),
+    Cause(
+        "a copy of the array in Python",
+        "extra copy",
+        "Python",
+        "gather",
+        {"array": {"call": "numpy.random.rand", "args": [{"value": 200000}]}},
+        [("    array = np.asarray(array)\n    return array[:", "    array = np.array(array)\n    return array[:")],
+        _in_python("array"),
+    ),
+)

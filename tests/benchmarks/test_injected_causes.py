@@ -1,0 +1,91 @@
+"""benchmarks/causes.py: what it counts as named and within, and two of its causes for real."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.injected_causes.builds import HERE, renamed
+from benchmarks.injected_causes.catalogue import CAUSES
+from benchmarks.injected_causes.cause import FILES, Cause, Truth, edited
+from benchmarks.injected_causes.judge import Equal, Judged, is_bad, judged, summary, table
+
+ROOT = Path(__file__).resolve().parents[2]
+COPY = Cause("a copy", "extra copy", "C", "reverse", {}, [], [Truth("memcpy", 0.7), Truth("check", 0.3)])
+SENTENCE = "f accounts for 100 % of the added time; in native code, memcpy: 71 %, check: 29 % of the added instructions"
+
+
+def part(name: str, share: float, reach: float = 0.01, was: str = "") -> dict[str, Any]:
+    return {"name": name, "share": share, "ci": [share - reach, share + reach], "was": was, "merged": []}
+
+
+def comparison(*parts: Mapping[str, Any], sentence: str = SENTENCE) -> dict[str, Any]:
+    native = {"source": "native functions", "candidates": [*parts]}
+    return {"ratio": 1.5, "cause": {"sentence": sentence, "examinations": [native]}}
+
+
+def found(*parts: Mapping[str, Any], sentence: str = SENTENCE) -> Judged:
+    return judged(COPY, comparison(*parts, sentence=sentence))
+
+
+RIGHT = (part("__memcpy_avx", 0.71), part("check_again", 0.29, was="check"))
+
+
+def test_a_cause_is_named_where_the_sentence_has_all_its_names_and_claims_something() -> None:
+    assert found(*RIGHT).is_named
+    assert not found(*RIGHT, sentence="memcpy accounts for 100 % of the added instructions").is_named
+    assert not found(*RIGHT, sentence=f"not explained: {SENTENCE}").is_named
+    assert not judged(COPY, {"ratio": 1.0, "cause": None}).is_named
+
+
+def test_a_share_is_within_where_its_interval_has_the_truth() -> None:
+    assert found(*RIGHT).is_within
+    assert not found(part("memcpy", 0.73, 0.02), part("check", 0.27)).is_within
+    assert not found(part("memcpy", 0.71)).is_within  # the other isn't there
+    halves = part("memcpy_a", 0.35, 0.01), part("memcpy_b", 0.36, 0.01), part("check", 0.3)
+    assert found(*halves).is_within  # limits of parts add up
+    assert not found({**part("memcpy", 0.7), "share": None, "ci": None}, part("check", 0.3)).is_within
+
+
+def test_counts_aims_and_what_was_missed() -> None:
+    right, wrong = found(*RIGHT), judged(COPY, {"ratio": 1.0, "cause": None})
+    silent, loud = Equal(3.0, ["not explained: nothing"] * 2), Equal(3.0, ["not explained: nothing", "f accounts"])
+    assert not is_bad([right], {"same": silent})
+    assert is_bad([right], {"same": loud})
+    assert is_bad([right, wrong], {"same": silent})
+    lines = summary([right, wrong], {"same": loud})
+    assert lines[1] == (
+        "2 causes of 1 kind: 1 of 2 [1%, 99%] named, 1 of 2 [1%, 99%] with the true share in its interval"
+    )
+    assert "not named: a copy: its case was not flagged" in lines
+    assert "control and same: 1 of 2 [1%, 99%] claimed; 2 cases took 3 s" in lines
+    assert "claimed: f accounts" in lines
+    assert table([right], markdown=True)[2] == (
+        "| a copy | extra copy | C | +50% | yes | 70%, 30% | 71% [70%, 72%], 29% [28%, 30%] |"
+    )
+
+
+def test_every_cause_changes_a_passage_that_is_there_once_and_knows_its_truth() -> None:
+    texts = {language: (HERE / file).read_text() for language, file in FILES.items()}
+    for cause in CAUSES:
+        assert edited(texts[cause.language], cause.edits) != texts[cause.language]
+        assert cause.truths
+    assert len(CAUSES) >= 20
+    assert len({cause.kind for cause in CAUSES}) >= 12
+    with pytest.raises(ValueError, match="2 times"):
+        edited("a a", [("a", "b")])
+    assert "scale_line(x" in renamed(texts["C"])
+    assert "scale_row" not in renamed(texts["C"])
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(shutil.which("valgrind") is None or shutil.which("gcc") is None, reason="needs valgrind and gcc")
+def test_two_causes_are_named_with_their_shares() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "causes.py"), "--only", "7 to 3", "--aa", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
+    assert "2 causes of 1 kind: 2 of 2" in done.stdout, done.stdout + done.stderr
+    assert "control and renamed: 0 of 1" in done.stdout
