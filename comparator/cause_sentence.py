@@ -358,7 +358,7 @@ def _says(examination: Examination, case: str, change: float) -> str:
         return f"{noun} by {kind}: no clear difference ({_percent(own)}) {moved}"
     if (own > 0) != (change > 1):
         return f"{noun} by {kind} {_verb(own)} {moved}"
-    return f"{noun} by {kind} {_verb(own)}, with nothing that accounts for it, {moved}"
+    return f"{noun} by {kind} {_verb(own)}, with nothing that accounts for it"
 
 
 def _noun(unit: str) -> str:
