@@ -123,7 +123,8 @@ class Trials:
         kept = self._folder / f"{name}.kept.json"
         if not kept.exists():
             spec = self._folder / f"{name}.json"
-            write_spec(spec, dict(list(self._causes.items())[:most]))
+            every = max(1, len(self._causes) // most)
+            write_spec(spec, dict([*self._causes.items()][::every][:most]))
             kept.write_text(json.dumps(self._explained(load_spec(spec), name)))
         seconds, sentences = json.loads(kept.read_text())
         return Equal(seconds, sentences)
