@@ -1,67 +1,67 @@
 #!/usr/bin/env python3
 """Does it cry wolf, does it miss, what does it cost? Runs harness.py on one build against itself, plain and slowed.
 
-    .venv/bin/python benchmarks/calibrate.py --runs 10 --folder reports/calibration \\
-        --svg docs/explanation/calibration.svg
+    .venv/bin/python benchmarks/calibrate.py --runs 20 --minutes 120
+    .venv/bin/python benchmarks/calibrate.py --table --check --svg docs/explanation/calibration.svg
 
 A row of the plan is SHARE:THRESHOLD: that much is injected into every second case, and the run's --threshold is the
-second.  The other cases are evidence on false flags.  All rows take turns in random order, so that a slow hour hits
-them alike.  Each run leaves a report in --folder; called again, only missing ones are run, and with --table none: the
-table (Markdown, standard output) is of what is there.  What stands behind "--" goes to harness.py.
+second.  The other cases are evidence on false flags.  Each run has a seed of its own, with which it draws its cases
+from the spec.  All rows and loads take turns in random order, so that a slow hour hits them alike.  Each run adds a
+line to --data; called again, only missing ones are made, and with --table none: the tables (Markdown, standard output)
+are of what is there.  What stands behind "--" goes to harness.py.
 """
 
 import argparse
+import math
 import random
 import subprocess
 import sys
+import tempfile
+import time
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.calibration_data import Step, Trial, append, line_of, read, verdicts_again  # noqa: E402
+from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
 from opduel.commands.entry import DONE, INCOMPLETE, run_command  # noqa: E402
 from opduel.commands.option_types import positive, seed, share  # noqa: E402
 from opduel.commands.options import Parser  # noqa: E402
-from opduel.comparator.calibration import CONFIDENCE, Rate, Row, evaluate, leanings  # noqa: E402
-from opduel.records import Report, RunError, UsageError  # noqa: E402
+from opduel.comparator.calibration import CONFIDENCE, Rate, Row, evaluate  # noqa: E402
+from opduel.records import FLAGGED, Report, RunError, UsageError  # noqa: E402
 from opduel.reporters import read_report  # noqa: E402
 
-PLAN = ("0:2%", "10%:2%", "5%:2%", "2%:0.5%", "1%:0.5%", "1%:0.25%", "0.5%:0.25%")
+PLAN = ("0:2%", "0:2%", "10%:2%", "5%:2%", "2%:0.5%", "1%:0.25%", "0.5%:0.1%")
+DATA = ROOT / "benchmarks" / "results" / "calibration.jsonl"
 FAILED_RUNS = 3  # in a row, and the calibration is given up
 COLUMNS = (
     "injected | threshold | runs | comparisons | found | `unchanged`, wrongly | false flags | false flags a run | "
-    "`unchanged`, rightly | s a case | timed"
+    "`unchanged`, rightly | withheld | rounds a case | s a case | s, the median case | timed"
 )
 
 
-@dataclass(frozen=True)
-class Step:
-    """One run to make: ``inject`` and ``threshold`` are shares; ``number`` counts the runs of a row from 1."""
-
-    inject: float
-    threshold: float
-    number: int
-
-    @property
-    def name(self) -> str:
-        """Of its folder."""
-        return f"{self.inject * 100:g}%-at-{self.threshold * 100:g}%-{self.number}"
-
-    def seed(self, base: int) -> int:
-        """Its own, whatever else is in the plan."""
-        return random.Random(f"{base} {self.name}").getrandbits(32)
+def seed_of(step: Step, base: int) -> int:
+    """Its own, whatever else is in the plan."""
+    return random.Random(f"{base} {step.name}").getrandbits(32)
 
 
-def plan_steps(rows: Sequence[tuple[float, float]], runs: int, base: int) -> list[Step]:
-    """Every row once, in random order, then every row again: wherever it is aborted, the rows are even."""
+def plan_steps(rows: Sequence[tuple[float, float]], loads: Sequence[str], runs: int, base: int) -> list[Step]:
+    """Every row under every load once, in random order, then again: wherever it is aborted, the rows are even. A row
+    that is named twice has two runs each time."""
     rng = random.Random(f"order {base}")
-    return [
-        Step(inject, threshold, number)
-        for number in range(1, runs + 1)
-        for inject, threshold in rng.sample(rows, len(rows))
-    ]
+    once = [(inject, threshold, load) for inject, threshold in rows for load in loads]
+    made: Counter[tuple[float, float, str]] = Counter()
+    steps = []
+    for _ in range(runs):
+        for row in rng.sample(once, len(once)):
+            made[row] += 1
+            inject, threshold, load = row
+            steps.append(Step(inject, threshold, made[row], load))
+    return steps
 
 
 def plan_row(text: str) -> tuple[float, float]:
@@ -72,21 +72,19 @@ def plan_row(text: str) -> tuple[float, float]:
     return share(inject), share(threshold)
 
 
-def kept(step: Step, options: argparse.Namespace) -> Report | None:
-    """The step's report, if there is a finished one.
+def kept(options: argparse.Namespace) -> dict[Step, Trial]:
+    """What --data has, by step.
 
     Raises:
-        UsageError: it is of another build or spec, or unreadable.
+        UsageError: it is of another build or spec, or of runs with other options; or unreadable.
     """
-    path = options.folder / step.name / "report.json"
-    if not path.exists():
-        return None
-    report = read_report(path)
-    if {report.control.requested, report.treatment.requested} != {options.build} or report.run.spec != options.spec:
-        raise UsageError(f"--folder {options.folder}: {step.name} is of another build or spec: give another folder")
-    if report.run.aborted:
-        return None
-    return as_if_trusted(report) if options.anyway else report
+    trials = read(options.data)
+    ours = (options.build, options.spec, tuple(options.further))
+    for trial in trials:
+        if trial.of != ours:
+            *others, further = trial.of
+            raise UsageError(f"--data {options.data}: is of {' '.join([*others, *further])}: give another file")
+    return {trial.step: trial for trial in trials}
 
 
 def as_if_trusted(report: Report) -> Report:
@@ -96,34 +94,44 @@ def as_if_trusted(report: Report) -> Report:
 
 
 def measure(step: Step, options: argparse.Namespace) -> Report | None:
-    """One run of harness.py, as a user would; None when it left no report that counts.
+    """One run of harness.py, as a user would, added to --data; None when it left no report that counts.
 
     Raises:
-        UsageError: harness.py took it for wrong usage; with its words.
+        UsageError: harness.py took it for wrong usage, with its words; or the load can't run here.
     """
-    command = [sys.executable, str(ROOT / "harness.py"), "-b", options.spec, "--seed", str(step.seed(options.seed))]
+    command = [sys.executable, str(ROOT / "harness.py"), "-b", options.spec, "--seed", str(seed_of(step, options.seed))]
     command += ["--control", options.build, "--treatment", options.build, "--threshold", str(step.threshold)]
     command += ["--inject", str(step.inject)] if step.inject else []
-    command += ["--simple_local_reporter", str(options.folder / step.name), *options.further]
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-    report = kept(step, options) if done.returncode != 2 else None
-    if report is None:
+    command += ["--sample", str(options.sample)] if options.sample else []
+    with tempfile.TemporaryDirectory() as folder:
+        command += ["--simple_local_reporter", folder, *options.further]
+        with load(step.load):
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        path = Path(folder, "report.json")
+        report = read_report(path) if done.returncode != 2 and path.exists() else None
+    if report is None or report.run.aborted:
         words = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         if done.returncode == 2:
             raise UsageError(words)
         print(f"{step.name}: no result: {words}", file=sys.stderr)
+        return None
+    append(options.data, line_of(step, options.further, report))
     return report
 
 
 def carry_out(steps: Sequence[Step], options: argparse.Namespace) -> bool:
-    """Make the runs that are missing; returns whether all are there.
+    """Make the runs that are missing, as long as there is time; returns whether all are there.
 
     Raises:
         RunError: several in a row left nothing.
     """
-    missing = [step for step in steps if kept(step, options) is None]
+    ends = time.monotonic() + 60 * options.minutes
+    found = kept(options)
+    missing = [step for step in steps if step not in found]
     failures = lost = 0
     for number, step in enumerate(missing, start=1):
+        if time.monotonic() >= ends:
+            return False
         report = measure(step, options)
         failures = 0 if report else failures + 1
         lost += report is None
@@ -176,7 +184,10 @@ def markdown(rows: Sequence[Row]) -> list[str]:
             rate_cell(row.false_flags),
             f"{mean:.2g} ({low:.2g} to {high:.2g})",
             rate_cell(row.cleared),
+            rate_cell(row.withheld),
+            f"{row.rounds_a_case:.3g}",
             f"{row.seconds_a_case:.2g}",
+            f"{row.median_case_s:.2g}",
             f"{row.timed_share:.0%}".replace("%", " %"),
         )
         lines.append(f"| {' | '.join(cells)} |")
@@ -189,19 +200,34 @@ def markdown(rows: Sequence[Row]) -> list[str]:
     return [*lines, "", f"Intervals: exact, {CONFIDENCE:.0%}. " + ", ".join(f"{k}: {v}" for k, v in totals.items())]
 
 
-def leaning_lines(reports: Sequence[Report], shown: int = 5) -> list[str]:
-    """The cases whose estimates, with nothing injected, lie most to one side of 1."""
-    found = leanings(reports)
-    lines = [f"Estimates above 1 with nothing injected, the {shown} most one-sided of {len(found)} cases:", ""]
-    return lines + [f"- {one.case}: {one.above.count} of {one.above.of}, p {one.p_value:.2g}" for one in found[:shown]]
+def missed_lines(reports: Sequence[Report], shown: int = 20) -> list[str]:
+    """The slowed cases that were not found, and the false flags, by name."""
+    lines = []
+    for report in reports:
+        share = report.configuration.inject
+        for one in report.comparisons:
+            slowed = one.injected and share > one.threshold
+            if one.verdict in FLAGGED and not (slowed and one.verdict == "regressed"):
+                lines.append(f"- flagged, wrongly: {one.case} {one.verdict} ({percent((one.ratio or 1) - 1)})")
+            elif slowed and one.verdict not in ("regressed", "failed"):
+                lines.append(f"- {percent(share)} missed: {one.case} {one.verdict}")
+    counted = Counter(lines)
+    told = [f"{line}{f', {times} times' if times > 1 else ''}" for line, times in sorted(counted.items())]
+    more = [f"- and {len(told) - shown} more"] if len(told) > shown else []
+    return ["Missed or wrong:", "", *told[:shown], *more] if told else []
 
 
 def parser() -> Parser:
     """The command line."""
     made = Parser(prog="calibrate.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--build", default="mxnet==1.9.1", help="on both sides (default %(default)s)")
-    made.add_argument("--spec", default="calibration", help="name of a spec (default %(default)s)")
-    made.add_argument("--runs", type=positive, default=10, help="of each row (default %(default)s)")
+    made.add_argument("--spec", default="all", help="name of a spec (default %(default)s)")
+    made.add_argument(
+        "--sample", type=int, default=40, help="cases of each run, drawn at random; 0: all (default %(default)s)"
+    )
+    made.add_argument("--runs", type=positive, default=20, help="of each row and load (default %(default)s)")
+    made.add_argument("--minutes", type=float, default=math.inf, help="no run begins later (default: no limit)")
+    made.add_argument("--loads", nargs="+", choices=LOADS, default=[QUIET], help="beside the runs (default quiet)")
     made.add_argument(
         "--plan",
         type=plan_row,
@@ -209,32 +235,50 @@ def parser() -> Parser:
         metavar="SHARE:THRESHOLD",
         help=f"default {' '.join(PLAN)}".replace("%", "%%"),
     )
-    made.add_argument("--folder", type=Path, default=Path("reports/calibration"), help="default %(default)s")
+    made.add_argument("--data", type=Path, default=DATA, metavar="FILE", help=f"default {DATA.relative_to(ROOT)}")
     made.add_argument("--seed", type=seed, default=1, help="of the order and of all runs (default %(default)s)")
     made.add_argument("--table", action="store_true", help="run nothing; the table is of what is there")
+    made.add_argument("--check", action="store_true", help="make all verdicts again from the samples, and compare them")
     made.add_argument("--anyway", action="store_true", help="count verdicts that were held back as what they would be")
     made.add_argument("--svg", type=Path, metavar="FILE", help="draw the rates (needs matplotlib)")
     made.add_argument("further", nargs="*", metavar="-- OPTION", help="options of harness.py")
     return made
 
 
+def check(trials: Sequence[Trial]) -> list[str]:
+    """How many verdicts the comparator makes differently now: a line, and one for each of them."""
+    differing, count = [], 0
+    for trial in trials:
+        for then, now in verdicts_again(trial):
+            count += 1
+            said = then.held_back or then.verdict
+            if now.verdict != said:
+                differing.append(f"- {trial.step.name}, {then.case}: {now.verdict}, not {said}")
+    return [f"Verdicts made again from the samples: {count}, of which {len(differing)} differ.", "", *differing]
+
+
 def calibrate(arguments: Sequence[str] | None) -> int:
-    """Run what is missing, print the table, draw."""
+    """Run what is missing, print the tables, draw."""
     options = parser().parse_args(arguments)
     rows = options.plan or [plan_row(text) for text in PLAN]
-    steps = plan_steps(rows, options.runs, options.seed)
+    steps = plan_steps(rows, options.loads, options.runs, options.seed)
     complete = options.table or carry_out(steps, options)
-    reports = [report for step in steps if (report := kept(step, options))]
-    if not reports:
-        raise UsageError(f"--folder {options.folder}: holds no run of the plan: leave --table out")
-    evaluated = evaluate(reports)
-    host = reports[0].host
-    print(f"{options.build} against itself, {options.spec}, on {host['cpu_model']}, {host['logical_cpus']} CPUs\n")
-    print("\n".join([*markdown(evaluated), "", *leaning_lines(reports)]))
+    trials = [trial for step, trial in kept(options).items() if options.table or step in steps]
+    if not trials:
+        raise UsageError(f"--data {options.data}: holds no run of the plan: leave --table out")
+    host = trials[0].report.host
+    print(f"{options.build} against itself, {options.spec}, on {host['cpu_model']}, {host['logical_cpus']} CPUs")
+    for name in LOADS:
+        of_load = [trial.report for trial in trials if trial.step.load == name]
+        if of_load:
+            reports = [as_if_trusted(one) for one in of_load] if options.anyway else of_load
+            print("\n".join(["", f"Load: {name}", "", *markdown(evaluate(reports)), "", *missed_lines(reports)]))
+    if options.check:
+        print("\n".join(["", *check(trials)]))
     if options.svg:
         from benchmarks.calibration_figure import draw
 
-        draw(evaluated, options.svg)
+        draw(evaluate([trial.report for trial in trials if trial.step.load == QUIET]), options.svg)
     return DONE if complete else INCOMPLETE
 
 

@@ -166,7 +166,12 @@ def _rooted(cases: Sequence[Case], root: Path | None) -> list[Case]:
 
 def overriding(options: argparse.Namespace) -> Settings | None:
     """What the options put in place of the spec's own settings; None for nothing."""
-    said = {"dtype": options.dtype, "context": options.ctx, "directions": options.directions}
+    said = {
+        "dtype": options.dtype,
+        "context": options.ctx,
+        "directions": options.directions,
+        "input_sets": options.input_sets,
+    }
     said = {name: value for name, value in said.items() if value is not None}
     return Settings(**said) if said else None
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from opduel.harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS
+from opduel.harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, MAX_INPUT_SETS
 from opduel.records import METRICS, SAMPLED
 
 
@@ -86,6 +86,14 @@ def seed(text: str) -> int:
     if value >= 1 << 32:
         raise argparse.ArgumentTypeError(f"{text!r} is above {2**32 - 1}: give a smaller seed")
     return value
+
+
+def input_sets(text: str) -> int:
+    """So many as a spec may name."""
+    number = positive(text)
+    if number > MAX_INPUT_SETS:
+        raise argparse.ArgumentTypeError(f"{text} is more than {MAX_INPUT_SETS}: give fewer")
+    return number
 
 
 def _names_of(known: Collection[str]) -> Callable[[str], list[str]]:

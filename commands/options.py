@@ -10,6 +10,7 @@ from opduel.commands.option_types import (
     context,
     count,
     directions,
+    input_sets,
     metrics,
     path,
     pause,
@@ -24,7 +25,7 @@ from opduel.commands.option_types import (
     variable,
 )
 from opduel.comparator import DEFAULT_MAX_ROUNDS
-from opduel.harness.specs.fields import DTYPES
+from opduel.harness.specs.fields import DTYPES, MAX_INPUT_SETS
 from opduel.records import UsageError
 from opduel.records.measurement import Profiler
 from opduel.reporters import add_reporter_options
@@ -222,6 +223,12 @@ def _add_picking(what: AddOption) -> None:
         "--directions DIRECTIONS",
         "forward, backward, both, or several separated by commas; overrides the spec",
         type=directions,
+    )
+    what(
+        "--input_sets N",
+        "timed calls take N sets of random inputs in turn, so that the processor can't learn the branches of one; "
+        f"overrides the spec (default: 1, at most {MAX_INPUT_SETS})",
+        type=input_sets,
     )
     what(
         "--int64_tensor --int64-tensor",

@@ -24,6 +24,8 @@ def refuse_program_options(options: argparse.Namespace, framework: Framework) ->
             raise UsageError(f"--{name}: is for frameworks of programs, and the spec is for {framework.name}: {words}")
     if options.fuzz is not None and framework.programs:
         raise UsageError("--fuzz: a program has no inputs that could be drawn: leave it out")
+    if options.input_sets is not None and framework.programs:
+        raise UsageError("--input_sets: a program has no inputs that could be drawn: leave it out")
     if options.program is not None and BUILD not in options.program:
         raise UsageError(
             f"--program {options.program}: has no {BUILD}: write it in place of what --control and --treatment "

@@ -57,7 +57,17 @@ from opduel.reporters.notifier import Notifier
 
 _LATER_METRICS = ("cpu_time", "value")
 # Options of harness.py that came later: where they aren't given, a run is the one that it was without them.
-_LATER = ("program", "command_args", "string_map", "suite", "bench", "higher_is_better", "allow_sdist", "sample")
+_LATER = (
+    "program",
+    "command_args",
+    "string_map",
+    "suite",
+    "bench",
+    "higher_is_better",
+    "allow_sdist",
+    "sample",
+    "input_sets",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -40,7 +40,7 @@ OWN = {"time": "time", "timeraw": "time", "track": "value", "mem": "value", "pea
 FURTHER = {"time": ("memory", "process_memory")}
 REFUSED = (
     *("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions"),
-    *("int64_tensor", "program", "command_args", "string_map"),
+    *("input_sets", "int64_tensor", "program", "command_args", "string_map"),
 )
 
 

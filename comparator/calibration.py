@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 
 from opduel.records import FLAGGED, Comparison, Report
 
@@ -73,6 +73,9 @@ class Row:
     failed: int
     seconds_a_case: float  # wall time; the median over runs
     timed_share: float  # of the wall time, inside timed calls; the median over runs
+    withheld: Rate  # verdicts that the host's load cost
+    rounds_a_case: float  # the mean over all cases
+    median_case_s: float  # wall time of the median case, of which each has a part in proportion to its rounds
 
     @property
     def false_flags_a_run(self) -> tuple[float, float, float]:
@@ -118,33 +121,17 @@ def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[C
         failed=len(everything) - len(measured),
         seconds_a_case=median((report.run.wall_s or 0.0) / len(report.comparisons) for report, _ in runs),
         timed_share=median((report.run.timed_s or 0.0) / (report.run.wall_s or math.inf) for report, _ in runs),
+        withheld=Rate(sum(one.held_back is not None for one in measured), len(measured)),
+        rounds_a_case=fmean(one.rounds for one in measured) if measured else 0.0,
+        median_case_s=median(seconds for report, _ in runs for seconds in _case_seconds(report)),
     )
+
+
+def _case_seconds(report: Report) -> list[float]:
+    """What each case took of the run's wall time, if a round takes each as long."""
+    rounds = sum(one.rounds for one in report.comparisons)
+    return [(report.run.wall_s or 0.0) * one.rounds / max(1, rounds) for one in report.comparisons]
 
 
 def _rate(comparisons: Sequence[Comparison], *verdicts: str) -> Rate:
     return Rate(sum(one.verdict in verdicts for one in comparisons), len(comparisons))
-
-
-@dataclass(frozen=True)
-class Leaning:
-    """How often a case's estimate came out above 1 when nothing was injected into it."""
-
-    case: str
-    above: Rate
-    p_value: float  # two-sided, of a binomial test against one half
-
-
-def leanings(reports: Iterable[Report]) -> list[Leaning]:
-    """For each case the direction of its estimates, the most one-sided first; ratios of exactly 1 don't count."""
-    from scipy import stats
-
-    ratios: dict[str, list[float]] = defaultdict(list)
-    for report in reports:
-        for one in report.comparisons:
-            if one.ratio is not None and one.ratio != 1 and math.isfinite(one.ratio) and not one.injected:
-                ratios[one.case].append(one.ratio)
-    rows = []
-    for case, row in ratios.items():
-        above = Rate(sum(ratio > 1 for ratio in row), len(row))
-        rows.append(Leaning(case, above, float(stats.binomtest(above.count, above.of).pvalue)))
-    return sorted(rows, key=lambda leaning: (leaning.p_value, leaning.case))

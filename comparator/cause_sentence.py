@@ -313,7 +313,7 @@ def _otherwise(part: Candidate) -> str:
 def _not_explained(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
     """What each source says, or why it says nothing; resources that changed, where nothing else did."""
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
-    hints = [hint for one in examinations if (hint := _resource(one, change > 1))]
+    hints = [hint for one in examinations if (hint := _resource(comparison, one, change))]
     same = next((one for one in examinations if one.unit == "instructions" and _same(one)), None)
     if hints and _unit(comparison) == "ns":
         rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
@@ -329,15 +329,19 @@ def _same(examination: Examination) -> bool:
     return max(abs(limit) for limit in interval) / examination.control < 0.01
 
 
-def _resource(examination: Examination, added: bool) -> str:
-    """The resource that changed most, in the direction of the case's change: ``page faults: 513 more per call``."""
+def _resource(comparison: Comparison, examination: Examination, change: float) -> str:
+    """The resource that changed most, in the direction of the case's change: ``page faults: 513 more per call``; none
+    of which there are too few to matter."""
     if examination.source != "resources" or examination.unit != "count":
         return ""
-    clear = [one for one in examination.candidates if is_named(one) and (one.difference > 0) == added]
+    clear = [one for one in examination.candidates if is_named(one) and (one.difference > 0) == (change > 1)]
     if not clear:
         return ""
     most = max(clear, key=lambda one: abs(one.difference))
-    return f"{short_name(most.name)}: {abs(most.difference):.4g} {'more' if added else 'fewer'} per call"
+    longest = LONGEST_COUNT_NS if not most.name.startswith("major") else math.inf
+    if abs(most.difference) * longest < LEAST_REACH * (comparison.control or 0.0) * abs(change - 1):
+        return ""
+    return f"{short_name(most.name)}: {abs(most.difference):.4g} {'more' if change > 1 else 'fewer'} per call"
 
 
 def _says(examination: Examination, case: str, change: float) -> str:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from opduel.harness.process import AskError, CaseProcess, merged_error
-from opduel.records import Case, PairSample, Stage
+from opduel.records import DEFAULT_METRIC, Case, PairSample, Stage
 from opduel.records.measurement import SIDES, Side
 
 BLOCK_NS = 2_500_000  # timed calls of one block
 SETTLE_NS = 1_000_000  # calls on the measuring processor, to know what one takes there
 DISCARD_NS = 300_000  # calls that warm the caches after a switch
+LONG_NS = 1_000_000_000  # regions from here on need no discarded calls: refilling the caches takes milliseconds
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
 CASE_NS = 400_000_000  # slow calls get fewer quads, to stay near this much timed work a case
 QUADS = 8
@@ -78,7 +79,8 @@ def plan_blocks(call_ns: dict[Side, float], regions: Regions = Regions()) -> Blo
     for side in SIDES:
         region = inner * call_ns[side] + regions.around_ns
         calls[side] = max(1, round(BLOCK_NS / region))
-        discard[side] = max(2 if region < BLOCK_NS else 1, round(DISCARD_NS / region))
+        fewest = 2 if region < BLOCK_NS else 1 if region < LONG_NS else 0
+        discard[side] = max(fewest, round(DISCARD_NS / region))
     quad_ns = sum(2 * (calls[side] + discard[side]) * (inner * call_ns[side] + regions.around_ns) for side in SIDES)
     quads = max(1, min(QUADS, math.floor(CASE_NS / quad_ns)))
     return BlockPlan(inner, calls, discard, quads)
@@ -103,7 +105,16 @@ class CaseRequest:
         """The worker's "prepare" request."""
         # Both sides calibrate the injected work, so that both have made the same calls; only one is slowed by it.
         slow = side == "treatment"
-        return {"op": "prepare", "case": self.description(), "seed": self.seed, "inject": self.inject, "slow": slow}
+        timed = self.case.metric == DEFAULT_METRIC
+        sets = {"sets": self.case.input_sets} if timed and self.case.input_sets > 1 else {}
+        return {
+            "op": "prepare",
+            "case": self.description(),
+            "seed": self.seed,
+            "inject": self.inject,
+            "slow": slow,
+            **sets,
+        }
 
 
 def settle(
@@ -122,8 +133,9 @@ def settle(
     requests: dict[Side, dict[str, Any]] = {}
     for side in SIDES:
         inner = regions.calls(call_ns[side])
-        calls = max(1, round(SETTLE_NS / (inner * call_ns[side] + regions.around_ns)))
-        requests[side] = {"op": "block", "discard": 1, "calls": calls, "inner": inner}
+        region = inner * call_ns[side] + regions.around_ns
+        calls = max(1, round(SETTLE_NS / region))
+        requests[side] = {"op": "block", "discard": int(region < LONG_NS), "calls": calls, "inner": inner}
     order = rng.sample(SIDES, 2)
     return {side: lower_decile(_block(side, processes, requests, case, deadline)) for side in order}
 

@@ -8,7 +8,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -305,7 +305,11 @@ class _Running:
 
         for side in SIDES:  # every timed call runs there, on either side
             processes[side].pin(cpus.measure)
-        with this_thread_on(cpus.measure):  # handing over costs least on one processor
+        # Handing over costs least on one processor. With several threads those of the side that waits are stopped.
+        with ExitStack() as stack:
+            stack.enter_context(this_thread_on(cpus.measure))
+            for side in SIDES if len(cpus.measure) > 1 else ():
+                stack.enter_context(processes[side].stopped())
             regions = Regions.of(preparation.answers.values(), wipe_ns)
             sizes = plan_blocks(settle(processes, case, call_ns, self._rng, deadline, regions), regions)
             blocks = measure_blocks(processes, case, sizes, self._rng, deadline, between)

@@ -10,7 +10,8 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -270,6 +271,7 @@ class CaseProcess:
         self.pid = worker.pid
         self.ending = False  # was asked to end
         self.over = False  # has ended
+        self._stopped = False
         self._worker = worker
         self._channel = channel
         self._fork = fork
@@ -294,8 +296,34 @@ class CaseProcess:
         return answer
 
     def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """``asking``, waited for."""
-        return complete(self.asking(request, timeout_s))
+        """``asking``, waited for. A process that was stopped runs until it has answered."""
+        if not self._stopped:
+            return complete(self.asking(request, timeout_s))
+        self._signal(signal.SIGCONT)
+        answer = complete(self.asking(request, timeout_s))
+        self._signal(signal.SIGSTOP)
+        return answer
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Within it no thread of the process runs but while it answers what it is asked by ``ask``.
+
+        A library's threads spin for some milliseconds when there is nothing more to do, in the hope of more.  Users
+        have them so, and their calls are faster for it; but those of the side that waits for its turn would take
+        processors from the side that is measured.
+        """
+        self._stopped = True
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._stopped = False
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        if not self.over and not self._worker.closed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def pin(self, cpus: frozenset[int]) -> None:
         """Keep it on these processors."""

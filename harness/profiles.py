@@ -71,7 +71,7 @@ class Profiling:
         """
         if time.monotonic() >= self.deadline:  # before a worker is started
             raise NotProfiledError(NO_TIME_LEFT)
-        prepare = CaseRequest(case, self.seed).message(worker.side)
+        prepare = CaseRequest(replace(case, input_sets=1), self.seed).message(worker.side)
         fork = self.framework.can_fork(self.threads, case.context)
         try:
             answers = worker.ask([prepare, question], time_left(case, self.deadline), fork=fork)

@@ -90,7 +90,7 @@ class Case:
     ``mode`` is how a block runs: as it is, or compiled to a graph first; operators know the default alone.  ``files``
     are those of a saved network, by what they are. ``category`` is the name of the spec that the case is from, as
     ``--category`` has it; None for one that no spec's file has. ``unit`` and ``lower_is_better`` say what the numbers
-    of the metric ``value`` mean.
+    of the metric ``value`` mean. ``input_sets`` is how many sets of random inputs timed calls take in turn.
     """
 
     id: str
@@ -108,6 +108,7 @@ class Case:
     category: str | None = None
     unit: str | None = None  # of the metric "value"
     lower_is_better: bool | None = None  # for the metric "value"; None: True
+    input_sets: int = 1
 
     def measured_by(self) -> dict[str, Any]:
         """All that it is measured by, in the fields that round logs and journals know a run by; no label among them."""
@@ -115,6 +116,8 @@ class Case:
         del found["category"], found["unit"]
         if self.lower_is_better is None:  # logs of earlier versions don't have it
             del found["lower_is_better"]
+        if self.input_sets == 1:  # likewise
+            del found["input_sets"]
         return found
 
     @property

@@ -38,6 +38,7 @@ class RunConfiguration:
     dtype: str | None = None
     ctx: str | None = None
     directions: tuple[str, ...] = field(default=(), metadata=_JOINED)
+    input_sets: int | None = None
     int64_tensor: str | None = None
     metric: tuple[str, ...] = field(default=(), metadata=_JOINED)
     regressed_types: tuple[str, ...] = ()

@@ -15,6 +15,9 @@ from opduel.records.atomic import check_folder, path_part, user_path, write_atom
 from opduel.reporters.base import PartlyReportedError, Reporter, writing
 from opduel.reporters.document import REPORT_NAME, read_report, to_bytes, write_report
 from opduel.reporters.html import write_page
+from opduel.reporters.interchange.speedscope import has_frames, to_speedscope
+
+PAGE, FLAMES = ".html", ".speedscope.json"  # beside a report
 
 
 class FolderReporter(Reporter):
@@ -85,7 +88,7 @@ class SimpleLocalReporter(FolderReporter):
     def report(self, report: Report) -> str:
         """Write the report, and its page beside it, and return its path as a line.
 
-        An earlier one becomes ``report-<its run id>.json``, and its page ``report-<its run id>.html``.
+        An earlier one becomes ``report-<its run id>.json``, its page ``report-<its run id>.html``, and so on.
         """
         path = self._folder(report) / REPORT_NAME
         with writing(path, f"--{self.option} a folder that can be written"):
@@ -134,14 +137,18 @@ def _new_numbered_folder(parent: Path) -> Path:
 
 
 def _written_with_page(path: Path, report: Report) -> str:
-    """Write the page of the report that lies at ``path`` beside it; returns the line that says where the report is.
+    """Write the page of the report that lies at ``path`` beside it, and the flame graphs of its causes for speedscope;
+    returns the line that says where the report is.
 
     Raises:
         PartlyReportedError: the page could not be made or written. The report is there all the same.
     """
-    line, page = f"report: {path}", path.with_suffix(".html")
+    line, page = f"report: {path}", path.with_suffix(PAGE)
     try:
         write_page(page, report)
+        if any(map(has_frames, report.comparisons)):
+            page = path.with_suffix(FLAMES)
+            write_atomically(page, to_speedscope(report).text.encode())
     except Exception as error:
         reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         why = f"cannot write {page} ({reason}); {path} is there, and has everything"
@@ -161,22 +168,24 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _keep(path: Path) -> None:
-    """Give the report at ``path`` a second name, of its own run, that no other file has; its page goes along.
+    """Give the report at ``path`` a second name, of its own run, that no other file has; its page and its flame graphs
+    go along.
 
     A page without a report is somebody else's, and is kept in the same way.
     """
-    page = path.with_suffix(".html")
     if not path.exists():
-        if page.exists():
-            page.rename(next(one for one in _names(page, "report-unknown") if not one.exists()))
+        for page in (path.with_suffix(PAGE), path.with_suffix(FLAMES)):
+            if page.exists():
+                page.rename(next(one for one in _names(page, "report-unknown") if not one.exists()))
         return
     for kept in _names(path, f"report-{path_part(_run_id(path) or 'unknown')}"):
         try:
             os.link(path, kept)
         except FileExistsError:
             continue
-        with suppress(OSError):  # a page costs no report
-            page.replace(kept.with_suffix(".html"))
+        for beside in (PAGE, FLAMES):
+            with suppress(OSError):  # a page costs no report
+                path.with_suffix(beside).replace(kept.with_suffix(beside))
         return
 
 

@@ -75,7 +75,6 @@ class MXNet(Framework):
             "OMP_NUM_THREADS": count,
             "OPENBLAS_NUM_THREADS": count,
             "MKL_NUM_THREADS": count,
-            "OMP_WAIT_POLICY": "PASSIVE",  # the side that waits its turn must not spin on the other's processors
         }
 
     def counting_environment(self) -> Mapping[str, str]:

@@ -31,7 +31,7 @@ class ONNXRuntime(Framework):
         return {
             "OPDUEL_ORT_THREADS": str(threads),  # intra_op and inter_op
             "OPDUEL_ORT_EXECUTION": "sequential",
-            "OPDUEL_ORT_SPINNING": "0",  # the side that waits its turn must not spin on the other's processors
+            "OPDUEL_ORT_SPINNING": "1",  # ONNX Runtime's own default
             "OPDUEL_ORT_LEVEL_OPERATOR": "disabled",  # the kernel of the operator that the spec names
             "OPDUEL_ORT_LEVEL_MODEL": "all",  # ONNX Runtime's own default
             "ORT_DISABLE_TELEMETRY": "1",  # a thread of its own since 1.29, and events that it sends

@@ -28,8 +28,8 @@ class Python(Framework):
     registry_script = HERE / "registered.py"
 
     def environment(self, threads: int) -> Mapping[str, str]:
-        """Threads of the libraries that compute; a waiting thread must not take the other side's processors."""
-        return {**dict.fromkeys(THREAD_VARIABLES, str(threads)), "OMP_WAIT_POLICY": "PASSIVE"}
+        """Threads of the libraries that compute."""
+        return dict.fromkeys(THREAD_VARIABLES, str(threads))
 
     def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:
         """The modules, or classes in them, of all functions that the cases name."""

@@ -29,7 +29,7 @@ class Torch(Framework):
 
         A waiting thread must not take the other side's processors.
         """
-        return {**dict.fromkeys(THREAD_VARIABLES, str(threads)), "OMP_WAIT_POLICY": "PASSIVE"}
+        return dict.fromkeys(THREAD_VARIABLES, str(threads))
 
     def profiling_environment(self) -> Mapping[str, str]:
         """No lines of the profiler's own in a case's output."""

@@ -179,6 +179,7 @@ def _cases_of(
                 tolerance=Tolerance() if tolerance is None else Tolerance(tolerance.rtol, tolerance.atol),
                 files={name: file.record() for name, file in (test.files or {}).items()},
                 category=test.category,
+                input_sets=_nearest(levels, "input_sets") or 1,
             )
 
 

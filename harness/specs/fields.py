@@ -22,6 +22,7 @@ from opduel.records.text import show
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
 DIRECTIONS = ("forward", "backward", "both")
+MAX_INPUT_SETS = 1000
 PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRAWN")
 
 # Where operators live. No other module can be reached from a spec: not the framework's own, let alone os.
@@ -226,4 +227,5 @@ Seconds = Annotated[float, Field(gt=0, le=86400)]
 Slack = Annotated[
     float, BeforeValidator(_slack), WithJsonSchema({"type": "number", "minimum": 0}), Field(description="0 or more.")
 ]
+InputSets = Annotated[int, Field(ge=1, le=MAX_INPUT_SETS)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]

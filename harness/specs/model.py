@@ -31,6 +31,7 @@ from opduel.harness.specs.fields import (
     Direction,
     Dtype,
     Identifier,
+    InputSets,
     Operator,
     Seconds,
     Seed,
@@ -119,6 +120,9 @@ class Settings(StrictModel):
     timeout: Seconds | None = optional("Seconds for one request. Default: 60.")
     tolerance: Tolerance | None = optional("For the metric error. Default: depends on the dtype.")
     seed: Seed | None = optional("Seed of the random sizes. Default: the run's seed.")
+    input_sets: InputSets | None = optional(
+        "How many sets of random inputs timed calls take in turn: no processor learns their branches. Default: 1."
+    )
 
     @model_validator(mode="after")
     def _directions_said_once(self) -> "Settings":

@@ -4,7 +4,8 @@ Standard library and Python 3.6 syntax only (a test checks both): builds bring i
 to the controller, and forks a child for each case, is in serving.py.  What a child is asked for, and answers:
 
     {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int}
-                        and of a call that says how it is timed also {"inner": calls, "around_ns": ns}, see time_calls
+                        and of a call that says how it is timed also {"inner": calls, "around_ns": ns}, see time_calls;
+                        with "sets": int, so many sets of inputs are made, and calls take them in turn
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
     {"op": "write_profile", "calls": int, "folder": path, "name": str}
@@ -56,6 +57,7 @@ WARM_UP_PROCESSES = 3  # calls that are processes of their own: what warms up is
 SPIN_PROBE = 20000  # turns, some 0.1 ms
 SPIN_PROBES = 9
 SPIN_PROBE_NS = 1000 * 1000
+NEXT_SEED = 2654435761  # from one set of inputs to the next: far away, so that seeds that follow each other share none
 CACHE_LINE = 64  # bytes
 # The folder of what adaptors share, the package opduel_common.
 COMMON = os.path.join(
@@ -190,6 +192,33 @@ def is_special(call):
     return hasattr(call, "before") or hasattr(call, "sample")
 
 
+def in_turn(calls):
+    """A call that is each of ``calls`` in turn: the same work on other values every time.
+
+    A processor remembers how the branches of its latest work went, tens of thousands of them.  On one input over and
+    over it knows them all after some time, and another time in the next process.
+
+    Raises Unseen where calls say how they are timed: what they are timed by belongs to one input.
+    """
+    if is_special(calls[0]) or is_process(calls[0]):
+        raise serving.Unseen("input_sets: the case is not timed call by call; leave input_sets out")
+    following = itertools.cycle(calls).__next__
+
+    def call():
+        return following()()
+
+    if hasattr(calls[0], "timer"):
+        call.timer = calls[0].timer  # of the device, whatever the input
+    if hasattr(calls[0], "close"):
+
+        def close():
+            for one in calls:
+                one.close()
+
+        call.close = close
+    return call
+
+
 def around(call):
     """``(inner, around_ns)`` of a special call: the calls of a timed region, and what the region takes beyond them."""
     inner = getattr(call, "number", 1)
@@ -269,13 +298,11 @@ class Session:
         self.case = None
         self.spins = 0
 
-    def prepare(self, case, seed, inject, slow):
+    def prepare(self, case, seed, inject, slow, sets=1):
         self.call, self.case = None, case
         gc.collect()
-        call = self.adaptor.make_call(case, seed)
-        if not callable(call):
-            raise serving.BadAdaptor("the adaptor's make_call returned {}, not a function".format(type(call).__name__))
-        self.call = call
+        calls = [self._make_call(case, (seed + number * NEXT_SEED) % 2**32) for number in range(sets)]
+        self.call = in_turn(calls) if sets > 1 else calls[0]
         call_ns = warm_up(self.call)
         spins = spins_for(self.call, call_ns, inject) if inject else 0
         self.spins = spins if slow else 0
@@ -283,6 +310,12 @@ class Session:
         if is_special(self.call):
             answer["inner"], answer["around_ns"] = around(self.call)
         return answer
+
+    def _make_call(self, case, seed):
+        call = self.adaptor.make_call(case, seed)
+        if not callable(call):
+            raise serving.BadAdaptor("the adaptor's make_call returned {}, not a function".format(type(call).__name__))
+        return call
 
     def block(self, discard, calls, inner):
         if not is_process(self.call):  # of these none leaves anything behind for the next

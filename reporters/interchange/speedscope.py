@@ -19,7 +19,7 @@ _UNITS = {"ns": "nanoseconds", "bytes": "bytes"}
 
 def to_speedscope(report: Report, side: Side | None = None) -> Rendered:
     """Both sides' profiles, or one side's; cases whose cause has no frames are left out."""
-    kept, left_out = kept_cases(report, lambda one: "" if _has_frames(one) else "without a flame graph")
+    kept, left_out = kept_cases(report, lambda one: "" if has_frames(one) else "without a flame graph")
     places: dict[str, int] = {}  # of names among the frames
     profiles = [
         _profile(f"{one.case}, {seen.source}, {which}", which, seen.unit, seen.flame, places)
@@ -38,7 +38,8 @@ def to_speedscope(report: Report, side: Side | None = None) -> Rendered:
     return Rendered(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n", left_out)
 
 
-def _has_frames(one: Comparison) -> bool:
+def has_frames(one: Comparison) -> bool:
+    """Whether there is a flame graph of the case."""
     return one.cause is not None and any(seen.flame for seen in one.cause.examinations)
 
 

@@ -1,17 +1,23 @@
 """benchmarks/calibrate.py: which runs are made, which are kept, what the table says; harness.py is a stand-in here."""
 
 import dataclasses
+import math
+import re
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from benchmarks import calibrate
+from benchmarks.calibration_data import read, verdicts_again
+from benchmarks.loads import load
 from opduel.comparator.calibration import Rate
-from opduel.records import Build, Comparison, Report, Verdict
+from opduel.records import Build, Comparison, PairSample, Report, Verdict
 from opduel.reporters import write_report
 
 BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11.7", "aa")
@@ -25,7 +31,8 @@ def report(inject: float, threshold: float, **run: Any) -> Report:
     verdicts: list[tuple[Verdict, bool]] = [("regressed", bool(inject)), ("unchanged", False)]
     comparisons = [
         Comparison(f"c{i}", "op", "forward", "time", "ns", verdict, 1.01, threshold=threshold, rounds=5, failure=None,
-                   injected=injected, **NOTHING)
+                   injected=injected, samples=[PairSample(f"c{i}", "screening", n, 1, 1, 0, 1, 1) for n in range(5)],
+                   **NOTHING)
         for i, (verdict, injected) in enumerate(verdicts)
     ]  # fmt: skip
     return Report({**RUN, "inject": inject or None, **run}, BUILD, BUILD, HOST, tuple(comparisons))
@@ -61,7 +68,8 @@ def harness(monkeypatch: pytest.MonkeyPatch) -> Harness:
 
 
 def call(folder: Path, *arguments: str) -> int:
-    return calibrate.main(["--folder", str(folder), "--plan", "0:2%", "5%:2%", "--runs", "2", *arguments])
+    ours = ["--data", str(folder / "data.jsonl"), "--plan", "0:2%", "5%:2%", "--spec", "calibration"]
+    return calibrate.main([*ours, "--sample", "0", "--runs", "2", *arguments])
 
 
 def test_only_missing_runs_are_made_and_the_table_is_of_all(
@@ -73,7 +81,7 @@ def test_only_missing_runs_are_made_and_the_table_is_of_all(
     plain, slowed = [line for line in table.splitlines() if line.startswith(("| nothing", "| 5 %"))]
     assert [cell.strip() for cell in plain.strip("|").split("|")] == [
         "nothing", "2 %", "2", "4", "", "", "2 of 4, 50 % (6.76 to 93.2 %)", "1 (0.12 to 3.6)",
-        "2 of 4, 50 % (6.76 to 93.2 %)", "10", "50 %",
+        "2 of 4, 50 % (6.76 to 93.2 %)", "0 of 4, 0 % (0 to 60.2 %)", "5", "10", "10", "50 %",
     ]  # fmt: skip
     assert "2 of 2, 100 % (15.8 to 100 %)" in slowed
     assert call(tmp_path) == 0
@@ -94,15 +102,26 @@ def test_each_run_is_harness_on_one_build_with_a_seed_of_its_own(harness: Harnes
     assert Counter("--inject" in command for command in harness.commands) == {True: 2, False: 2}
 
 
-def test_rows_take_turns_and_a_run_keeps_its_seed_in_another_plan() -> None:
-    rows = [(0.0, 0.02), (0.05, 0.02), (0.02, 0.005)]
-    steps = calibrate.plan_steps(rows, runs=20, base=1)
+def test_rows_and_loads_take_turns_and_a_run_keeps_its_seed_in_another_plan() -> None:
+    rows = [(0.0, 0.02), (0.0, 0.02), (0.05, 0.02), (0.02, 0.005)]
+    steps = calibrate.plan_steps(rows, ["quiet", "steady"], runs=20, base=1)
+    expected = sorted((*row, load) for row in rows for load in ("quiet", "steady"))
     for number in range(20):
-        turn = steps[3 * number : 3 * number + 3]
-        assert sorted((step.inject, step.threshold) for step in turn) == sorted(rows)
-    assert len({(step.inject, step.threshold) for step in steps[::3]}) == 3
-    assert {step.seed(1) for step in steps} > {step.seed(1) for step in calibrate.plan_steps(rows[:1], 5, base=1)}
-    assert len({step.name for step in steps}) == len({step.seed(1) for step in steps}) == 60
+        turn = steps[8 * number : 8 * number + 8]
+        assert sorted((step.inject, step.threshold, step.load) for step in turn) == expected
+    assert len({step.name for step in steps}) == len({calibrate.seed_of(step, 1) for step in steps}) == 160
+    assert set(steps) > set(calibrate.plan_steps(rows[:1], ["quiet"], 5, base=1))
+
+
+def test_runs_of_a_sample_are_of_a_load_and_no_run_begins_too_late(
+    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(tmp_path, "--sample", "7", "--loads", "quiet", "steady", "--minutes", "0") == 2
+    assert not harness.commands
+    assert call(tmp_path, "--sample", "7", "--loads", "quiet", "steady", "--runs", "1") == 0
+    assert [command[command.index("--sample") + 1] for command in harness.commands] == ["7"] * 4
+    told = capsys.readouterr().out
+    assert [line for line in told.splitlines() if line.startswith("Load: ")] == ["Load: quiet", "Load: steady"]
 
 
 def test_a_run_that_was_broken_off_is_made_again(harness: Harness, tmp_path: Path) -> None:
@@ -160,7 +179,76 @@ def test_another_builds_reports_are_not_taken(
     call(tmp_path)
     assert call(tmp_path, "--table", "--build", "mxnet==1.8.0.post0") == 2
     assert call(tmp_path, "--table", "--spec", "smoke") == 2
-    assert ["another build or spec" in message for message in caplog.messages] == [True, True]
+    assert call(tmp_path, "--table", "--", "--threads", "2") == 2
+    assert ["give another file" in message for message in caplog.messages] == [True, True, True]
+
+
+def test_a_line_of_another_kind_is_named(harness: Harness, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    call(tmp_path)
+    with (tmp_path / "data.jsonl").open("a") as stream:
+        stream.write("{}\n")
+    assert call(tmp_path, "--table") == 2
+    assert "line 5 is no run of calibrate.py" in caplog.messages[-1]
+
+
+def test_verdicts_are_made_again_from_the_samples_that_were_kept(
+    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One case whose samples say +10 %, and one of which they say nothing: that one's verdict is not theirs."""
+
+    def with_samples(inject: float, threshold: float) -> Report:
+        made = report(inject, threshold)
+        changes = (0.0, math.log1p(0.1)) if inject else (math.log1p(0.1), 0.0)
+        cases = [
+            dataclasses.replace(
+                one,
+                verdict="regressed" if change else "inconclusive",
+                samples=[
+                    PairSample(one.case, stage, n, 100.0, 100 * math.exp(change + noise), change + noise, 1, 1)
+                    for stage in ("screening", "confirmation")
+                    for n, noise in enumerate((0.001, -0.002, 0.0015, -0.0005, 0.0, 0.001, -0.001, 0.0005) * 3)
+                ],
+            )
+            for one, change in zip(made.comparisons, changes, strict=True)
+        ]
+        return dataclasses.replace(made, comparisons=tuple(cases))
+
+    harness.answer = with_samples
+    call(tmp_path, "--runs", "1")
+    assert call(tmp_path, "--runs", "1", "--table", "--check") == 0
+    told = capsys.readouterr().out
+    assert "made again from the samples: 4, of which 2 differ" in told
+    assert told.count("unchanged, not inconclusive") == 2
+
+
+PAGE = calibrate.ROOT / "docs" / "explanation" / "proof.md"
+OF_THE_PAGE = re.compile(r"<!-- calibrate.py --table: begin -->\n(.*)<!-- calibrate.py --table: end -->", re.S)
+
+
+def test_the_page_has_the_tables_of_the_raw_results(capsys: pytest.CaptureFixture[str]) -> None:
+    assert calibrate.main(["--table"]) == 0
+    (shown,) = OF_THE_PAGE.findall(PAGE.read_text(encoding="utf-8"))
+    assert shown.strip() == capsys.readouterr().out.strip()
+
+
+@pytest.mark.nightly
+def test_all_verdicts_of_the_raw_results_are_those_of_the_comparator() -> None:
+    trials = read(calibrate.DATA)
+    assert len(trials) > 10
+    for trial in trials:
+        for then, now in verdicts_again(trial):
+            assert now.verdict == (then.held_back or then.verdict), f"{trial.step.name}, {then.case}"
+
+
+@pytest.mark.parametrize("name", ["steady", "bursts", "memory"])
+def test_a_load_is_there_as_long_as_its_context(name: str) -> None:
+    before = {child.pid for child in psutil.Process().children()}
+    with load(name):
+        started = [child for child in psutil.Process().children() if child.pid not in before]
+        spent = [sum(one.cpu_times()[:2]) for one in started]
+        time.sleep(0.3)
+        assert any(sum(one.cpu_times()[:2]) > was for one, was in zip(started, spent, strict=True))
+    assert not any(one.is_running() for one in started)
 
 
 def test_the_figure_is_the_same_bytes_every_time(tmp_path: Path) -> None:

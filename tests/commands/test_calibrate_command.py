@@ -219,7 +219,24 @@ def test_cases_are_spread_evenly_and_named_exactly() -> None:
 
 
 def row(share: float, count: int, of: int = 10) -> Row:
-    return Row(share, 0.02, 1, 0, 0, Rate(count, of), Rate(0, of), 0, Rate(0, of), Rate(0, of), 0, 1.0, 0.5)
+    return Row(
+        share,
+        0.02,
+        1,
+        0,
+        0,
+        Rate(count, of),
+        Rate(0, of),
+        0,
+        Rate(0, of),
+        Rate(0, of),
+        0,
+        1.0,
+        0.5,
+        Rate(0, of),
+        5.0,
+        1.0,
+    )
 
 
 @pytest.mark.parametrize(

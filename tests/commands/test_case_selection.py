@@ -41,6 +41,7 @@ def test_settings_on_the_command_line_go_before_the_spec_s() -> None:
     cases = chosen("-b", "smoke", "--operators", "softmax", "--dtype", "float64", "--ctx", "gpu(1)")
     assert [case.id for case in cases] == ["softmax/float64/gpu1/forward", "softmax/float64/gpu1/backward"]
     assert {(case.dtype, case.context) for case in cases} == {("float64", "gpu(1)")}
+    assert {case.input_sets for case in chosen("-b", "smoke", "--operators", "exp", "--input_sets", "8")} == {8}
     (take,) = chosen("-b", "smoke", "--operators", "take", "--dtype", "float64", "--directions", "both")
     assert (take.dtype, take.inputs["indices"]["dtype"], take.direction) == ("float64", "int32", "both")
 
@@ -107,6 +108,8 @@ def test_bad_usage_is_one_line(arguments: list[str], words: str) -> None:
     ("option", "text"),
     [
         ("--dtype", "float128"),
+        ("--input_sets", "0"),
+        ("--input_sets", "1001"),
         ("--ctx", "gpu(x)"),
         ("--ctx", "tpu"),
         ("--ctx", "cpu\n"),

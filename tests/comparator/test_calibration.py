@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opduel.comparator.calibration import Rate, evaluate, leanings, mean_interval
+from opduel.comparator.calibration import Rate, evaluate, mean_interval
 from opduel.records import Build, Comparison, Report, Verdict
 
 BUILD = Build("toy", "toy", "interpreter", "/python", "1", "3.11", "aa")
@@ -102,19 +102,3 @@ def test_one_run_with_two_thresholds_is_in_two_rows_at_its_own_cost() -> None:
 
 def test_no_runs_no_rows() -> None:
     assert evaluate([]) == []
-
-
-def test_a_case_that_leans_comes_first() -> None:
-    runs = [
-        a_run([
-            comparison("unchanged", ratio=1.01, case="leans"),
-            comparison("unchanged", ratio=1.01 if number % 2 else 0.99, case="even"),
-            comparison("regressed", ratio=1.05, injected=True, case="slowed"),
-            comparison("unchanged", ratio=1.0, case="exact"),
-            comparison("failed", ratio=None, case="failed"),
-        ], inject=0.05)
-        for number in range(8)
-    ]  # fmt: skip
-    leans, even = leanings(runs)
-    assert (leans.case, leans.above, leans.p_value) == ("leans", Rate(8, 8), pytest.approx(2 / 2**8))
-    assert (even.case, even.above, even.p_value) == ("even", Rate(4, 8), pytest.approx(1))

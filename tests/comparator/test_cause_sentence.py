@@ -64,6 +64,13 @@ def test_page_faults_with_the_same_instructions() -> None:
     assert sentence(same).startswith("not explained: instructions by function: no clear difference (0 %) although time")
 
 
+def test_a_resource_of_which_there_are_too_few_to_matter_is_not_named() -> None:
+    switches = seen("resources", "count", {"switches": Part(1.0)}, {"switches": Part(1.1)})
+    slow = replace(GROWN, control=300_000.0)  # the call takes 36 us longer
+    assert sentence(switches, comparison=slow).startswith("not explained: counts by resource")
+    assert sentence(switches, comparison=replace(GROWN, control=30_000.0)).startswith("switches: 0.1 more per call")
+
+
 def test_what_contradicts_the_verdict_is_not_claimed() -> None:
     less = seen("Python functions", "ns", {"f": Part(100)}, {"f": Part(90)})
     assert sentence(less) == "not explained: time by function fell by 10 % although time grew by 12 %"

@@ -139,6 +139,36 @@ def test_a_case_runs_in_a_fork_or_not(worker: Worker, fork: bool) -> None:
     assert block(prepare(worker, "work", fork=not fork), 0, 1, 1)
 
 
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_stopped_process_runs_only_to_answer(
+    worker: Worker, fork: bool, wait_until: Callable[[Callable[[], bool]], bool]
+) -> None:
+    case = prepare(worker, "work", fork=fork)
+
+    def is_stopped() -> bool:
+        return str(psutil.Process(case.pid).status()) == psutil.STATUS_STOPPED
+
+    with case.stopped():
+        for _ in range(3):
+            assert wait_until(is_stopped)
+            assert len(block(case, 1, 5, 1)) == 5
+        assert wait_until(is_stopped)
+    assert wait_until(lambda: not is_stopped())
+    assert len(block(case, 1, 5, 1)) == 5
+    end(case)
+    assert len(block(prepare(worker, "work"), 0, 1, 1)) == 1
+
+
+def test_a_stopped_process_that_dies_or_hangs_is_lost_as_any_other(worker: Worker) -> None:
+    case = begin(worker)
+    with pytest.raises(CaseLostError, match="no answer within"), case.stopped():
+        ask_to_prepare(case, "hang", timeout_s=0.5)
+    case = begin(worker)
+    with pytest.raises(CaseLostError, match="SIGABRT"), case.stopped():
+        ask_to_prepare(case, "abort")
+    assert len(block(prepare(worker, "work"), 0, 1, 1)) == 1
+
+
 def test_one_case_is_prepared_while_another_is_measured(worker: Worker) -> None:
     first, second = prepare(worker, "work"), begin(worker)
     request = CaseRequest(toy_case("b"), seed=1).message("treatment")

@@ -81,6 +81,7 @@ def test_order_is_the_files() -> None:
         ("context", "context", ("gpu", "gpu(1)", "cpu(1)"), "cpu"),
         ("threshold", "threshold", (0.1, 0.0, 0.3), 0.02),
         ("timeout", "timeout_s", (10, 20.5, 30), 60.0),
+        ("input_sets", "input_sets", (2, 8, 1000), 1),
     ],
 )
 def test_the_nearest_level_wins(field: str, attribute: str, values: tuple[Any, ...], built_in: Any) -> None:

@@ -115,6 +115,49 @@ def test_what_a_call_leaves_is_put_away_when_its_case_ends_whatever_that_raises(
     assert closed == [1]
 
 
+class Drawing:
+    """Hands out a call for each seed, which notes it."""
+
+    def __init__(self) -> None:
+        self.called: list[int] = []
+        self.closed: list[int] = []
+
+    def make_call(self, case: object, seed: int) -> Any:
+        def call() -> None:
+            self.called.append(seed)
+
+        call.close = lambda: self.closed.append(seed)  # type: ignore[attr-defined]
+        call.timer = lambda work: work() or 1000.0  # type: ignore[attr-defined]
+        return call
+
+
+def test_calls_take_several_sets_of_inputs_in_turn(worker: ModuleType) -> None:
+    adaptor = Drawing()
+    session = worker.Session(adaptor)
+    session.prepare({}, 7, inject=0.0, slow=False, sets=3)
+    adaptor.called.clear()
+    session.block(discard=1, calls=2, inner=4)
+    seeds = adaptor.called[:3]
+    assert adaptor.called == seeds * 4
+    assert len(set(seeds)) == 3
+    assert 7 in seeds
+    assert session.block(discard=0, calls=1, inner=4) == {"ns": [250.0]}, "by the device's clock"
+    session.call.close()
+    assert sorted(adaptor.closed) == sorted(seeds)
+
+
+def test_one_set_of_inputs_is_the_first_of_several(worker: ModuleType) -> None:
+    adaptor = Drawing()
+    worker.Session(adaptor).prepare({}, 7, inject=0.0, slow=False)
+    assert set(adaptor.called) == {7}
+
+
+def test_calls_that_are_timed_in_another_way_take_no_turns(worker: ModuleType) -> None:
+    session = worker.Session(Adaptor(consuming(1)))
+    with pytest.raises(worker.serving.Unseen, match="leave input_sets out"):
+        session.prepare({}, 7, inject=0.0, slow=False, sets=2)
+
+
 def test_blocks_allow_for_what_comes_before_their_regions() -> None:
     call_ns = {"control": 500.0, "treatment": 500.0}
     plain = plan_blocks(call_ns)  # type: ignore[arg-type]

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 import report_samples as samples
 
+from benchmarks.made_report import made_report
 from opduel.records import Report, RunError
 from opduel.records.atomic import path_part
 from opduel.reporters.base import Reporter, report_all
 from opduel.reporters.document import read_report
 from opduel.reporters.html import page
+from opduel.reporters.interchange.speedscope import to_speedscope
 from opduel.reporters.local import LocalReporter, SimpleLocalReporter, run_folder
 
 PAIR = "mxnet==1.8.0.post0..mxnet==1.9.1"
@@ -167,6 +169,22 @@ def test_what_is_no_report_is_kept_too(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("precious")
     SimpleLocalReporter(tmp_path).report(samples.report())
     assert (tmp_path / "report-unknown.json").read_text() == "precious"
+
+
+@pytest.mark.parametrize("reporter", [LocalReporter, SimpleLocalReporter])
+def test_flame_graphs_of_causes_lie_beside_a_report_and_go_along_with_it(
+    tmp_path: Path, reporter: type[LocalReporter | SimpleLocalReporter]
+) -> None:
+    explained = made_report(60, seed=7, flames=1)
+    reporter(tmp_path).report(explained)
+    (flames,) = tmp_path.rglob("*.speedscope.json")
+    assert flames.with_name("report.json").exists()
+    assert flames.read_text(encoding="utf-8") == to_speedscope(explained).text
+    reporter(tmp_path).report(samples.report())
+    (kept,) = tmp_path.rglob("*.speedscope.json")
+    assert kept.with_name(kept.name.replace(".speedscope", "")).exists()
+    assert "report" in kept.name
+    assert not (tmp_path / "report.speedscope.json").exists()
 
 
 def test_a_page_of_somebody_else_is_kept_too(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def session_options(plain, is_network):
     threads = int(os.environ.get("OPDUEL_ORT_THREADS", "1"))
     options.intra_op_num_threads = options.inter_op_num_threads = threads
     options.log_severity_level = FATAL_ONLY
-    spinning = os.environ.get("OPDUEL_ORT_SPINNING", "0")
+    spinning = os.environ.get("OPDUEL_ORT_SPINNING", "1")
     for pool in ("intra_op", "inter_op"):
         options.add_session_config_entry("session.{}.allow_spinning".format(pool), spinning)
     usual = "OPDUEL_ORT_LEVEL_MODEL" if is_network else "OPDUEL_ORT_LEVEL_OPERATOR"

@@ -1,0 +1,183 @@
+"""The raw results of calibrate.py: a line of JSON for each run, with all that its tables are made of, and its samples.
+
+From the samples the comparator makes the same verdicts again, which ``verdicts_again`` does.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from opduel.comparator import compare_cases, plan_looks
+from opduel.records import Build, Case, Comparison, Failure, PairSample, Report, UsageError
+from opduel.records.measurement import STAGES
+from opduel.records.run_record import HostRecord, RunRecord
+
+SCHEMA_VERSION = 1
+OF_THE_RUN = ("spec", "seed", "started_at", "complete", "aborted", "wall_s", "timed_s")
+DIGITS = 6  # of process values and log ratios: a millionth of each is far less than a clock can tell
+
+
+@dataclass(frozen=True)
+class Step:
+    """One run to make: ``inject`` and ``threshold`` are shares; ``number`` counts the runs of a row from 1. ``load`` is
+    what runs beside it."""
+
+    inject: float
+    threshold: float
+    number: int
+    load: str
+
+    @property
+    def name(self) -> str:
+        """Which no other step of any plan has."""
+        return f"{self.inject * 100:g}%-at-{self.threshold * 100:g}%-{self.load}-{self.number}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run that was made: its step, the options that harness.py got besides, the report, as far as it was kept."""
+
+    step: Step
+    options: tuple[str, ...]
+    report: Report
+
+    @property
+    def of(self) -> tuple[str, str, tuple[str, ...]]:
+        """What all trials of one file have in common: build, spec, options."""
+        return self.report.control.requested, str(self.report.run.spec), self.options
+
+
+def line_of(step: Step, options: Sequence[str], report: Report) -> str:
+    """The line for a run that was made."""
+    run, host = report.run, report.host
+    kept = {
+        "schema_version": SCHEMA_VERSION,
+        "step": vars(step),
+        "options": list(options),
+        "build": report.control.requested,
+        "version": report.control.version,
+        "run": {
+            key: run.get(key) for key in ("spec", "seed", "started_at", "complete", "aborted", "wall_s", "timed_s")
+        },
+        "max_rounds": report.configuration.max_rounds,
+        "alpha": report.configuration.alpha,
+        "validity": {"valid": run.validity.valid, "reasons": list(run.validity.reasons)},
+        "host": {key: host.get(key) for key in ("cpu_model", "logical_cpus", "kernel", "hypervisor")},
+        "load": {key: (host.get("during") or {}).get(key) for key in ("neighbours", "stolen", "memory_pressure")},
+        "comparisons": [_comparison(one) for one in report.comparisons],
+    }
+    return json.dumps(kept, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def _comparison(one: Comparison) -> dict[str, Any]:
+    samples = {
+        stage: [
+            [_rounded(sample.control), _rounded(sample.treatment), _rounded(sample.log_ratio)]
+            for sample in one.samples
+            if sample.stage == stage
+        ]
+        for stage in STAGES
+    }
+    return {
+        "case": one.case,
+        "injected": one.injected,
+        "verdict": one.verdict,
+        "held_back": one.held_back,
+        "ratio": one.ratio and _rounded(one.ratio),
+        "ci": one.ci and [_rounded(end) for end in one.ci],
+        "reason": one.failure and one.failure.reason,
+        **{stage: values for stage, values in samples.items() if values},
+    }
+
+
+def _rounded(value: float) -> float:
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short.is_integer() else short  # "712345", not "712345.0"
+
+
+def append(path: Path, line: str) -> None:
+    """Add a line, which is on the disk when this returns. Raises UsageError: it can't be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(line)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise UsageError(f"--data {path}: {error.strerror}: give a file that can be written") from None
+
+
+def read(path: Path) -> list[Trial]:
+    """What the file has; nothing if there is none.
+
+    Raises:
+        UsageError: it can't be read, or a line of it is none of ours.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"--data {path}: can't be read ({error}): give another file") from None
+    trials = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            trials.append(_trial(json.loads(line)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"--data {path}: line {number} is no run of calibrate.py ({error!r}): delete it") from None
+    return trials
+
+
+def _trial(kept: Mapping[str, Any]) -> Trial:
+    if kept["schema_version"] != SCHEMA_VERSION:
+        raise ValueError(f"schema_version {kept['schema_version']}")
+    step = Step(**kept["step"])
+    build = Build("", kept["build"], "release", "", kept["version"], "", "")
+    run = RunRecord(
+        kept["run"],
+        validity=kept["validity"],
+        inject=step.inject or None,
+        max_rounds=kept["max_rounds"],
+        alpha=kept["alpha"],
+    )
+    host = HostRecord(kept["host"], during=kept["load"])
+    comparisons = tuple(_told(one, step.threshold) for one in kept["comparisons"])
+    return Trial(step, tuple(kept["options"]), Report(run, build, build, host, comparisons))
+
+
+def _told(one: Mapping[str, Any], threshold: float) -> Comparison:
+    """The comparison, but for the figures that weren't kept."""
+    case = one["case"]
+    samples = tuple(
+        PairSample(case, stage, number, control, treatment, log_ratio, 1, 1, 1)
+        for stage in STAGES
+        for number, (control, treatment, log_ratio) in enumerate(one.get(stage, ()))
+    )
+    failure = Failure("both", "unknown", one["reason"]) if one["reason"] else None
+    low_high = one["ci"] and (one["ci"][0], one["ci"][1])
+    told = Comparison.without_figures(
+        case_of(case, threshold), one["verdict"], samples=samples, failure=failure, injected=one["injected"]
+    )
+    return replace(told, ratio=one["ratio"], ci=low_high, held_back=one["held_back"])
+
+
+def case_of(name: str, threshold: float) -> Case:
+    """The case, as far as statistics need it."""
+    return Case(name, name.rpartition("/")[0], "forward", {}, "float32", "cpu", threshold, 60.0)
+
+
+def verdicts_again(trial: Trial) -> list[tuple[Comparison, Comparison]]:
+    """Each comparison beside the one that the comparator makes of its samples now; ``held_back`` ones as what they are
+    but for the disturbance, since the host's load is no matter of the samples'."""
+    report = trial.report
+    cases = [case_of(one.case, one.threshold) for one in report.comparisons]
+    again = compare_cases(
+        cases,
+        {one.case: one.samples for one in report.comparisons},
+        {one.case: one.failure for one in report.comparisons if one.failure},
+        plan_looks(report.configuration.max_rounds),
+        report.configuration.alpha,
+        frozenset(one.case for one in report.comparisons if one.injected),
+    )
+    return list(zip(report.comparisons, again, strict=True))
