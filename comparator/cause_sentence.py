@@ -37,7 +37,8 @@ WAITING = frozenset(
 )
 
 KERNEL, IN_THE_KERNEL = "kernel", 0.25  # a resource: its time; the share of it that is worth words
-LONGEST_COUNT_NS = 10_000.0  # that a page fault without a disk, or a switch to another thread, costs the kernel, by far
+LONGEST_NS = 10_000.0  # that a minor page fault or a switch to another thread costs, by far; a major fault reads a disk
+CALL_ITSELF = "(the call itself)"  # of Python functions: a call that goes straight to native code
 USER_CODE = "user code"  # a resource: that it takes longer is what was to be explained
 
 OF_A_PART = ("primitives", "operators")  # sources that don't see the whole call
@@ -258,7 +259,8 @@ def _by_native_functions(python: Candidate, native: Examination, whole: float) -
     """What the native functions claim of a Python function that both sides call equally often: what it runs is slower.
     Those of the interpreter itself only say that Python code is, and say nothing here."""
     often = [calls for calls in python.calls if calls]
-    if len(often) < len(SIDES) or not math.isclose(*often, rel_tol=SAME_CALLS):
+    alike = len(often) == len(SIDES) and math.isclose(*often, rel_tol=SAME_CALLS)
+    if not alike and python.name != CALL_ITSELF:
         return ""
     change = _change(native) or 0.0
     if math.log(max(1 + change, 1e-9)) / math.log(whole) < LEAST_REACH:  # also where it is the other way round
@@ -280,7 +282,7 @@ def _in_the_kernel(chosen: Examination, examinations: Sequence[Examination]) -> 
         return ""
     added = kernel.difference > 0
     counts = [part for part, unit in named if unit == "count" and (part.difference > 0) == added]
-    counts = [one for one in counts if abs(one.difference) * LONGEST_COUNT_NS >= LEAST_NAMED * abs(kernel.difference)]
+    counts = [one for one in counts if abs(one.difference) * LONGEST_NS >= LEAST_NAMED * abs(kernel.difference)]
     most = max(counts, key=lambda one: abs(one.difference), default=None)
     more = "more" if added else "fewer"
     often = "" if most is None else f" ({short_name(most.name)}: {abs(most.difference):.4g} {more} per call)"
@@ -338,7 +340,7 @@ def _resource(comparison: Comparison, examination: Examination, change: float) -
     if not clear:
         return ""
     most = max(clear, key=lambda one: abs(one.difference))
-    longest = LONGEST_COUNT_NS if not most.name.startswith("major") else math.inf
+    longest = LONGEST_NS if not most.name.startswith("major") else math.inf
     if abs(most.difference) * longest < LEAST_REACH * (comparison.control or 0.0) * abs(change - 1):
         return ""
     return f"{short_name(most.name)}: {abs(most.difference):.4g} {'more' if change > 1 else 'fewer'} per call"
@@ -355,7 +357,7 @@ def _says(examination: Examination, case: str, change: float) -> str:
         return f"{noun} by {kind}: no clear difference ({_percent(own)}) {moved}"
     if (own > 0) != (change > 1):
         return f"{noun} by {kind} {_verb(own)} {moved}"
-    return f"{noun} by {kind} {_verb(own)}, with nothing that accounts for it, {moved}"
+    return f"{noun} by {kind} {_verb(own)}, with nothing that accounts for it"
 
 
 def _noun(unit: str) -> str:

@@ -198,6 +198,17 @@ def test_a_function_that_waits_is_a_cause_only_where_nothing_else_is() -> None:
     )
 
 
+def test_of_a_call_that_goes_straight_to_native_code_the_native_function_is_named() -> None:
+    own = seen("Python functions", "ns", {"(the call itself)": Part(100)}, {"(the call itself)": Part(112)})
+    power = seen("native functions", "instructions", {"INT_power": Part(100)}, {"INT_power": Part(103)})
+    assert sentence(own, power) == (
+        "(the call itself) accounts for 100 % of the added time; in native code, INT_power accounts for 100 % of the "
+        "added instructions"
+    )
+    less = seen("native functions", "instructions", {"INT_power": Part(100)}, {"INT_power": Part(97)})
+    assert sentence(own, less) == "(the call itself) accounts for 100 % of the added time"
+
+
 @pytest.mark.parametrize(
     ("source", "name", "waited"),
     [
