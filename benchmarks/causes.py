@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.injected_causes.builds import module_of, write_builds, write_spec  # noqa: E402
 from benchmarks.injected_causes.catalogue import CAUSES  # noqa: E402
 from benchmarks.injected_causes.cause import Cause  # noqa: E402
-from benchmarks.injected_causes.judge import NOT_EXPLAINED, Equal, Judged, is_bad, judged, summary, table  # noqa: E402
+from benchmarks.injected_causes.judge import Equal, Judged, is_bad, judged, summary, table  # noqa: E402
 from opduel.commands.entry import DONE, REGRESSED, run_command  # noqa: E402
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
@@ -123,7 +123,8 @@ class Trials:
         kept = self._folder / f"{name}.kept.json"
         if not kept.exists():
             spec = self._folder / f"{name}.json"
-            write_spec(spec, dict(list(self._causes.items())[:most]))
+            every = max(1, len(self._causes) // most)
+            write_spec(spec, dict([*self._causes.items()][::every][:most]))
             kept.write_text(json.dumps(self._explained(load_spec(spec), name)))
         seconds, sentences = json.loads(kept.read_text())
         return Equal(seconds, sentences)
@@ -145,7 +146,10 @@ class Trials:
         started = time.monotonic()
         with this_thread_on(bench.cpus.control):
             found = add_causes(forced, cases, MeasurementResult(), explaining)
-        return time.monotonic() - started, [one.cause.sentence if one.cause else NOT_EXPLAINED for one in found]
+        sentences = [one.cause.sentence for one in found if one.cause]
+        if len(sentences) < len(cases):
+            raise RunError(f"{len(cases) - len(sentences)} of {len(cases)} cases of equal builds were not looked at")
+        return time.monotonic() - started, sentences
 
 
 if __name__ == "__main__":

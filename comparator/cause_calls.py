@@ -57,9 +57,26 @@ class _Tree:
                         sides = by.setdefault(caller, dict.fromkeys(SIDES, 0.0))
                         sides[side] += share * _with_calls(part) / len(observations)
         self.callees: dict[str | None, list[str]] = {}
-        for name, by in sorted(calls_of.items()):
-            others = {caller: sides for caller, sides in by.items() if caller != name and caller in calls_of}
-            self.callees.setdefault(self._main_caller(name, others), []).append(name)
+        for name, above in self._callers(calls_of).items():
+            self.callees.setdefault(above, []).append(name)
+
+    def _callers(self, calls_of: Mapping[str, Mapping[str, Mapping[Side, float]]]) -> dict[str, str | None]:
+        """The caller below which each part is; parts that call each other in a circle are below the one outside that
+        calls into it for most."""
+        others = {
+            name: {caller: sides for caller, sides in by.items() if caller != name and caller in calls_of}
+            for name, by in sorted(calls_of.items())
+        }
+        found = {name: self._main_caller(name, by) for name, by in others.items()}
+        while circling := found.keys() - _reached(found):
+            entries: list[tuple[float, str, str | None]] = [
+                (sum(others[name][caller].values()), name, caller)
+                for name in circling
+                for caller in others[name].keys() - circling
+            ]
+            _, entered, outside = max(entries, default=(0.0, min(circling), None))
+            found[entered] = outside
+        return found
 
     def _main_caller(self, name: str, amounts: Mapping[str, Mapping[Side, float]]) -> str | None:
         """The caller with the largest amount, or, for a part that is called more or less often than it was, the one
@@ -88,6 +105,14 @@ class _Tree:
         told = [one.get(side, {}).get(name, Part(0.0, 0.0)).calls for one in self._observations]
         known = [calls for calls in told if calls is not None]
         return fmean(known) if len(known) == len(told) else None
+
+
+def _reached(callers: Mapping[str, str | None]) -> set[str]:
+    """The parts that no circle of calls cuts off from a part that nobody calls."""
+    reached: set[str] = set()
+    while more := {name for name, caller in callers.items() if caller is None or caller in reached} - reached:
+        reached |= more
+    return reached
 
 
 def _with_calls(part: Part | None) -> float:

@@ -40,7 +40,7 @@ def examine(source: Source, unit: str, observations: Sequence[Observation], note
         ValueError: an amount is not finite.
     """
     n, note = len(observations), one_line(note)
-    if n < FEWEST_PAIRS:
+    if n < FEWEST_PAIRS and (n or not note):  # a note on none says why
         few = f"{n} process pair{'' if n == 1 else 's'} of at least {FEWEST_PAIRS}: nothing is claimed on so few"
         note = "; ".join(filter(None, (note, few)))
     if not n:

@@ -1,1 +1,1 @@
-"""A package of our own, and causes of slowness that are injected into it, for benchmarks/causes.py."""
+"""A package of our own, and causes that are injected into it: what benchmarks/causes.py builds and judges."""

@@ -91,7 +91,7 @@ PYTHON = (
                 "    def places(self, turns):",
             ),
         ],
-        _in_python("__getattr__"),
+        _in_python("__getattr__", parts="__getattr__|listcomp"),
     ),
     Cause(
         "a message that nobody reads",
@@ -148,7 +148,7 @@ PYTHON = (
                 '    from json.encoder import encode_basestring as _\n\n    return ",".join(map(repr, values))',
             )
         ],
-        _in_python("_handle_fromlist|encode"),
+        _in_python("encode", parts="encode|_handle_fromlist"),
     ),
     Cause(
         "a helper that is called twice, in Python",

@@ -194,7 +194,8 @@ class _Reader:
         key = (name, library)
         found = self._ids.get(key)
         if found is None:
-            name = b"" if name == _UNKNOWN or _ADDRESS.match(name) else _RECURSION.sub(b"", name)
+            name = _RECURSION.sub(b"", name)
+            name = b"" if name == _UNKNOWN or _ADDRESS.match(name) else name
             library = b"" if library == _UNKNOWN else library
             found = FunctionId(name.decode("utf-8", "replace"), library.decode("utf-8", "replace"))
             self._ids[key] = found

@@ -9,6 +9,8 @@ from opduel.records.cause import Part
 from opduel.records.measurement import SIDES, Side
 
 SAID = 0.005  # a smaller share of code without symbols is not worth a note
+# It moves the stack pointer before it calls, which callgrind takes for a return: what it calls counts for it.
+FFI, BY_CTYPES = "libffi.so", "what ctypes calls (libffi.so)"
 GENERATED = "generated code"  # belongs to no library: compiled while the program runs
 _TAG = re.compile(r"-[0-9a-f]{8}(?=\.)")  # by which wheels tell their copies of a library from others'
 _SUFFIX = re.compile(r"(?:\.cpython-[\w-]+|\.abi3)?\.so(?:\.\d+)*$")
@@ -35,6 +37,8 @@ def part_name(function: FunctionId, shared: set[str]) -> str:
     """What a function is called in every build; with its library where the name is a ``shared`` one."""
     library = library_name(function.library) or GENERATED
     if function.name == NAMELESS:
+        if library == FFI:
+            return BY_CTYPES
         return f"{library} (no symbols)"
     return f"{function.name} ({library})" if function.name in shared else function.name
 

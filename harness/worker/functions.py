@@ -5,8 +5,8 @@ times them, the C part of cProfile: it adds less than half of what a hook in Pyt
 measured in this process, on functions that do nothing, and subtracted for each call, from the function and from its
 caller.  Calls without it, in turn with those, say what a call really takes; what the functions then lack or have too
 much is divided among them, most among those that watching slows.  A few further calls run under tracing.py's hook,
-which tells the modules, the lines that call, and the stacks: a function's time is divided among its stacks as its calls
-are.
+which tells the modules, the lines that call, and the stacks: a function's time is divided among its callers as it was
+timed, and among the stacks of each caller as its calls are.
 
 Python reports functions in C by their names, but neither NumPy's ufuncs nor operators nor what a library does within:
 that counts for the function that runs them.  The calling thread alone is watched.  Opduel's own frames are one part.
@@ -21,7 +21,9 @@ import sys
 import time
 import types
 
-BATCHES = 32  # of calls; of each function the lower quartile is kept: what disturbs only adds
+# Of calls; of each function the lower quartile is kept: what disturbs only adds. They are so short that most of them
+# end before another process gets the processor, however busy it is.
+BATCHES = 96
 TRACED_CALLS = 10
 PROBES, PROBE_TURNS = 16, 300
 DOUBT = 0.2  # of what watching was found to add to calls
@@ -172,11 +174,14 @@ class Entry:
         self.ns = 1e9 * lower_quartile([one.inlinetime if one else 0.0 for one in batches])
         self.calls = sum(one.callcount for one in seen) / whole
         self.calls_from_c = 0.0
-        self.callees = {}
+        callees = {}
         for one in seen:
             for callee in one.calls or ():
-                calls, ns = self.callees.get(callee.code, (0, 0))
-                self.callees[callee.code] = calls + callee.callcount / whole, ns + 1e9 * callee.inlinetime / whole
+                callees.setdefault(callee.code, []).append(callee)
+        self.callees = {}
+        for code, found in callees.items():
+            times = [0.0] * (whole - len(found)) + [one.inlinetime for one in found]
+            self.callees[code] = sum(one.callcount for one in found) / whole, 1e9 * lower_quartile(times)
 
 
 def merged(entries, names, cost):
@@ -264,7 +269,7 @@ def functions(call, calls, number, before, after, own, tracing):
     parts = merged(entries, names, cost)
     times, far = settled(parts, real)
     times = {name: times[name] / number for name in sorted(times, key=lambda name: -times[name])}
-    stacks = tracing.divided(tracer.stacks, names, times)
+    stacks = tracing.divided(tracer.stacks, names, times, {name: part["callers"] for name, part in parts.items()})
     wholes = tracing.inclusive(stacks)
     found = []
     for name, ns in times.items():

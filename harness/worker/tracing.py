@@ -169,21 +169,30 @@ class Names:
         return (self.line(code, code.co_firstlineno) if is_python(code) else called_at), called_at
 
 
-def divided(stacks, names, times):
+def divided(stacks, names, times, callers):
     """{(names, outermost first): ns}: each function's time, divided among the stacks in which it was called.
 
-    Opduel's own part, which calls all others, is only in a stack of its own.
+    ``callers`` says what of a function's time is in calls from which function, {name: {name: ns}}: it is divided among
+    these first, and among the stacks of one caller as calls are. Where that isn't known of all its callers, calls alone
+    decide.  Opduel's own part, which calls all others, is only in a stack of its own.
     """
-    counts, totals = {}, {}
-    for (callers, callee), count in stacks.items():
+    counts, groups = {}, {}
+    for (outer, callee), count in stacks.items():
         name = names.name(callee)
         if name != OWN and name in times:
-            path = [one for one in map(names.name, callers) if one != OWN and one in times]
+            path = [one for one in map(names.name, outer) if one != OWN and one in times]
             path = tuple(one for number, one in enumerate([*path, name]) if number == 0 or path[number - 1] != one)
             counts[path] = counts.get(path, 0) + count
-            totals[name] = totals.get(name, 0) + count
-    found = {path: times[path[-1]] * count / totals[path[-1]] for path, count in counts.items()}
-    found.update({(name,): ns for name, ns in times.items() if name not in totals})
+            group = groups.setdefault(name, {})
+            group[path[-2:-1]] = group.get(path[-2:-1], 0) + count
+    found = {}
+    for path, count in counts.items():
+        name, group = path[-1], groups[path[-1]]
+        known = {one: callers.get(name, {}).get(one[0] if one else "", 0) for one in group}
+        weights = known if all(known.values()) else group
+        share = weights[path[-2:-1]] / sum(weights.values())
+        found[path] = times[name] * share * count / group[path[-2:-1]]
+    found.update({(name,): ns for name, ns in times.items() if name not in groups})
     return found
 
 

@@ -116,3 +116,14 @@ def test_the_amounts_of_a_side_add_up_to_what_they_did(rows: list[tuple[float, f
             whole = sum(part.amount for part in old[side].values())
             assert sum(part.amount for part in new[side].values()) == pytest.approx(whole, abs=1e-3)
             assert new[side].keys() <= old[side].keys() | {REST}
+
+
+def test_calls_in_a_circle_are_below_the_part_that_calls_into_it() -> None:
+    control = {"pad": Part(100, 1, inclusive=100)}
+    treatment = {
+        "pad": Part(100, 1, inclusive=200),
+        "deepcopy": Part(60, 13, callers={"pad": 0.1, "deepcopy_dict": 0.9}, inclusive=100),
+        "deepcopy_dict": Part(40, 2, callers={"deepcopy": 1.0}, inclusive=90),
+    }
+    one: Observation = {"control": control, "treatment": treatment}
+    assert differences(by_call([one] * 3)) == {"deepcopy": 100}

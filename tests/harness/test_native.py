@@ -220,6 +220,12 @@ def test_a_library_under_another_name_has_the_same_functions() -> None:
     assert shared_names(sides) == set()
 
 
+def test_what_ctypes_calls_counts_for_the_library_that_calls_it() -> None:
+    """callgrind takes libffi's way to call for a return: a name that says so is better than that of the library."""
+    ffi = FunctionId(NAMELESS, "/usr/lib/x86_64-linux-gnu/libffi.so.8.1.2")
+    assert list(parts_of(profile({ffi: FunctionCost(10, 1)}), 1, set())) == ["what ctypes calls (libffi.so)"]
+
+
 def test_files_of_calls_and_of_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of calls that are set up one by one, too: as many beginnings and ends, and the set-up isn't counted."""
     counting = counting_module()
