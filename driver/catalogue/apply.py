@@ -115,7 +115,12 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
             inputs.append({**_pick(resolved, size), "case": {**usual, **whole.get("case", {})}})
     backward = category.backward if own.backward is None else own.backward
     hybrid = function.hybrid if own.hybrid is None else own.hybrid
-    settings = {**({"run_backward": True} if backward else {}), **({"mode": list(MODES)} if hybrid else {})}
+    sets = next((n for glob, n in rules.input_sets.items() if fnmatch.fnmatchcase(function.name, glob)), 1)
+    settings = {
+        **({"input_sets": sets} if sets > 1 else {}),
+        **({"run_backward": True} if backward else {}),
+        **({"mode": list(MODES)} if hybrid else {}),
+    }
     return {"operator": function.name, **settings, "inputs": inputs}
 
 

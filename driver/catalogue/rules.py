@@ -51,6 +51,8 @@ class Rules(Strict):
     arguments: dict[str, Any]
     categories: dict[str, Category] = Field(min_length=1)
     operators: dict[str, Operator] = Field(default_factory=dict)
+    # A function's name, or a glob -> between how many sets of inputs its calls alternate, where its time depends on them.
+    input_sets: dict[str, int] = Field(default_factory=dict)
     # A function's or registered operator's name, or a glob -> why it is no case.
     cannot: dict[str, str] = Field(default_factory=dict)
     unlisted: dict[str, str] = Field(default_factory=dict)  # the same of functions that no category names
@@ -85,7 +87,7 @@ def load_rules(framework: Framework, name: str = USUAL) -> Rules:
 def _joined(rules: Rules, more: Rules, path: Path) -> Rules:
     """Both as one; each says what the other doesn't."""
     both: dict[str, Any] = {}
-    for field in ("arguments", "categories", "operators", "cannot", "unlisted"):
+    for field in ("arguments", "categories", "operators", "input_sets", "cannot", "unlisted"):
         ours, theirs = getattr(rules, field), getattr(more, field)
         for name in theirs:
             if name in ours:

@@ -124,6 +124,13 @@ def test_backward_is_the_categorys_unless_the_operator_says() -> None:
     assert "run_backward" not in only_test("nd.exp", {"backward": True}, operators={"nd.exp": {"backward": False}})
 
 
+def test_what_depends_on_values_alternates_between_sets_of_inputs() -> None:
+    sets = {"input_sets": {"nd.e*": 8, "nd.exp": 4}}
+    assert list(only_test("nd.exp", {"backward": True}, **sets)) == ["operator", "input_sets", "run_backward", "inputs"]
+    assert only_test("nd.exp", **sets)["input_sets"] == 8  # the first that says something
+    assert "input_sets" not in only_test("nd.sum", **sets)
+
+
 def test_blocks_have_cases_of_both_modes_where_they_can() -> None:
     hybrid = {"gluon.nn.Dense": True, "gluon.nn.Lambda": False, "gluon.nn.Odd": True, "gluon.nn.Forgotten": False}
     functions = {name: Function(name, None, {"data": "tensor"}, value) for name, value in hybrid.items()}
