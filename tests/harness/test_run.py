@@ -106,7 +106,8 @@ def test_the_report_tells_what_was_asked_and_done() -> None:
     assert run["wipe_cache"] is None
     assert (run["complete"], run["aborted"], run["stop_reason"]) == (True, False, None)
     assert run["rounds"] >= report.comparisons[0].rounds
-    assert 0 < run["timed_s"] < run["wall_s"]
+    assert run["timed_s"] > 0  # by the toy's simulated clock, so that it may be more than
+    assert run["wall_s"] > 0
     assert report.host["during"] is not None
 
 
