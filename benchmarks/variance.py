@@ -31,7 +31,6 @@ from opduel.harness.blocks import (  # noqa: E402
     QUADS,
     CaseRequest,
     Processes,
-    lower_decile,
     measure_blocks,
     plan_blocks,
     settle,
@@ -58,7 +57,7 @@ def quads(
     with this_thread_on(bench.cpus.measure):
         plan = plan_blocks(settle(processes, case, call_ns, rng))
         blocks = measure_blocks(processes, case, plan, rng)
-    logs = {side: [math.log(lower_decile(block)) for block in blocks[side]] for side in SIDES}
+    logs = {side: [math.log(block.low) for block in blocks[side]] for side in SIDES}
     return [
         statistics.fmean(logs["treatment"][i : i + 2]) - statistics.fmean(logs["control"][i : i + 2])
         for i in range(0, len(logs["control"]), 2)

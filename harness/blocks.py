@@ -23,7 +23,7 @@ LONG_NS = 1_000_000_000  # regions from here on need no discarded calls: refilli
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
 CASE_NS = 400_000_000  # slow calls get fewer quads, to stay near this much timed work a case
 QUADS = 8
-LOW = 0.1  # the quantile of a block's calls that stands for it
+LOW = 0.1  # the quantile of a block's calls that stands for it: what a call costs when nothing disturbs it
 OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls, of some 10 ms
 MAX_LOPSIDED = 2.0  # beyond this ratio the sides' blocks hold different numbers of calls
 
@@ -40,6 +40,15 @@ class BlockPlan:
     calls: dict[Side, int]
     discard: dict[Side, int]
     quads: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a block of one side's calls says: ``low``, its lower decile in ns a call; all its timed calls together took
+    ``timed_ns``."""
+
+    low: float
+    timed_ns: float
 
 
 @dataclass(frozen=True)
@@ -135,9 +144,9 @@ def settle(
         inner = regions.calls(call_ns[side])
         region = inner * call_ns[side] + regions.around_ns
         calls = max(1, round(SETTLE_NS / region))
-        requests[side] = {"op": "block", "discard": int(region < LONG_NS), "calls": calls, "inner": inner}
+        requests[side] = _request(int(region < LONG_NS), calls, inner)
     order = rng.sample(SIDES, 2)
-    return {side: lower_decile(_block(side, processes, requests, case, deadline)) for side in order}
+    return {side: _block(side, processes, requests, case, deadline).low for side in order}
 
 
 def measure_blocks(
@@ -147,19 +156,16 @@ def measure_blocks(
     rng: random.Random,
     deadline: float = math.inf,
     between: Callable[[], None] = lambda: None,
-) -> dict[Side, list[list[float]]]:
-    """Run the plan's quads; returns, per side, two blocks a quad in order, each a list of ns a call.
+) -> dict[Side, list[Block]]:
+    """Run the plan's quads; returns, per side, two blocks a quad in order.
 
     After ``deadline`` (of the monotonic clock) no further quad is begun. ``between`` is called after each quad.
 
     Raises:
         CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
-    requests: dict[Side, dict[str, Any]] = {
-        side: {"op": "block", "discard": plan.discard[side], "calls": plan.calls[side], "inner": plan.inner}
-        for side in SIDES
-    }
-    blocks: dict[Side, list[list[float]]] = {side: [] for side in SIDES}
+    requests = {side: _request(plan.discard[side], plan.calls[side], plan.inner) for side in SIDES}
+    blocks: dict[Side, list[Block]] = {side: [] for side in SIDES}
     for number in range(plan.quads):
         if number and time.monotonic() >= deadline:
             break
@@ -170,14 +176,18 @@ def measure_blocks(
     return blocks
 
 
+def _request(discard: int, calls: int, inner: int) -> dict[str, Any]:
+    return {"op": "low_block", "discard": discard, "calls": calls, "inner": inner, "share": LOW}
+
+
 def _block(
     side: Side, processes: Processes, requests: Mapping[Side, Mapping[str, Any]], case: Case, deadline: float
-) -> list[float]:
-    """One block of ``side``, ns a call. When it fails, the other side is asked for some, too: "both" is worth knowing.
+) -> Block:
+    """One block of ``side``. When it fails, the other side is asked for some, too: "both" is worth knowing.
     Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
     try:
-        values: list[float] = processes[side].ask(requests[side], time_left(case, deadline))["ns"]
-        return values
+        answer = processes[side].ask(requests[side], time_left(case, deadline))
+        return Block(float(answer["low"]), float(answer["timed_ns"]))
     except AskError as error:
         errors = {side: error}
     (other,) = set(SIDES) - {side}
@@ -194,11 +204,6 @@ def time_left(case: Case, deadline: float, slowdown: float = 1) -> float:
     return max(0.001, min(slowdown * case.timeout_s, deadline - time.monotonic()))
 
 
-def lower_decile(values: Sequence[float]) -> float:
-    """The order statistic a tenth of the way up: what a call costs when nothing disturbs it."""
-    return sorted(values)[int(LOW * len(values))]
-
-
 @dataclass(frozen=True)
 class ForkValue:
     """What one case's processes say, one on either side: process values (ns a call) and a log ratio."""
@@ -210,9 +215,9 @@ class ForkValue:
     calls: int  # per side
 
 
-def summarise(blocks: dict[Side, list[list[float]]], plan: BlockPlan) -> ForkValue:
+def summarise(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkValue:
     """Boil the blocks of one fork down to process values and one log ratio, taken quad by quad."""
-    control, treatment = ([math.log(lower_decile(block)) for block in blocks[side]] for side in SIDES)
+    control, treatment = ([math.log(block.low) for block in blocks[side]] for side in SIDES)
     quads = [slice(i, i + 2) for i in range(0, len(control), 2)]
     return ForkValue(
         control=math.exp(statistics.median(control)),

@@ -254,13 +254,16 @@ class _Running:
         return dict(zip(SIDES, processes, strict=True))
 
     def _measure_all(self) -> None:
-        """Raises WorkerLostError: a worker was lost, and with it the pair."""
-        present = self._prepare_next()
-        while present:
-            following = self._prepare_next() if self._pool.bench.cpus.can_overlap else None
-            self._measure(present, following)
-            self._result.mhz += current_mhz(self._pool.bench.cpus.measure)
-            present = following if following else self._prepare_next()
+        """On the measuring processors: handing over from block to block costs least there, and where others prepare,
+        this thread would have to wait for them. Raises WorkerLostError: a worker was lost, and with it the pair."""
+        cpus = self._pool.bench.cpus
+        with this_thread_on(cpus.measure):
+            present = self._prepare_next()
+            while present:
+                following = self._prepare_next() if cpus.can_overlap else None
+                self._measure(present, following)
+                self._result.mhz += current_mhz(cpus.measure)
+                present = following if following else self._prepare_next()
 
     def _prepare_next(self) -> _Task | None:
         """The next case on its way; None when none is left, or no time."""
@@ -305,10 +308,8 @@ class _Running:
 
         for side in SIDES:  # every timed call runs there, on either side
             processes[side].pin(cpus.measure)
-        # Handing over costs least on one processor. With several threads those of the side that waits are stopped.
         with ExitStack() as stack:
-            stack.enter_context(this_thread_on(cpus.measure))
-            for side in SIDES if len(cpus.measure) > 1 else ():
+            for side in SIDES if len(cpus.measure) > 1 else ():  # several threads: those of the side that waits stop
                 stack.enter_context(processes[side].stopped())
             regions = Regions.of(preparation.answers.values(), wipe_ns)
             sizes = plan_blocks(settle(processes, case, call_ns, self._rng, deadline, regions), regions)
@@ -317,7 +318,7 @@ class _Running:
             processes[side].pin(cpus.prepare)
         share.values[case.id].append(summarise(blocks, sizes))
         self._result.block_s += time.monotonic() - ready
-        self._result.timed_s += 1e-9 * sizes.inner * sum(sum(map(sum, blocks[side])) for side in SIDES)
+        self._result.timed_s += 1e-9 * sum(block.timed_ns for side in SIDES for block in blocks[side])
 
 
 def is_out_of_time(error: CaseLostError | WorkerLostError, plan: Round) -> bool:

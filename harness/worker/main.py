@@ -7,6 +7,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
                         and of a call that says how it is timed also {"inner": calls, "around_ns": ns}, see time_calls;
                         with "sets": int, so many sets of inputs are made, and calls take them in turn
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
+    {"op": "low_block", as "block" and "share": of the values, those below the one that is asked for}
+                        -> {"low": that value, ns a call, "timed_ns": of all the calls}
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
     {"op": "write_profile", "calls": int, "folder": path, "name": str}
                         -> {"calls": int}; the framework's own files, and output.txt: what the case has printed
@@ -321,6 +323,11 @@ class Session:
         if not is_process(self.call):  # of these none leaves anything behind for the next
             time_calls(self.call, discard, inner, self.spins)
         return {"ns": time_calls(self.call, calls, inner, self.spins)}
+
+    def low_block(self, discard, calls, inner, share):
+        """What one value says of a block: to send and to read hundreds takes a third of the time of timing them."""
+        values = self.block(discard, calls, inner)["ns"]
+        return {"low": sorted(values)[int(share * len(values))], "timed_ns": sum(values) * inner}
 
     def profile(self, calls):
         return {"calls": function_of(self.adaptor, "profile(call, calls)")(self.call, calls)}

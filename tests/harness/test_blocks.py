@@ -14,6 +14,7 @@ from opduel.harness.blocks import (
     BLOCK_NS,
     LONG_NS,
     QUADS,
+    Block,
     BlockPlan,
     CaseRequest,
     ForkValue,
@@ -75,7 +76,7 @@ class RecordingWorker:
 
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         self.log.append(self.side)
-        return {"ns": [100.0] * request["calls"]}
+        return {"low": 100.0, "timed_ns": 100.0 * request["calls"]}
 
 
 def asked(seed: int, quads: int) -> str:
@@ -96,23 +97,22 @@ def test_quads_are_abba_or_baab_by_the_seed() -> None:
     assert order != asked(seed=2, quads=400)
 
 
-block = st.lists(st.floats(min_value=1, max_value=1e9), min_size=1, max_size=9)
+block = st.builds(Block, st.floats(min_value=1, max_value=1e9), st.just(1e6))
 quads_of_blocks = st.lists(st.tuples(block, block, block, block), min_size=1, max_size=6)
 
 
 @given(quads_of_blocks)
-def test_summary_against_a_naive_oracle(quads: list[tuple[list[float], ...]]) -> None:
-    blocks: dict[Side, list[list[float]]] = {"control": [], "treatment": []}
+def test_summary_against_a_naive_oracle(quads: list[tuple[Block, ...]]) -> None:
+    blocks: dict[Side, list[Block]] = {"control": [], "treatment": []}
     log_ratios = []
     for a1, a2, b1, b2 in quads:
         blocks["control"] += [a1, a2]
         blocks["treatment"] += [b1, b2]
-        deciles = [sorted(one)[len(one) // 10] for one in (a1, a2, b1, b2)]
-        log_ratios.append(math.log(math.sqrt(deciles[2] * deciles[3]) / math.sqrt(deciles[0] * deciles[1])))
+        log_ratios.append(math.log(math.sqrt(b1.low * b2.low) / math.sqrt(a1.low * a2.low)))
     plan = BlockPlan(3, {"control": 5, "treatment": 4}, dict.fromkeys(SIDES, 1), len(quads))
     value = summarise(blocks, plan)
     assert value.log_ratio == pytest.approx(statistics.median(log_ratios), abs=1e-9)
-    assert min(map(min, blocks["control"])) <= value.control * (1 + 1e-9)
+    assert min(one.low for one in blocks["control"]) <= value.control * (1 + 1e-9)
     assert (value.blocks, value.calls) == (2 * len(quads), 2 * len(quads) * 3 * 4)
 
 
@@ -145,10 +145,10 @@ def test_one_fork_in_four_may_be_far_off() -> None:
 def test_drift_that_is_linear_in_time_cancels() -> None:
     """Both sides alike, and every block 1 % slower than the one before: no difference is found."""
     time = iter(range(1000))
-    blocks: dict[Side, list[list[float]]] = {"control": [], "treatment": []}
+    blocks: dict[Side, list[Block]] = {"control": [], "treatment": []}
     for first, second in [("control", "treatment"), ("treatment", "control")] * 3:
         for side in (first, second, second, first):
-            blocks[side].append([100 * 1.01 ** next(time)])  # type: ignore[index]
+            blocks[side].append(Block(100 * 1.01 ** next(time), 100.0))  # type: ignore[index]
     plan = BlockPlan(1, dict.fromkeys(SIDES, 1), dict.fromkeys(SIDES, 1), 6)
     assert summarise(blocks, plan).log_ratio == pytest.approx(0, abs=1e-12)
 
@@ -159,7 +159,7 @@ class SteadyProcess:
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         assert request["calls"] >= 1
         assert request["inner"] >= 1
-        return {"ns": [250.0] * request["calls"]}
+        return {"low": 250.0, "timed_ns": 250.0 * request["calls"] * request["inner"]}
 
 
 @given(call_times, call_times)

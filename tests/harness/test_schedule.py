@@ -199,7 +199,7 @@ def test_kill_9_costs_one_sample_and_is_reported(victim: str, monkeypatch: pytes
 
     def ask(self: CaseProcess, request: Any, timeout_s: float) -> dict[str, Any]:
         blocks[request["op"]] += 1
-        if blocks["block"] == 30:
+        if blocks["low_block"] == 30:
             os.kill(self.pid if victim == "child" else os.getsid(self.pid), signal.SIGKILL)
         return original(self, request, timeout_s)
 
@@ -305,7 +305,7 @@ def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch)
         log.clear()
         requests = [CaseRequest(toy_case(name), 1) for name in "abcd"]
         run_one_round(bench, Round(requests, 0), seed)
-        return [entry for entry in log if entry[0] != "block"]
+        return [entry for entry in log if entry[0] != "low_block"]
 
     logs = {seed: one_round(seed) for seed in range(6)}
     assert one_round(0) == logs[0]

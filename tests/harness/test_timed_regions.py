@@ -170,3 +170,16 @@ def test_blocks_allow_for_what_comes_before_their_regions() -> None:
     cheap = plan_blocks(call_ns, Regions(1e3, 3))  # type: ignore[arg-type]
     assert cheap.calls["control"] * (3 * 500 + 1e3) == pytest.approx(BLOCK_NS, rel=0.01)
     assert Regions.of([{"call_ns": 1.0}], 1e6) == Regions(1e6, 1)
+
+
+def test_a_low_block_is_the_decile_of_the_same_calls(worker: ModuleType) -> None:
+    """The 20 values of a call that times itself, whose order tells nothing."""
+    values = [float(7 * number % 20 + 100) for number in range(20)]
+
+    def call() -> None: ...
+
+    call.sample = iter([50.0, *values]).__next__  # type: ignore[attr-defined]
+    session = worker.Session(None)
+    session.call = call
+    answer = session.low_block(discard=1, calls=20, inner=1, share=0.1)
+    assert answer == {"low": sorted(values)[2], "timed_ns": sum(values)}
