@@ -253,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the table."""
     options = parse(arguments)
     planned = plan_looks(options.max_rounds)
-    screening, confirmation = options.screening or planned.screening, options.confirmation or planned.confirmation
+    screening, confirmation = options.screen or planned.screening, options.own or planned.confirmation
     looks = Looks(screening, confirmation, options.suspect_level, options.screening_share)
     noise = Noise(typical=options.noise, stray_share=options.strays)
     print(
