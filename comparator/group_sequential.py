@@ -231,7 +231,7 @@ class _Stage:
         last = self.schedule.of(self.name)[-1]
         if effect.n >= last:
             return False
-        tail = self._alpha * self.schedule.weight(self.name, last) / 2
+        tail = self.schedule.level(self.name, last, self._alpha / 2)
         fresh = self.name == "screening"
         return conditional_power(effect.trimmed_mean, last, self._bound, tail, fresh) < FUTILE_BELOW
 
@@ -249,5 +249,5 @@ class _Stage:
         return Decisive(self.name, self.values.first(count), self._bound, self._prior, self._alpha * share / 2)
 
     def _estimate(self, count: int) -> EffectEstimate:
-        tail = self._alpha * self.schedule.weight(self.name, count) / 2
+        tail = self.schedule.level(self.name, count, self._alpha / 2)
         return estimate_effect(self.values.first(count), self._bound, self._prior, tail)

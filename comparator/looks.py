@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from opduel.comparator.boundaries import nominal_levels
 from opduel.records import Stage
 
 DEFAULT_MAX_ROUNDS = 30
@@ -25,13 +26,14 @@ FIRST_LOOK_SHARE = 0.4
 class Looks:
     """The sample counts, increasing, at which the cases of a run are looked at, by stage.
 
-    Look k gets the share w_k = n_k / (n_1 + ... + n_K) of its stage's error: little is spent on the first looks,
-    which only large changes need, and most on the last, where the small ones are found.  ``tested`` says what of
-    it is for claims of a change.  A case is a suspect when its two-sided p value against "no change at all" is below
-    ``suspect_level`` at a screening look; no error rate depends on that level: a higher one finds little more and
-    spends processes on many cases that have not changed.  ``screening_share`` is the share of the error against "the
-    change is within the threshold" that the screening looks spend; 0 decides on confirmation samples alone.
-    ``by_metric`` has the schedules of metrics with one of their own.
+    Of the error of claims of a change, look k gets the share w_k = n_k / (n_1 + ... + n_K) of what its stage has:
+    little is spent on the first looks, which only large changes need, and most on the last, where the small ones are
+    found (``weight``; ``tested`` says it of both stages together).  Of the error of intervals, and so of
+    ``unchanged``, each look spends the same (``level``).  A case is a suspect when its two-sided p value against "no
+    change at all" is below ``suspect_level`` at a screening look; no error rate depends on that level: a higher one
+    finds little more and spends processes on many cases that have not changed.  ``screening_share`` is the share of
+    the error against "the change is within the threshold" that the screening looks spend; 0 decides on confirmation
+    samples alone.  ``by_metric`` has the schedules of metrics with one of their own.
 
     Raises:
         ValueError: a schedule that is empty, does not increase, or has a look at fewer than 2 samples; a share outside
@@ -66,6 +68,17 @@ class Looks:
         """
         counts = self.of(stage)
         return next((count for count in counts if count >= n), counts[-1]) / sum(counts)
+
+    def level(self, stage: Stage, n: int, error: float) -> float:
+        """The probability with which the interval at ``n`` samples may miss the truth on one side, so that all of a
+        stage's miss it there with probability ``error``: each look spends the same, whenever it takes place.
+
+        Between two looks, and before the first, it is that of a look there; beyond the last one, the last one's.
+        """
+        counts = self.of(stage)
+        before = tuple(count for count in counts if count < min(n, counts[-1]))
+        taken = (*before, min(n, counts[-1]))
+        return nominal_levels(taken, (error / len(counts),) * len(taken))[-1]
 
     def tested(self, stage: Stage, n: int) -> float:
         """The share of a case's error against "the change is within the threshold" that a look at ``n`` samples spends.

@@ -124,10 +124,10 @@ def expected_rounds(variance: float, freedom: float, bound: float, looks: Looks,
     for n in looks.screening:
         error = math.sqrt(variance / n)
         now = TrimmedMean(0.0, error, freedom + max(1.0, kept * n - 1), n)
-        clear = bound - _quantile(now.degrees_of_freedom, alpha * looks.weight("screening", n) / 2) * error
+        clear = bound - _quantile(now.degrees_of_freedom, looks.level("screening", n, alpha / 2)) * error
         if clear > 0 and float(_within(np.zeros(1), error, clear)[0]) >= LIKELY:
             return ExpectedRounds(n, True)
-        tail = alpha * looks.weight("screening", last) / 2
+        tail = looks.level("screening", last, alpha / 2)
         if n < last and conditional_power(now, last, bound, tail, fresh=True) < FUTILE_BELOW:
             return ExpectedRounds(n, False)
     return ExpectedRounds(last, False)
@@ -164,7 +164,7 @@ def _settled(trimmed_mean: TrimmedMean, stage: Stage, n: int, terms: Terms, trut
     """
     estimate, spread, error, freedom = _then(trimmed_mean, n, truths, goes_on)
     looks, alpha = terms.looks, terms.alpha
-    clear = terms.bound - _quantile(freedom, alpha * looks.weight(stage, n) / 2) * error
+    clear = terms.bound - _quantile(freedom, looks.level(stage, n, alpha / 2)) * error
     tail = SHARE_OF_T * alpha * looks.tested(stage, n) * terms.flagged_at / 2
     flag = terms.bound + _quantile(freedom, tail) * error if tail > 0 else math.inf
     cleared = _within(estimate, spread, clear) if clear > 0 else 0.0

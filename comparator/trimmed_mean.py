@@ -82,9 +82,9 @@ def shifted_t_p(trimmed_mean: TrimmedMean, bound: float) -> float:
 def confidence_interval(trimmed_mean: TrimmedMean, tail: float) -> tuple[float, float]:
     """The interval of log ratios that misses the true one with probability ``tail`` on either side.
 
-    With tail = alpha w_k / 2 at look k, the weights w_k summing to 1, these are repeated confidence intervals:
-    all of them together hold the truth with probability 1 - alpha or more, whenever one stops (Jennison and
-    Turnbull 1989, J. R. Stat. Soc. B 51, 305-361; Bonferroni in place of their joint distribution).
+    With the levels of several looks as tails (``Looks.level``) these are repeated confidence intervals: all of them
+    together hold the truth with probability 1 - alpha, whenever one stops (Jennison and Turnbull 1989, J. R. Stat.
+    Soc. B 51, 305-361).
     """
     reach = t_quantile(trimmed_mean, tail) * trimmed_mean.standard_error
     return trimmed_mean.estimate - reach, trimmed_mean.estimate + reach

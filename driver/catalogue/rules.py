@@ -51,7 +51,7 @@ class Rules(Strict):
     arguments: dict[str, Any]
     categories: dict[str, Category] = Field(min_length=1)
     operators: dict[str, Operator] = Field(default_factory=dict)
-    # A function's name, or a glob -> between how many sets of inputs its calls alternate, where its time depends on them.
+    # A function's name, or a glob -> between how many sets of inputs its calls alternate: its time depends on them.
     input_sets: dict[str, int] = Field(default_factory=dict)
     # A function's or registered operator's name, or a glob -> why it is no case.
     cannot: dict[str, str] = Field(default_factory=dict)

@@ -36,7 +36,7 @@ def naive_predictive_power(
 
     def settled(values: np.ndarray, at: Stage, k: int) -> np.ndarray:
         error = sd / math.sqrt(k)
-        clear = stats.norm.isf(ALPHA * LOOKS.weight(at, k) / 2) * error
+        clear = stats.norm.isf(LOOKS.level(at, k, ALPHA / 2)) * error
         flag = stats.norm.isf(0.8 * ALPHA * LOOKS.tested(at, k) * level / 2) * error
         return (np.abs(values) + clear <= bound) | (np.abs(values) - flag > bound)
 
