@@ -22,9 +22,9 @@ DISCARD_NS = 300_000  # calls that warm the caches after a switch
 LONG_NS = 1_000_000_000  # regions from here on need no discarded calls: refilling the caches takes milliseconds
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
 CASE_NS = 400_000_000  # slow calls get fewer quads, to stay near this much timed work a case
-QUADS = 8
+QUADS = 6
 LOW = 0.1  # the quantile of a block's calls that stands for it: what a call costs when nothing disturbs it
-OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls, of some 10 ms
+OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls
 MAX_LOPSIDED = 2.0  # beyond this ratio the sides' blocks hold different numbers of calls
 
 DESCRIBED = ("operator", "direction", "inputs", "dtype", "context", "mode")  # what an adaptor needs to know of a case
@@ -159,7 +159,7 @@ def measure_blocks(
 ) -> dict[Side, list[Block]]:
     """Run the plan's quads; returns, per side, two blocks a quad in order.
 
-    After ``deadline`` (of the monotonic clock) no further quad is begun. ``between`` is called after each quad.
+    After ``deadline`` (of the monotonic clock) no further quad is begun. ``between`` is called after each block.
 
     Raises:
         CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
@@ -172,7 +172,7 @@ def measure_blocks(
         first, second = rng.sample(SIDES, 2)
         for side in (first, second, second, first):
             blocks[side].append(_block(side, processes, requests, case, deadline))
-        between()
+            between()
     return blocks
 
 

@@ -52,7 +52,7 @@ import shutil
 import sys
 import time
 
-WARM_UP_NS = 10 * 1000 * 1000  # calls before anything is timed: first calls are not like the rest
+WARM_UP_NS = 5 * 1000 * 1000  # calls before anything is timed: first calls are not like the rest
 WARM_UP_LIMIT_NS = 300 * 1000 * 1000
 WARM_UP_CALLS = 12
 WARM_UP_PROCESSES = 3  # calls that are processes of their own: what warms up is the system's cache of files
