@@ -36,6 +36,7 @@ class Matched:
 
     ``names`` are all names that it has on a side, the one that it goes by first; none on a side that lacks it.
     ``implementations``: which of a library's ran on either side, where that is known.
+    ``doubts``: by how much its amount on a side may be off in all process pairs alike.
     """
 
     names: Mapping[Side, tuple[str, ...]]
@@ -46,6 +47,12 @@ class Matched:
     callers: Mapping[str, float] = field(default_factory=dict)  # of the side that it is on alone
     merged: tuple[str, ...] = ()
     implementations: Mapping[Side, str] = field(default_factory=dict)
+    doubts: Mapping[Side, float] = field(default_factory=lambda: {"control": 0.0, "treatment": 0.0})
+
+    @property
+    def doubt(self) -> float:
+        """By how much ``difference`` may be off: what is wrong is wrong alike on both sides."""
+        return abs(self.doubts["treatment"] - self.doubts["control"])
 
     @property
     def difference(self) -> float:
@@ -103,6 +110,7 @@ def _one_part(name: str, observations: Sequence[Observation]) -> Matched:
         where=next((part.where for part in either if part.where), ""),
         callers={caller: sum(part.callers.get(caller, 0.0) for part in alone) / len(alone) for caller in _of(alone)},
         implementations={side: _implementation(found[side]) for side in OTHER},
+        doubts={side: sum(part.doubt for part in found[side]) / len(observations) for side in OTHER},
     )
 
 
@@ -139,6 +147,7 @@ def _join(main: Matched, others: Sequence[Matched], as_merged: bool) -> Matched:
         treatment=np.sum([main.treatment, *(other.treatment for other in others)], axis=0),
         calls=calls,
         implementations=implementations,
+        doubts={side: sum(one.doubts[side] for one in (main, *others)) for side in OTHER},
         where=next((one.where for one in (main, *others) if one.where), ""),
         merged=main.merged + (tuple(name for one in others for name in (one.name, *one.merged)) if as_merged else ()),
     )

@@ -32,6 +32,9 @@ def examine(source: Source, unit: str, observations: Sequence[Observation], note
     most 1 % of the examinations name anything, 5 % of the cases with five of them, and the ratio's denominator is far
     enough from 0 for the intervals to hold.
 
+    An interval is wider on either side by the part's ``doubt``, what may be wrong with its difference in all pairs
+    alike, over |mean D|: process pairs say nothing of that.
+
     The intervals hold together with 95 %: Bonferroni over all parts that are large enough on either side to make
     ``LEAST_SHARE`` of the difference.  That is a choice by amount; only which of them are listed is a choice by
     difference, and an interval that is not listed costs nothing.
@@ -91,7 +94,8 @@ def _shares(parts: Sequence[Matched], whole: Amounts) -> tuple[tuple[Candidate, 
     for part in able:
         difference = part.treatment - part.control
         share = float(difference.mean()) / mean
-        found[id(part)] = share, _share_interval(difference, whole, share, t)
+        low, high = _share_interval(difference, whole, share, t)
+        found[id(part)] = share, (low - part.doubt / abs(mean), high + part.doubt / abs(mean))
     candidates = _largest(able, found)
     return candidates, sum(one.share or 0.0 for one in candidates if is_named(one))
 

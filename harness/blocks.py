@@ -1,7 +1,8 @@
 """One case on one ready process pair: calibrated, balanced blocks, boiled down to a PairSample.
 
 Blocks come in quads, ABBA or BAAB by a seeded random choice: within a quad, drift that is linear in time cancels, and
-neither side is always first.  Every block begins with discarded calls, whether the side switched or not.
+neither side is always first.  Every block begins with discarded calls, whether the side switched or not.  Calls of a
+second and more are timed once a side, in random order: what they cost is better spent on further processes.
 """
 
 import math
@@ -19,7 +20,9 @@ from opduel.records.measurement import SIDES, Side
 BLOCK_NS = 2_500_000  # timed calls of one block
 SETTLE_NS = 1_000_000  # calls on the measuring processor, to know what one takes there
 DISCARD_NS = 300_000  # calls that warm the caches after a switch
-LONG_NS = 1_000_000_000  # regions from here on need no discarded calls: refilling the caches takes milliseconds
+LONG_NS = (
+    1_000_000_000  # regions from here on need no discarded calls: refilling the caches takes milliseconds; one a side
+)
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
 CASE_NS = 400_000_000  # slow calls get fewer quads, to stay near this much timed work a case
 QUADS = 6
@@ -34,12 +37,14 @@ Processes = dict[Side, CaseProcess]
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """How a case is measured in one process pair. ``calls`` and ``discard`` count timed regions of ``inner`` calls."""
+    """How a case is measured in one process pair. ``calls`` and ``discard`` count timed regions of ``inner`` calls.
+    ``once``: in place of quads, one block a side."""
 
     inner: int
     calls: dict[Side, int]
     discard: dict[Side, int]
     quads: int
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ def plan_blocks(call_ns: dict[Side, float], regions: Regions = Regions()) -> Blo
         discard[side] = max(fewest, round(DISCARD_NS / region))
     quad_ns = sum(2 * (calls[side] + discard[side]) * (inner * call_ns[side] + regions.around_ns) for side in SIDES)
     quads = max(1, min(QUADS, math.floor(CASE_NS / quad_ns)))
-    return BlockPlan(inner, calls, discard, quads)
+    return BlockPlan(inner, calls, discard, quads, once=not any(discard.values()))
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,8 @@ def settle(
 ) -> dict[Side, float]:
     """What a call takes where it is measured, in ns, from what it took where it was prepared: maybe beside others.
 
+    A long one is not asked for again: its blocks are of one call, whatever that takes.
+
     Raises:
         CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
@@ -143,8 +150,9 @@ def settle(
     for side in SIDES:
         inner = regions.calls(call_ns[side])
         region = inner * call_ns[side] + regions.around_ns
-        calls = max(1, round(SETTLE_NS / region))
-        requests[side] = _request(int(region < LONG_NS), calls, inner)
+        if region >= LONG_NS:
+            return call_ns
+        requests[side] = _request(1, max(1, round(SETTLE_NS / region)), inner)
     order = rng.sample(SIDES, 2)
     return {side: _block(side, processes, requests, case, deadline).low for side in order}
 
@@ -157,7 +165,7 @@ def measure_blocks(
     deadline: float = math.inf,
     between: Callable[[], None] = lambda: None,
 ) -> dict[Side, list[Block]]:
-    """Run the plan's quads; returns, per side, two blocks a quad in order.
+    """Run the plan's quads; returns, per side, two blocks a quad in order, or one where there are no quads.
 
     After ``deadline`` (of the monotonic clock) no further quad is begun. ``between`` is called after each block.
 
@@ -170,7 +178,7 @@ def measure_blocks(
         if number and time.monotonic() >= deadline:
             break
         first, second = rng.sample(SIDES, 2)
-        for side in (first, second, second, first):
+        for side in (first, second) if plan.once else (first, second, second, first):
             blocks[side].append(_block(side, processes, requests, case, deadline))
             between()
     return blocks

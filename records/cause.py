@@ -22,6 +22,7 @@ class Part:
     that it calls, where they are known.
     ``callers``: name of a part that calls it -> its share of this part's amount, where that is known.
     ``implementation``: which of a library's implementations of it ran, where that is known.
+    ``doubt``: by how much ``amount`` may be too large in all processes alike, or too small, because of how it is seen.
     """
 
     amount: float
@@ -31,6 +32,7 @@ class Part:
     called_at: str = ""
     inclusive: float | None = None
     implementation: str = ""
+    doubt: float = 0.0
 
 
 Observation = Mapping[Side, Mapping[str, Part]]  # what one process pair saw: side -> name -> part
@@ -44,7 +46,8 @@ class Candidate:
     ``calls`` says how often a call of the case runs it on either side, where that is known.  ``share`` is its part of
     the examination's whole difference (1 = all of it; above 1 where others make up for it; negative where it changed
     the other way), and ``ci`` the interval of that share over process pairs, at 95 % for all candidates of the
-    examination together; both None where the whole difference is not clear of 0.
+    examination together, wider by what is doubtful in all pairs alike; both None where the whole difference is not
+    clear of 0.
 
     ``name`` is that of the treatment, ``was`` that of the control where it is another.  ``merged`` names functions that
     exist on one side alone and whose amount is counted here: inlined, split, or joined.  ``implementations`` says which

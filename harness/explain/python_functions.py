@@ -71,7 +71,13 @@ def _off(answers: Answers, side: Side) -> str:
 def _parts(functions: list[Mapping[str, Any]]) -> dict[str, Part]:
     return {
         one["name"]: Part(
-            one["ns"], one["calls"], one["where"], dict(one["callers"]), one["called_at"], one["inclusive"]
+            one["ns"],
+            one["calls"],
+            one["where"],
+            dict(one["callers"]),
+            one["called_at"],
+            one["inclusive"],
+            doubt=one["doubt"],
         )
         for one in functions
     }

@@ -27,6 +27,7 @@ BATCHES = 96
 TRACED_CALLS = 10
 PROBES, PROBE_TURNS = 16, 300
 DOUBT = 0.2  # of what watching was found to add to calls
+LEFT = 0.1  # of what watching adds and slows: what may still be wrong of it when all is added up (benchmarks/causes.py)
 FAR = 0.2  # of a call: if the functions differ from it by more, they are left as they were seen
 WATCHING = re.compile(r"'_lsprof\.Profiler'|<built-in method sys\.getprofile>")  # what ``watched`` itself calls
 STARTS_THREAD = re.compile(r"_thread\.start_\w*thread$")
@@ -120,13 +121,14 @@ class Cost:
     """What watching adds to each call, in ns, by its kind: ``PYTHON``, ``C``, ``FROM_C``.
 
     ``within`` is added to the time of the function that is called, ``around`` to that of its caller: of what a call
-    truly costs, each of them keeps half.  ``slowed`` is the share of bytecode's watched time that is due to watching.
+    truly costs, each of them keeps ``half``.  ``slowed`` is the share of bytecode's watched time that is due to
+    watching.
     """
 
     def __init__(self):
         self.real = {}  # probe -> ns of a turn, in each of the probes
         self.seen = {}  # probe -> ns of a turn in the loop, and in what it calls
-        self.within, self.around, self.slowed = {}, {}, 0.0
+        self.within, self.around, self.half, self.slowed = {}, {}, {}, 0.0
 
     def probe(self):
         """Measure once more."""
@@ -148,19 +150,27 @@ class Cost:
         outer, inner = ({name: lower_quartile([one[i] for one in self.seen[name]]) for name in real} for i in (0, 1))
         self.slowed = max(0.0, 1 - real["bytecode"] / outer["bytecode"])
         for name in (PYTHON, C, FROM_C):
-            half = (real[name] - real["bare"]) / 2
+            half = self.half[name] = max(0.0, (real[name] - real["bare"]) / 2)
             bare = (real if name == FROM_C else outer)["bare"]  # a loop in C is not slowed
             self.within[name] = max(0.0, inner[name] - half)
             self.around[name] = max(0.0, outer[name] - bare - half)
 
     def of(self, entry):
         """What it has added to an Entry, in ns."""
+        return self._summed(entry, self.within, self.around)
+
+    def shared(self, entry):
+        """What of the calls of an Entry, and of those that it makes, is its own by convention, in ns."""
+        return self._summed(entry, self.half, self.half)
+
+    @staticmethod
+    def _summed(entry, within, around):
         python = PYTHON if is_python(entry.code) else FROM_C
         outgoing = sum(
-            calls * self.around[python if is_python(callee) else C] for callee, (calls, _) in entry.callees.items()
+            calls * around[python if is_python(callee) else C] for callee, (calls, _) in entry.callees.items()
         )
-        incoming = (entry.calls - entry.calls_from_c) * self.within[PYTHON if is_python(entry.code) else C]
-        return incoming + entry.calls_from_c * self.within[FROM_C] + outgoing
+        incoming = (entry.calls - entry.calls_from_c) * within[PYTHON if is_python(entry.code) else C]
+        return incoming + entry.calls_from_c * within[FROM_C] + outgoing
 
 
 class Entry:
@@ -185,19 +195,18 @@ class Entry:
 
 
 def merged(entries, names, cost):
-    """name -> {"seen": ns, "added": by watching to calls, "slowed": by watching in bytecode, "calls", "callers":
-    {name: ns}, "where", "called_at"}; what has one name is one part."""
+    """name -> {"seen": ns, "added": by watching to calls, "slowed": by watching in bytecode, "shared": with what it
+    calls and is called by, "calls", "callers": {name: ns}, "where", "called_at"}; what has one name is one part."""
     parts = {}
     for entry in sorted(entries, key=lambda one: -one.ns):
         added = cost.of(entry)
         where, called_at = names.places(entry.code)
-        part = parts.setdefault(
-            names.name(entry.code),
-            {"seen": 0, "added": 0, "slowed": 0, "calls": 0, "callers": {}, "where": where, "called_at": called_at},
-        )
+        empty_part = {"seen": 0, "added": 0, "slowed": 0, "shared": 0, "calls": 0, "callers": {}}
+        part = parts.setdefault(names.name(entry.code), dict(empty_part, where=where, called_at=called_at))
         part["seen"] += entry.ns
         part["added"] += added
         part["slowed"] += max(0, entry.ns - added) * cost.slowed if is_python(entry.code) else 0
+        part["shared"] += cost.shared(entry)
         part["calls"] += entry.calls
     for entry in entries:
         caller = names.name(entry.code)
@@ -207,6 +216,12 @@ def merged(entries, names, cost):
                 callers = parts[name]["callers"]
                 callers[caller] = callers.get(caller, 0) + ns
     return parts
+
+
+def doubt(part):
+    """How far the time of a part may be off in every process alike, in ns: by what is doubtful of what watching added
+    and slowed, and by how the cost of calls is shared between callers and what they call."""
+    return LEFT * (part["added"] + part["slowed"]) + part["shared"]
 
 
 def settled(parts, real):
@@ -278,6 +293,7 @@ def functions(call, calls, number, before, after, own, tracing):
             "name": name,
             "ns": ns,
             "inclusive": wholes[name],
+            "doubt": doubt(part) / number,
             "where": part["where"],
             "called_at": part["called_at"],
         }

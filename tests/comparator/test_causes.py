@@ -32,6 +32,23 @@ def test_exact_counts_give_points() -> None:
     assert found.difference_ci == (100, 100)
 
 
+def test_what_is_doubtful_in_all_pairs_widens_the_interval() -> None:
+    """By the difference of the doubts over the whole difference; a doubt as large on both sides cancels."""
+    sides = {"f": Part(100, doubt=10), "g": Part(50, doubt=30)}, {"f": Part(190, doubt=55), "g": Part(60, doubt=30)}
+    found = {one.name: one for one in examined(*sides).candidates}
+    assert found["f"].share == 0.9
+    assert found["f"].ci == pytest.approx((0.45, 1.35))
+    assert found["g"].ci == (0.1, 0.1)
+    alone = examined({"f": 100}, {"f": 100, "new": Part(50, doubt=60)})
+    assert alone.candidates[0].ci == pytest.approx((-0.2, 2.2))
+    assert alone.explained == 0, "an interval that holds 0 names nothing"
+
+
+def test_the_doubts_of_joined_parts_add_up() -> None:
+    found = examined({"f.cold": Part(10, doubt=1), "f": Part(90, doubt=2)}, {"f": Part(200, doubt=13)})
+    assert found.candidates[0].ci == pytest.approx((0.9, 1.1))
+
+
 def test_nothing_is_claimed_on_fewer_than_three_pairs() -> None:
     found = examined({"f": 100}, {"f": 200}, n=2)
     assert found.explained is None

@@ -31,19 +31,21 @@ call_times = st.floats(min_value=10, max_value=2e10)  # 10 ns to 20 s
 
 
 @pytest.mark.parametrize(
-    ("call_ns", "inner", "calls", "discard", "quads"),
+    ("call_ns", "inner", "calls", "discard", "quads", "once"),
     [
-        (20, 250, 500, 60, 6),  # tens of nanoseconds: timed 250 at a time
-        (20_000, 1, 125, 15, 6),
-        (1_000_000, 1, 2, 2, 6),
-        (30_000_000, 1, 1, 1, 1),
-        (900_000_000, 1, 1, 1, 1),
-        (5_000_000_000, 1, 1, 0, 1),  # a call that is discarded costs more than the caches' refilling
+        (20, 250, 500, 60, 6, False),  # tens of nanoseconds: timed 250 at a time
+        (20_000, 1, 125, 15, 6, False),
+        (1_000_000, 1, 2, 2, 6, False),
+        (30_000_000, 1, 1, 1, 1, False),
+        (900_000_000, 1, 1, 1, 1, False),
+        (5_000_000_000, 1, 1, 0, 1, True),  # a call that is discarded costs more than the caches' refilling
     ],
 )
-def test_sizes_from_nanoseconds_to_seconds(call_ns: float, inner: int, calls: int, discard: int, quads: int) -> None:
+def test_sizes_from_nanoseconds_to_seconds(
+    call_ns: float, inner: int, calls: int, discard: int, quads: int, once: bool
+) -> None:
     plan = plan_blocks({"control": call_ns, "treatment": call_ns})
-    assert plan == BlockPlan(inner, dict.fromkeys(SIDES, calls), dict.fromkeys(SIDES, discard), quads)
+    assert plan == BlockPlan(inner, dict.fromkeys(SIDES, calls), dict.fromkeys(SIDES, discard), quads, once)
 
 
 @given(call_times, call_times)
@@ -165,8 +167,21 @@ class SteadyProcess:
 @given(call_times, call_times)
 def test_settling_tells_what_a_call_takes_here(control: float, treatment: float) -> None:
     processes: Any = {side: SteadyProcess() for side in SIDES}
-    told = settle(processes, toy_case("a"), {"control": control, "treatment": treatment}, random.Random(1))
-    assert told == dict.fromkeys(SIDES, 250.0)
+    call_ns: dict[Side, float] = {"control": control, "treatment": treatment}
+    told = settle(processes, toy_case("a"), call_ns, random.Random(1))
+    assert told == (call_ns if max(control, treatment) >= LONG_NS else dict.fromkeys(SIDES, 250.0))
+
+
+def test_a_call_of_seconds_is_timed_once_a_side_in_random_order() -> None:
+    orders = set()
+    for seed in range(20):
+        log: list[Side] = []
+        pair: Any = {side: RecordingWorker(side, log) for side in SIDES}
+        plan = plan_blocks(dict.fromkeys(SIDES, 3e9))
+        blocks = measure_blocks(pair, toy_case("a"), plan, random.Random(seed))
+        assert summarise(blocks, plan).blocks == 1
+        orders.add(tuple(log))
+    assert orders == {SIDES, SIDES[::-1]}
 
 
 def test_injection_reaches_the_treatment_alone() -> None:

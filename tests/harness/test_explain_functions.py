@@ -152,6 +152,16 @@ def test_the_calling_thread_alone_is_watched(functions: ModuleType, monkeypatch:
         looked_at(functions, explained.in_a_thread)
 
 
+def test_the_doubt_is_of_calls_and_not_of_work(functions: ModuleType) -> None:
+    """Of thousands of tiny calls much was subtracted, and what a call costs is theirs and their caller's; of one sort
+    next to nothing was."""
+    found = by_name(looked_at(functions, balanced(functions, "many_tiny")))
+    tiny, caller, sort = (found[name] for name in ("explained.tiny", "explained.many_tiny", "builtins.sorted"))
+    assert tiny["doubt"] > 0.1 * tiny["ns"]
+    assert caller["doubt"] > 0.1 * caller["ns"]
+    assert sort["doubt"] < 0.01 * sort["ns"]
+
+
 def test_time_is_divided_among_stacks_through_functions_in_c(functions: ModuleType) -> None:
     """``tiny`` runs under a function in C that calls back, for two callers of which one calls it twice as often."""
 
@@ -225,6 +235,7 @@ def test_names_of_functions_in_c_are_the_same_in_every_process(text: str, name: 
 def answered(**more: float) -> Answers:
     one = {"name": "f", "ns": 3.0, "calls": 2.0, "where": "f.py:1", "called_at": "g.py:7", "callers": {"g": 1.0}}
     other = {"name": "g", "ns": 1.0, "calls": 1.0, "where": "", "called_at": "", "callers": {}, "inclusive": 4.0}
+    one, other = {**one, "doubt": 0.5}, {**other, "doubt": 0.0}
     stacks = [[[1, 0], 2.0], [[0], 1.0], [[1], 1.0]]
     answer = {"ns": 4.0, "calls": 10, "functions": [{**one, "inclusive": 3.0}, other], "stacks": stacks, **more}
     nothing = {**answer, "functions": [], "stacks": []}
@@ -232,7 +243,7 @@ def answered(**more: float) -> Answers:
 
 
 def test_answers_become_observations_with_what_limits_them() -> None:
-    parts = {"f": Part(3.0, 2.0, "f.py:1", {"g": 1.0}, "g.py:7", 3.0), "g": Part(1.0, 1.0, inclusive=4.0)}
+    parts = {"f": Part(3.0, 2.0, "f.py:1", {"g": 1.0}, "g.py:7", 3.0, doubt=0.5), "g": Part(1.0, 1.0, inclusive=4.0)}
     assert function_observations(answered()) == [
         {"control": parts, "treatment": {}},
         {"control": parts, "treatment": parts},

@@ -23,6 +23,7 @@ MODULE = "opduel_block"  # what a user's file is called as a module
 LOSSES = ("softmax_cross_entropy", "sum")
 # A step this small does all the work of any other, and leaves the thousandth call as good as the weights of the first.
 LEARNING_RATE = 1e-8
+MOST_DRAWN = 1000003  # values of a parameter; a prime, so that no two rows of a matrix get the same
 OURS = ("hybridize", "loss")  # inputs that are neither tensors nor the constructor's
 FORBIDDEN = ("pretrained", "root", "ctx", "params", "prefix")
 CONSTANTS = {"gamma": 1, "running_var": 1, "moving_var": 1}
@@ -111,17 +112,30 @@ class Network:
         return name[len(self.block.prefix) :] if name.startswith(self.block.prefix) else name
 
     def draw_weights(self):
-        """Give each parameter its values, once a call with zeros has settled the shapes."""
+        """Give each parameter its values: before a first call, which makes them, or after one that settles the shapes."""
         self.block.initialize(mx.init.Zero(), ctx=self.context)
         mx.nd.waitall()
-        self.block(*self.tensors)
+        told = self.tells_shapes()
+        if not told:
+            self.block(*self.tensors)
         for name, parameter in self.block.collect_params().items():
             if isinstance(parameter, mx.gluon.Constant):
                 continue  # part of what is computed
             own = self.own_name(name)
             values = weights(self.inputs.random(own), own, parameter.shape)
             parameter.set_data(mx.nd.array(values, ctx=self.context, dtype=parameter.dtype))
+        if told:
+            self.block(*self.tensors)
         mx.nd.waitall()
+
+    def tells_shapes(self):
+        """Whether the parameters' shapes are known without a call, for which MXNet would first make zeros of all of
+        them, by a way that takes seconds for a hundred million."""
+        try:
+            self.block.infer_shape(*self.tensors)
+        except Exception:  # of whatever kind: a block that is no graph can't say
+            return False
+        return all(one.shape and min(one.shape) > 0 for one in self.block.collect_params().values())
 
     def settle(self, static=True):
         if self.hybridize:
@@ -206,12 +220,19 @@ def check_inputs(symbol, params, given):
 
 
 def weights(random, name, shape):
-    """Values with which signals neither fade nor grow (He et al. 2015): uniform, of variance 2 / fan-in."""
+    """Values with which signals neither fade nor grow (He et al. 2015): uniform, of variance 2 / fan-in.
+
+    Of a large parameter only so many are drawn, and repeated: to draw a hundred million takes longer than a call.
+    """
     for end, constant in CONSTANTS.items():
         if name.endswith(end):
             return numpy.full(shape, constant, dtype="float32")
     bound = numpy.sqrt(6.0 / max(1, int(numpy.prod(shape[1:]))))
-    return ((2 * bound) * random.random_sample(shape) - bound).astype("float32")
+    values = numpy.empty(int(numpy.prod(shape)), "float32")
+    drawn = ((2 * bound) * random.random_sample(min(len(values), MOST_DRAWN)) - bound).astype("float32")
+    for start in range(0, len(values), MOST_DRAWN):
+        values[start : start + MOST_DRAWN] = drawn[: len(values) - start]
+    return values.reshape(shape)
 
 
 def inference(network):
