@@ -2,7 +2,7 @@
 
 Blocks come in quads, ABBA or BAAB by a seeded random choice: within a quad, drift that is linear in time cancels, and
 neither side is always first.  Every block begins with discarded calls, whether the side switched or not.  Calls of a
-second and more are timed once a side, in random order: what they cost is better spent on further processes.
+second and more are timed once a side, in random order: time is better spent on further processes.
 """
 
 import math
@@ -20,9 +20,8 @@ from opduel.records.measurement import SIDES, Side
 BLOCK_NS = 2_500_000  # timed calls of one block
 SETTLE_NS = 1_000_000  # calls on the measuring processor, to know what one takes there
 DISCARD_NS = 300_000  # calls that warm the caches after a switch
-LONG_NS = (
-    1_000_000_000  # regions from here on need no discarded calls: refilling the caches takes milliseconds; one a side
-)
+LONG_NS = 100_000_000  # regions from here on need no discarded calls: refilling the caches takes milliseconds
+ONCE_NS = 1_000_000_000  # and from here on no quads
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
 CASE_NS = 400_000_000  # slow calls get fewer quads, to stay near this much timed work a case
 QUADS = 6
@@ -97,7 +96,8 @@ def plan_blocks(call_ns: dict[Side, float], regions: Regions = Regions()) -> Blo
         discard[side] = max(fewest, round(DISCARD_NS / region))
     quad_ns = sum(2 * (calls[side] + discard[side]) * (inner * call_ns[side] + regions.around_ns) for side in SIDES)
     quads = max(1, min(QUADS, math.floor(CASE_NS / quad_ns)))
-    return BlockPlan(inner, calls, discard, quads, once=not any(discard.values()))
+    once = min(inner * call_ns[side] + regions.around_ns for side in SIDES) >= ONCE_NS
+    return BlockPlan(inner, calls, discard, quads, once)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,8 @@ def measure_blocks(
 ) -> dict[Side, list[Block]]:
     """Run the plan's quads; returns, per side, two blocks a quad in order, or one where there are no quads.
 
-    After ``deadline`` (of the monotonic clock) no further quad is begun. ``between`` is called after each block.
+    After ``deadline`` (of the monotonic clock) no further quad is begun. ``between`` is called after each block, and
+    now and then within a long one.
 
     Raises:
         CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
@@ -179,7 +180,7 @@ def measure_blocks(
             break
         first, second = rng.sample(SIDES, 2)
         for side in (first, second) if plan.once else (first, second, second, first):
-            blocks[side].append(_block(side, processes, requests, case, deadline))
+            blocks[side].append(_block(side, processes, requests, case, deadline, between))
             between()
     return blocks
 
@@ -189,12 +190,17 @@ def _request(discard: int, calls: int, inner: int) -> dict[str, Any]:
 
 
 def _block(
-    side: Side, processes: Processes, requests: Mapping[Side, Mapping[str, Any]], case: Case, deadline: float
+    side: Side,
+    processes: Processes,
+    requests: Mapping[Side, Mapping[str, Any]],
+    case: Case,
+    deadline: float,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Block:
     """One block of ``side``. When it fails, the other side is asked for some, too: "both" is worth knowing.
     Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
     try:
-        answer = processes[side].ask(requests[side], time_left(case, deadline))
+        answer = processes[side].ask(requests[side], time_left(case, deadline), meanwhile)
         return Block(float(answer["low"]), float(answer["timed_ns"]))
     except AskError as error:
         errors = {side: error}

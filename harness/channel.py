@@ -9,7 +9,7 @@ import select
 import tempfile
 import time
 import weakref
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -30,28 +30,31 @@ class Waiting:
     descriptor: int
     deadline: float
 
-    def wait(self) -> None:
-        """Block until there is, or the deadline is over. Meanwhile no worker's output fills the disk."""
+    def wait(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Block until there is, or the deadline is over. Meanwhile no worker's output fills the disk, and ``meanwhile``
+        is called every ``LOOK_S`` seconds."""
         while (remaining := self.deadline - time.monotonic()) > 0:
             if select.select([self.descriptor], [], [], min(remaining, LOOK_S))[0]:
                 return
             for channel in list(_OPEN):
                 channel.bound_output()
+            meanwhile()
 
 
 # A piece of work that pauses whenever it would have to wait, so that others can go on meanwhile.
 Steps = Generator[Waiting, None, T]
 
 
-def complete(steps: Steps[T]) -> T:
-    """Run steps to their end, waiting as they need; returns and raises what they do."""
+def complete(steps: Steps[T], meanwhile: Callable[[], None] = lambda: None) -> T:
+    """Run steps to their end, waiting as they need; returns and raises what they do. ``meanwhile`` is called now and
+    then while they wait long."""
     while True:
         try:
             waiting = next(steps)
         except StopIteration as end:
             result: T = end.value
             return result
-        waiting.wait()
+        waiting.wait(meanwhile)
 
 
 class Background(Generic[T]):

@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -295,12 +295,15 @@ class CaseProcess:
             raise CaseRefusedError(refusal(self._worker.side, error["kind"], error["reason"], self.output_tail()))
         return answer
 
-    def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """``asking``, waited for. A process that was stopped runs until it has answered."""
+    def ask(
+        self, request: Mapping[str, Any], timeout_s: float, meanwhile: Callable[[], None] = lambda: None
+    ) -> dict[str, Any]:
+        """``asking``, waited for; ``meanwhile`` as in ``complete``. A process that was stopped runs until it has
+        answered."""
         if not self._stopped:
-            return complete(self.asking(request, timeout_s))
+            return complete(self.asking(request, timeout_s), meanwhile)
         self._signal(signal.SIGCONT)
-        answer = complete(self.asking(request, timeout_s))
+        answer = complete(self.asking(request, timeout_s), meanwhile)
         self._signal(signal.SIGSTOP)
         return answer
 

@@ -31,7 +31,7 @@ class Asked:
     def pin(self, cpus: frozenset[int]) -> None:
         """It is no process."""
 
-    def ask(self, request: Any, timeout_s: float) -> dict[str, Any]:
+    def ask(self, request: Any, timeout_s: float, meanwhile: object = None) -> dict[str, Any]:
         self.blocks += 1
         if self.blocks > self.answers:
             raise self.error(failure(self.side))

@@ -86,3 +86,19 @@ def test_an_end_that_is_closed_is_reported(ends: Ends) -> None:
 def test_no_part_of_a_terminals_sequence_is_in_the_output_tail(ends: Ends) -> None:
     os.write(ends.printed, b"\x1b[31mred\x1b[0m \x1b]0;title\x07bell\x00\xff\n")
     assert ends.channel.output_tail() == "red bell\ufffd"
+
+
+def test_a_long_wait_leaves_time_for_something_else(ends: Ends) -> None:
+    """Until the answer comes, which is what ends it here; a wait that is short leaves none."""
+    called: list[int] = []
+
+    def meanwhile() -> None:
+        called.append(1)
+        if len(called) == 2:
+            os.write(ends.answers, b'{"ns": 1}\n')
+
+    assert complete(ends.channel.receiving(60.0), meanwhile) == {"ns": 1}
+    assert len(called) == 2
+    os.write(ends.answers, b'{"ns": 2}\n')
+    assert complete(ends.channel.receiving(60.0), meanwhile) == {"ns": 2}
+    assert len(called) == 2

@@ -197,11 +197,11 @@ def test_kill_9_costs_one_sample_and_is_reported(victim: str, monkeypatch: pytes
     original = CaseProcess.ask
     blocks = Counter[str]()
 
-    def ask(self: CaseProcess, request: Any, timeout_s: float) -> dict[str, Any]:
+    def ask(self: CaseProcess, request: Any, timeout_s: float, *more: Any) -> dict[str, Any]:
         blocks[request["op"]] += 1
         if blocks["low_block"] == 30:
             os.kill(self.pid if victim == "child" else os.getsid(self.pid), signal.SIGKILL)
-        return original(self, request, timeout_s)
+        return original(self, request, timeout_s, *more)
 
     monkeypatch.setattr(CaseProcess, "ask", ask)
     cases = [replace(toy_case(name), threshold=0.5) for name in "abc"]
