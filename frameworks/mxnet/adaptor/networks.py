@@ -112,7 +112,7 @@ class Network:
         return name[len(self.block.prefix) :] if name.startswith(self.block.prefix) else name
 
     def draw_weights(self):
-        """Give each parameter its values: before the first call, which makes them, or after one that tells the shapes."""
+        """Give each parameter its values: before a first call, which makes them, or after one that tells the shapes."""
         self.block.initialize(mx.init.Zero(), ctx=self.context)
         mx.nd.waitall()
         told = self.tells_shapes()
