@@ -154,7 +154,7 @@ def test_a_case_is_opened_and_left_by_keyboard(shown: Shown) -> None:
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name=first.case)
     expect(dialog).to_be_visible()
-    assert dialog.locator(".round-control > *").count() == len(first.samples)
+    expect(dialog.locator(".round-control > *")).to_have_count(len(first.samples))
     assert dialog.locator(".round-treatment > *").count() == len(first.samples)
     assert dialog.locator(".ratio-mark > *").count() == len(first.samples)
     dialog.get_by_role("button", name="next case").press("Enter")
