@@ -99,9 +99,9 @@ def add_ai_pep_options(parser: Parser) -> None:
 
 
 def repository_kind(text: str) -> str:
-    """``--repo``: git."""
-    if text != "git":
-        raise argparse.ArgumentTypeError(f"{text!r}: only git repositories are supported: convert it to git")
+    """``--repo``: git or hg."""
+    if text not in ("git", "hg"):
+        raise argparse.ArgumentTypeError(f"{text!r}: git and hg (Mercurial) are supported: convert it to one of them")
     return text
 
 

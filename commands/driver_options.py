@@ -52,6 +52,9 @@ def parse(arguments: Sequence[str] | None) -> DriverOptions:
 def _check(own: argparse.Namespace) -> None:
     if own.local is not None:
         _check_local(own)
+    if own.repo == "hg" and (own.repo_dir is not None or own.local is not None):
+        option = "repo_dir" if own.repo_dir is not None else "local"
+        raise UsageError(f"--{option}: works with git: with --repo hg, name the repository with --remote_repository")
     if own.bisect_releases and (own.commit or own.base_commit or own.interval is not None):
         raise UsageError(
             "--bisect_releases: measures releases, not commits: leave out --commit, --base_commit and --interval"
@@ -138,7 +141,12 @@ def _add_commits(parser: Parser) -> None:
         "the repository to fetch from, a URL or path (default: the framework's own); with --repo_dir, the name of "
         "one of its remotes (default: origin)",
     )
-    which("--repo KIND", "the kind of repository; only git is supported", type=repository_kind, default="git")
+    which(
+        "--repo KIND",
+        "the kind of repository: git, or hg for Mercurial (default: git)",
+        type=repository_kind,
+        default="git",
+    )
     which("--branch NAMES", "the remote's branches to measure, separated by commas (default: its default branch)")
     which("--commit COMMIT", "the treatment: commit, tag or branch; with --interval, where to start")
     which(

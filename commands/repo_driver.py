@@ -40,6 +40,7 @@ from opduel.driver.documents import write_document
 from opduel.driver.git.access import is_url
 from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
+from opduel.driver.hg.repository import open_hg_repository
 from opduel.driver.investigation import Investigation, why_open
 from opduel.driver.journal import Journal
 from opduel.driver.lock import sole_driver
@@ -161,7 +162,11 @@ class _Driver:
                 kept_name(one.commit_file)  # a file of somebody else's is refused before anything is fetched
         if own.build == "source":  # else it may not be needed
             platform_of(framework, own.platforms)
-        repository = open_repository(self._work, self._remote(), own.repo_dir, insists=not own.dry_run)
+        remote = self._remote()
+        if own.repo == "hg":
+            repository: Repository = open_hg_repository(self._work, str(remote), insists=not own.dry_run)
+        else:
+            repository = open_repository(self._work, remote, own.repo_dir, insists=not own.dry_run)
         if own.repo_dir and own.local is None and own.commit is not None:
             _warn_of_changes(repository, own.commit)
         if self._suite is not None:

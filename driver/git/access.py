@@ -83,13 +83,13 @@ def write_askpass(path: Path) -> None:
     write_atomically(path, _ASKPASS.encode(), mode=0o700)
 
 
-def refuse_secrets(url: str) -> None:
+def refuse_secrets(url: str, instead: str = f"use git's credential helper or the variable {TOKEN_VARIABLE}") -> None:
     """Raises UsageError for a URL, given on the command line, that holds a password or a token."""
     _, login = split(url)
     if login:
         raise UsageError(
             f"--remote_repository {redact(url)}: holds a password or token, which the process list would show: "
-            f"give the URL without it, and use git's credential helper or the variable {TOKEN_VARIABLE}"
+            f"give the URL without it, and {instead}"
         )
 
 

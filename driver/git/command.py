@@ -19,6 +19,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 
 from opduel.driver.git.access import TOKEN_VARIABLE, Access, config_environment
 from opduel.driver.git.gitpython import git
+from opduel.driver.git.ids import ConvertedIds
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.records import NoSpaceError, RunError, UsageError
 from opduel.records.redaction import redact
@@ -30,7 +31,7 @@ PAUSES = (10.0, 60.0)  # seconds between the attempts to fetch
 FIRST_PAUSES = (2.0, 8.0)  # between those to clone: somebody is probably watching
 # The kernel ends git when the driver is killed (util-linux). Python's preexec_fn could ask for that, too, but would
 # copy the whole process for each command, which takes seven times as long, and is not safe beside other threads.
-_DIES_WITH_US = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+DIES_WITH_US = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
 
 # What a git hook or a shell may have set, and would lead git elsewhere (git rev-parse --local-env-vars), or make it
 # talk.
@@ -62,9 +63,9 @@ _FOR_GOOD = re.compile(
 )
 # There is no repository; of one that was there before, a disk may be away for a moment.
 _NOT_THERE = re.compile(r"not found\b|does not exist|does not appear to be a git repository|returned error: 404")
-_FULL = (b"No space left on device", b"Disk quota exceeded")  # where git speaks English
+FULL = (b"No space left on device", b"Disk quota exceeded")  # where git speaks English
 _LONGEST = 400  # characters of one error
-_TELLING = ("fatal:", "error:", "remote:", "ERROR:")
+_TELLING = ("fatal:", "error:", "remote:", "ERROR:", "abort:")
 _BAD_SETTINGS = re.compile(rb"bad [\w ]*config (?:line|variable|value|file)|bogus count in GIT_CONFIG_COUNT")
 
 # The repository is ours alone: no hooks of the user's in it, nothing behind our back, nothing removed that nobody
@@ -80,13 +81,17 @@ _SETTINGS = (
 )
 
 
-class GitFailed(RunError):
-    """A git command failed. ``said`` is git's own words, on one line, redacted; ``status`` its exit code."""
+class CommandFailed(RunError):
+    """A command failed. ``said`` is the program's own words, on one line, redacted; ``status`` its exit code."""
 
     def __init__(self, what: str, said: str, status: int) -> None:
         super().__init__(f"{what}: {said}")
         self.said = said
         self.status = status
+
+
+class GitFailed(CommandFailed):
+    """A git command failed."""
 
 
 class GitNoSpace(GitFailed, NoSpaceError):
@@ -112,6 +117,7 @@ class Git:
     ours: bool = True  # False: the user's repository, which is only read
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
     pauses: tuple[float, ...] = field(default_factory=lambda: PAUSES)  # s; one attempt more than pauses
+    ids: ConvertedIds | None = None  # where commits are known by other ids: a command may be given those
 
     def run(
         self,
@@ -174,48 +180,20 @@ class Git:
             RemoteGone: the last attempt failed too, or another one could not succeed.
             GitNoSpace: the disk is full.
         """
-        times = len(self.pauses) + 1
-
-        def attempt() -> bytes:
-            try:
-                return action()
-            except GitFailed:
-                between()
-                raise
 
         def may_help(error: BaseException) -> bool:
             if not isinstance(error, GitFailed) or isinstance(error, GitNoSpace):
                 return False
             return not _FOR_GOOD.search(error.said) and (known or not _NOT_THERE.search(error.said))
 
-        def warn(state: RetryCallState) -> None:
-            said = state.outcome.exception().said  # type: ignore[union-attr]
-            log.warning("%s: git failed: %s; retrying in %g s", what, said, state.upcoming_sleep)
-
-        try:
-            return Retrying(
-                retry=retry_if_exception(may_help),
-                stop=stop_after_attempt(times),
-                wait=lambda state: (*self.pauses, 0.0)[state.attempt_number - 1],
-                before_sleep=warn,
-                sleep=self.sleep,
-                reraise=True,
-            )(attempt)
-        except GitNoSpace:
-            raise
-        except GitFailed as error:
-            if not may_help(error):
-                fix = "correct the address, or git's access to it"
-                raise RemoteGone(f"{what}: git said: {error.said}: {fix}") from None
-            how = f"failed {times} times; git's last error" if times > 1 else "git said"
-            raise RemoteGone(f"{what}: {how}: {error.said}") from None
+        return insist("git", what, action, between, may_help, self.pauses, self.sleep)
 
     def fail(self, arguments: Sequence[str], status: int, errors: bytes) -> None:
         """Raise what a failed command means: UsageError if borrowed objects are gone or git's settings are broken."""
         if self.ours:
             raise_if_lost(self.directory)
         said = one_line(errors, self.access.secrets)
-        if any(words in errors for words in _FULL):
+        if any(words in errors for words in FULL):
             said = f"{said}: free some space for {self.directory.parent}, or {ANOTHER_FOLDER}"
             raise GitNoSpace(_name(arguments), said, status)
         if _BAD_SETTINGS.search(errors):
@@ -231,7 +209,9 @@ class Git:
         program = shutil.which(git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git")
         if program is None:
             raise RunError("git is not installed, or not in PATH: install it")
-        command = [*_in_environment(variables), *_DIES_WITH_US, program, *where, *arguments]
+        if self.ids:
+            arguments = [self.ids.ours(argument) for argument in arguments]
+        command = [*_in_environment(variables), *DIES_WITH_US, program, *where, *arguments]
         environment = {
             "GIT_TERMINAL_PROMPT": "0",
             "LANGUAGE": "en",  # its messages are read, here and by people
@@ -255,8 +235,55 @@ class Git:
             try:
                 yield process
             finally:
-                _end(process)
+                end_session(process)
                 launched.proc = None  # GitPython has no further part in it
+
+
+def insist(
+    program: str,
+    what: str,
+    action: Callable[[], bytes],
+    between: Callable[[], None],
+    may_help: Callable[[BaseException], bool],
+    pauses: Sequence[float],
+    sleep: Callable[[float], None],
+) -> bytes:
+    """Do what uses the network once, and after each pause (seconds) once more, as long as that ``may_help``.
+
+    Raises:
+        RemoteGone: the last attempt failed too, or another one could not succeed.
+        NoSpaceError: the disk is full.
+    """
+    times = len(pauses) + 1
+
+    def attempt() -> bytes:
+        try:
+            return action()
+        except CommandFailed:
+            between()
+            raise
+
+    def warn(state: RetryCallState) -> None:
+        said = state.outcome.exception().said  # type: ignore[union-attr]
+        log.warning("%s: %s failed: %s; retrying in %g s", what, program, said, state.upcoming_sleep)
+
+    try:
+        return Retrying(
+            retry=retry_if_exception(may_help),
+            stop=stop_after_attempt(times),
+            wait=lambda state: (*pauses, 0.0)[state.attempt_number - 1],
+            before_sleep=warn,
+            sleep=sleep,
+            reraise=True,
+        )(attempt)
+    except NoSpaceError:
+        raise
+    except CommandFailed as error:
+        if not may_help(error):
+            fix = f"correct the address, or {program}'s access to it"
+            raise RemoteGone(f"{what}: {program} said: {error.said}: {fix}") from None
+        how = f"failed {times} times; {program}'s last error" if times > 1 else f"{program} said"
+        raise RemoteGone(f"{what}: {how}: {error.said}") from None
 
 
 def wait_for_leftovers(lock: Path, seconds: float = 60.0) -> None:
@@ -295,7 +322,7 @@ def borrowed(repository: Path) -> list[str]:
 
 
 def one_line(stderr: bytes, secrets: Iterable[str] = ()) -> str:
-    """What git said, redacted: its errors and the server's words if there are any, else all of it; "nothing" if
+    """What git or hg said, redacted: its errors and the server's words if there are any, else all of it; "nothing" if
     nothing."""
     lines = [line.strip() for line in re.split(r"[\r\n]+", stderr.decode("utf-8", "replace"))]
     telling = [line for line in lines if line.startswith(_TELLING)] or lines
@@ -319,7 +346,7 @@ def _name(arguments: Sequence[str]) -> str:
     return "git " + next((argument for argument in arguments if not argument.startswith("-")), "")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_session(process: subprocess.Popen[bytes]) -> None:
     """End the whole session of a command that still runs, and wait for it."""
     if process.poll() is None:
         with suppress(ProcessLookupError):

@@ -30,7 +30,7 @@ class NotAncestor(UsageError):
 def read_commit(git: Git, name: str) -> Commit:
     """The commit of an id (or any other name that git knows for sure); GitFailed if there is none."""
     fields = git.run(*_LOG, "-1", "--no-walk", name, "--").split(b"\0")
-    return _commit(fields[:_FIELDS])
+    return _commit(git, fields[:_FIELDS])
 
 
 def is_ancestor(git: Git, older: str, newer: str) -> bool:
@@ -134,12 +134,14 @@ class Commits:
                 fields += complete
                 whole = len(fields) - len(fields) % _FIELDS
                 for start in range(0, whole, _FIELDS):
-                    yield _commit(fields[start : start + _FIELDS])
+                    yield _commit(self.git, fields[start : start + _FIELDS])
                 fields = fields[whole:]
 
 
-def _commit(fields: list[bytes]) -> Commit:
+def _commit(git: Git, fields: list[bytes]) -> Commit:
     """From what git printed; a date that is none is 0, and control characters are spaces."""
     name, time, author, subject = (field.decode("utf-8", "replace") for field in fields)
+    if git.ids:  # Mercurial's authors need no mail
+        name, author = git.ids.original(name), author.removesuffix(" <>").strip()
     seconds = int(time) if time.lstrip("-").isdigit() else 0
     return Commit(name, max(0, min(seconds, _LATEST)), _CONTROL.sub(" ", author), _CONTROL.sub(" ", subject))

@@ -75,13 +75,14 @@ def clone(git: Git, place: Path) -> None:
     made.rmdir()
 
 
-def create(git: Git, place: Path, checkout: Checkout, remote: str | None) -> None:
+def create(git: Git, place: Path, checkout: Checkout | None = None, remote: str | None = None) -> None:
     """An empty repository that borrows the checkout's objects, with what the checkout knows of the remote, if any."""
     made = aside(place)
     git.run("init", "--quiet", "--bare", "--template=", str(made), folder=place.parent)
-    borrow(made, checkout.objects)
+    if checkout:
+        borrow(made, checkout.objects)
     ours = Git(made, git.lock, git.askpass)
-    if remote is not None:
+    if checkout and remote is not None:
         take_tracked(ours, checkout, remote)
     _make_bare(ours)
     made.rename(place)

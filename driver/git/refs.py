@@ -181,6 +181,8 @@ def _peeled(git: Git, id: str) -> Commit | None:
 
 
 def _commits_that_begin(git: Git, prefix: str) -> list[str]:
+    if git.ids:
+        return git.ids.beginning(prefix)
     objects = git.text("rev-parse", f"--disambiguate={prefix}").split()
     answer = git.run("cat-file", "--batch-check", stdin="\n".join(objects).encode()) if objects else b""
     return [line.split()[0] for line in answer.decode().splitlines() if line.split()[1:2] == ["commit"]]

@@ -51,10 +51,7 @@ class Repository(refs.Names, history.Commits, files.Trees):
         """
         before, default = refs.read_refs(self.git, refs.BRANCHES), refs.known_default(self.git)
         if url := self.git.access.url:
-            self.git.insist(f"fetching from {url}", self._fetch, lambda: mirror.sweep(self.directory))
-            if (self.directory / "shallow").exists():
-                raise UsageError(f"--remote_repository {url}: {mirror.SHALLOW}")
-            self._follow_head()
+            self._follow(url)
         mirror.take_local(self.git, self.checkout_of_user)
         now = refs.known_default(self.git)
         changed = (default, now) if default and now != default else None
@@ -79,6 +76,13 @@ class Repository(refs.Names, history.Commits, files.Trees):
     ) -> None:
         """Make ``folder`` a worktree at the commit: see `opduel.driver.git.worktree.checkout`."""
         worktree.checkout(self.git, commit, folder, patterns, submodules)
+
+    def _follow(self, url: str) -> None:
+        """Take what the remote has."""
+        self.git.insist(f"fetching from {url}", self._fetch, lambda: mirror.sweep(self.directory))
+        if (self.directory / "shallow").exists():
+            raise UsageError(f"--remote_repository {url}: {mirror.SHALLOW}")
+        self._follow_head()
 
     def _fetch(self) -> bytes:
         options = ("--quiet", "--prune", "--no-prune-tags", "--tags", "--force", "--no-write-fetch-head")

@@ -51,8 +51,11 @@ def test_the_driver_says_the_same() -> None:
     with pytest.raises(UsageError, match=r"^--reboot: is for phones"):
         parse(["--ab_testing", "-b", "smoke", "--reboot"])
     assert parse(["--ab_testing", "-b", "smoke", "--repo", "git"]).own.repo == "git"
-    with pytest.raises(UsageError, match=r"--repo: 'hg': only git repositories are supported: convert it to git"):
-        parse(["--ab_testing", "-b", "smoke", "--repo", "hg"])
+    with pytest.raises(UsageError, match=r"--repo: 'svn': git and hg \(Mercurial\) are supported"):
+        parse(["--ab_testing", "-b", "smoke", "--repo", "svn"])
+    assert parse(["--ab_testing", "-b", "smoke", "--repo", "hg"]).own.repo == "hg"
+    with pytest.raises(UsageError, match=r"--repo_dir: works with git: with --repo hg, name the repository with"):
+        parse(["--ab_testing", "-b", "smoke", "--repo", "hg", "--repo_dir", "."])
 
 
 def test_what_is_named_instead_is_there() -> None:

@@ -1,0 +1,60 @@
+"""The ids by which people know commits, where a repository was converted: Mercurial's, for git's."""
+
+import logging
+import os
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
+_LINE = re.compile(r"([0-9a-f]{40}) ([0-9a-f]{40})\n")
+
+
+class ConvertedIds:
+    """Pairs of ids, one a line in a file that only grows: the original's, and that of our commit."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file; a last line that a kill cut short is removed from it."""
+        self._path = path
+        text = path.read_text(encoding="ascii", errors="replace") if path.exists() else ""
+        pairs = _LINE.findall(text)
+        self._ours: dict[str, str] = dict(pairs)
+        self._theirs = {ours: theirs for theirs, ours in pairs}
+        whole = text.rfind("\n") + 1
+        if whole < len(text):
+            log.info("%s: the last line is incomplete: dropped", path)
+            os.truncate(path, whole)
+
+    def __contains__(self, original: str) -> bool:
+        return original in self._ours
+
+    def ours(self, text: str) -> str:
+        """A text with our ids in the place of the original ones."""
+        return _ID.sub(lambda found: self._ours.get(str(found[0]), str(found[0])), text)
+
+    def original(self, ours: str) -> str:
+        """The original id of a commit of ours; a commit that was not converted keeps its own."""
+        return self._theirs.get(ours, ours)
+
+    def beginning(self, prefix: str) -> list[str]:
+        """The original ids that begin so, sorted."""
+        ids = sorted(self._ours)
+        found = []
+        for id in ids[bisect_left(ids, prefix) :]:
+            if not id.startswith(prefix):
+                break
+            found.append(id)
+        return found
+
+    def add(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Further pairs (original, ours), in the file first."""
+        new = list(pairs)
+        with self._path.open("a", encoding="ascii") as file:
+            file.writelines(f"{theirs} {ours}\n" for theirs, ours in new)
+            file.flush()
+            os.fsync(file.fileno())
+        self._ours.update(new)
+        self._theirs.update((ours, theirs) for theirs, ours in new)

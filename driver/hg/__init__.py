@@ -1,0 +1,1 @@
+"""Mercurial repositories: pulled by `hg`, and converted to git commits that keep their Mercurial ids."""

@@ -1,0 +1,173 @@
+"""A Mercurial repository: a clone of ours that `hg` pulls into, and the git repository that it is converted to.
+
+All that reads commits reads the git repository; commits have their Mercurial ids there.
+"""
+
+import hashlib
+import logging
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from opduel.driver.git import mirror, refs
+from opduel.driver.git.access import Access, is_url, refuse_secrets, write_askpass
+from opduel.driver.git.command import (
+    FIRST_PAUSES,
+    NETWORK_SECONDS,
+    PAUSES,
+    Git,
+    RemoteGone,
+    wait_for_leftovers,
+)
+from opduel.driver.git.ids import ConvertedIds
+from opduel.driver.git.repository import Repository
+from opduel.driver.hg.command import Hg, find_hg
+from opduel.driver.hg.conversion import convert
+from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.records import RunError, UsageError, disk_error, is_full
+
+log = logging.getLogger(__name__)
+
+_INSTEAD = "put it into your hgrc (hg help config.auth)"
+_DEFAULTS = ("@", "default")  # what hg clone checks out: the bookmark, else the branch
+# What git-check-ref-format refuses in a name of a branch or tag.
+_NOT_A_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[./]|[./]$|/\.|\.lock(/|$)")
+
+
+@dataclass(frozen=True)
+class HgRepository(Repository):
+    """As `Repository`. Its branches are the open named branches and the bookmarks; ``tip`` is one of its tags."""
+
+    hg: Hg = field(kw_only=True)
+
+    def refresh(self) -> None:
+        """Convert what was pulled, and take over the names of changesets."""
+        ids = self.git.ids
+        assert ids is not None, "it was opened with them"
+        convert(self.hg, self.git, ids)
+        tags = self._names("tags", "{tag}")
+        branches = {**self._names("branches", "{branch}"), **self._names("bookmarks", "{bookmark}")}
+        _take(self.git, tags, refs.TAGS)
+        _take(self.git, branches, refs.BRANCHES)
+        default = next((name for name in _DEFAULTS if name in branches), None)
+        if default is None:
+            self.git.run("symbolic-ref", "--delete", refs.REMOTE_HEAD, fine=(0, 1, 128))
+        else:
+            self.git.run("symbolic-ref", refs.REMOTE_HEAD, refs.BRANCHES + default)
+
+    def _follow(self, url: str) -> None:
+        """Pull; bookmarks become the remote's. What the remote has stripped stays."""
+        options = ("--quiet", "--config", "paths.default:bookmarks.mode=mirror")
+        self.hg.insist(f"pulling from {url}", lambda: self.hg.run("pull", *options, network=True), self._recover, True)
+        self.refresh()
+
+    def _recover(self) -> None:
+        """Take back what a command left unfinished that was ended while it wrote."""
+        if (self.hg.directory / ".hg" / "store" / "journal").exists():
+            self.hg.run("recover")
+
+    def _names(self, command: str, name: str) -> dict[str, str]:
+        """Name -> id of our commit."""
+        assert self.git.ids is not None
+        lines = os.fsdecode(self.hg.run(command, "--template", f"{name}\\0{{node}}\\n")).splitlines()
+        pairs = (line.split("\0") for line in lines)
+        return {one: self.git.ids.ours(node) for one, node in pairs if node in self.git.ids}
+
+
+def open_hg_repository(
+    work: Path,
+    remote: str,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    time_limit: float = NETWORK_SECONDS,
+    insists: bool = True,
+) -> HgRepository:
+    """The repository in ``work/hg``, which is made on first use: cloned and converted.
+
+    ``remote`` is a URL or a folder; ``time_limit`` is for one hg command that uses the network, in seconds; ``sleep``
+    waits between attempts; without ``insists`` there is only one.
+
+    Raises:
+        UsageError: a remote that can't be meant, or holds a secret; what is there was not made here.
+        RemoteGone: it could not be cloned. Once cloned, it is missed by ``fetch``.
+        RunError: the folder can't be written, or hg or git is missing.
+    """
+    find_hg()
+    if shutil.which("git") is None:
+        raise RunError("git is not installed, or not in PATH: install it: Mercurial changesets are converted to it")
+    url = _url(remote)
+    folder = work.absolute() / "hg"
+    place = folder / "repository.git"
+    clone = folder / f"clone-{hashlib.sha256(os.fsencode(url)).hexdigest()[:12]}"
+    mirror.check_ours(place)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        git = Git(place, folder / "repository.lock", folder / "repository.askpass", access=Access(url), sleep=sleep)
+        wait_for_leftovers(git.lock)
+        mirror.sweep(place)
+        write_askpass(git.askpass)
+        hg = Hg(clone, time_limit, PAUSES if insists else (), sleep)
+        _clone(hg, url)
+        if not place.exists():
+            (folder / "ids").unlink(missing_ok=True)
+            mirror.create(git, place)
+        git = replace(git, ids=ConvertedIds(folder / "ids"))
+        mirror.refit(git, None)
+        repository = HgRepository(git, None, hg=hg)
+        repository._recover()
+        if not repository.has_branches():
+            repository.refresh()
+    except OSError as error:
+        if is_full(error):
+            raise disk_error(work, error, ANOTHER_FOLDER) from None
+        raise RunError(f"{error.filename or work}: {error.strerror or error}") from error
+    return repository
+
+
+def _url(remote: str) -> str:
+    """The URL, or the folder's whole path."""
+    refuse_secrets(remote, _INSTEAD)
+    if not remote.strip() or remote.startswith("-"):
+        raise UsageError(f"--remote_repository {remote!r}: neither a URL nor a folder")
+    if is_url(remote):
+        return remote
+    path = Path(remote).expanduser().absolute()
+    if path.is_dir() and not (path / ".hg").is_dir():
+        kind = " but a git repository: leave out --repo hg" if (path / ".git").exists() else ": give its top folder"
+        raise UsageError(f"--remote_repository {path}: not a Mercurial repository{kind}")
+    return str(path)
+
+
+def _clone(hg: Hg, url: str) -> None:
+    """Make the clone, whole or not at all; clones of other remotes are removed."""
+    made = hg.directory.with_name(hg.directory.name + ".making")
+    for other in hg.directory.parent.glob("clone-*"):
+        if other != hg.directory:
+            shutil.rmtree(other, ignore_errors=True)
+    if hg.directory.is_dir():
+        return
+    if not is_url(url) and not Path(url).exists():
+        raise RemoteGone(f"--remote_repository {url}: no such folder: give an existing one, or a URL")
+    replace(hg, pauses=hg.pauses and FIRST_PAUSES).insist(
+        f"cloning {url}",
+        lambda: hg.run("clone", "--quiet", "--noupdate", "--", url, str(made), folder=made.parent, network=True),
+        lambda: shutil.rmtree(made, ignore_errors=True),
+        False,
+    )
+    made.rename(hg.directory)
+
+
+def _take(git: Git, names: Mapping[str, str], under: str) -> None:
+    """Make refs of the names, except of those that git can't have, which are logged: a changeset's id names it, too."""
+    taken: dict[str, str] = {}
+    for name in sorted(names):
+        folders = {name[:end] for end, character in enumerate(name) if character == "/"}
+        if _NOT_A_REF.search(name) or folders & taken.keys():
+            log.warning("%r: a name that git can't have: give the changeset's id instead", name)
+            continue
+        taken[name] = names[name]
+    refs.mirror(git, {under + name: id for name, id in taken.items()}, under)
