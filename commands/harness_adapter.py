@@ -7,6 +7,7 @@ from typing import Any
 
 from opduel.commands.builds import warn_of_python
 from opduel.commands.entry import log
+from opduel.commands.fleet import measurer
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import Session, discovered, log_forecast, tell, warn_of_report
@@ -16,7 +17,7 @@ from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
 from opduel.harness.aa_selection import usual_count
 from opduel.harness.measurement_plan import FirstMeasurement
-from opduel.harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
+from opduel.harness.run import InterruptedRunError, RunRequest, without_measuring
 from opduel.harness.verification import first_measurement_of
 from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError
 from opduel.records.text import counted
@@ -35,6 +36,7 @@ class HarnessAdapter:
         self._suite = suite
         self._measuring = session
         self._as_asked = session
+        self._measure = measurer(session.options)
         self.delivered: set[str] = set()  # ids of the reports delivered by this process
 
     def measure(self, order: RunOrder) -> Report:
@@ -62,7 +64,7 @@ class HarnessAdapter:
         log_forecast(request)
         with ProgressDisplay(len(request.cases), sys.stderr) as display:
             try:
-                report = run_ab(request, display.show)
+                report = self._measure(request, display.show)
             except InterruptedRunError as error:
                 raise KeyboardInterrupt(str(error)) from None
         if not report.run.interrupted:  # whatever the signal ends logs it

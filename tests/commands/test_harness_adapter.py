@@ -254,7 +254,7 @@ def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
     def one_of(name: str) -> Build:
         return Build("asv", name, "interpreter", sys.executable, "1", "3", name, environment={"NAME": name})
 
-    monkeypatch.setattr(harness_adapter, "run_ab", look)
+    monkeypatch.setattr(adapter, "_measure", look)
     for name in ("broken", "good"):
         adapter.measure(order(name, control=one_of("control"), treatment=one_of(name)))
     why = "treatment: setup_cache of one.Cached.track_made: OSError: as it was made to"
