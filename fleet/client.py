@@ -55,7 +55,7 @@ def run_fleet(
         RunError: no scheduler answers, no host of the wanted kind is there in time, or no shard could be measured.
     """
     with connect(choice) as client:
-        hosts = _wait_for_hosts(client, choice)
+        hosts = wait_for_hosts(client, choice)
         log.info("fleet: %s, %s", counted(len(hosts), "host"), ", ".join(sorted(hosts)))
         run = _FleetRun(client, choice, request, len(hosts), on_progress)
         return run.finish()
@@ -72,8 +72,8 @@ def _hosts_of(client: Client, choice: FleetChoice) -> dict[str, str]:
     return found
 
 
-def _wait_for_hosts(client: Client, choice: FleetChoice) -> dict[str, str]:
-    """Those there are now, or the first to come; RunError: none in time."""
+def wait_for_hosts(client: Client, choice: FleetChoice) -> dict[str, str]:
+    """The wanted hosts' names and addresses: those there now, or the first to come. RunError: none in time."""
     end = time.monotonic() + choice.timeout_s
     while not (found := _hosts_of(client, choice)):
         if time.monotonic() > end:
