@@ -19,6 +19,7 @@ from distributed import Client, Future
 
 from opduel.comparator import plan_looks
 from opduel.fleet.address import FleetChoice
+from opduel.fleet.archives import Archives
 from opduel.fleet.host import TOPIC, measure
 from opduel.fleet.job import SLOT, Answer, Job, tag_resource
 from opduel.fleet.merge import HostReport, merge
@@ -57,8 +58,8 @@ def run_fleet(
     with connect(choice) as client:
         hosts = wait_for_hosts(client, choice)
         log.info("fleet: %s, %s", counted(len(hosts), "host"), ", ".join(sorted(hosts)))
-        run = _FleetRun(client, choice, request, len(hosts), on_progress)
-        return run.finish()
+        with Archives.of(request.control, request.treatment) as archives:
+            return _FleetRun(client, choice, request, len(hosts), on_progress, archives).finish()
 
 
 def _hosts_of(client: Client, choice: FleetChoice) -> dict[str, str]:
@@ -108,6 +109,7 @@ class _FleetRun:
         request: RunRequest,
         hosts: int,
         on_progress: Callable[[Progress], None],
+        archives: "Archives",
     ) -> None:
         self._client, self._choice, self._request = client, choice, request
         self._on_progress = on_progress
@@ -123,6 +125,7 @@ class _FleetRun:
         self._stopped: str | None = None
         self._interrupted = False
         self._hosts = hosts
+        self._archives = archives
         self._shards = self._planned()
 
     def finish(self) -> Report:
@@ -201,6 +204,7 @@ class _FleetRun:
             first_measurement=first,
             env=request.env,
             kept=self._kept.get(key, {}),
+            sent=self._archives.digests,
         )
         resources = {SLOT: 1.0, **{tag_resource(tag): 1.0 for tag in choice.tags}}
         workers = self._eligible() if choice.hosts or choice.excluded or self._refused else None
@@ -275,6 +279,9 @@ class _FleetRun:
                 self._again(attempt, why, None)
 
     def _answered(self, answer: Answer, attempt: _Attempt) -> None:
+        if answer.needs:
+            self._send_builds(answer, attempt)
+            return
         if answer.report is None:
             self._again(attempt, answer.refusal or "no report", answer.host)
             return
@@ -282,6 +289,19 @@ class _FleetRun:
         self._keep({"event": "report", "key": attempt.key, "host": answer.host, "report": text})
         self._done[attempt.key] = HostReport(answer.host, from_text(text))
         self._open[attempt.key] = 0
+
+    def _send_builds(self, answer: Answer, attempt: _Attempt) -> None:
+        """Send a host the builds that it needs, and submit its shard again."""
+        address = _hosts_of(self._client, self._choice).get(answer.host)
+        try:
+            why = self._archives.send(self._client, answer.host, address, answer.needs) if address else "has gone"
+        except OSError as error:  # Dask's errors of connections, too
+            self._again(attempt, f"{answer.host}: {error}", None)
+            return
+        if why and address:
+            self._again(attempt, why, answer.host)
+        else:
+            self._submit(attempt.shard, attempt.key, attempt.number)
 
     def _again(self, attempt: _Attempt, why: str, refused_by: str | None) -> None:
         """Submit the shard once more; without the host that refused it, if one did."""

@@ -19,7 +19,8 @@ from typing import Any
 from distributed import WorkerPlugin, get_worker
 
 from opduel import __version__
-from opduel.fleet.job import JOB, LOG, REFUSAL, REPORT, ROUNDS, Answer, Job
+from opduel.driver.builds.transfer import found_at, sha256_of
+from opduel.fleet.job import BUILDS, JOB, LOG, REFUSAL, REPORT, ROUNDS, Answer, Job
 from opduel.records.atomic import write_atomically
 from opduel.records.text import one_line
 
@@ -73,6 +74,8 @@ def measure(job: Job) -> Answer:
                 write_atomically(folder / ROUNDS, "".join(f"{text}\n" for text in kept).encode())
             write_atomically(folder / JOB, pickle.dumps(job))
             (folder / REFUSAL).unlink(missing_ok=True)
+            if needs := [digest for digest in job.sent if _lacks(job, digest, host)]:
+                return Answer(host.name, job.key, needs=needs)
             refusal = _before(host) or _run(folder, host, job, worker)
             if refusal is not None:
                 return Answer(host.name, job.key, refusal=refusal)
@@ -85,6 +88,32 @@ def measure(job: Job) -> Answer:
     finally:
         with contextlib.suppress(OSError):
             (folder / JOB).unlink(missing_ok=True)  # it may hold the values of secret variables
+
+
+def _lacks(job: Job, digest: str, host: HostSettings) -> bool:
+    """Whether the host has neither that build where the client has it, nor its archive."""
+    build = next(one for one in (job.control, job.treatment) if one.digest == digest)
+    return found_at(build.directory, digest) is None and not (host.folder / BUILDS / digest).exists()
+
+
+def receive(digest: str, offset: int, content: bytes, whole: int, sha256: str, dask_worker: Any) -> str | None:
+    """Take a piece of a build's archive of ``whole`` bytes; returns why it can't be taken."""
+    host: HostSettings = dask_worker.plugins[HostPlugin.name].settings
+    folder = host.folder / BUILDS
+    part = folder / f".{digest}.part"
+    try:
+        folder.mkdir(exist_ok=True, mode=0o700)
+        with part.open("r+b" if offset else "wb") as file:
+            file.seek(offset)
+            file.write(content)
+        if offset + len(content) < whole:
+            return None
+        if part.stat().st_size != whole or sha256_of(part) != sha256:
+            return "a build arrived damaged"
+        part.replace(folder / digest)
+    except OSError as error:
+        return f"cannot keep builds in {folder} ({error.strerror}): free space there, or give --folder"
+    return None
 
 
 def _before(host: HostSettings) -> str | None:

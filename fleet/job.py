@@ -9,6 +9,7 @@ from opduel.harness.measurement_plan import FirstMeasurement
 from opduel.records import Build, Case, RunConfiguration
 
 JOB, REPORT, REFUSAL, ROUNDS, LOG = "job.pickle", "report.json", "refusal.txt", "rounds", "log.txt"  # in its folder
+BUILDS = "builds"  # a host's folder of archives
 SLOT = "opduel"  # the resource of which each measuring host has one, so that it measures one shard at a time
 
 
@@ -24,7 +25,8 @@ class Job:
     ``run`` identifies what is measured and how (JSON data in a hash); ``key`` the shard in it.  ``control`` and
     ``treatment`` are the client's records of the builds: a host makes its own of what was asked for, and compares the
     digests.  ``elsewhere``: comparisons of the same family on other hosts.  ``kept``: by host, the rounds that it
-    measured of this shard, as it sent them.  ``env``: variables of the workers, which may be secrets.
+    measured of this shard, as it sent them.  ``env``: variables of the workers, which may be secrets.  ``sent``: the
+    digests of the builds that no host can make by itself, so that they are sent.
     """
 
     run: str
@@ -41,15 +43,17 @@ class Job:
     first_measurement: FirstMeasurement | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sent: Sequence[str] = ()
     version: str = __version__
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a job on a host: ``report``, the document in JSON; or ``refusal``, why this host can't measure it,
-    in one line."""
+    """What became of a job on a host: ``report``, the document in JSON; ``refusal``, why this host can't measure it, in
+    one line; or ``needs``, the digests of the builds that it has to be sent."""
 
     host: str
     key: str
     report: bytes | None = None
     refusal: str | None = None
+    needs: Sequence[str] = ()

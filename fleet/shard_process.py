@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.fleet.job import JOB, REFUSAL, REPORT, ROUNDS, Job
+from opduel.driver.builds.transfer import found_at, unpack
+from opduel.fleet.job import BUILDS, JOB, REFUSAL, REPORT, ROUNDS, Job
 from opduel.frameworks import Framework, get_framework
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.models import fetch_files
@@ -91,8 +92,8 @@ def _measure(folder: Path, host_folder: Path, exec_dir: Path | None) -> None:
     cache = BuildCache(exec_dir)
     request = RunRequest(
         framework=framework,
-        control=_build(job.control, framework, cache, job.configuration.allow_sdist),
-        treatment=_build(job.treatment, framework, cache, job.configuration.allow_sdist),
+        control=_build(job.control, job, framework, cache, host_folder),
+        treatment=_build(job.treatment, job, framework, cache, host_folder),
         cases=cases,
         seed=job.seed,
         configuration=job.configuration,
@@ -109,15 +110,21 @@ def _measure(folder: Path, host_folder: Path, exec_dir: Path | None) -> None:
     write_atomically(folder / REPORT, to_bytes(report))
 
 
-def _build(wanted: Build, framework: Framework, cache: BuildCache, sdists: bool) -> Build:
-    """This host's own build of what was asked for. Raises OpduelError: it can't be made, or is not the client's."""
-    made = resolve_build(wanted.requested, framework, cache, dict(wanted.environment), sdists)
+def _build(wanted: Build, job: Job, framework: Framework, cache: BuildCache, host_folder: Path) -> Build:
+    """The build that is wanted: the client's own, if this host has it at the same place; a copy of it, if hosts can't
+    make it; else this host's own of what was asked for. Raises OpduelError: it can't be had, or is not the client's."""
+    sdists = job.configuration.allow_sdist
+    made = found_at(wanted.directory, wanted.digest)
+    if made is None and wanted.digest in job.sent:
+        made = unpack(host_folder / BUILDS / wanted.digest, framework.name, wanted.digest, cache)
+    if made is None:
+        made = resolve_build(wanted.requested, framework, cache, dict(wanted.environment), sdists)
     if made.digest != wanted.digest:
         raise RunError(
             f"{wanted.requested}: the build here differs from the client's (Python {made.python} and {wanted.python}, "
             f"digests {made.digest[:12]} and {wanted.digest[:12]}): give all hosts the same Python and packages"
         )
-    return dataclasses.replace(made, commit=wanted.commit)
+    return dataclasses.replace(made, requested=wanted.requested, commit=wanted.commit)
 
 
 def _tell(progress: Progress) -> None:
