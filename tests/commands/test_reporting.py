@@ -16,7 +16,7 @@ from made_reports import build, comparison, run_ab_giving
 from opduel.commands import builds, harness
 from opduel.commands.session import tell
 from opduel.harness.run import RunRequest
-from opduel.records import Comparison, Report, Verdict
+from opduel.records import Cause, Comparison, Report, Verdict
 from opduel.reporters import Reporter, simple_screen
 from opduel.reporters.export import HtmlReporter
 from opduel.reporters.local import SimpleLocalReporter
@@ -30,6 +30,21 @@ UNCHANGED = comparison("unchanged")
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED))
+
+
+def test_callgrinds_files_of_explained_cases_lie_beside_the_report(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    explained = replace(comparison("improved"), cause=Cause("not explained"))
+
+    def run_ab(request: RunRequest, on_progress: object = None) -> Report:
+        assert request.callgrind is not None
+        (request.callgrind / "callgrind.out").write_text("events: Ir")
+        return run_ab_giving(explained)(request)
+
+    monkeypatch.setattr(harness, "run_ab", run_ab)
+    assert run(*MINIMAL, "--simple_local_reporter", str(tmp_path)).code == 0
+    assert (tmp_path / "report.callgrind" / "callgrind.out").read_text() == "events: Ir"
 
 
 @pytest.mark.parametrize(
@@ -264,9 +279,9 @@ def test_a_screen_that_fails_costs_no_report(run: Run, home: Path, monkeypatch: 
 def test_ctrl_c_while_reporting_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = SimpleLocalReporter.report
 
-    def interrupted(self: SimpleLocalReporter, what: object) -> str:
+    def interrupted(self: SimpleLocalReporter, *what: Any) -> str:
         os.kill(os.getpid(), signal.SIGINT)
-        return report(self, what)  # type: ignore[arg-type]
+        return report(self, *what)
 
     monkeypatch.setattr(SimpleLocalReporter, "report", interrupted)
     outcome = run(*MINIMAL, "--simple_local_reporter", str(home / "reports"))
