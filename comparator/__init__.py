@@ -8,6 +8,7 @@ docs/explanation/statistics.md says why they are right.
 
 from opduel.comparator.aa_checks import AACheck, run_aa_checks
 from opduel.comparator.cause_calls import by_call
+from opduel.comparator.cause_matching import with_moved
 from opduel.comparator.cause_sentence import cause_of
 from opduel.comparator.causes import examine
 from opduel.comparator.disturbance import standing_cases, withhold_verdicts
@@ -42,5 +43,6 @@ __all__ = [
     "replicate_report",
     "run_aa_checks",
     "standing_cases",
+    "with_moved",
     "withhold_verdicts",
 ]
