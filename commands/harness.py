@@ -12,6 +12,7 @@ from opduel.commands.builds import make_builds, usual_build, warn_of_python
 from opduel.commands.case_selection import Choice
 from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.entry import log, run_command
+from opduel.commands.fleet import measurer
 from opduel.commands.fuzz import Fuzz
 from opduel.commands.golden import run_golden
 from opduel.commands.named_operators import refuse_unknown_operators
@@ -35,7 +36,7 @@ from opduel.commands.single import is_single, refuse_single_options, run_one_bui
 from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options
 from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
-from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.run import RunRequest
 from opduel.records import Build, Report, UsageError
 from opduel.records.measurement import SIDES, Side
 from opduel.records.text import counted
@@ -86,6 +87,7 @@ def _run_ab(
     """Both builds against each other; returns the exit code. ``callgrind``: an empty folder for its files."""
     if options.fuzz is None and options.fuzz_spec is not None:
         raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
+    measure = measurer(options)
     fuzz = Fuzz(options) if options.fuzz is not None else None
     session, request = plan_run(options, KeptAnswers(config_path()), command)
     request = replace(request, log=rounds, callgrind=callgrind)
@@ -97,7 +99,7 @@ def _run_ab(
     log.info("%s of %s, %s against %s", counted(count, "case"), name, *names)
     log_forecast(request)
     with ProgressDisplay(count, sys.stderr) as display:
-        report = run_ab(request, display.show)
+        report = measure(request, display.show)
     warn_of_report(report)
     log_profiles(report.run)
     tell(_heard(session.reporters, report, rounds), report, callgrind=callgrind)

@@ -9,6 +9,7 @@ from typing import Any
 
 from opduel.commands.builds import warn_of_python
 from opduel.commands.entry import log
+from opduel.commands.fleet import measurer
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import Session, callgrind_folder, discovered, log_forecast, tell, warn_of_report
@@ -18,7 +19,7 @@ from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
 from opduel.harness.aa_selection import usual_count
 from opduel.harness.measurement_plan import FirstMeasurement
-from opduel.harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
+from opduel.harness.run import InterruptedRunError, RunRequest, without_measuring
 from opduel.harness.verification import first_measurement_of
 from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError
 from opduel.records.text import counted
@@ -37,6 +38,7 @@ class HarnessAdapter:
         self._suite = suite
         self._measuring = session
         self._as_asked = session
+        measurer(session.options)  # what is wrong with its options is said before anything is built
         self.delivered: set[str] = set()  # ids of the reports delivered by this process
         # The last run's id, and its folder of callgrind's files until it is delivered.
         self._explained: tuple[str, Path | None] = "", None
@@ -77,7 +79,8 @@ class HarnessAdapter:
             callgrind = stack.enter_context(callgrind_folder())
             with ProgressDisplay(len(request.cases), sys.stderr) as display:
                 try:
-                    report = run_ab(replace(request, callgrind=callgrind), display.show)
+                    measure = measurer(self._as_asked.options)
+                    report = measure(replace(request, callgrind=callgrind), display.show)
                 except InterruptedRunError as error:
                     raise KeyboardInterrupt(str(error)) from None
             self._explained, self._keeps = (str(report.run.id), callgrind), stack.pop_all()

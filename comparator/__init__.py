@@ -18,6 +18,7 @@ from opduel.comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
 from opduel.comparator.predictive_power import ExpectedRounds, expected_rounds
 from opduel.comparator.replication import apply_replication, replicate_report
 from opduel.comparator.run_analysis import InterimAnalysis, analyse_interim, fit_priors
+from opduel.comparator.significance import benjamini_hochberg
 from opduel.comparator.verdicts import compare_cases
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "analyse_interim",
     "apply_replication",
     "attribute_changes",
+    "benjamini_hochberg",
     "by_call",
     "cause_of",
     "compare_cases",

@@ -56,8 +56,9 @@ class RunRequest:
     of the metric "error" alone. ``suspects_only``: measure no case on that is being screened, beyond its first look.
     ``env``: variables that the workers of both sides get besides their own: their values may be secrets.
     ``first_measurement``: the run replicates the flagged cases of an earlier one, from which this is taken over.
-    ``prior_runs``: what earlier runs on this host say of the cases, for planning alone. ``callgrind``: the folder of
-    callgrind's files of explained cases, if no ``profile_output`` is asked for; None: they are not kept.
+    ``prior_runs``: what earlier runs on this host say of the cases, for planning alone. ``elsewhere``: as in
+    ``MeasurementPlan``. ``callgrind``: the folder of callgrind's files of explained cases, if no ``profile_output`` is
+    asked for; None: they are not kept.
     """
 
     framework: Framework
@@ -73,6 +74,7 @@ class RunRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     first_measurement: FirstMeasurement | None = None
     prior_runs: PriorRuns | None = None
+    elsewhere: int = 0
     callgrind: Path | None = None
 
     def configured(self, **changes: Any) -> "RunRequest":
@@ -302,6 +304,7 @@ def _plan_of(request: RunRequest) -> MeasurementPlan:
         budget_words="" if budget is None else f"the time budget of {budget:g} s",
         first_measurement=request.first_measurement,
         prior_runs=request.prior_runs,
+        elsewhere=request.elsewhere,
     )
 
 
@@ -368,6 +371,7 @@ def _run_record(
         "stop_reason": findings.stopped,
         "forecast": None,
         "prior_runs": order.prior_runs and order.prior_runs.record(order.forecast),
+        "fleet": None,
         "continues": False,
         **{name: getattr(findings, name) for name in ("not_broken_down", "rounds", "wall_s", "timed_s", "spent_s")},
         "incidents": [dataclasses.asdict(incident) for incident in findings.incidents],

@@ -232,7 +232,7 @@ def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(
         changed = replace(found.comparisons[0], verdict="regressed", cause=Cause("not explained"))
         return replace(found, comparisons=(changed, *found.comparisons[1:]))
 
-    monkeypatch.setattr(harness_adapter, "run_ab", look)
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", look)
     adapter = HarnessAdapter(session)
     first = adapter.measure(order("benchmark"))
     second = adapter.measure(order("verify"))
@@ -283,7 +283,7 @@ def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
     def one_of(name: str) -> Build:
         return Build("asv", name, "interpreter", sys.executable, "1", "3", name, environment={"NAME": name})
 
-    monkeypatch.setattr(harness_adapter, "run_ab", look)
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", look)
     for name in ("broken", "good"):
         adapter.measure(order(name, control=one_of("control"), treatment=one_of(name)))
     why = "treatment: setup_cache of one.Cached.track_made: OSError: as it was made to"
