@@ -262,22 +262,29 @@ def _last(name: str) -> str:
 
 
 def _likeness(gone: Matched, new: Matched) -> float:
-    """How surely both are the same function, 0 for not at all; names that are alike first, then callers."""
+    """How surely both are the same function, 0 for not at all; names that are alike first, then callers. Of a name its
+    last part must be alike, too: all functions of a module share the rest."""
     before, after = (normalised(one.name)[:MOST_LETTERS] for one in (gone, new))
     if before == after:
         return 3.0
-    if _last(before) != _last(after) and "<" in (_last(before)[:1], _last(after)[:1]):  # <genexpr>: no name to be like
+    last = _last(before), _last(after)
+    if last[0] != last[1] and "<" in (last[0][:1], last[1][:1]):  # <genexpr>: no name to be like
         return 0.0
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     here = _dominant(gone) is not None and _same(_dominant(gone), _dominant(new))
     least = SIMILAR_IN_PLACE if here else SIMILAR
     amount = abs(gone.amount - new.amount) <= SAME_AMOUNT * max(gone.amount, new.amount)
-    ratio = matcher.ratio() if matcher.quick_ratio() >= SIMILAR_IN_PLACE else 0.0
-    if ratio >= SIMILAR_IN_PLACE and _last(before) == _last(after):
+    ratio = _alike(before, after)
+    if ratio >= SIMILAR_IN_PLACE and last[0] == last[1]:
         return 2.0 + ratio
-    if ratio >= least:
+    if min(ratio, _alike(*last)) >= least:
         return 1.0 + ratio
     return 0.5 if here and amount else 0.0
+
+
+def _alike(a: str, b: str) -> float:
+    """The share of letters that two names have in common, 0 to 1; 0 for less than ``SIMILAR_IN_PLACE``."""
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    return matcher.ratio() if matcher.quick_ratio() >= SIMILAR_IN_PLACE else 0.0
 
 
 def _same(a: str | None, b: str | None) -> bool:

@@ -181,6 +181,35 @@ def test_of_functions_in_other_modules_those_that_came_and_went_are_no_pair() ->
     assert (by_name["all"].calls, by_name["all"].was) == ((15.0, 5.0), "numpy.core.fromnumeric.all")
 
 
+def test_a_new_function_between_two_others_has_nothing_of_what_it_calls_in_their_place() -> None:
+    """``pdist`` of SciPy 1.14.1 and 1.15.3, where the metric is deprecated: the same function in C, and a warning."""
+    distance, wrapper = "scipy.spatial.distance", "_deprecated.<locals>.wrap.<locals>.call"
+    before: Seen = [
+        (distance, "pdist", 895, 1872, 1, None),
+        ("scipy.spatial._distance_pybind", "pdist_sokalmichener", 977, 977, 1, "pdist"),
+    ]
+    after: Seen = [
+        (distance, "pdist", 1042, 3178, 1, None),
+        ("scipy._lib.deprecation", wrapper, 131, 2136, 1, "pdist"),
+        ("scipy.spatial._distance_pybind", "pdist_sokalmichener", 1051, 1051, 1, wrapper),
+        ("_warnings", "warn", 954, 954, 1, wrapper),
+    ]
+    for sides, sign in (((before, after), 1), ((after, before), -1)):
+        assert differences(by_call(moved(sides))) == {
+            f"scipy._lib.deprecation.{wrapper}": sign * (131 + 954),
+            "scipy.spatial._distance_pybind.pdist_sokalmichener": sign * (1051 - 977),
+            f"{distance}.pdist": sign * (1042 - 895),
+        }
+
+
+def test_a_function_that_gave_way_to_another_leaves_what_both_call_beside_them() -> None:
+    before: Seen = [("m", "f", 10, 130, 1, None), ("m", "old", 20, 120, 1, "f"), ("m", "work", 100, 100, 1, "old")]
+    after: Seen = [("m", "f", 10, 265, 1, None), ("m", "new", 150, 255, 1, "f"), ("m", "work", 105, 105, 1, "new")]
+    assert differences(by_call(moved((before, after)))) == {"m.old": -20, "m.new": 150, "m.work": 5}
+    twice: Seen = [*after[:2], ("m", "work", 205, 205, 2, "new")]
+    assert differences(by_call(moved((before, twice))))["m.new"] == 255, "the added call is its own"
+
+
 def names_of(before: dict[str, Part], after: dict[str, Part]) -> dict[str, str]:
     """The control's name -> the treatment's, of the parts that are taken for moved."""
     (found,) = with_moved([{"control": before, "treatment": after}])
