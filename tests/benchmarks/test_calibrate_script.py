@@ -106,7 +106,7 @@ def test_each_run_is_harness_on_one_build_with_a_seed_of_its_own(harness: Harnes
     kept = read(tmp_path / "data.jsonl")
     assert [trial.report.configuration.max_rounds for trial in kept[4:]] == [5, 5]
     assert sorted(trial.report.configuration.inject for trial in kept) == [0.0, 0.0, 0.0, 0.05, 0.05, 0.05]
-    assert Counter("--inject" in command for command in harness.commands) == {True: 2, False: 2}
+    assert Counter("--inject" in command for command in harness.commands) == {True: 3, False: 3}
 
 
 def test_rows_and_loads_take_turns_and_a_run_keeps_its_seed_in_another_plan() -> None:
