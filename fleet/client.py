@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from distributed import Client, Future
+from distributed import Client, Future, KilledWorker
 
 from opduel.comparator import plan_looks
 from opduel.fleet.address import FleetChoice
@@ -30,7 +30,7 @@ from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import InterruptedRunError, RunRequest
 from opduel.records import SAMPLED, Case, Report, RunError
 from opduel.records.files import UnreadableError, parse_json
-from opduel.records.text import counted
+from opduel.records.text import counted, one_line
 from opduel.reporters.document import from_text
 
 SILENT_S = 900.0  # a host that says nothing for so long is given up; explaining causes takes five minutes
@@ -275,8 +275,7 @@ class _FleetRun:
                 self._client.cancel([future], force=True)
                 self._again(attempt, f"{attempt.host} has said nothing for {silent_s:.0f} s", attempt.host)
             else:  # its worker died, or the scheduler has forgotten it
-                why = str(future.exception()) if future.status == "error" else "the scheduler lost it"
-                self._again(attempt, why, None)
+                self._again(attempt, _why_lost(future, attempt.shard), None)
 
     def _answered(self, answer: Answer, attempt: _Attempt) -> None:
         if answer.needs:
@@ -351,6 +350,14 @@ class _FleetRun:
         }
         looks = plan_looks(request.configuration.max_rounds)
         return merge(parts, request.cases, looks, request.configuration.alpha, own)
+
+
+def _why_lost(future: Future, shard: Shard) -> str:
+    """Why a shard came back neither measured nor refused, in a line."""
+    error = future.exception() if future.status == "error" else None
+    if isinstance(error, KilledWorker):
+        return f"shard {shard.number}: every worker that had it died"
+    return one_line(str(error)) if error else f"shard {shard.number}: the scheduler lost it; submitted again"
 
 
 def _identity(request: RunRequest) -> str:

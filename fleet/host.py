@@ -7,7 +7,9 @@ import contextlib
 import json
 import os
 import pickle
+import re
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +28,7 @@ from opduel.records.text import one_line
 
 TOPIC = "opduel"
 ROOT = Path(__file__).absolute().parents[2]  # from where Python finds opduel, installed or not
+_RUN = re.compile(r"[0-9a-f]{16}")  # what folders of runs are called
 POLL_S = 0.5
 PATIENCE_S = 20.0  # for a process that was asked to end
 KEPT_DAYS = 14.0  # shards' folders: whoever resumes a run does so sooner
@@ -57,7 +60,8 @@ def measure(job: Job) -> Answer:
     its folder; one that was begun goes on from the rounds that are there.
 
     Raises:
-        RuntimeError: the client has given the job up.
+        RuntimeError: the client has given the job up, or the process that measures died: here or elsewhere, it may be
+            measured all the same.
     """
     worker: Any = get_worker()
     host: HostSettings = worker.plugins[HostPlugin.name].settings
@@ -76,9 +80,9 @@ def measure(job: Job) -> Answer:
             (folder / REFUSAL).unlink(missing_ok=True)
             if needs := [digest for digest in job.sent if _lacks(job, digest, host)]:
                 return Answer(host.name, job.key, needs=needs)
-            refusal = _before(host) or _run(folder, host, job, worker)
-            if refusal is not None:
+            if refusal := _before(host):
                 return Answer(host.name, job.key, refusal=refusal)
+            _run(folder, host, job, worker)
         if (folder / REFUSAL).exists():
             return Answer(host.name, job.key, refusal=(folder / REFUSAL).read_text())
         return Answer(host.name, job.key, report=(folder / REPORT).read_bytes())
@@ -126,10 +130,11 @@ def _before(host: HostSettings) -> str | None:
     return f"--before_run ended with {done.returncode}: {one_line(done.stderr or done.stdout)}"
 
 
-def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> str | None:
-    """Start the process that measures, pass on what it says, and see to it that it ends; why it failed, if it did.
+def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
+    """Start the process that measures, pass on what it says, and see to it that it ends.
 
-    It holds the other end of a pipe, by which it knows when this worker has died.
+    It holds the other end of a pipe, by which it knows when this worker has died. Raises RuntimeError: it left neither
+    a report nor a reason why there is none, or the job was given up.
     """
     command = [sys.executable, "-m", "opduel.fleet.shard_process", str(folder), str(host.folder)]
     command += ["--exec_dir", str(host.exec_dir)] if host.exec_dir else []
@@ -151,9 +156,10 @@ def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> str | None:
     finally:
         _end(process)
     if (folder / REPORT).exists() or (folder / REFUSAL).exists():
-        return None
+        return
     tail = (folder / LOG).read_bytes()[-2000:].decode("utf-8", "replace").strip().splitlines()[-1:]
-    return f"the measuring process ended with {code}: {one_line(''.join(tail)) or 'it said nothing'}"
+    said = one_line("".join(tail)) or "it said nothing"
+    raise RuntimeError(f"{host.name}: the measuring process ended with {code}: {said}")
 
 
 def _forward(process: "subprocess.Popen[bytes]", worker: Any, key: str, about: dict[str, str]) -> None:
@@ -199,15 +205,14 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove the shards of runs that nobody has touched for ``KEPT_DAYS``."""
+    """Remove the shards and builds that nobody has touched for ``KEPT_DAYS``."""
     oldest = time.time() - KEPT_DAYS * 86400
     for run in folder.iterdir():
-        for shard in run.iterdir() if run.is_dir() else ():
-            if shard.is_dir() and shard.stat().st_mtime < oldest:
-                for file in shard.iterdir():
-                    with contextlib.suppress(OSError):
-                        file.unlink()
-                with contextlib.suppress(OSError):
-                    shard.rmdir()
+        if not (_RUN.fullmatch(run.name) or run.name == BUILDS):
+            continue
+        for old in run.iterdir():
+            with contextlib.suppress(OSError):  # another process may be sweeping
+                if old.stat().st_mtime < oldest:
+                    shutil.rmtree(old) if old.is_dir() else old.unlink()
         with contextlib.suppress(OSError):
             run.rmdir()
