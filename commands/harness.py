@@ -84,7 +84,7 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
 def _run_ab(
     options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None, callgrind: Path | None
 ) -> int:
-    """Both builds against each other; returns the exit code. ``callgrind``: an empty folder for its files."""
+    """Both builds against each other; returns the exit code. ``callgrind``: the folder for its files."""
     if options.fuzz is None and options.fuzz_spec is not None:
         raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
     measure = measurer(options)

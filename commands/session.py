@@ -4,11 +4,12 @@ import argparse
 import contextlib
 import dataclasses
 import secrets
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import Any, TextIO
 
 from opduel.commands.case_selection import (
@@ -248,14 +249,16 @@ def log_profiles(run: RunRecord) -> None:
 
 @contextlib.contextmanager
 def callgrind_folder() -> Iterator[Path | None]:
-    """An empty folder for callgrind's files of a run (``RunRequest.callgrind``), until its report is delivered; None
-    where there can be none: no run fails for that."""
-    with contextlib.ExitStack() as stack:
-        folder = None
-        with contextlib.suppress(OSError):
-            made = TemporaryDirectory(prefix="opduel-callgrind-", ignore_cleanup_errors=True)
-            folder = Path(stack.enter_context(made))
+    """A folder for callgrind's files of a run (``RunRequest.callgrind``), until its report is delivered; None where
+    there can be none. It is made with the first file, so that a run that is killed rarely leaves one."""
+    folder = None
+    with contextlib.suppress(OSError):
+        folder = Path(gettempdir()) / f"opduel-callgrind-{secrets.token_hex(8)}"
+    try:
         yield folder
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def tell(

@@ -50,7 +50,7 @@ class FolderReporter(Reporter):
     @abstractmethod
     def report(self, report: Report, callgrind: Path | None = None) -> str:
         """Write the report, and what lies beside it, and return its path as a line. ``callgrind``: a folder with the
-        files of the cases that were explained, of which a copy is kept."""
+        files of the cases that were explained, if it is there; a copy is kept."""
 
     @abstractmethod
     def places(self, report: Report) -> Iterable[Path]:
@@ -159,7 +159,7 @@ def _with_the_rest(path: Path, report: Report, callgrind: Path | None) -> str:
         if any(map(has_frames, report.comparisons)):
             written = path.with_suffix(FLAMES)
             write_atomically(written, to_speedscope(report).text.encode())
-        if callgrind is not None and any(one.cause for one in report.comparisons) and any(callgrind.iterdir()):
+        if callgrind is not None and callgrind.is_dir() and any(one.cause for one in report.comparisons):
             written = path.with_suffix(CALLGRIND)
             _copy_folder(callgrind, written)
     except Exception as error:

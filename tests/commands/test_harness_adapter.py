@@ -227,6 +227,7 @@ def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(
     def look(request: RunRequest, *_: Any) -> Report:
         assert request.callgrind is not None
         folders.append(request.callgrind)
+        request.callgrind.mkdir()
         (request.callgrind / "callgrind.out").write_text(request.configuration.run_type or "")
         found = without_measuring(request, "only looked at")
         changed = replace(found.comparisons[0], verdict="regressed", cause=Cause("not explained"))

@@ -39,6 +39,7 @@ def test_callgrinds_files_of_explained_cases_lie_beside_the_report(
 
     def run_ab(request: RunRequest, on_progress: object = None) -> Report:
         assert request.callgrind is not None
+        request.callgrind.mkdir()
         (request.callgrind / "callgrind.out").write_text("events: Ir")
         return run_ab_giving(explained)(request)
 
