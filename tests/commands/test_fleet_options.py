@@ -62,8 +62,8 @@ def test_without_a_fleet_this_host_measures() -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "opduel.fleet.client", None)
-    monkeypatch.setitem(sys.modules, "opduel.fleet.service", None)
+    for name in ("client", "host"):
+        monkeypatch.setitem(sys.modules, f"opduel.fleet.{name}", None)
     with pytest.raises(UsageError, match=r"--fleet: needs the extra fleet: .*'opduel\[fleet\]'"):
         measurer(harness_parser().parse_args(["-b", "smoke", "--fleet", "local:2"]))
     with pytest.raises(UsageError, match=r"opduel fleet needs the extra fleet"):
