@@ -79,7 +79,7 @@ lint: setup
 COMPILE = $(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header
 
 lock:
-	$(COMPILE) --extra server --extra mcp --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(COMPILE) --extra server --extra mcp --extra fleet --extra dev --output-file requirements-dev.lock pyproject.toml
 	$(COMPILE) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 
 clean:

@@ -137,9 +137,7 @@ def _trial(kept: Mapping[str, Any]) -> Trial:
     run = RunRecord(
         kept["run"],
         validity=kept["validity"],
-        inject=step.inject or None,
-        max_rounds=kept["max_rounds"],
-        alpha=kept["alpha"],
+        configuration={"max_rounds": kept["max_rounds"], "alpha": kept["alpha"], "inject": step.inject},
     )
     host = HostRecord(kept["host"], during=kept["load"])
     comparisons = tuple(_told(one, step.threshold) for one in kept["comparisons"])

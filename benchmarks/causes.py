@@ -12,7 +12,7 @@ which share of the change it has, is written beside the passage. Then
 
 Printed: a table, counts with exact 95 % intervals, what was missed, and how long ten causes took. Exit code 1 if fewer
 than 90 % were named, or have their true share within the interval, or if anything was claimed of equal builds; 3 if
-a run could not be completed. With two busy processors it takes some fifteen minutes; --only takes a part of a name.
+a run could not be completed. With two processors to itself it takes five minutes; --only takes a part of a name.
 """
 
 import argparse

@@ -16,7 +16,6 @@ from opduel.reporters.arguments import Parser
 
 _PHONES = "is for phones: leave it out"
 _LAB = "is for AI-PEP's lab of devices, and this host is the only device: leave it out"
-_DEVICES = "is for several devices, and this host is the only one: leave it out (--ctx 'gpu(1)' chooses a GPU)"
 
 # What is not taken: the option as it is written, and what to do instead.
 NOT_TAKEN: Mapping[Sequence[str], str] = {
@@ -24,7 +23,6 @@ NOT_TAKEN: Mapping[Sequence[str], str] = {
     ("--reboot",): "is for phones: leave it out (each round starts fresh processes)",
     ("--set_freq",): "is for phones: set the frequency governor of this host (run_bench.py --calibrate says what makes "
     "a host noisy)",
-    ("--devices", "-d", "--device", "--excluded_devices"): _DEVICES,
     ("--platform_sig",): "use --platform NAME, a name for this kind of machine",
     ("--backend",): "a build has the backend that it was compiled with: name such builds with --control and "
     "--treatment, or use --ctx gpu",

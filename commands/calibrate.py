@@ -21,6 +21,7 @@ from opduel.commands.calibration_text import Outcome, smallest_found, tell
 from opduel.commands.case_selection import choose
 from opduel.commands.config import KeptAnswers, config_path, default_reports
 from opduel.commands.entry import DONE, INCOMPLETE, log
+from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.harness import run_harness
 from opduel.commands.options import Parser, by_metric, harness_parser, refuse
 from opduel.commands.single import refuse_round_log, refuse_single_options
@@ -102,6 +103,7 @@ def calibrate(arguments: Sequence[str]) -> int:
 def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
     refuse(options, OURS, "is set by --calibrate itself: leave it out")
     refuse(options, OF_SUITES, "is for a suite, which --calibrate can't measure: leave it out, and give a spec with -b")
+    refuse(options, FLEET_OPTIONS, "is for other hosts, and --calibrate judges this one: leave it out")
     refuse(options, UNHEARD, "can't be combined with --calibrate: leave it out")
     config = KeptAnswers(config_path())
     cases = _cases(options)

@@ -6,11 +6,13 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from opduel.commands.builds import make_builds, usual_build, warn_of_python
 from opduel.commands.case_selection import Choice
 from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.entry import log, run_command
+from opduel.commands.fleet import measurer
 from opduel.commands.fuzz import Fuzz
 from opduel.commands.golden import run_golden
 from opduel.commands.named_operators import refuse_unknown_operators
@@ -20,6 +22,7 @@ from opduel.commands.recorded_options import recorded
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import (
     Session,
+    callgrind_folder,
     discovered,
     exit_code,
     log_forecast,
@@ -33,7 +36,7 @@ from opduel.commands.single import is_single, refuse_single_options, run_one_bui
 from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options
 from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
-from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.run import RunRequest
 from opduel.records import Build, Report, UsageError
 from opduel.records.measurement import SIDES, Side
 from opduel.records.text import counted
@@ -57,7 +60,9 @@ def run_harness(arguments: Sequence[str] | None, program: str = "harness.py") ->
         return run_one_build(options, command)
     refuse_single_options(options)
     with contextlib.ExitStack() as stack:
-        return _run_ab(options, command, _round_log(options, stack))
+        rounds = _round_log(options, stack)
+        callgrind = stack.enter_context(callgrind_folder())
+        return _run_ab(options, command, rounds, callgrind)
 
 
 def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> FileRoundLog | None:
@@ -76,13 +81,16 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
     return rounds
 
 
-def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None) -> int:
-    """Both builds against each other; returns the exit code."""
+def _run_ab(
+    options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None, callgrind: Path | None
+) -> int:
+    """Both builds against each other; returns the exit code. ``callgrind``: the folder for its files."""
     if options.fuzz is None and options.fuzz_spec is not None:
         raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
+    measure = measurer(options)
     fuzz = Fuzz(options) if options.fuzz is not None else None
     session, request = plan_run(options, KeptAnswers(config_path()), command)
-    request = replace(request, log=rounds)
+    request = replace(request, log=rounds, callgrind=callgrind)
     if fuzz:
         refuse_two_sided(request.framework, "--fuzz")
         request = fuzz.drawn(request)
@@ -91,10 +99,10 @@ def _run_ab(options: argparse.Namespace, command: Sequence[str], rounds: FileRou
     log.info("%s of %s, %s against %s", counted(count, "case"), name, *names)
     log_forecast(request)
     with ProgressDisplay(count, sys.stderr) as display:
-        report = run_ab(request, display.show)
+        report = measure(request, display.show)
     warn_of_report(report)
     log_profiles(report.run)
-    tell(_heard(session.reporters, report, rounds), report)
+    tell(_heard(session.reporters, report, rounds), report, callgrind=callgrind)
     if report.run.aborted:
         log.warning("what was measured is in the report")
     if fuzz:

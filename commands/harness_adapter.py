@@ -2,21 +2,24 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from opduel.commands.builds import warn_of_python
 from opduel.commands.entry import log
+from opduel.commands.fleet import measurer
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.session import Session, discovered, log_forecast, tell, warn_of_report
+from opduel.commands.session import Session, callgrind_folder, discovered, log_forecast, tell, warn_of_report
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.comparator import plan_looks, replicate_report
 from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
 from opduel.harness.aa_selection import usual_count
 from opduel.harness.measurement_plan import FirstMeasurement
-from opduel.harness.run import InterruptedRunError, RunRequest, run_ab, without_measuring
+from opduel.harness.run import InterruptedRunError, RunRequest, without_measuring
 from opduel.harness.verification import first_measurement_of
 from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError
 from opduel.records.text import counted
@@ -35,7 +38,11 @@ class HarnessAdapter:
         self._suite = suite
         self._measuring = session
         self._as_asked = session
+        measurer(session.options)  # what is wrong with its options is said before anything is built
         self.delivered: set[str] = set()  # ids of the reports delivered by this process
+        # The last run's id, and its folder of callgrind's files until it is delivered.
+        self._explained: tuple[str, Path | None] = "", None
+        self._keeps = ExitStack()  # that folder
 
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on; two builds that are the same are not measured."""
@@ -60,14 +67,28 @@ class HarnessAdapter:
         count = counted(len(request.cases), "case")
         log.info("%s: %s, %s against %s%s", order.run_type, count, *names, again)
         log_forecast(request)
-        with ProgressDisplay(len(request.cases), sys.stderr) as display:
-            try:
-                report = run_ab(request, display.show)
-            except InterruptedRunError as error:
-                raise KeyboardInterrupt(str(error)) from None
+        report = self._run(request)
         if not report.run.interrupted:  # whatever the signal ends logs it
             warn_of_report(report)
         return report
+
+    def _run(self, request: RunRequest) -> Report:
+        """The run's report; callgrind's files of its cases are kept until it is delivered."""
+        self._forget_callgrind()
+        with ExitStack() as stack:
+            callgrind = stack.enter_context(callgrind_folder())
+            with ProgressDisplay(len(request.cases), sys.stderr) as display:
+                try:
+                    measure = measurer(self._as_asked.options)
+                    report = measure(replace(request, callgrind=callgrind), display.show)
+                except InterruptedRunError as error:
+                    raise KeyboardInterrupt(str(error)) from None
+            self._explained, self._keeps = (str(report.run.id), callgrind), stack.pop_all()
+        return report
+
+    def _forget_callgrind(self) -> None:
+        self._explained = "", None
+        self._keeps.close()
 
     def _of_suite(self, suite: SuiteSelection, order: RunOrder) -> RunOrder:
         """The order with builds that know where their copy of the suite is; from now on its cases are measured."""
@@ -113,7 +134,12 @@ class HarnessAdapter:
         reporters = self._measuring.reporters
         if report.run.continues:
             reporters = [one for one in reporters if not one.whole_runs_only]
-        tell(reporters, report, lambda reporter: reporter.kept(report), more_follows=True)
+        # A report of a run that continues has an id that begins with the run's.
+        run_id, folder = self._explained
+        callgrind = folder if str(report.run.id).startswith(run_id) else None
+        tell(reporters, report, lambda reporter: reporter.kept(report), more_follows=True, callgrind=callgrind)
+        if callgrind is not None:
+            self._forget_callgrind()
 
     def show_again(self, report: Report) -> None:
         """Print a report that was delivered before this process began."""

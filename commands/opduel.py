@@ -22,6 +22,7 @@ SUBCOMMANDS = {
     "explain": "say why a case of a report changed",
     "send": "send reports on disk to a results server",
     "flush": "send the reports that wait for a results server",
+    "fleet": "run the parts of a fleet of measuring hosts: worker, scheduler, certificates",
     "serve": "start the results server",
     "server": "manage the results server: migrate, token, alert, run",
     "python": "run Python in a build's environment, with opduel importable",

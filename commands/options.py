@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from opduel.commands.ai_pep import add_ai_pep_options
+from opduel.commands.fleet_options import add_fleet_options
 from opduel.commands.option_types import (
     context,
     count,
@@ -177,6 +178,7 @@ def harness_parser() -> Parser:
     )
     validity("--verify", "measure the cases that changed again, and report only the changes that are confirmed")
     validity("--verify_after SECONDS", "with --verify: wait this long before measuring again (default: 0)", type=pause)
+    add_fleet_options(parser)
     add_reporter_options(parser)
     add_ai_pep_options(parser)
     record = parser.options("kept with the report")

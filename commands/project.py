@@ -22,8 +22,9 @@ from opduel.records import UsageError
 from opduel.records.files import MissingError, UnreadableError, read_text
 
 OWN_FILE, SHARED_FILE = "opduel.toml", "pyproject.toml"
-# What a file that comes with a checkout must not say: it would run a command, or choose the user's secrets.
-USERS_OWN = ("notify_command", "remote_access_token", "remote_access_token_file")
+# What a file that comes with a checkout must not say: it would run a command, choose the user's secrets, or have the
+# user's programs talk to a scheduler that can make them execute anything.
+USERS_OWN = ("notify_command", "remote_access_token", "remote_access_token_file", "fleet", "fleet_certificates")
 PATHS = ("local_reporter", "simple_local_reporter", "html_reporter")  # beside those whose type is ``options.path``
 MAY_BE_PATHS = ("benchmark_file", "control", "treatment", "prior_runs")  # or names, or addresses
 

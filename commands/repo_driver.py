@@ -19,6 +19,7 @@ from opduel.commands.driver_log import logging_to
 from opduel.commands.driver_options import GIB, DriverOptions, branch_names, parse
 from opduel.commands.driver_text import compile_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
+from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.local import begin_local, local_work_directory, plan_local
 from opduel.commands.notifying import Notifications
@@ -328,7 +329,14 @@ def _identity(options: DriverOptions, session: Session, suite: str | None = None
     identity), it is another run."""
     told = reporter_options()
     given = vars(options.harness)
-    left_out = {*told, "single", "explain", "prior_runs", *(name for name in _LATER if not given.get(name))}
+    left_out = {
+        *told,
+        "single",
+        "explain",
+        "prior_runs",
+        *FLEET_OPTIONS,
+        *(name for name in _LATER if not given.get(name)),
+    }
     settings = {name: value for name, value in given.items() if name not in left_out}
     in_cases = () if suite else _LATER_METRICS  # the cases have those of later metrics; a suite's are not known yet
     shares = settings.get("threshold") or []

@@ -4,10 +4,12 @@ import argparse
 import contextlib
 import dataclasses
 import secrets
+import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, TextIO
 
 from opduel.commands.case_selection import (
@@ -38,7 +40,7 @@ from opduel.records.atomic import check_folder
 from opduel.records.measurement import Side
 from opduel.records.text import counted
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
-from opduel.reporters.local import FolderReporter, LocalReporter
+from opduel.reporters.local import FolderReporter, LocalReporter, report_on_disk
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line
@@ -245,17 +247,33 @@ def log_profiles(run: RunRecord) -> None:
         log.warning("--profile_output: %s", problem)
 
 
+@contextlib.contextmanager
+def callgrind_folder() -> Iterator[Path | None]:
+    """A folder for callgrind's files of a run (``RunRequest.callgrind``), until its report is delivered; None where
+    there can be none. It is made with the first file, so that a run that is killed rarely leaves one."""
+    folder = None
+    with contextlib.suppress(OSError):
+        folder = Path(gettempdir()) / f"opduel-callgrind-{secrets.token_hex(8)}"
+    try:
+        yield folder
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def tell(
     reporters: Sequence[Reporter],
     report: Report,
     kept: Callable[[FolderReporter], Path | None] = lambda _: None,
     more_follows: bool = False,
+    callgrind: Path | None = None,
 ) -> None:
     """Tell every reporter, those on disk first: whatever becomes of the others, the measurements are safe.
 
     A reporter on disk that has the report already, at the path ``kept``, is passed over. Which reporters failed is said
     last, in one line that names the file with the report: they don't make the run one that failed. A signal that comes
-    meanwhile takes effect afterwards if ``more_follows``; else the command is at its end anyway.
+    meanwhile takes effect afterwards if ``more_follows``; else the command is at its end anyway. ``callgrind``: the
+    run's folder of callgrind's files, of which reporters on disk keep a copy.
 
     Raises:
         RunError: the report is nowhere on disk; the other reporters have it.
@@ -263,9 +281,9 @@ def tell(
     with patience(stops_after=more_follows):
         before = {one: kept(one) for one in reporters if isinstance(one, FolderReporter)}
         known = [str(path) for path in before.values() if path is not None]
-        on_disk = report_all([one for one, path in before.items() if path is None], report)
+        on_disk = report_on_disk([one for one, path in before.items() if path is None], report, callgrind)
         if not on_disk.lines and not known:
-            spare = report_all([LocalReporter(default_reports())], report)
+            spare = report_on_disk([LocalReporter(default_reports())], report, callgrind)
             on_disk = ReportOutcome(spare.lines, (*on_disk.failures, *spare.failures))
         # A person reads the path above the table, which then ends with what was found; a pipe gets the table alone.
         stream = sys.stdout if any(isinstance(one, ScreenReporter) for one in reporters) else sys.stderr

@@ -49,6 +49,7 @@ SHORT: dict[str, tuple[str, str | None]] = {
     "explain": ("REPORT [CASE] [OPTIONS]", None),
     "send": ("REPORT ... --remote_reporter PLACE [OPTIONS]", None),
     "flush": ("[OPTIONS]", None),
+    "fleet": ("SUBCOMMAND [OPTIONS]", None),
     "serve": ("[OPTIONS]", None),
     "server": ("SUBCOMMAND [OPTIONS]", None),
     "python": ("[--framework NAME] BUILD [SCRIPT | -c CODE] ...", None),

@@ -9,6 +9,7 @@ from pathlib import Path
 from opduel.commands.builds import make_builds, usual_build
 from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
+from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.options import PROFILERS, by_metric, refuse, variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
@@ -49,6 +50,7 @@ AB_ONLY = (
         "run_type",
     ),
     *("regressed_types", "round_log", "prior_runs", "breakdown", "explain", "fuzz", "fuzz_spec"),
+    *FLEET_OPTIONS,
     *sorted(reporter_options()),
 )
 MOST_NAMED = 5  # of the cases that were not measured

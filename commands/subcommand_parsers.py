@@ -75,6 +75,13 @@ def explain_parser() -> Parser:
     return parser
 
 
+def fleet_parser() -> Parser:
+    """``opduel fleet``."""
+    from opduel.commands.fleet import fleet_parser as its_parser  # imports what few subcommands need
+
+    return its_parser()
+
+
 def send_parser() -> Parser:
     """``opduel send``."""
     parser = _small("send", _OF_COMPARE)
@@ -111,6 +118,7 @@ SMALL: Mapping[str, Callable[[], Parser]] = {
     "conformance": conformance_parser,
     "convert": convert_parser,
     "explain": explain_parser,
+    "fleet": fleet_parser,
     "send": send_parser,
     "flush": flush_parser,
     "python": lambda: python_parser("opduel python"),

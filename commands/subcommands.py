@@ -8,6 +8,7 @@ from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, with_defaults
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import run_command
+from opduel.commands.fleet import run_fleet_command
 from opduel.commands.harness import run_harness
 from opduel.commands.in_build import run as run_in_build
 from opduel.commands.opduel import with_subcommands
@@ -50,6 +51,7 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         "conformance": _conformance,
         "convert": _convert,
         "explain": _explain,
+        "fleet": run_fleet_command,
         "send": _send,
         "flush": _flush,
         "completion": _completion,

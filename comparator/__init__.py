@@ -8,6 +8,7 @@ docs/explanation/statistics.md says why they are right.
 
 from opduel.comparator.aa_checks import AACheck, run_aa_checks
 from opduel.comparator.cause_calls import by_call
+from opduel.comparator.cause_matching import with_moved
 from opduel.comparator.cause_sentence import cause_of
 from opduel.comparator.causes import examine
 from opduel.comparator.disturbance import standing_cases, withhold_verdicts
@@ -17,6 +18,7 @@ from opduel.comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
 from opduel.comparator.predictive_power import ExpectedRounds, expected_rounds
 from opduel.comparator.replication import apply_replication, replicate_report
 from opduel.comparator.run_analysis import InterimAnalysis, analyse_interim, fit_priors
+from opduel.comparator.significance import benjamini_hochberg
 from opduel.comparator.verdicts import compare_cases
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "analyse_interim",
     "apply_replication",
     "attribute_changes",
+    "benjamini_hochberg",
     "by_call",
     "cause_of",
     "compare_cases",
@@ -40,5 +43,6 @@ __all__ = [
     "replicate_report",
     "run_aa_checks",
     "standing_cases",
+    "with_moved",
     "withhold_verdicts",
 ]

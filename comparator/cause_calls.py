@@ -20,8 +20,9 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
     Beginning with the parts that no other is known to call, the one with the largest difference is taken apart into
     itself and the parts that it calls, as long as it is called equally often on both sides and one of those has
     ``PASSED_ON`` of its difference; and once more, so that it is seen what the difference spreads to.  A part's
-    ``amount`` is then that of all that it calls, and ``where`` the place that calls it.  The amounts of a side add up
-    to what they did: ``REST`` has what these parts don't account for.
+    ``amount`` is then that of all that it calls, and ``where`` the place that calls it.  A part of one side alone has
+    nothing of the parts that the other side calls as often without it: they only have another caller, and stand beside
+    it.  The amounts of a side add up to what they did: ``REST`` has what these parts don't account for.
     """
     tree = _Tree(observations)
     if not tree.inclusive:
@@ -37,7 +38,27 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
         whole |= set(below)
         if max(abs(tree.difference(one)) for one in below) < PASSED_ON * abs(tree.difference(name)):
             break
-    return [{side: _divided(one.get(side, {}), whole, itself) for side in SIDES} for one in observations]
+    moved = _with_another_caller(tree, whole, itself)
+    return [{side: _divided(one.get(side, {}), whole, itself, moved) for side in SIDES} for one in observations]
+
+
+def _with_another_caller(tree: "_Tree", whole: set[str], itself: set[str]) -> dict[str, set[str]]:
+    """Each part of ``whole`` that is on one side alone -> the parts within it that both sides call equally often, and
+    that the other side calls from parts of ``itself``, or from within a part of ``whole`` that it has alone."""
+    sides = {name: side for name in whole if (side := tree.only_on(name)) is not None}
+    found: dict[str, set[str]] = {}
+    for name, side in sides.items():
+        within = tree.within(side, name) - {name}
+        alike = {one for one in within - whole - itself if tree.only_on(one) is None and tree.called_alike(one)}
+        found[name] = {one for one in alike if alike.isdisjoint(tree.callers(side, one))}
+
+    def counted_once(one: str, side: Side) -> bool:
+        """Whether no part of ``whole`` has it on this side, or one that it is taken out of, too."""
+        others = (found[name] for name in found if sides[name] == side)
+        return tree.callers(side, one) <= itself or any(one in other for other in others)
+
+    other: dict[Side, Side] = {"control": "treatment", "treatment": "control"}
+    return {name: {one for one in found[name] if counted_once(one, other[sides[name]])} for name in found}
 
 
 class _Tree:
@@ -56,6 +77,7 @@ class _Tree:
                     for caller, share in part.callers.items():
                         sides = by.setdefault(caller, dict.fromkeys(SIDES, 0.0))
                         sides[side] += share * _with_calls(part) / len(observations)
+        self._calls_of = calls_of
         self.callees: dict[str | None, list[str]] = {}
         for name, above in self._callers(calls_of).items():
             self.callees.setdefault(above, []).append(name)
@@ -89,6 +111,22 @@ class _Tree:
 
         return max(amounts, key=rank, default=None)
 
+    def callers(self, side: Side, name: str) -> set[str]:
+        """The parts that call it on a side, other than itself."""
+        return {one for one, sides in self._calls_of.get(name, {}).items() if sides[side] > 0 and one != name}
+
+    def within(self, side: Side, top: str) -> set[str]:
+        """A part and those that nothing on that side calls but these."""
+        found = {top}
+        while more := {one for one in self._calls_of.keys() - found if (by := self.callers(side, one)) and by <= found}:
+            found |= more
+        return found
+
+    def only_on(self, name: str) -> Side | None:
+        """The side that it is on alone; None: on both."""
+        sides = [side for side in SIDES if any(name in one.get(side, {}) for one in self._observations)]
+        return sides[0] if len(sides) == 1 else None
+
     def difference(self, name: str) -> float:
         """Of a part with all that it calls: treatment less control, the mean over observations."""
         return self._mean("treatment", name) - self._mean("control", name)
@@ -121,12 +159,15 @@ def _with_calls(part: Part | None) -> float:
     return part.amount if part.inclusive is None else part.inclusive
 
 
-def _divided(parts: Mapping[str, Part], whole: set[str], itself: set[str]) -> dict[str, Part]:
-    found = {
-        name: replace(part, amount=_with_calls(part), where=part.called_at or part.where)
-        for name, part in parts.items()
-        if name in whole
-    }
+def _divided(
+    parts: Mapping[str, Part], whole: set[str], itself: set[str], moved: Mapping[str, set[str]]
+) -> dict[str, Part]:
+    whole = whole.union(*moved.values())
+    found = {}
+    for name, part in parts.items():
+        if name in whole:
+            amount = _with_calls(part) - sum(_with_calls(parts.get(one)) for one in sorted(moved.get(name, ())))
+            found[name] = replace(part, amount=amount, where=part.called_at or part.where)
     found |= {name: part for name, part in parts.items() if name in itself}
     rest = sum(part.amount for part in parts.values()) - sum(part.amount for part in found.values())
     return {**found, REST: Part(rest)}

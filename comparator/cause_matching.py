@@ -5,7 +5,7 @@ Parts are only ever joined, so that the whole difference of every process pair s
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -87,6 +87,81 @@ def matched_parts(observations: Sequence[Observation]) -> list[Matched]:
     return _with_inlined(_with_renamed(_with_clones(parts)))
 
 
+def with_moved(observations: Sequence[Observation]) -> list[Observation]:
+    """The same observations, in which a Python function that is in another module on either side has the treatment's
+    name on both; ``Part.was`` is then the control's.
+
+    Such are the functions of one name whose modules differ in underscores and endings alone (``numpy.core`` became
+    ``numpy._core``), and those of one class and name in one package that some function calls on both sides; each only
+    if either side has no other that it could be.
+    """
+    moved = _renamed_modules(observations)
+    while more := _other_modules(observations, moved):
+        moved |= more
+    return (
+        [{**one, "control": _under(one.get("control", {}), moved)} for one in observations]
+        if moved
+        else [*observations]
+    )
+
+
+def _under(parts: Mapping[str, Part], names: Mapping[str, str]) -> dict[str, Part]:
+    """The parts, and those that call them, by their new ``names``."""
+    found = {}
+    for name, part in parts.items():
+        callers = {names.get(caller, caller): share for caller, share in part.callers.items()}
+        found[names.get(name, name)] = replace(part, callers=callers, was=name if name in names else part.was)
+    return found
+
+
+def _renamed_modules(observations: Sequence[Observation]) -> dict[str, str]:
+    """The control's name -> the treatment's, of functions whose modules differ in underscores and endings alone."""
+
+    def key(name: str, _: Part) -> tuple[str, ...] | None:
+        *modules, function = name.split(".")
+        if not modules or not re.fullmatch(r"[\w.<>]+", name) or function.isdigit():  # no function of Python
+            return None
+        return modules[0], *(re.sub(r"_(?:impl|core)$", "", one.strip("_")) or one for one in modules[1:]), function
+
+    return dict(_only_pairs(observations, key))
+
+
+def _other_modules(observations: Sequence[Observation], moved: Mapping[str, str]) -> dict[str, str]:
+    """Further ones, of one class and name in one package, which have a caller in common."""
+
+    def key(name: str, part: Part) -> tuple[str, ...] | None:
+        file, is_python, _ = part.where.partition(".py")
+        module = file.removesuffix("/__init__").replace("/", ".")
+        if not is_python or not name.startswith(f"{module}.") or name.rpartition(".")[2].startswith("<"):
+            return None
+        return module.partition(".")[0], name.removeprefix(f"{module}.")
+
+    def callers(side: Side, name: str) -> set[str]:
+        found = {caller for one in observations for caller in one.get(side, {}).get(name, Part(0.0)).callers}
+        return {moved.get(caller, caller) for caller in found} if side == "control" else found
+
+    return {
+        old: new
+        for old, new in _only_pairs(observations, key)
+        if old not in moved and new not in moved.values() and callers("control", old) & callers("treatment", new)
+    }
+
+
+def _only_pairs(
+    observations: Sequence[Observation], key: Callable[[str, Part], tuple[str, ...] | None]
+) -> Iterator[tuple[str, str]]:
+    """The names of either side that have a key which no other name of that side has, where they differ."""
+    named: dict[tuple[str, ...], dict[Side, set[str]]] = {}
+    for one in observations:
+        for side in OTHER:
+            for name, part in one.get(side, {}).items():
+                if (found := key(name, part)) is not None:
+                    named.setdefault(found, {"control": set(), "treatment": set()})[side].add(name)
+    for sides in named.values():
+        if len(sides["control"]) == len(sides["treatment"]) == 1 and sides["control"] != sides["treatment"]:
+            yield min(sides["control"]), min(sides["treatment"])
+
+
 def _names(observations: Sequence[Observation]) -> set[str]:
     return {name for seen in observations for parts in seen.values() for name in parts}
 
@@ -103,7 +178,7 @@ def _one_part(name: str, observations: Sequence[Observation]) -> Matched:
     either = [*found["treatment"], *found["control"]]
     alone = found["treatment"] or found["control"]
     return Matched(
-        names={side: (name,) if found[side] else () for side in OTHER},
+        names={side: (found[side][0].was or name,) if found[side] else () for side in OTHER},
         control=amounts["control"],
         treatment=amounts["treatment"],
         calls={side: _mean([part.calls for part in found[side]]) for side in OTHER},
@@ -187,20 +262,29 @@ def _last(name: str) -> str:
 
 
 def _likeness(gone: Matched, new: Matched) -> float:
-    """How surely both are the same function, 0 for not at all; names that are alike first, then callers."""
+    """How surely both are the same function, 0 for not at all; names that are alike first, then callers. Of a name its
+    last part must be alike, too: all functions of a module share the rest."""
     before, after = (normalised(one.name)[:MOST_LETTERS] for one in (gone, new))
     if before == after:
         return 3.0
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    last = _last(before), _last(after)
+    if last[0] != last[1] and "<" in (last[0][:1], last[1][:1]):  # <genexpr>: no name to be like
+        return 0.0
     here = _dominant(gone) is not None and _same(_dominant(gone), _dominant(new))
     least = SIMILAR_IN_PLACE if here else SIMILAR
     amount = abs(gone.amount - new.amount) <= SAME_AMOUNT * max(gone.amount, new.amount)
-    ratio = matcher.ratio() if matcher.quick_ratio() >= SIMILAR_IN_PLACE else 0.0
-    if ratio >= SIMILAR_IN_PLACE and _last(before) == _last(after):
+    ratio = _alike(before, after)
+    if ratio >= SIMILAR_IN_PLACE and last[0] == last[1]:
         return 2.0 + ratio
-    if ratio >= least:
+    if min(ratio, _alike(*last)) >= least:
         return 1.0 + ratio
     return 0.5 if here and amount else 0.0
+
+
+def _alike(a: str, b: str) -> float:
+    """The share of letters that two names have in common, 0 to 1; 0 for less than ``SIMILAR_IN_PLACE``."""
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    return matcher.ratio() if matcher.quick_ratio() >= SIMILAR_IN_PLACE else 0.0
 
 
 def _same(a: str | None, b: str | None) -> bool:

@@ -112,6 +112,7 @@ def _of_waiting(sentence: str, found: _Reading, examinations: Sequence[Examinati
 
 def _reading(comparison: Comparison, examination: Examination, change: float) -> _Reading | None:
     """What an examination can claim; None for nothing."""
+    examination = _of_libraries(examination)
     own = _change(examination)
     if own is None or examination.explained is None or not _leads(examination):
         return None
@@ -161,6 +162,17 @@ def _change(examination: Examination) -> float | None:
     if examination.treatment is None or not examination.control or examination.control <= 0:
         return None
     return examination.treatment / examination.control - 1
+
+
+def _of_libraries(examination: Examination) -> Examination:
+    """The same without native functions of Python's own interpreter: what they execute follows from the Python code
+    that they run, and explains nothing."""
+    if examination.source != "native functions" or examination.explained is None:
+        return examination
+    candidates = tuple(one for one in examination.candidates if not is_of_the_interpreter(one))
+    return replace(
+        examination, candidates=candidates, explained=sum(one.share or 0.0 for one in candidates if is_named(one))
+    )
 
 
 def _leads(examination: Examination) -> list[Candidate]:
@@ -244,7 +256,7 @@ def _in_native_code(chosen: Examination, examinations: Sequence[Examination], wh
     functions that only one side has make up a good part of a call. That says what differs, and claims no share.  Else
     ``; in native code, f accounts for 98 % of the added instructions``, where the function runs as often as before.
     ``whole`` is the case's change, a ratio."""
-    native = next((one for one in examinations if one.source == "native functions"), None)
+    native = next((_of_libraries(one) for one in examinations if one.source == "native functions"), None)
     if chosen.source != "Python functions" or native is None or not native.control or not native.treatment:
         return ""
     parts = [one for one in native.candidates if is_named(one) and not one.was]
@@ -257,8 +269,8 @@ def _in_native_code(chosen: Examination, examinations: Sequence[Examination], wh
 
 
 def _by_native_functions(python: Candidate, native: Examination, whole: float) -> str:
-    """What the native functions claim of a Python function that both sides call equally often: what it runs is slower.
-    Those of the interpreter itself only say that Python code is, and say nothing here."""
+    """What the native functions claim of a Python function that both sides call equally often: what it runs is
+    slower."""
     often = [calls for calls in python.calls if calls]
     alike = len(often) == len(SIDES) and math.isclose(*often, rel_tol=SAME_CALLS)
     if not alike and python.name != CALL_ITSELF:
@@ -266,7 +278,7 @@ def _by_native_functions(python: Candidate, native: Examination, whole: float) -
     change = _change(native) or 0.0
     if math.log(max(1 + change, 1e-9)) / math.log(whole) < LEAST_REACH:  # also where it is the other way round
         return ""
-    leads = [one for one in _leads(native) if not is_of_the_interpreter(one)]
+    leads = _leads(native)
     if sum(one.share or 0.0 for one in leads) < PARTLY:
         return ""
     added = f"of the {'added instructions' if change > 0 else 'instructions saved'}"
@@ -358,6 +370,9 @@ def _says(examination: Examination, case: str, change: float) -> str:
         return f"{noun} by {kind}: no clear difference ({_percent(own)}) {moved}"
     if (own > 0) != (change > 1):
         return f"{noun} by {kind} {_verb(own)} {moved}"
+    if (interpreter := (examination.explained or 0.0) - (_of_libraries(examination).explained or 0.0)) > 0:
+        its = f"{_percent(interpreter)} of that in the Python interpreter itself"
+        return f"{noun} by {kind} {_verb(own)}, {its}: look at the Python functions"
     return f"{noun} by {kind} {_verb(own)}, with nothing that accounts for it"
 
 

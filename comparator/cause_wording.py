@@ -9,7 +9,9 @@ from opduel.records.text import clipped, counted
 LONGEST_ARGUMENTS = 24  # characters of template arguments
 LONGEST_NAME = 120  # characters of a name in the sentence
 # Where CPython's own functions are: files of its source, or its library where there is no debug information.
-_INTERPRETER = re.compile(r"/(?:Include|Modules|Objects|Parser|Python)/[\w./-]+\.[ch](?::\d+)?$|^(?:lib)?python\d")
+_INTERPRETER = re.compile(
+    r"(?:^|/)(?:Include|Modules|Objects|Parser|Python)/[\w./-]+\.[ch](?::\d+)?$|^(?:lib)?python\d"
+)
 
 
 def listed(parts: Sequence[Candidate]) -> str:
@@ -45,8 +47,11 @@ def _calls_of(candidate: Candidate) -> tuple[float | None, str]:
 
 
 def is_of_the_interpreter(candidate: Candidate) -> bool:
-    """Whether a native function is one of CPython's own."""
-    return bool(_INTERPRETER.search(candidate.where) or re.match(r"_?Py(?:[A-Z]|_)", candidate.name))
+    """Whether a native function is one of CPython's own: by its place, or by its name where that is not known. NumPy's
+    have such names, too (``PyArray_NewFromDescr_int``)."""
+    if candidate.where:
+        return bool(_INTERPRETER.search(candidate.where))
+    return bool(re.match(r"_?Py(?:[A-Z]|_)", candidate.name))
 
 
 def is_renamed(candidate: Candidate) -> bool:

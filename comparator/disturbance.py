@@ -29,6 +29,7 @@ def standing_cases(
     closing: bool = True,
     priors: Mapping[str, Prior] | None = None,
     apart: frozenset[str] = frozenset(),
+    others: Sequence[float] = (),
 ) -> frozenset[str]:
     """The ids of the timed cases whose verdict (``regressed``, ``improved``, ``unchanged``) stands on a disturbed host.
 
@@ -41,7 +42,7 @@ def standing_cases(
     Raises:
         ValueError: as ``analyse_run``.
     """
-    analyses = analyse_run(cases, samples, failures, looks, alpha, closing=closing, priors=priors, apart=apart)
+    analyses = analyse_run(cases, samples, failures, looks, alpha, closing, priors, apart, others)
     tests = {
         one.case.id: SignedRankTests(one.case, samples.get(one.case.id, ()), looks, alpha, closing, priors is not None)
         for one in analyses
@@ -49,8 +50,9 @@ def standing_cases(
     found = {one.case.id for one in analyses if one.verdict == "unchanged" and tests[one.case.id].shows_unchanged()}
     for separate in (False, True):
         family = [one for one in analyses if (one.case.id in apart) == separate]
-        q_values = benjamini_hochberg([_p_value(one, tests[one.case.id]) for one in family])
-        flagged = (one for one, q in zip(family, q_values, strict=True) if q <= alpha)
+        p_values = [_p_value(one, tests[one.case.id]) for one in family]
+        q_values = benjamini_hochberg([*p_values, *(() if separate else others)])
+        flagged = (one for one, q in zip(family, q_values, strict=False) if q <= alpha)
         found |= {one.case.id for one in flagged if one.verdict in FLAGGED}
     return frozenset(found)
 

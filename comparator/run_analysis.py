@@ -36,6 +36,7 @@ def analyse_run(
     closing: bool,
     priors: Mapping[str, Prior] | None = None,
     apart: frozenset[str] = frozenset(),
+    others: Sequence[float] = (),
 ) -> list[CaseAnalysis]:
     """Weighs all ``cases`` by their ``samples`` (keyed by case id, in the order of measuring).
 
@@ -43,7 +44,8 @@ def analyse_run(
     tested, counts with p = 1.  A case that is flagged without the looks that ``closing`` adds stays so whatever these
     say.  ``priors`` (by metric) are those of the run that is replicated: its flagged cases, too few and chosen, have
     none of their own, and only fresh samples count (``run_sequential_test``'s ``retest``).  The family of a replication
-    is the cases that were flagged: those whose ids are in ``apart`` are a family of their own.
+    is the cases that were flagged: those whose ids are in ``apart`` are a family of their own.  ``others``: p values of
+    comparisons that are made elsewhere and belong to the family of this run's; 1 for one that is not known yet.
 
     Raises:
         ValueError: alpha outside (0, 1), a threshold below 0, a metric that is not known, cases of one id, samples
@@ -65,12 +67,12 @@ def analyse_run(
         ]
 
     tests = sequential_tests(False)
-    q_values = _q_values(cases, tests, failures, apart)
+    q_values = _q_values(cases, tests, failures, apart, others)
     if closing:
         closed = sequential_tests(True)
         flagged = [q <= alpha and not test.cleared for q, test in zip(q_values, tests, strict=True)]
         tests = [now if stays else last for now, last, stays in zip(tests, closed, flagged, strict=True)]
-        q_values = _q_values(cases, tests, failures, apart)
+        q_values = _q_values(cases, tests, failures, apart, others)
     return [
         CaseAnalysis(case, test, q, _verdict(case, test, q, case.id in failures, alpha), case.metric not in waiting)
         for case, test, q in zip(cases, tests, q_values, strict=True)
@@ -78,14 +80,18 @@ def analyse_run(
 
 
 def _q_values(
-    cases: Sequence[Case], tests: Sequence[SequentialTest], failures: Mapping[str, Failure], apart: frozenset[str]
+    cases: Sequence[Case],
+    tests: Sequence[SequentialTest],
+    failures: Mapping[str, Failure],
+    apart: frozenset[str],
+    others: Sequence[float],
 ) -> list[float]:
     """By case, in order; each of the two families is corrected by itself."""
     p_values = {case.id: 1.0 if case.id in failures else test.p_value for case, test in zip(cases, tests, strict=True)}
     found: dict[str, float] = {}
-    for family in (p_values.keys() - apart, p_values.keys() & apart):
+    for family, more in ((p_values.keys() - apart, others), (p_values.keys() & apart, ())):
         ids = [case.id for case in cases if case.id in family]
-        found |= zip(ids, benjamini_hochberg([p_values[case_id] for case_id in ids]), strict=True)
+        found |= zip(ids, benjamini_hochberg([*(p_values[case_id] for case_id in ids), *more]), strict=False)
     return [found[case.id] for case in cases]
 
 
@@ -177,18 +183,20 @@ def analyse_interim(
     alpha: float = 0.05,
     priors: Mapping[str, Prior] | None = None,
     apart: frozenset[str] = frozenset(),
+    others: Sequence[float] = (),
 ) -> dict[str, InterimAnalysis]:
     """The interim analysis of each case, by id, after any number of rounds.
 
     Every look takes exactly the first n_k samples of its stage, in the order given, so that asking more or less
     often changes nothing.  Until every case of a metric has failed or reached the first look at screening, none of
     them is settled or a suspect, failed cases apart.
-    ``priors`` and ``apart`` are those of a replication, as in ``analyse_run``.
+    ``priors`` and ``apart`` are those of a replication, and ``others`` are comparisons made elsewhere, as in
+    ``analyse_run``.
 
     Raises:
         ValueError: as ``analyse_run``.
     """
-    analyses = analyse_run(cases, samples, failures, looks, alpha, closing=False, priors=priors, apart=apart)
+    analyses = analyse_run(cases, samples, failures, looks, alpha, False, priors, apart, others)
     return {
         analysis.case.id: _interim_analysis(analysis, looks.of_metric(analysis.case.metric)) for analysis in analyses
     }

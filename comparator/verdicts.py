@@ -24,23 +24,26 @@ def compare_cases(
     injected: frozenset[str] = frozenset(),
     priors: Mapping[str, Prior] | None = None,
     apart: frozenset[str] = frozenset(),
+    others: Sequence[float] = (),
 ) -> list[Comparison]:
     """The comparison of each case, in the order of ``cases``, when no more samples will come.
 
     It repeats every verdict that ``analyse_interim`` called settled (as long as the case got no sample since), and may
     settle more: samples beyond a case's last look take part in a closing one (``Looks.closing``).  Of a failed
     case only samples and failure are given; of one with fewer than 2 samples the ratio, if there is one.
-    ``priors`` and ``apart`` are those of a replication, as in ``analyse_run``.
+    ``priors`` and ``apart`` are those of a replication, and ``others`` are comparisons made elsewhere, as in
+    ``analyse_run``.
 
     Raises:
         ValueError: as ``analyse_run``.
     """
-    analyses = analyse_run(cases, samples, failures, looks, alpha, closing=True, priors=priors, apart=apart)
+    analyses = analyse_run(cases, samples, failures, looks, alpha, True, priors, apart, others)
     runs = {}
     for separate in (False, True):
         family = [one for one in analyses if (one.case.id in apart) == separate]
         flagged = sum(one.verdict in FLAGGED for one in family)
-        runs[separate] = _Run(alpha, len(family), flagged, priors is not None)
+        size = len(family) + (0 if separate else len(others))
+        runs[separate] = _Run(alpha, size, flagged, priors is not None)
     comparisons = []
     for analysis in analyses:
         case, verdict = analysis.case, analysis.verdict
@@ -55,8 +58,8 @@ def compare_cases(
 
 @dataclass(frozen=True)
 class _Run:
-    """What a comparison takes from the run: its level, the cases of its family, how many of them are flagged, and
-    whether it is a replication."""
+    """What a comparison takes from the run: its level, the size of its family, how many of the run's own cases in it
+    are flagged, and whether it is a replication."""
 
     alpha: float
     family: int

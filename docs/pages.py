@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT))  # mkdocs is started from its own folder
 
 from opduel.commands.catalogue import catalogue_parser  # noqa: E402
 from opduel.commands.driver_options import driver_parser  # noqa: E402
+from opduel.commands.fleet import fleet_parser  # noqa: E402
 from opduel.commands.options import harness_parser  # noqa: E402
 from opduel.commands.run_bench import run_bench_parser  # noqa: E402
 from opduel.commands.spec_from import spec_from_parser  # noqa: E402
@@ -32,6 +33,7 @@ PARSERS = {
     "spec_from": spec_from_parser,
     "repo_driver": driver_parser,
     "server": server_parser,
+    "fleet": fleet_parser,
     "catalogue": catalogue_parser,
 }
 TYPES = {"boolean": "`true` or `false`", "null": "null"}

@@ -152,6 +152,7 @@ def identity_of(
             "environment": dict(bench.environment),
             "cpu": host["cpu_model"],
             **({"wipe_cache": bench.wiping.size} if bench.wiping else {}),
+            **({"elsewhere": order.elsewhere} if order.elsewhere else {}),
             **({"replicates": _identity_of_first(order.first_measurement)} if order.first_measurement else {}),
         }
     )

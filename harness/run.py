@@ -56,7 +56,9 @@ class RunRequest:
     of the metric "error" alone. ``suspects_only``: measure no case on that is being screened, beyond its first look.
     ``env``: variables that the workers of both sides get besides their own: their values may be secrets.
     ``first_measurement``: the run replicates the flagged cases of an earlier one, from which this is taken over.
-    ``prior_runs``: what earlier runs on this host say of the cases, for planning alone.
+    ``prior_runs``: what earlier runs on this host say of the cases, for planning alone. ``elsewhere``: as in
+    ``MeasurementPlan``. ``callgrind``: the folder of callgrind's files of explained cases, if no ``profile_output`` is
+    asked for; None: they are not kept.
     """
 
     framework: Framework
@@ -72,6 +74,8 @@ class RunRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     first_measurement: FirstMeasurement | None = None
     prior_runs: PriorRuns | None = None
+    elsewhere: int = 0
+    callgrind: Path | None = None
 
     def configured(self, **changes: Any) -> "RunRequest":
         """The same request with these fields of its configuration changed."""
@@ -119,14 +123,12 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
 
     spent_s = time.monotonic() - began if counts else 0.0
     order = dataclasses.replace(order, failed=failed, spent_s=spent_s, is_disturbed=is_disturbed)
-    host = {**host, "roofline": roofline}
     start = _begin(checkpoint)
     with this_thread_on(bench.cpus.control):
         made = _measure(request, order, bench, checkpoint, monitor, on_progress)
     noise = {**monitor.summary(), **made.noise}
     timed = any(case.measure.noisy for case in request.cases)
-    judged = judge_validity(made.order, made.findings, noise, spare, timed)
-    validity = {"valid": True, "hold": asked.holds, **judged}
+    validity = {"valid": True, "hold": asked.holds, **judge_validity(made.order, made.findings, noise, spare, timed)}
     comparisons = made.comparisons
     if asked.holds and not validity["valid"]:
         first = made.order, made.findings
@@ -143,7 +145,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     comparisons = [one for one in comparisons if one.case not in skipped]
     cases = tuple(case for case in whole.cases if case.id not in skipped)
     sides = request.control, request.treatment
-    return Report(RunRecord(run), *sides, HostRecord({**host, **noise}), comparisons, cases=cases)
+    return Report(RunRecord(run), *sides, HostRecord({**host, "roofline": roofline, **noise}), comparisons, cases=cases)
 
 
 def _explained(
@@ -153,7 +155,7 @@ def _explained(
     asked = request.configuration
     profiling = Profiling(bench, request.framework, asked.threads, request.seed, made.ends)
     replicates = request.first_measurement is not None
-    folder = None if asked.profile_output is None else Path(asked.profile_output)
+    folder = request.callgrind if asked.profile_output is None else Path(asked.profile_output)
     explaining = Explaining(profiling, asked.explain, replicates, request.env, folder)
     with this_thread_on(bench.cpus.control):
         return add_causes(comparisons, request.cases, made.findings, explaining)
@@ -272,16 +274,14 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     """
     asked = request.configuration
     cpus = plan_cpus(asked.threads)
-    environment = run_environment(request.framework, asked.threads, request.env)
-    bench = Bench({}, request.framework.adaptor, environment, cpus)
+    bench = Bench({}, request.framework.adaptor, run_environment(request.framework, asked.threads, request.env), cpus)
     order, findings = _plan_of(request), MeasurementResult()
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
-    noise = {**monitor.summary(), "verifying": None}
     validity = {"valid": True, "hold": asked.holds, "reasons": [], "frequency_mhz": None, "aa_checks": []}
     run = _run_record(request, order, findings, _begin(Checkpoint(None, "")), [], bench, validity)
     comparisons = [Comparison.without_figures(case, "unchanged", note=why) for case in request.cases]
-    host = {**host_fingerprint(), "roofline": None, **noise}
+    host = {**host_fingerprint(), "roofline": None, **monitor.summary(), "verifying": None}
     return Report(
         RunRecord(run), request.control, request.treatment, HostRecord(host), comparisons, cases=request.cases
     )
@@ -304,6 +304,7 @@ def _plan_of(request: RunRequest) -> MeasurementPlan:
         budget_words="" if budget is None else f"the time budget of {budget:g} s",
         first_measurement=request.first_measurement,
         prior_runs=request.prior_runs,
+        elsewhere=request.elsewhere,
     )
 
 
@@ -370,6 +371,7 @@ def _run_record(
         "stop_reason": findings.stopped,
         "forecast": None,
         "prior_runs": order.prior_runs and order.prior_runs.record(order.forecast),
+        "fleet": None,
         "continues": False,
         **{name: getattr(findings, name) for name in ("not_broken_down", "rounds", "wall_s", "timed_s", "spent_s")},
         "incidents": [dataclasses.asdict(incident) for incident in findings.incidents],

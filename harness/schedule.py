@@ -129,6 +129,7 @@ class Schedule:
             order.alpha,
             first.priors if first else None,
             first.failed if first else frozenset(),
+            order.others,
         )
 
     def _next_wave(self) -> list[Batch]:

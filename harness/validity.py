@@ -110,6 +110,7 @@ def standing(order: MeasurementPlan, findings: MeasurementResult, closing: bool 
         closing,
         first.priors if first else None,
         first.failed if first else frozenset(),
+        order.others,
     )
 
 

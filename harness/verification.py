@@ -33,6 +33,7 @@ def build_comparisons(order: MeasurementPlan, findings: MeasurementResult) -> li
             order.injected,
             first.priors if first else None,
             first.failed if first else frozenset(),
+            order.others,
         )
     except KeyboardInterrupt as error:
         findings.stop(error)
@@ -145,7 +146,7 @@ class Verifier:
             tuple(case for case in order.chosen_aa_cases if case.id in findings.aa_cases),
             findings.rounds,
         )
-        order = replace(order, cases=cases, first_measurement=first, spent_s=0.0)
+        order = replace(order, cases=cases, first_measurement=first, spent_s=0.0, elsewhere=0)
         if order.time_budget is None:
             return order
         left_s = order.time_budget - (time.monotonic() - self.began)

@@ -4,7 +4,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,14 +13,14 @@ from opduel.commands.opduel import with_subcommands
 from opduel.commands.options import harness_parser
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
-from opduel.commands.session import requested_reporters, warn_of_report
+from opduel.commands.session import callgrind_folder, requested_reporters, warn_of_report
 from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.harness.run import InterruptedRunError, run_ab
 from opduel.records import Comparison, OpduelError, Report, UsageError, Verdict, disk_error
-from opduel.reporters import report_all, write_report
+from opduel.reporters import Reporter, report_all, write_report
 from opduel.reporters.html import to_notebook_html, write_page
 from opduel.reporters.interchange.table import case_rows, sample_rows
-from opduel.reporters.local import FolderReporter
+from opduel.reporters.local import FolderReporter, report_on_disk
 from opduel.reporters.screen import render
 from opduel.reporters.summary import Conclusion, conclusion, open_lines, validity_line, worst_first
 
@@ -189,23 +189,31 @@ def _measure(words: Sequence[str], progress: bool) -> ABReport:
     refuse_round_log(options)
     reporters = requested_reporters(options)
     _, request = plan_run(options, {}, recorded("opduel compare", words), reporters)
-    try:
-        if progress:
-            with ProgressDisplay(len(request.cases), sys.stderr) as display:
-                report = run_ab(request, display.show)
-        else:
-            report = run_ab(request)
-    except InterruptedRunError as error:
-        raise KeyboardInterrupt(str(error)) from None
-    warn_of_report(report)
-    told = report_all(sorted(reporters, key=lambda one: not isinstance(one, FolderReporter)), report)  # disks first
-    for line in told.lines:
-        log.info("%s", line)
-    for failure in told.failures:  # logged alone: the caller has the report
-        log.error("%s", failure)
+    with callgrind_folder() as callgrind:
+        request = replace(request, callgrind=callgrind)
+        try:
+            if progress:
+                with ProgressDisplay(len(request.cases), sys.stderr) as display:
+                    report = run_ab(request, display.show)
+            else:
+                report = run_ab(request)
+        except InterruptedRunError as error:
+            raise KeyboardInterrupt(str(error)) from None
+        warn_of_report(report)
+        _tell(reporters, report, callgrind)
     if report.run.interrupted:
         raise KeyboardInterrupt(str(report.run.stop_reason))
     return ABReport.of(report)
+
+
+def _tell(reporters: Sequence[Reporter], report: Report, callgrind: Path | None) -> None:
+    """Deliver to every reporter, those on disk first, and log what came of it: the caller has the report."""
+    on_disk = report_on_disk([one for one in reporters if isinstance(one, FolderReporter)], report, callgrind)
+    others = report_all([one for one in reporters if not isinstance(one, FolderReporter)], report)
+    for line in (*on_disk.lines, *others.lines):
+        log.info("%s", line)
+    for failure in (*on_disk.failures, *others.failures):
+        log.error("%s", failure)
 
 
 def _words(name: str, value: Any) -> list[str]:

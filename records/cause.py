@@ -23,6 +23,7 @@ class Part:
     ``callers``: name of a part that calls it -> its share of this part's amount, where that is known.
     ``implementation``: which of a library's implementations of it ran, where that is known.
     ``doubt``: by how much ``amount`` may be too large in all processes alike, or too small, because of how it is seen.
+    ``was``: the name that this side has for it, where its part goes by that of the other side.
     """
 
     amount: float
@@ -33,6 +34,7 @@ class Part:
     inclusive: float | None = None
     implementation: str = ""
     doubt: float = 0.0
+    was: str = ""
 
 
 Observation = Mapping[Side, Mapping[str, Part]]  # what one process pair saw: side -> name -> part

@@ -134,6 +134,7 @@ class Comparison:
     suspected: Verdict | None = None
     forecast: Forecast | None = None
     lower_is_better: bool | None = None  # of the metric "value"; None: the metric's own direction
+    host: str | None = None  # its name in the fleet; None for a run on one host
     two_modes: Mapping[Side, TwoModes] = field(default_factory=dict)  # by side
     samples: Sequence[PairSample] = field(default_factory=tuple)
 

@@ -146,6 +146,23 @@ class ForksRecord(JsonObject):
     reason: str | None = None
 
 
+class FleetHostRecord(JsonObject):
+    """A host of a fleet, and its part in the run."""
+
+    name: str = ""
+    shards: int = 0
+    cases: int = 0
+    rounds: int = 0
+    wall_s: float = 0.0
+    valid: bool | None = None
+
+
+class FleetRecord(JsonObject):
+    """The hosts that a run was measured on."""
+
+    hosts: tuple[FleetHostRecord, ...] = ()
+
+
 class RunRecord(JsonObject):
     """How a run went; what it was asked for is in ``configuration``."""
 
@@ -166,6 +183,7 @@ class RunRecord(JsonObject):
     stop_reason: str | None = None
     forecast: BudgetRecord | None = None
     prior_runs: PriorRunsRecord | None = None
+    fleet: FleetRecord | None = None
     continues: bool = False
     not_broken_down: int = 0
     rounds: int | None = None

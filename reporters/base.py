@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 from opduel.records import OpduelError, Report, RunError, UsageError
 
@@ -99,6 +99,9 @@ class Reporter(ABC):
         return None
 
 
+_Reporter = TypeVar("_Reporter", bound=Reporter)
+
+
 class FindingsReporter(Reporter):
     """A reporter to which the driver reports each commit that it investigated, with the culprits, and not each run."""
 
@@ -146,15 +149,17 @@ class ReportOutcome:
 
 def report_all(reporters: Iterable[Reporter], report: Report) -> ReportOutcome:
     """Deliver to every reporter, in order. One that fails stops no other: its failure is returned."""
-    return _deliver(reporters, lambda reporter: reporter.report(report))
+    return deliver_all(reporters, lambda reporter: reporter.report(report))
 
 
 def catch_up_all(reporters: Iterable[Reporter]) -> ReportOutcome:
     """Have every reporter deliver what earlier runs left undelivered; likewise."""
-    return _deliver(reporters, lambda reporter: reporter.catch_up())
+    return deliver_all(reporters, lambda reporter: reporter.catch_up())
 
 
-def _deliver(reporters: Iterable[Reporter], deliver: Callable[[Reporter], str | None]) -> ReportOutcome:
+def deliver_all(reporters: Iterable[_Reporter], deliver: Callable[[_Reporter], str | None]) -> ReportOutcome:
+    """Call ``deliver`` with every reporter, in order; it returns a line for the user. The rest is as in
+    ``report_all``."""
     lines: list[str | None] = []
     failures: list[str] = []
     for reporter in reporters:

@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+import secrets
+import shutil
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,12 +14,13 @@ from typing import ClassVar, Self
 
 from opduel.records import Report, RunRecord, UsageError
 from opduel.records.atomic import check_folder, path_part, user_path, write_atomically
-from opduel.reporters.base import PartlyReportedError, Reporter, writing
+from opduel.reporters.base import PartlyReportedError, Reporter, ReportOutcome, deliver_all, writing
 from opduel.reporters.document import REPORT_NAME, read_report, to_bytes, write_report
 from opduel.reporters.html import write_page
 from opduel.reporters.interchange.speedscope import has_frames, to_speedscope
 
-PAGE, FLAMES = ".html", ".speedscope.json"  # beside a report
+PAGE, FLAMES, CALLGRIND = ".html", ".speedscope.json", ".callgrind"
+BESIDE = (PAGE, FLAMES, CALLGRIND)  # a report, and named as it; the last one is a folder
 
 
 class FolderReporter(Reporter):
@@ -45,6 +48,11 @@ class FolderReporter(Reporter):
         return next((path for path in newest_first if _run_id(path) == report.run.id), None)
 
     @abstractmethod
+    def report(self, report: Report, callgrind: Path | None = None) -> str:
+        """Write the report, and what lies beside it, and return its path as a line. ``callgrind``: a folder with the
+        files of the cases that were explained, if it is there; a copy is kept."""
+
+    @abstractmethod
     def places(self, report: Report) -> Iterable[Path]:
         """Where the report would lie, had it been written before."""
 
@@ -61,8 +69,8 @@ class LocalReporter(FolderReporter):
         "save report.json in a folder of its own, below DIR by framework, platform, spec, date and commits"
     )
 
-    def report(self, report: Report) -> str:
-        """Write the report, and its page beside it, in a new folder and return its path as a line."""
+    def report(self, report: Report, callgrind: Path | None = None) -> str:
+        """In a new folder."""
         parent = run_folder(self.directory, report)
         with writing(f"below {parent}", f"--{self.option} a folder that can be written"):
             folder = _new_numbered_folder(parent)
@@ -71,7 +79,7 @@ class LocalReporter(FolderReporter):
             except BaseException:
                 folder.rmdir()
                 raise
-        return _written_with_page(folder / REPORT_NAME, report)
+        return _with_the_rest(folder / REPORT_NAME, report, callgrind)
 
     def places(self, report: Report) -> Iterable[Path]:
         return run_folder(self.directory, report).glob(f"*/{REPORT_NAME}")
@@ -85,17 +93,14 @@ class SimpleLocalReporter(FolderReporter):
         "save DIR/report.json (DIR/<user_identifier>/report.json if one is given); an older one is kept beside it"
     )
 
-    def report(self, report: Report) -> str:
-        """Write the report, and its page beside it, and return its path as a line.
-
-        An earlier one becomes ``report-<its run id>.json``, its page ``report-<its run id>.html``, and so on.
-        """
+    def report(self, report: Report, callgrind: Path | None = None) -> str:
+        """An earlier one becomes ``report-<its run id>.json``, its page ``report-<its run id>.html``, and so on."""
         path = self._folder(report) / REPORT_NAME
         with writing(path, f"--{self.option} a folder that can be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             with _locked(path.parent):
                 write_atomically(path, to_bytes(report), before_replace=lambda _: _keep(path))
-                return _written_with_page(path, report)
+                return _with_the_rest(path, report, callgrind)
 
     def places(self, report: Report) -> Iterable[Path]:
         return self._folder(report).glob("report*.json")
@@ -103,6 +108,11 @@ class SimpleLocalReporter(FolderReporter):
     def _folder(self, report: Report) -> Path:
         identifier = report.configuration.user_identifier
         return self.directory / path_part(identifier) if identifier else self.directory
+
+
+def report_on_disk(reporters: Iterable[FolderReporter], report: Report, callgrind: Path | None = None) -> ReportOutcome:
+    """Deliver to every one of them, with callgrind's files of the run, if there are any; as ``report_all``."""
+    return deliver_all(reporters, lambda reporter: reporter.report(report, callgrind))
 
 
 def run_folder(directory: Path, report: Report) -> Path:
@@ -136,24 +146,44 @@ def _new_numbered_folder(parent: Path) -> Path:
     return parent / str(number)
 
 
-def _written_with_page(path: Path, report: Report) -> str:
-    """Write the page of the report that lies at ``path`` beside it, and the flame graphs of its causes for speedscope;
-    returns the line that says where the report is.
+def _with_the_rest(path: Path, report: Report, callgrind: Path | None) -> str:
+    """Write the page of the report that lies at ``path`` beside it, the flame graphs of its causes for speedscope, and
+    callgrind's files of them; returns the line that says where the report is.
 
     Raises:
-        PartlyReportedError: the page could not be made or written. The report is there all the same.
+        PartlyReportedError: one of these could not be made or written. The report is there all the same.
     """
-    line, page = f"report: {path}", path.with_suffix(PAGE)
+    line, written = f"report: {path}", path.with_suffix(PAGE)
     try:
-        write_page(page, report)
+        write_page(written, report)
         if any(map(has_frames, report.comparisons)):
-            page = path.with_suffix(FLAMES)
-            write_atomically(page, to_speedscope(report).text.encode())
+            written = path.with_suffix(FLAMES)
+            write_atomically(written, to_speedscope(report).text.encode())
+        if callgrind is not None and callgrind.is_dir() and any(one.cause for one in report.comparisons):
+            written = path.with_suffix(CALLGRIND)
+            _copy_folder(callgrind, written)
     except Exception as error:
-        reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-        why = f"cannot write {page} ({reason}); {path} is there, and has everything"
+        reason = _reason(error)
+        why = f"cannot write {written} ({reason}); {path} is there, and has everything"
         raise PartlyReportedError(line, why) from error
     return line
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, shutil.Error):  # of each file: from where, to where, and why
+        return str(error.args[0][0][2])
+    return str(error.strerror) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+
+
+def _copy_folder(source: Path, place: Path) -> None:
+    """Copy a folder whole or not at all. Raises OSError: it can't be, or something is at ``place``."""
+    aside = place.with_name(f".{place.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        shutil.copytree(source, aside)
+        aside.rename(place)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
 
 
 @contextmanager
@@ -168,13 +198,12 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _keep(path: Path) -> None:
-    """Give the report at ``path`` a second name, of its own run, that no other file has; its page and its flame graphs
-    go along.
+    """Give the report at ``path`` a second name, of its own run, that no other file has; what is beside it goes along.
 
     A page without a report is somebody else's, and is kept in the same way.
     """
     if not path.exists():
-        for page in (path.with_suffix(PAGE), path.with_suffix(FLAMES)):
+        for page in map(path.with_suffix, BESIDE):
             if page.exists():
                 page.rename(next(one for one in _names(page, "report-unknown") if not one.exists()))
         return
@@ -183,7 +212,7 @@ def _keep(path: Path) -> None:
             os.link(path, kept)
         except FileExistsError:
             continue
-        for beside in (PAGE, FLAMES):
+        for beside in BESIDE:
             with suppress(OSError):  # a page costs no report
                 path.with_suffix(beside).replace(kept.with_suffix(beside))
         return

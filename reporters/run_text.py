@@ -77,6 +77,14 @@ def host_text(host: HostRecord) -> str:
     return ", ".join(word for word in words if word)
 
 
+def hosts_text(report: Report) -> str:
+    """``bench-1 24 cases, bench-2 20 cases (disturbed)``: the hosts of a fleet; empty for a run on one host."""
+    hosts = report.run.fleet.hosts if report.run.fleet else ()
+    return ", ".join(
+        f"{one.name} {one.cases} cases{' (disturbed)' if one.valid is False else ''}" for one in hosts if one.name
+    )
+
+
 def disturbance_text(host: HostRecord) -> str:
     """A warning when, on average over the run, others took a noticeable share of the CPUs; else nothing."""
     noise = host.during

@@ -20,6 +20,7 @@ from opduel.reporters.run_text import (
     failure_text,
     frameworks_text,
     host_text,
+    hosts_text,
     incidents,
     roofline_words,
     suite_text,
@@ -89,6 +90,7 @@ def _header_lines(report: Report, width: int) -> list[Text]:
         ("verdicts", frameworks_text(report.control, report.treatment)),
         ("differ", differences_text(report.control, report.treatment)),
         ("host", host_text(report.host)),
+        ("fleet", hosts_text(report)),
         ("roofline", roofline_words(report.host.roofline)),
         ("busy host", disturbance_text(report.host)),
     ]

@@ -22,6 +22,7 @@ STYLES: dict[Verdict, str] = {
 _GAP = 2  # columns between two columns
 _NARROWEST_CASE = 20
 _CASE_LINES = 3
+_HOST = 12  # columns of a host's name, at most
 _REMARK_LINES = 5  # why a case is open, and what would settle it, must be there whole
 _MOST_OPERATORS = 8
 _OPERATOR = (16, 32)  # columns of an operator's name, at least and at most
@@ -32,10 +33,14 @@ def cases_lines(comparisons: Sequence[Comparison], alpha: float | None, width: i
     """The table of ``comparisons`` as lines, at most ``width`` columns wide (76 or more).
 
     Case names that don't fit are folded, very long ones lose their middle; what else is to be said of a case stands
-    below it, over the table's whole width. With a ``roofline`` (``host["roofline"]``), that is how fast it ran, too.
+    below it, over the table's whole width. Hosts are named where there are several. With a ``roofline``
+    (``host["roofline"]``), that is how fast it ran, too.
     """
     headings = ["change", confidence_text(alpha, "CI"), "control", "rounds", "mde"]
     rows = {one.case: _figures(one) for one in comparisons}
+    if len({one.host for one in comparisons}) > 1:
+        headings.append("host")
+        rows = {one.case: [*rows[one.case], shorten(printable(one.host or "-"), _HOST)] for one in comparisons}
     widths = _widths([headings, *rows.values()])
     case_width = max(_NARROWEST_CASE, width - sum(widths) - _GAP * len(widths))
     names = folded_names([one.case for one in comparisons], case_width, _CASE_LINES)

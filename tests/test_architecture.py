@@ -18,8 +18,12 @@ MAY_IMPORT = {
     "server": {"records", "comparator", "reporters"},
     "driver": {"records", "frameworks"},
     "harness": {"records", "frameworks", "comparator"},
-    "commands": {"records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "inside"},
-    "opduel": {"records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "commands", "inside"},
+    "fleet": {"records", "frameworks", "comparator", "reporters", "driver", "harness"},
+    "commands": {"records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "fleet", "inside"},
+    "opduel": {
+        *("records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "fleet", "commands"),
+        "inside",
+    },
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from opduel.comparator import by_call, cause_of, examine
+from opduel.comparator import by_call, cause_of, examine, with_moved
 from opduel.harness.explain import libraries, operators, primitives, python_functions, resources
 from opduel.harness.explain.flame import flame_of_stacks, same_functions
 from opduel.harness.explain.native import Observed, observe_native
@@ -125,7 +125,7 @@ def _of_answers(answers: Answers) -> list[Examination]:
     if isinstance(functions, str):
         found.append(Examination("Python functions", "ns", 0, note=functions))
     else:
-        note = python_functions.function_note(answers)
+        functions, note = with_moved(functions), python_functions.function_note(answers)
         seen = examine("Python functions", "ns", by_call(functions), note)
         stacks = python_functions.function_stacks(answers)
         found.append(replace(seen, flame=flame_of_stacks(stacks, same_functions(functions))))

@@ -46,6 +46,7 @@ from opduel.records.measurement import SIDES, Side
 PAIRS = 3  # counts hardly vary between processes
 LARGE = 5 * CASE_INSTRUCTIONS  # a call that executes more is counted once, and none is discarded before it
 FILE = "callgrind.out"
+MOST_KEPT = 64 * 2**20  # bytes of such files in all
 NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"
 
 
@@ -89,7 +90,8 @@ def observe_native(
 
     ``bench`` says the builds, the adaptor and the processors; ``env`` has the user's own variables. Nothing is begun
     after ``deadline`` (of the monotonic clock). In ``folder``, if given, ``<case>/<side>/callgrind.out`` is what the
-    last pair's process executed. Never raises for what a worker does: it costs a case its observations alone.
+    last pair's process executed; those that would exceed ``MOST_KEPT`` together are left out. Never raises for what a
+    worker does: it costs a case its observations alone.
     """
     unfit = {case.id: Observed(note=why) for case in cases if (why := why_not(framework, case))}
     fit = [case for case in cases if case.id not in unfit]
@@ -128,6 +130,7 @@ class _Looking:
     places: Mapping[str, Path]  # case id -> where its files are kept
     profiles: dict[str, list[dict[Side, _Profile]]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    kept: dict[Path, int] = field(default_factory=dict)  # the files in ``places`` -> bytes
 
     def look(self, cases: Sequence[Case], number: int) -> None:
         """One observation of each case; from further pairs where one is lost."""
@@ -174,9 +177,7 @@ class _Looking:
                 found = read_callgrind(stream)
                 found.subtract(read_callgrind(nothing))
             if case.id in self.places:
-                kept = self.places[case.id] / side
-                kept.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(dump, kept / FILE)
+                self._keep(dump, self.places[case.id] / side / FILE)
         except (OSError, ValueError) as error:
             said = error.strerror if isinstance(error, OSError) else error
             raise CaseRefusedError(Failure(side, "error", f"callgrind's file: {said}")) from None
@@ -185,6 +186,15 @@ class _Looking:
                 with suppress(OSError):
                     path.unlink()
         return found
+
+    def _keep(self, dump: Path, place: Path) -> None:
+        """Copy a file to its place, unless all of them would then be too large. Raises OSError: it can't be written."""
+        size = dump.stat().st_size
+        if sum(self.kept.values()) - self.kept.get(place, 0) + size > MOST_KEPT:
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(dump, place)
+        self.kept[place] = size
 
 
 def plan_calls(first: Mapping[Side, int]) -> tuple[int, int]:

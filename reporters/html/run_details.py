@@ -12,6 +12,7 @@ from opduel.reporters.run_text import (
     effort_text,
     frameworks_text,
     host_text,
+    hosts_text,
     incidents,
     is_number,
     roofline_words,
@@ -36,7 +37,7 @@ def heading(report: Report) -> dict[str, Any]:
     }
 
 
-_APART = ("incidents", "validity", "environment", "command", "configuration", "suite", "skipped")
+_APART = ("incidents", "validity", "environment", "command", "configuration", "suite", "skipped", "fleet")
 
 
 def run_details(report: Report) -> dict[str, Any]:
@@ -58,11 +59,9 @@ def run_details(report: Report) -> dict[str, Any]:
         ),
         "failures": [one for one in worst_first(report.comparisons) if one.failure is not None],
         "incidents": incidents(report),
-        "run": _facts(
-            run, without=("incidents", "validity", "environment", "command", "configuration", "suite", "skipped")
-        ),
+        "run": _facts(run, without=_APART),
         "command": shlex.join(run.command),
-        "host": [("in short", host_text(host)), *_facts(host, without=_NOISE)],
+        "host": [("in short", host_text(host)), ("fleet", hosts_text(report) or "-"), *_facts(host, without=_NOISE)],
         "noise": [(name, *(_extremes(phase.get(name)) for phase in phases)) for name in measures],
         "validity": _facts(run.validity, without=("aa_checks",)),
         "aa_checks": [

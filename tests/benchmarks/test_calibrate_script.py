@@ -99,7 +99,14 @@ def test_each_run_is_harness_on_one_build_with_a_seed_of_its_own(harness: Harnes
         assert [command[command.index(f"--{side}") + 1] for side in ("control", "treatment")] == [BUILD.requested] * 2
     seeds = {command[command.index("--seed") + 1] for command in harness.commands}
     assert len(seeds) == 4
-    assert Counter("--inject" in command for command in harness.commands) == {True: 2, False: 2}
+    harness.answer = lambda inject, threshold: report(
+        inject, threshold, configuration={"max_rounds": 5, "inject": inject}
+    )
+    call(tmp_path, "--runs", "3", "--", "--max_rounds", "5")
+    kept = read(tmp_path / "data.jsonl")
+    assert [trial.report.configuration.max_rounds for trial in kept[4:]] == [5, 5]
+    assert sorted(trial.report.configuration.inject for trial in kept) == [0.0, 0.0, 0.0, 0.05, 0.05, 0.05]
+    assert Counter("--inject" in command for command in harness.commands) == {True: 3, False: 3}
 
 
 def test_rows_and_loads_take_turns_and_a_run_keeps_its_seed_in_another_plan() -> None:

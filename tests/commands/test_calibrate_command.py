@@ -11,7 +11,7 @@ import pytest
 from command_line import RELEASE, Outcome, fresh_logging
 from made_reports import build
 
-from opduel.commands import builds, harness, run_bench
+from opduel.commands import builds, run_bench
 from opduel.commands.calibrate import evenly, exactly
 from opduel.commands.calibration_text import smallest_found
 from opduel.comparator.calibration import Rate, Row
@@ -59,7 +59,7 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
     monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
-    monkeypatch.setattr(harness, "run_ab", made.run_ab)
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", made.run_ab)
     # rougher, and ten times as quick: no figure is looked at here
     monkeypatch.setattr(power_analysis, "CHANGED_CASES", 10)
     # a server of other tests, on a thread of this process, needs the real one

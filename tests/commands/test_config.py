@@ -10,7 +10,7 @@ import pytest
 from command_line import Outcome
 from made_reports import build, comparison, run_ab_giving
 
-from opduel.commands import builds, harness
+from opduel.commands import builds
 from opduel.commands.config import (
     QUESTIONS,
     UNASKED,
@@ -38,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
         return build(request)
 
     monkeypatch.setattr(builds, "resolve_build", resolve)
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged")))
     return requests
 
 

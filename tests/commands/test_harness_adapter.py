@@ -25,9 +25,10 @@ from opduel.harness.checkpoint import KeptRound, from_text
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import PairPool
 from opduel.harness.run import RunRequest, run_ab, without_measuring
-from opduel.records import Build, Comparison, Failure, PairSample, Report, Stage
+from opduel.records import Build, Cause, Comparison, Failure, PairSample, Report, RunRecord, Stage
 from opduel.reporters.document import from_text as read_report
 from opduel.reporters.document import to_bytes
+from opduel.reporters.local import LocalReporter
 
 CONTROL, TREATMENT = build("a"), replace(build("b"), digest="11")
 # Case by case, in the order of the spec: the change at screening, the change afterwards (log ratios), and the noise.
@@ -218,6 +219,35 @@ def test_rounds_that_an_earlier_version_kept_of_a_replication_are_measured_again
     assert [one.verdict for one in second.comparisons] == ["regressed", "unchanged", "regressed", "inconclusive"]
 
 
+def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(
+    session: Session, recorded: Recorded, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[Path] = []
+
+    def look(request: RunRequest, *_: Any) -> Report:
+        assert request.callgrind is not None
+        folders.append(request.callgrind)
+        request.callgrind.mkdir()
+        (request.callgrind / "callgrind.out").write_text(request.configuration.run_type or "")
+        found = without_measuring(request, "only looked at")
+        changed = replace(found.comparisons[0], verdict="regressed", cause=Cause("not explained"))
+        return replace(found, comparisons=(changed, *found.comparisons[1:]))
+
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", look)
+    adapter = HarnessAdapter(session)
+    first = adapter.measure(order("benchmark"))
+    second = adapter.measure(order("verify"))
+    continued = replace(second, run=RunRecord(second.run, id=f"{second.run.id}-open-1"))
+    adapter.tell(stored(first))
+    adapter.tell(stored(continued))
+    (reporter,) = session.reporters
+    assert isinstance(reporter, LocalReporter)
+    (kept,) = reporter.directory.rglob("callgrind.out")
+    assert kept.read_text() == "verify"
+    assert kept.parent.with_name("report.json") == reporter.kept(continued)
+    assert not any(folder.exists() for folder in folders)
+
+
 BREAKABLE = """
 import os
 
@@ -254,7 +284,7 @@ def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
     def one_of(name: str) -> Build:
         return Build("asv", name, "interpreter", sys.executable, "1", "3", name, environment={"NAME": name})
 
-    monkeypatch.setattr(harness_adapter, "run_ab", look)
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", look)
     for name in ("broken", "good"):
         adapter.measure(order(name, control=one_of("control"), treatment=one_of(name)))
     why = "treatment: setup_cache of one.Cached.track_made: OSError: as it was made to"

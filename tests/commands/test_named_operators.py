@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from made_reports import build, comparison, run_ab_giving
 
-from opduel.commands import harness_adapter, named_operators
+from opduel.commands import named_operators
 from opduel.commands.case_selection import choose
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.named_operators import refuse_unknown_operators
@@ -103,7 +103,7 @@ def test_the_driver_logs_a_misspelt_operator_of_a_spec_and_measures_the_others(
     """Its next commit may have it; what the command line names is refused by the driver, too."""
     spec = tmp_path / "own.json"
     spec.write_text('{"framework": "mxnet", "tests": [{"operator": "nd.addd", "inputs": {}}]}', encoding="utf-8")
-    monkeypatch.setattr(harness_adapter, "run_ab", run_ab_giving(comparison("unchanged"), interrupted=True))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged"), interrupted=True))
     for arguments in (["-b", str(spec)], ["--operators", "nd.addd", *INPUTS]):
         options = harness_parser().parse_args([*arguments, "--local_reporter", str(tmp_path)])
         session = plan_session(options, {}, ["repo_driver.py"])

@@ -10,7 +10,7 @@ import pytest
 from command_line import SAME_BUILD, Outcome, only_report
 from made_reports import build, comparison, run_ab_giving
 
-from opduel.commands import builds, harness
+from opduel.commands import builds
 from opduel.records import Verification
 
 Run = Callable[..., Outcome]
@@ -21,7 +21,7 @@ SLOWER = replace(comparison("regressed"), verification=Verification("regressed",
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(SLOWER, comparison("unchanged", number=1)))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(SLOWER, comparison("unchanged", number=1)))
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITLAB_CI"):
         monkeypatch.delenv(name, raising=False)
 
@@ -44,7 +44,7 @@ def test_a_command_learns_where_the_report_is(run: Run, home: Path) -> None:
 def test_the_address_of_a_webhook_is_kept_nowhere(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged")))
     outcome = run(*MINIMAL, *(word.format("hunter2") for word in form))
     assert outcome.code == 0, outcome.err
     assert "***" in " ".join(only_report(home / "state")["run"]["command"])
@@ -66,7 +66,7 @@ def test_the_address_of_a_webhook_is_kept_nowhere(
 def test_wrong_usage_is_said_before_anything_is_measured(
     run: Run, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
 ) -> None:
-    monkeypatch.setattr(harness, "run_ab", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", lambda *_: pytest.fail("measured"))
     line = run(*MINIMAL, *options).error_line()
     assert said in line
     assert "hunter2" not in line

@@ -15,7 +15,7 @@ from made_reports import build, comparison, run_ab_giving
 from results_server import RunningServer, running_server
 from scripted_server import ScriptedServer
 
-from opduel.commands import builds, harness
+from opduel.commands import builds
 from opduel.harness.host import host_fingerprint
 from opduel.harness.run import RunRequest
 from opduel.records import Case, HostRecord, PairSample, Report
@@ -37,7 +37,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[RunRequest]:
         return made(request)
 
     monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
-    monkeypatch.setattr(harness, "run_ab", run_ab)
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
     monkeypatch.delenv(VARIABLE, raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)

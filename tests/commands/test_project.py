@@ -80,6 +80,7 @@ def test_without_settings_nothing_is_added(pyproject: Project) -> None:
         ("[tool.opduel.compere]\nseed = 1\n", "tool.opduel.compere: is not a subcommand: use compare"),
         ("[tool.opduel.compare]\nseed = [1, 2]\n", "tool.opduel.compare.seed: --seed takes one value"),
         ("[tool.opduel]\nnotify_command = 'mail us'\n", "tool.opduel.notify_command: can't be set for a project"),
+        ("[tool.opduel]\nfleet = 'tls://theirs:8786'\n", "tool.opduel.fleet: can't be set for a project"),
         ("[tool.opduel]\nremote-access-token = 'x'\n", "tool.opduel.remote-access-token: can't be set for a project"),
     ],
 )

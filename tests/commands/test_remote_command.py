@@ -13,7 +13,7 @@ from command_line import SAME_BUILD, Outcome, fresh_logging, only_report
 from faulty_server import TOKEN, Fault, ResultsServer, refusal
 from made_reports import build, comparison, run_ab_giving
 
-from opduel.commands import builds, harness, run_bench
+from opduel.commands import builds, run_bench
 from opduel.commands.config import config_path
 from opduel.reporters.remote.place import Place
 from opduel.reporters.remote.spool import Spool
@@ -26,7 +26,7 @@ MINIMAL = ("-b", "smoke", *SAME_BUILD)
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged")))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
 
@@ -82,7 +82,7 @@ def test_what_is_posted_is_what_is_on_disk_and_no_token_is_in_either(run: Run, h
 def test_a_server_that_won_t_have_it_costs_no_run_and_flush_sends_it(
     run: Run, bench: Run, home: Path, monkeypatch: pytest.MonkeyPatch, verdict: Any, code: int
 ) -> None:
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison(verdict)))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison(verdict)))
     monkeypatch.setenv(VARIABLE, "tok-old")
     with ResultsServer() as server:
         outcome = run(*MINIMAL, "--remote_reporter", server.place)
@@ -270,7 +270,7 @@ def test_the_token_s_file_may_be_kept_in_the_config(
 def test_a_token_s_file_that_others_can_read_is_said_before_anything_is_measured(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(harness, "run_ab", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", lambda *_: pytest.fail("measured"))
     (home / "token").write_text(TOKEN)
     (home / "token").chmod(0o644)
     words = ("--remote_reporter", "host/x|c", "--remote_access_token_file", str(home / "token"))
@@ -295,11 +295,11 @@ def test_a_run_that_will_go_on_is_posted_when_it_is_complete(
     words = (*MINIMAL, "--round_log", str(home / "rounds"), "--remote_access_token", TOKEN)
     with ResultsServer() as server:
         part = run_ab_giving(comparison("unchanged"), complete=False, resumable=True, stop_reason="the time budget")
-        monkeypatch.setattr(harness, "run_ab", part)
+        monkeypatch.setattr("opduel.commands.fleet.run_ab", part)
         outcome = run(*words, "--remote_reporter", server.place)
         assert (outcome.code, server.seen) == (0, [])
         assert "--remote_reporter: not sent yet, as the run is not complete" in outcome.err
-        monkeypatch.setattr(harness, "run_ab", run_ab_giving(comparison("unchanged")))
+        monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged")))
         assert run(*words, "--remote_reporter", server.place).code == 0
         assert len(server.stored) == 1
 
@@ -311,7 +311,7 @@ def test_a_run_that_can_not_go_on_is_posted_though_it_is_not_complete(
     closed = run_ab_giving(
         comparison("unchanged"), complete=False, resumable=False, stop_reason="70% of the time budget"
     )
-    monkeypatch.setattr(harness, "run_ab", closed)
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", closed)
     with ResultsServer() as server:
         words = ("--round_log", str(home / "rounds"), "--remote_access_token", TOKEN, "--remote_reporter", server.place)
         assert run(*MINIMAL, *words).code == 0

@@ -13,10 +13,10 @@ import pytest
 from command_line import SAME_BUILD, Outcome, only_report
 from made_reports import build, comparison, run_ab_giving
 
-from opduel.commands import builds, harness
+from opduel.commands import builds
 from opduel.commands.session import tell
 from opduel.harness.run import RunRequest
-from opduel.records import Comparison, Report, Verdict
+from opduel.records import Cause, Comparison, Report, Verdict
 from opduel.reporters import Reporter, simple_screen
 from opduel.reporters.export import HtmlReporter
 from opduel.reporters.local import SimpleLocalReporter
@@ -29,7 +29,23 @@ UNCHANGED = comparison("unchanged")
 @pytest.fixture(autouse=True)
 def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(UNCHANGED))
+
+
+def test_callgrinds_files_of_explained_cases_lie_beside_the_report(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    explained = replace(comparison("improved"), cause=Cause("not explained"))
+
+    def run_ab(request: RunRequest, on_progress: object = None) -> Report:
+        assert request.callgrind is not None
+        request.callgrind.mkdir()
+        (request.callgrind / "callgrind.out").write_text("events: Ir")
+        return run_ab_giving(explained)(request)
+
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
+    assert run(*MINIMAL, "--simple_local_reporter", str(tmp_path)).code == 0
+    assert (tmp_path / "report.callgrind" / "callgrind.out").read_text() == "events: Ir"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +68,8 @@ def test_exit_codes(
 ) -> None:
     stopped = "stopped by SIGTERM" if broken else None
     monkeypatch.setattr(
-        harness, "run_ab", run_ab_giving(*comparisons, aborted=broken, stop_reason=stopped, complete=not broken)
+        "opduel.commands.fleet.run_ab",
+        run_ab_giving(*comparisons, aborted=broken, stop_reason=stopped, complete=not broken),
     )
     outcome = run(*MINIMAL)
     assert outcome.code == code
@@ -81,7 +98,7 @@ def test_a_regression_held_back_ends_in_3_unless_another_case_is_worse(
     run: Run, monkeypatch: pytest.MonkeyPatch, comparisons: list[Comparison], broken: bool, code: int
 ) -> None:
     validity = {"valid": False, "hold": True, "reasons": ["the host was busy"], "aa_checks": []}
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(*comparisons, aborted=broken, validity=validity))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(*comparisons, aborted=broken, validity=validity))
     outcome = run(*MINIMAL)
     assert outcome.code == code
     (line,) = [line for line in outcome.err.splitlines() if "the host was busy" in line]
@@ -94,7 +111,7 @@ def test_a_regression_held_back_ends_in_3_unless_another_case_is_worse(
 
 def test_a_run_to_be_trusted_says_nothing_of_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     validity = {"valid": True, "hold": True, "reasons": [], "aa_checks": []}
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED, validity=validity))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(UNCHANGED, validity=validity))
     assert "can't be trusted" not in run(*MINIMAL).err
 
 
@@ -124,7 +141,7 @@ def test_what_is_said_of_trust_reaches_the_run(
         asked.append(request)
         return giving(request)
 
-    monkeypatch.setattr(harness, "run_ab", run_ab)
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
     assert run(*MINIMAL, *arguments).code == 0
     (request,) = asked
     asked_for = request.configuration
@@ -133,7 +150,9 @@ def test_what_is_said_of_trust_reaches_the_run(
 
 
 def test_a_spent_budget_is_no_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness, "run_ab", run_ab_giving(UNCHANGED, complete=False, stop_reason="the time budget"))
+    monkeypatch.setattr(
+        "opduel.commands.fleet.run_ab", run_ab_giving(UNCHANGED, complete=False, stop_reason="the time budget")
+    )
     assert run(*MINIMAL).code == 0
 
 
@@ -177,7 +196,7 @@ def test_above_the_table_stands_the_path(run: Run, home: Path) -> None:
 def test_a_folder_that_cant_be_written_is_reported_before_measuring(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
-    monkeypatch.setattr(harness, "run_ab", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", lambda *_: pytest.fail("measured"))
     (home / "file").touch()
     outcome = run(*MINIMAL, option, str(home / "file" / "reports"))
     assert outcome.code == 2
@@ -193,7 +212,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, folder: Path, found: Comparison = UNC
         folder.touch()
         return giving(*arguments)
 
-    monkeypatch.setattr(harness, "run_ab", run_ab)
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
 
 
 def test_a_folder_that_cant_be_written_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +246,7 @@ def test_a_run_that_broke_says_that_its_report_has_what_was_measured_if_it_was_w
             small_disk.fill()
         return run_ab_giving(UNCHANGED, aborted=True, stop_reason="the worker is gone", complete=False)(request)
 
-    monkeypatch.setattr(harness, "run_ab", run_ab)
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
     monkeypatch.setenv("XDG_STATE_HOME", str(small_disk.path / "state"))
     outcome = run(*MINIMAL, "--local_reporter", str(small_disk.path / "reports"))
     assert outcome.code == 3
@@ -264,9 +283,9 @@ def test_a_screen_that_fails_costs_no_report(run: Run, home: Path, monkeypatch: 
 def test_ctrl_c_while_reporting_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = SimpleLocalReporter.report
 
-    def interrupted(self: SimpleLocalReporter, what: object) -> str:
+    def interrupted(self: SimpleLocalReporter, *what: Any) -> str:
         os.kill(os.getpid(), signal.SIGINT)
-        return report(self, what)  # type: ignore[arg-type]
+        return report(self, *what)
 
     monkeypatch.setattr(SimpleLocalReporter, "report", interrupted)
     outcome = run(*MINIMAL, "--simple_local_reporter", str(home / "reports"))

@@ -7,7 +7,7 @@ from made_samples import a_case
 
 from opduel.comparator.cause_calls import REST
 from opduel.comparator.cause_sentence import cause_of
-from opduel.comparator.cause_wording import bare
+from opduel.comparator.cause_wording import bare, is_of_the_interpreter
 from opduel.comparator.causes import examine
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Part, Source
@@ -166,6 +166,46 @@ def test_native_functions_account_for_a_python_function_that_runs_as_often_as_be
     assert sentence(slower, fewer) == words
     hardly = seen("native functions", "instructions", code, {**code, "all_finite": Part(1.0, 1)})
     assert sentence(slower, hardly) == words
+
+
+def test_the_interpreter_is_no_cause() -> None:
+    """Of ``numpy.ma.MaskedArray.abs``, NumPy 1.26.4 and 2.2.6: nothing but CPython's own functions stands out."""
+    ceval, lookup = "/build/Python-3.11.7/Python/ceval.c:1630", "/build/Python-3.11.7/Objects/dictobject.c:335"
+
+    def run(code: float, looked_up: float, rest: float) -> dict[str, Part]:
+        return {
+            "_PyEval_EvalFrameDefault": Part(code, 1, ceval),
+            "unicodekeys_lookup_unicode": Part(looked_up, 1, lookup),
+            **{f"array_{number}": Part(rest, 1, "_multiarray_umath.so") for number in range(60)},
+        }
+
+    native = seen("native functions", "instructions", run(14_000, 7_000, 1900), run(5_000, 2_000, 650))
+    quick = replace(GROWN, verdict="improved", ratio=0.42, ci=(0.38, 0.46))
+    assert sentence(native, comparison=quick) == (
+        "not explained: instructions by function fell by 66 %, 16 % of that in the Python interpreter itself: "
+        "look at the Python functions"
+    )
+    assert [one.name for one in native.candidates[:2]] == ["_PyEval_EvalFrameDefault", "unicodekeys_lookup_unicode"]
+    python = seen("Python functions", "ns", {"finalize": Part(100, 2)}, {"finalize": Part(42, 1)})
+    assert sentence(native, python, comparison=quick) == (
+        "finalize, 1 call per call where it was 2, accounts for 100 % of the time saved"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "is_one"),
+    [
+        ("_PyEval_EvalFrameDefault", "/tmp/python-build/Python-3.11.7/Python/ceval.c:1630", True),
+        ("insertdict", "Objects/dictobject.c:361", True),
+        ("_PyObject_Malloc", "libpython3.11.so.1.0", True),
+        ("PyObject_Call", "", True),
+        ("PyArray_NewFromDescr_int", "_multiarray_umath.cpython-311-x86_64-linux-gnu.so", False),
+        ("PyArray_Scalar", "numpy/core/src/multiarray/scalarapi.c:575", False),
+        ("introselect", "", False),
+    ],
+)
+def test_which_functions_are_the_interpreters(name: str, where: str, is_one: bool) -> None:
+    assert is_of_the_interpreter(Candidate(name, 1.0, 2.0, where=where)) == is_one
 
 
 def test_the_kernel_s_part_is_said_beside_what_calls_it() -> None:

@@ -89,6 +89,24 @@ def test_functions_of_unlike_names_are_two_candidates() -> None:
     assert len(examined({"memcpy": 100}, {"im2col_kernel": 300}).candidates) == 2
 
 
+@pytest.mark.parametrize(
+    ("was", "name", "callers"),
+    [
+        # below one caller, as on NumPy 1.26.4 and 2.2.6
+        ("numpy.core._multiarray_umath._vec_string", "numpy._core.multiarray.result_type", {"numpy.char.rjust": 1.0}),
+        ("scipy.signal._signaltools.convolve", "scipy.signal._signaltools.correlate", {}),
+    ],
+)
+def test_functions_of_alike_modules_are_two_candidates(was: str, name: str, callers: dict[str, float]) -> None:
+    found = examined({was: Part(100.0, 1, callers=callers)}, {name: Part(12.0, 1, callers=callers)})
+    assert [(one.name, one.was) for one in found.candidates] == [(was, ""), (name, "")]
+
+
+def test_a_generator_expression_is_no_function_of_another_name() -> None:
+    names = {one.name for one in examined({"m.f.<locals>.within": 100}, {"m.f.<locals>.<genexpr>": 150}).candidates}
+    assert names == {"m.f.<locals>.within", "m.f.<locals>.<genexpr>"}
+
+
 def test_an_inlined_function_is_counted_in_its_caller() -> None:
     found = examined({"f": 100, "g": Part(90, callers={"f": 1.0}), "k": 10}, {"f": 185, "k": 60})
     assert [(one.name, one.difference, tuple(one.merged)) for one in found.candidates] == [

@@ -4,11 +4,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from test_run import request as toy_request
 from toy_bench import toy_bench, toy_case
 
+from opduel.harness import run
 from opduel.harness.budget import kept_for_profiling
 from opduel.harness.explain import causes, operators
 from opduel.harness.explain.causes import (
@@ -170,6 +173,27 @@ def test_callgrinds_files_are_kept_in_the_folder_of_the_profiles(
     for folder in (None, tmp_path):
         add_causes([compared(A)], [A], MeasurementResult(), replace(explaining(), folder=folder))
     assert given == [None, tmp_path]
+
+
+def test_callgrinds_files_are_kept_with_the_profiles_or_where_the_run_has_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given: list[Path | None] = []
+
+    def note(comparisons: Sequence[Comparison], *others: Any) -> Sequence[Comparison]:
+        given.append(others[-1].folder)
+        return comparisons
+
+    monkeypatch.setattr(run, "add_causes", note)
+    made: Any = SimpleNamespace(ends=math.inf, findings=None)
+    request = toy_request(A)
+    for one in (
+        request,
+        replace(request, callgrind=tmp_path / "run"),
+        replace(request.configured(profile_output=str(tmp_path / "profiles")), callgrind=tmp_path / "run"),
+    ):
+        run._explained([], one, toy_bench(), made)
+    assert given == [None, tmp_path / "run", tmp_path / "profiles"]
 
 
 def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,6 +110,17 @@ def test_a_folder_that_can_not_be_written_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("stand_in")
+def test_files_that_would_be_too_large_together_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [toy_case("a"), toy_case("b")]
+    observed(*cases, pairs=1, folder=tmp_path / "all")
+    sizes = sorted(path.stat().st_size for path in (tmp_path / "all").rglob("callgrind.out"))
+    monkeypatch.setattr(opduel.harness.explain.native, "MOST_KEPT", sum(sizes) - 1)
+    found = observed(*cases, pairs=3, folder=tmp_path / "less")
+    assert len(list((tmp_path / "less").rglob("callgrind.out"))) == 3, "those of further pairs replace the first"
+    assert [len(found[case.id].observations) for case in cases] == [3, 3]
+
+
+@pytest.mark.usefixtures("stand_in")
 def test_after_the_deadline_nothing_is_begun() -> None:
     began = time.monotonic()
     assert observed(toy_case("a"), deadline=began)["a"] == Observed(note=NO_TIME_LEFT)

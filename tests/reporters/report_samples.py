@@ -80,6 +80,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "stop_reason": None,
         "forecast": None,
         "prior_runs": None,
+        "fleet": None,
         "continues": False,
         "not_broken_down": 0,
         "rounds": 12,

@@ -173,7 +173,7 @@ def test_an_answer_that_was_lost_makes_no_second_note(gitlab: Gitlab) -> None:
     assert gitlab.asked == [f"GET {NOTES}", f"POST {NOTES}", f"GET {NOTES}"]
 
 
-@pytest.mark.parametrize("after", ["2", formatdate(usegmt=True)])
+@pytest.mark.parametrize("after", ["2", formatdate(usegmt=True)], ids=["seconds", "date"])
 def test_a_rate_limit_is_waited_for_as_long_as_the_server_asks(
     gitlab: Gitlab, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:

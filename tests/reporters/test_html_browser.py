@@ -11,7 +11,7 @@ import pytest
 import report_samples as samples
 from axe_playwright_python.sync_playwright import Axe
 from hostile import PAYLOAD, hostile
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Browser, Locator, Page, Request, expect
 
 from benchmarks.made_report import made_report
 from opduel.records import Breakdown, Candidate, Cause, Examination, OperatorTime, Report
@@ -192,6 +192,18 @@ def test_an_address_opens_its_case(shown: Shown) -> None:
         expect(page.locator("dialog")).to_be_hidden()
 
 
+def settled(place: Locator, attribute: str) -> str:
+    """The attribute's value when it no longer changes: the graph moves to its place."""
+    before = None
+    for _ in range(100):
+        now = place.get_attribute(attribute)
+        if now is not None and now == before:
+            return now
+        before = now
+        place.page.wait_for_timeout(400)
+    raise AssertionError(f"{attribute} never settled")
+
+
 @pytest.mark.nightly
 def test_the_flame_graph_of_an_800_case_report_is_drawn_and_goes_by_keys(shown: Shown) -> None:
     """On demand, narrower for what is zoomed out of, and as a table; on a phone and in the dark, too."""
@@ -211,9 +223,7 @@ def test_the_flame_graph_of_an_800_case_report_is_drawn_and_goes_by_keys(shown: 
     expect(words).to_contain_text("toy::kernel_")
     expect(place.locator("g.chosen")).to_have_count(1)
     chosen = place.locator("g.chosen rect")
-    expect(chosen).to_have_attribute("width", re.compile(r"^\d"))
-    width, whole = chosen.get_attribute("width"), place.evaluate("(place) => place.clientWidth")
-    assert width
+    width, whole = settled(chosen, "width"), place.evaluate("(place) => place.clientWidth")
     assert float(width) < whole
     page.keyboard.press("Enter")
     expect(chosen).to_have_attribute("width", str(whole))
@@ -227,7 +237,7 @@ def test_the_flame_graph_of_an_800_case_report_is_drawn_and_goes_by_keys(shown: 
     page.get_by_text("The frames as a table").first.press("Enter")
     assert one.cause
     rows = page.locator(".flame-figure").first.locator("tbody tr")
-    assert rows.count() == len(one.cause.examinations[0].flame)
+    expect(rows).to_have_count(len(one.cause.examinations[0].flame))
     assert Axe().run(page, context="#case").violations_count == 0
     page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme="dark")

@@ -18,7 +18,7 @@ from opduel.reporters.base import Reporter, report_all
 from opduel.reporters.document import read_report
 from opduel.reporters.html import page
 from opduel.reporters.interchange.speedscope import to_speedscope
-from opduel.reporters.local import LocalReporter, SimpleLocalReporter, run_folder
+from opduel.reporters.local import LocalReporter, SimpleLocalReporter, report_on_disk, run_folder
 
 PAIR = "mxnet==1.8.0.post0..mxnet==1.9.1"
 BOTH = pytest.mark.parametrize("kind", [LocalReporter, SimpleLocalReporter])
@@ -185,6 +185,53 @@ def test_flame_graphs_of_causes_lie_beside_a_report_and_go_along_with_it(
     assert kept.with_name(kept.name.replace(".speedscope", "")).exists()
     assert "report" in kept.name
     assert not (tmp_path / "report.speedscope.json").exists()
+
+
+@pytest.fixture
+def callgrind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Callgrind's files of a run, in the folder that it has them in."""
+    folder = tmp_path_factory.mktemp("callgrind")
+    for side in ("control", "treatment"):
+        (folder / "dot" / "forward" / side).mkdir(parents=True)
+        (folder / "dot" / "forward" / side / "callgrind.out").write_text(f"events: Ir\n# {side}\n")
+    return folder
+
+
+@pytest.mark.parametrize("reporter", [LocalReporter, SimpleLocalReporter])
+def test_callgrinds_files_lie_beside_a_report_and_go_along_with_it(
+    tmp_path: Path, reporter: type[LocalReporter | SimpleLocalReporter], callgrind: Path
+) -> None:
+    explained = made_report(60, seed=7, flames=1)
+    told = report_on_disk([reporter(tmp_path)], explained, callgrind)
+    assert told.failures == ()
+    (path,) = tmp_path.rglob("report.json")
+    assert _files(path.with_name("report.callgrind")) == _files(callgrind)
+    reporter(tmp_path).report(samples.report())
+    (kept,) = tmp_path.rglob("*.callgrind")
+    assert (kept / "dot/forward/treatment/callgrind.out").read_text() == "events: Ir\n# treatment\n"
+    assert read_report(kept.with_suffix(".json")).run.id == explained.run.id
+    assert not list(tmp_path.rglob(".*"))
+
+
+def test_no_files_of_callgrind_are_kept_of_a_run_without_causes(tmp_path: Path, callgrind: Path) -> None:
+    """An interrupted one, whose files may be cut off; and where none were made there is no folder."""
+    LocalReporter(tmp_path).report(samples.report(), callgrind)
+    LocalReporter(tmp_path).report(made_report(60, seed=7, flames=1), tmp_path / "none")
+    assert len(list(tmp_path.rglob("report.json"))) == 2
+    assert not list(tmp_path.rglob("*.callgrind"))
+
+
+def test_files_of_callgrind_that_can_not_be_copied_cost_no_report(tmp_path: Path, callgrind: Path) -> None:
+    (callgrind / "gone").symlink_to(callgrind / "nowhere")
+    explained = made_report(60, seed=7, flames=1)
+    told = report_on_disk([SimpleLocalReporter(tmp_path)], explained, callgrind)
+    (failure,) = told.failures
+    path = tmp_path / "report.json"
+    assert f"cannot write {tmp_path}/report.callgrind (" in failure
+    assert "No such file or directory" in failure
+    assert failure.endswith(f"; {path} is there, and has everything")
+    assert told.lines == (f"report: {path}",)
+    assert _files(tmp_path) == ["report.html", "report.json", "report.speedscope.json"]
 
 
 def test_a_page_of_somebody_else_is_kept_too(tmp_path: Path) -> None:

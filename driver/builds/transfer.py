@@ -1,0 +1,101 @@
+"""Builds of commits on other hosts: packed where they were compiled, and unpacked into another host's build cache."""
+
+import hashlib
+import os
+import re
+import tarfile
+from pathlib import Path
+
+from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.interpreters import find_interpreter
+from opduel.driver.builds.manifest import FILE_NAME, Manifest, UnusableBuild, read_manifest
+from opduel.records import Build, RunError
+from opduel.records.text import one_line
+
+_PIECE = 2**20
+
+
+def found_at(directory: str | None, digest: str) -> Build | None:
+    """The build in that folder, if it is there, whole, and has that digest."""
+    if directory is None:
+        return None
+    try:
+        manifest = read_manifest(Path(directory))
+    except UnusableBuild:
+        return None
+    return manifest.build(Path(directory)) if manifest.digest == digest else None
+
+
+def pack(build: Build, archive: Path) -> str:
+    """Write the build's folder to ``archive``, a tar file; returns its SHA-256.
+
+    Raises:
+        RunError: the build lies in no cache, or a file can't be read or written.
+    """
+    if build.directory is None:
+        raise RunError(f"{build.requested}: lies in no build cache, so that it cannot be copied to other hosts")
+    try:
+        with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar:
+            tar.add(Path(build.directory) / FILE_NAME, FILE_NAME)  # first: it says what the rest is
+            for path in sorted(Path(build.directory).iterdir()):
+                if path.name != FILE_NAME:
+                    tar.add(path, path.name)
+        return sha256_of(archive)
+    except OSError as error:
+        raise RunError(f"{archive}: {error.strerror}: free space there, or name another folder in TMPDIR") from None
+
+
+def sha256_of(path: Path) -> str:
+    """The file's SHA-256, in hexadecimal digits. OSError: it can't be read."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def unpack(archive: Path, framework: str, digest: str, cache: BuildCache) -> Build:
+    """The build that ``archive`` holds, in the cache; the one that is there already, if there is one.
+
+    Its environment belongs to a Python of the host that made it, and gets this host's of the same version.
+
+    Raises:
+        RunError: the archive is damaged or holds another build, there is no such Python here, the cache can't be
+            written.
+    """
+    try:
+        with tarfile.open(archive) as tar:
+            told = tar.extractfile(FILE_NAME)
+            manifest = Manifest.model_validate_json(told.read() if told else b"")
+
+            def make(place: Path, _: int) -> Manifest:
+                tar.extractall(place, filter=_links_as_they_are)
+                _settle(place, manifest)
+                return manifest
+
+            if manifest.digest != digest:
+                raise RunError(f"{archive}: holds the build {manifest.digest[:12]}, not {digest[:12]}")
+            made = cache.find_or_make(framework, manifest.recipe, make)
+    except (tarfile.TarError, KeyError, ValueError) as error:
+        raise RunError(f"{archive}: is damaged ({one_line(str(error))}): start the run again") from None
+    if made.digest != digest:
+        raise RunError(f"{made.directory}: is another build of the same recipe: remove it, and start the run again")
+    return made
+
+
+def _links_as_they_are(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo:
+    """Files must lie within the folder; links may lead to the host's Python. tarfile.FilterError: one doesn't."""
+    return member if member.issym() else tarfile.tar_filter(member, place)
+
+
+def _settle(place: Path, manifest: Manifest) -> None:
+    """Make the environment one of this host's Python. RunError: there is none of that version."""
+    interpreter = place / manifest.interpreter
+    configuration = place / "pyvenv.cfg"
+    if not configuration.is_file() or interpreter.exists():
+        return
+    minor = ".".join(manifest.python.split(".")[:2])
+    own = find_interpreter(minor)
+    for link in interpreter.parent.iterdir():
+        if link.is_symlink() and not link.exists() and os.path.isabs(os.readlink(link)):
+            link.unlink()
+            link.symlink_to(own)
+    text = configuration.read_text(encoding="utf-8")
+    configuration.write_text(re.sub(r"(?m)^home = .*$", f"home = {own.parent}", text), encoding="utf-8")

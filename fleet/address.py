@@ -1,0 +1,66 @@
+"""Where a fleet is, and which of its hosts are wanted."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from opduel.records import UsageError
+
+LOCAL = "local"
+_REMOTE = re.compile(r"(tls|tcp)://[^\s/:]+(:\d{1,5})|(tls|tcp)://\[[0-9a-fA-F:]+\](:\d{1,5})")
+FORMS = "give tls://HOST:PORT of a scheduler (opduel fleet scheduler), or local:N for N workers on this machine"
+
+
+@dataclass(frozen=True)
+class FleetAddress:
+    """A scheduler's address (``tls://host:8786``), or a number of workers to start on this machine."""
+
+    text: str
+    workers: int | None = None  # of ``local:N``
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether connections need certificates."""
+        return self.text.startswith("tls:")
+
+
+def parse_address(text: str, option: str = "--fleet") -> FleetAddress:
+    """
+    Raises:
+        UsageError: it is no address of a fleet.
+    """
+    kind, _, number = text.partition(":")
+    if kind == LOCAL:
+        if not number.isdigit() or not 1 <= int(number) <= 64:
+            raise UsageError(f"{option} {text}: give a number of workers from 1 to 64, as in local:2")
+        return FleetAddress(text, int(number))
+    if not _REMOTE.fullmatch(text) or int(text.rpartition(":")[2]) > 65535:
+        raise UsageError(f"{option} {text}: is no address of a fleet: {FORMS}")
+    return FleetAddress(text)
+
+
+@dataclass(frozen=True)
+class FleetChoice:
+    """What ``--fleet`` and the options with it ask for. ``tags``: a host must have them all; ``hosts`` and
+    ``excluded``: by name, where any are given; ``timeout_s``: how long to wait for the fleet, and for a host of the
+    kind that is wanted."""
+
+    address: FleetAddress
+    certificates: Path
+    timeout_s: float = 60.0
+    tags: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+    def wants(self, name: str, tags: frozenset[str]) -> bool:
+        """Whether a host of this name and with these tags may measure."""
+        named = not self.hosts or name in self.hosts
+        return named and name not in self.excluded and set(self.tags) <= tags
+
+    @property
+    def words(self) -> str:
+        """What hosts are wanted, in words."""
+        parts = [f"the tag {tag}" for tag in self.tags]
+        parts += [f"a name among {', '.join(self.hosts)}"] if self.hosts else []
+        parts += [f"another name than {', '.join(self.excluded)}"] if self.excluded else []
+        return "a host" + (f" with {' and '.join(parts)}" if parts else "")

@@ -1,0 +1,137 @@
+"""TLS in both directions: who has a certificate of the fleet's own authority belongs to it, nobody else does."""
+
+import datetime
+import os
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from distributed import Security
+
+from opduel.records import RunError, UsageError
+from opduel.records.atomic import write_atomically
+
+AUTHORITY, AUTHORITY_KEY = "ca.pem", "ca-key.pem"
+CERTIFICATE, KEY = "fleet.pem", "fleet-key.pem"
+NEEDED = (AUTHORITY, CERTIFICATE, KEY)  # on each host; the authority's key stays where certificates are made
+AUTHORITY_DAYS = 3650
+MAKE_THEM = "make them with: opduel fleet certificates FOLDER, and copy {} to each host".format(", ".join(NEEDED))
+
+
+def make_certificates(folder: Path, days: int) -> list[Path]:
+    """Write a certificate of the fleet that is valid for so many days, and an authority where there is none yet.
+
+    Raises:
+        UsageError: the folder has an authority that can't be read.
+        RunError: a file can't be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if (folder / AUTHORITY).exists() != (folder / AUTHORITY_KEY).exists():
+            raise UsageError(f"{folder}: has only one of {AUTHORITY} and {AUTHORITY_KEY}: give another folder")
+        authority, authority_key = _authority(folder)
+        key = ec.generate_private_key(ec.SECP256R1())
+        made = (
+            _builder("opduel fleet", authority.subject, key.public_key(), days)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(
+                x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
+                critical=False,
+            )
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
+            )
+            .sign(authority_key, hashes.SHA256())
+        )
+        _write_key(folder / KEY, key)
+        write_atomically(folder / CERTIFICATE, made.public_bytes(serialization.Encoding.PEM))
+    except OSError as error:
+        raise RunError(f"{folder}: certificates cannot be written ({error.strerror}): give another folder") from None
+    return [folder / name for name in NEEDED]
+
+
+def _authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """The folder's authority, made if there is none."""
+    if (folder / AUTHORITY).exists():
+        try:
+            found = x509.load_pem_x509_certificate((folder / AUTHORITY).read_bytes())
+            key = serialization.load_pem_private_key((folder / AUTHORITY_KEY).read_bytes(), None)
+            assert isinstance(key, ec.EllipticCurvePrivateKey)
+        except (ValueError, TypeError, AssertionError):
+            raise UsageError(f"{folder}: {AUTHORITY} or {AUTHORITY_KEY} is damaged: give another folder") from None
+        return found, key
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "opduel fleet authority")])
+    made = (
+        _builder("opduel fleet authority", name, key.public_key(), AUTHORITY_DAYS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    _write_key(folder / AUTHORITY_KEY, key)
+    write_atomically(folder / AUTHORITY, made.public_bytes(serialization.Encoding.PEM))
+    return made, key
+
+
+def _builder(name: str, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))  # hosts' clocks differ
+        .not_valid_after(now + datetime.timedelta(days=days))
+    )
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    """Readable by its owner alone, from the first byte on."""
+    content = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    beside = path.with_name(f".{path.name}.new")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    beside.replace(path)
+
+
+def security_of(folder: Path, option: str = "--fleet_certificates") -> Security:
+    """What connections of all kinds are secured with, in both directions.
+
+    Raises:
+        UsageError: a file is missing or damaged, or the certificate has expired or is not the authority's.
+    """
+    paths = {name: folder / name for name in NEEDED}
+    for path in paths.values():
+        if not path.is_file():
+            raise UsageError(f"{option} {folder}: {path.name} is missing: {MAKE_THEM}")
+    try:
+        authority = x509.load_pem_x509_certificate(paths[AUTHORITY].read_bytes())
+        own = x509.load_pem_x509_certificate(paths[CERTIFICATE].read_bytes())
+        key = serialization.load_pem_private_key(paths[KEY].read_bytes(), None)
+    except (OSError, ValueError, TypeError) as error:
+        why = getattr(error, "strerror", None) or "damaged"
+        raise UsageError(f"{option} {folder}: a certificate or key cannot be read ({why}): {MAKE_THEM}") from None
+    if key.public_key() != own.public_key():
+        raise UsageError(f"{option} {folder}: {KEY} does not belong to {CERTIFICATE}: {MAKE_THEM}")
+    try:
+        own.verify_directly_issued_by(authority)
+    except Exception:
+        raise UsageError(f"{option} {folder}: {CERTIFICATE} is not of the authority {AUTHORITY}: {MAKE_THEM}") from None
+    ends = own.not_valid_after_utc
+    if ends < datetime.datetime.now(datetime.UTC):
+        raise UsageError(
+            f"{option} {folder}: {CERTIFICATE} expired on {ends:%Y-%m-%d}: make a new one with "
+            "opduel fleet certificates, in the folder that has the authority's key"
+        )
+    names = {
+        f"tls_{role}_{what}": str(paths[file])
+        for role in ("scheduler", "worker", "client")
+        for what, file in (("cert", CERTIFICATE), ("key", KEY))
+    }
+    return Security(tls_ca_file=str(paths[AUTHORITY]), require_encryption=True, **names)

@@ -1,0 +1,208 @@
+"""The parts of a fleet that run: a scheduler, a worker on each measuring host, and a client's connection."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import platform
+import signal
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dask
+import platformdirs
+from distributed import Client, Nanny, Scheduler, Security, SpecCluster
+
+from opduel.fleet.address import FleetAddress, FleetChoice
+from opduel.fleet.host import HostPlugin, HostSettings
+from opduel.fleet.job import SLOT, tag_resource
+from opduel.fleet.security import security_of
+from opduel.harness.host import PROC, text_of
+from opduel.records import RunError
+from opduel.records.text import one_line
+
+QUIET = "DASK_LOGGING__DISTRIBUTED"
+RETRY_S = 5.0  # between attempts to reach a scheduler
+FEATURES = ("avx", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
+# Dask would look at the worker's Python every 10 ms, and restart a worker that seems to hang.
+SETTINGS = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.allowed-failures": 3,
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.low-level-log-length": 100,
+    "distributed.comm.timeouts.connect": "10s",
+    # What Dask would set for workers (malloc, threads) would change what is measured; and it logs on standard error.
+    "distributed.nanny.pre-spawn-environ": {QUIET: "critical"},
+}
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """What a measuring host is started with."""
+
+    settings: HostSettings
+    tags: tuple[str, ...] = ()
+
+    def of_nanny(self, security: Security | None) -> dict[str, Any]:
+        """The arguments of Dask's nanny: a worker with one slot, and the host's tags."""
+        return {
+            "nthreads": 1,
+            "name": self.settings.name,
+            "memory_limit": 0,
+            "dashboard": False,
+            "resources": {SLOT: 1.0, **{tag_resource(tag): 1.0 for tag in self.tags}},
+            "security": security,
+            "plugins": (HostPlugin(self.settings),),
+            "local_directory": str(self.settings.folder / ".dask"),
+        }
+
+
+def default_folder() -> Path:
+    """Where a host keeps its shards."""
+    return platformdirs.user_cache_path("opduel") / "fleet"
+
+
+def host_tags(proc: Path = PROC) -> list[str]:
+    """What this machine is, as tags: ``linux-x86_64``, the instructions that its processor has, ``gpu``."""
+    found = [f"{platform.system()}-{platform.machine()}".lower()]
+    flags = set()
+    for line in text_of(proc / "cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("flags", "Features"):
+            flags = set(value.split())
+            break
+    found += [feature for feature in FEATURES if feature in flags]
+    return [*found, "gpu"] if Path("/dev/nvidia0").exists() else found
+
+
+def run_scheduler(address: FleetAddress, security: Security | None) -> None:
+    """Run a scheduler at this address until a signal ends it. RunError: the address can't be listened at."""
+
+    async def serve() -> None:
+        try:
+            scheduler = await Scheduler(
+                protocol=address.text.partition(":")[0],
+                host=address.text.partition("//")[2].rpartition(":")[0],
+                port=int(address.text.rpartition(":")[2]),
+                security=security,
+                dashboard=False,
+            )
+        except OSError as error:
+            raise RunError(f"{address.text}: cannot be listened at ({error.strerror or error}): give another") from None
+        async with scheduler:
+            log.info("scheduler at %s", scheduler.address)
+            await _ended()
+
+    _run(serve())
+
+
+def run_worker(address: FleetAddress, options: WorkerOptions, security: Security | None) -> None:
+    """Be a measuring host until a signal ends it; a scheduler that can't be reached is tried again and again."""
+
+    async def serve() -> None:
+        ended = asyncio.ensure_future(_ended())
+        while not ended.done():
+            nanny = Nanny(address.text, **options.of_nanny(security))
+            try:
+                started = asyncio.ensure_future(nanny.start())
+                await asyncio.wait({started, ended}, return_when=asyncio.FIRST_COMPLETED)
+                if started.done():
+                    await started
+                    log.info("%s measures for %s", options.settings.name, address.text)
+                    await asyncio.wait(
+                        {asyncio.ensure_future(nanny.finished()), ended}, return_when=asyncio.FIRST_COMPLETED
+                    )
+            except Exception as error:
+                log.warning("%s: %s; trying again", address.text, _why(error))
+            finally:
+                with contextlib.suppress(Exception):
+                    await nanny.close(timeout=30)
+            if not ended.done():
+                await asyncio.wait({ended}, timeout=RETRY_S)
+
+    _run(serve())
+
+
+def _why(error: BaseException) -> str:
+    """What lies behind an error of Dask's, in one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    if "CERTIFICATE" in str(error) or "certificate" in str(error):
+        return f"the certificates are not of the same fleet, or have expired ({one_line(str(error))})"
+    return one_line(str(error)) or type(error).__name__
+
+
+def _run(served: Any) -> None:
+    _quiet()
+    with dask.config.set(SETTINGS):
+        asyncio.run(served)
+
+
+async def _ended() -> None:
+    """Until the first signal."""
+    heard = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, heard.set)
+    await heard.wait()
+
+
+def _quiet() -> None:
+    """What Dask logs is of no use to people who don't run Dask."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    logging.getLogger("tornado").setLevel(logging.CRITICAL)
+
+
+@contextlib.contextmanager
+def connect(choice: FleetChoice) -> Iterator[Client]:
+    """A client of the fleet. Raises UsageError: bad certificates. RunError: no scheduler of this fleet answers."""
+    _quiet()
+    address = choice.address
+    security = security_of(choice.certificates) if address.is_encrypted else None
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(SETTINGS))
+        place: Any = address.text
+        if address.workers is not None:
+            place = stack.enter_context(_local_fleet(address.workers))
+        try:
+            client = Client(place, security=security, timeout=choice.timeout_s, set_as_default=False, name="opduel")
+        except (OSError, TimeoutError, ValueError) as error:
+            hint = "" if address.is_encrypted else "; a fleet with certificates has a tls:// address"
+            raise RunError(
+                f"--fleet {address.text}: no scheduler of this fleet answers ({_why(error)}){hint}"
+            ) from None
+        yield stack.enter_context(client)
+
+
+@contextlib.contextmanager
+def _local_fleet(count: int) -> Iterator[SpecCluster]:
+    """Workers on this machine, for a try: each has processors of its own as far as there are enough."""
+    allowed = sorted(os.sched_getaffinity(0))
+    each = len(allowed) // count
+    workers = {}
+    for number in range(count):
+        own = frozenset(allowed[number * each : (number + 1) * each]) if each else None
+        name = f"local-{number + 1}"
+        settings = HostSettings(name, default_folder() / name, cpus=own)
+        settings.folder.mkdir(parents=True, exist_ok=True)
+        workers[name] = {"cls": Nanny, "options": WorkerOptions(settings, tuple(host_tags())).of_nanny(None)}
+    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "port": 0, "host": "127.0.0.1"}}
+    if not each:
+        log.warning("fleet: %d workers share %d processors, and disturb each other", count, len(allowed))
+    with SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as cluster:
+        yield cluster
+
+
+def own_name() -> str:
+    """What a host is called if nobody says otherwise."""
+    return socket.gethostname().partition(".")[0]

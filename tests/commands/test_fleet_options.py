@@ -1,0 +1,91 @@
+"""--fleet and the options with it: what goes together, and what is said of the rest."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from opduel.commands.calibrate import calibrate
+from opduel.commands.fleet import fleet_choice, measurer, run_fleet_command
+from opduel.commands.harness import run_harness
+from opduel.commands.options import harness_parser
+from opduel.harness.run import run_ab
+from opduel.records import UsageError
+
+
+def choice(*words: str) -> object:
+    return fleet_choice(harness_parser().parse_args(["-b", "smoke", *words]))
+
+
+def test_what_is_asked_for() -> None:
+    assert choice() is None
+    words = ["--fleet", "tls://bench:8786", "--fleet_tag", "gpu", "--fleet_tag", "fast", "-d", "a, b"]
+    found = fleet_choice(harness_parser().parse_args([*words, "--excluded_devices", "c", "--fleet_timeout", "5"]))
+    assert found is not None
+    assert (found.tags, found.hosts, found.excluded) == (("gpu", "fast"), ("a", "b"), ("c",))
+    assert (found.address.text, found.timeout_s) == ("tls://bench:8786", 5.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--devices", "a"], "--devices: chooses hosts of a fleet: add --fleet ADDRESS"),
+        (["--fleet_tag", "gpu"], "--fleet_tag: chooses hosts of a fleet"),
+        (["--fleet", "local:2", "--suite", "x"], "--suite: does not go with --fleet"),
+        (["--fleet", "local:2", "--golden", "x"], "--golden: does not go with --fleet"),
+        (["--fleet", "local:2", "--fuzz", "3"], "--fuzz: does not go with --fleet"),
+        (["--fleet", "local:2", "--profile_output", "x"], "--profile_output: does not go with --fleet"),
+        (["--fleet", "here"], "--fleet here: is no address of a fleet"),
+    ],
+)
+def test_what_does_not_go_together(words: list[str], why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        choice(*words)
+    assert str(caught.value).startswith(why)
+
+
+def test_names_are_separated_by_commas() -> None:
+    with pytest.raises(UsageError, match="give names, separated by commas"):
+        choice("--fleet", "local:1", "--devices", "a,,b")
+
+
+def test_one_build_and_a_calibration_are_for_this_host() -> None:
+    with pytest.raises(UsageError, match="--fleet: belongs to an A/B"):
+        run_harness(["-b", "smoke", "--single", "--fleet", "local:2"])
+    with pytest.raises(UsageError, match="--fleet: is for other hosts, and --calibrate judges this one"):
+        calibrate(["--fleet", "local:2"])
+
+
+def test_without_a_fleet_this_host_measures() -> None:
+    assert measurer(harness_parser().parse_args(["-b", "smoke"])) is run_ab
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("client", "host"):
+        monkeypatch.setitem(sys.modules, f"opduel.fleet.{name}", None)
+    with pytest.raises(UsageError, match=r"--fleet: needs the extra fleet: .*'opduel\[fleet\]'"):
+        measurer(harness_parser().parse_args(["-b", "smoke", "--fleet", "local:2"]))
+    with pytest.raises(UsageError, match=r"opduel fleet needs the extra fleet"):
+        run_fleet_command(["certificates", str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["worker", "local:2"], "ADDRESS local:2: give the scheduler's"),
+        (["scheduler", "here"], "ADDRESS here: is no address of a fleet"),
+        (["worker", "tls://a:1", "--certificates", "/nowhere"], "--certificates /nowhere: ca.pem is missing"),
+    ],
+)
+def test_what_parts_of_a_fleet_refuse(words: list[str], why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        run_fleet_command(words)
+    assert str(caught.value).startswith(why)
+
+
+def test_a_plain_command_loads_nothing_of_dask() -> None:
+    modules = "[name for name in sys.modules if 'dask' in name or 'distributed' in name]"
+    code = f"import sys, opduel.commands.harness, opduel.commands.repo_driver; print({modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

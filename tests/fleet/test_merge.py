@@ -1,0 +1,154 @@
+"""One report of many: each case once, with its host, and the false-discovery correction over all."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_samples import a_case, pairs
+from report_samples import CONTROL, TREATMENT, report
+
+from opduel.comparator import Looks, benjamini_hochberg, compare_cases, plan_looks
+from opduel.fleet.merge import NOT_MEASURED, HostReport, merge
+from opduel.records import Case, Failure, PairSample, Report
+
+LOOKS = plan_looks(30)
+ALPHA = 0.05
+
+
+def samples(case: Case, change: float, sd: float = 0.003) -> list[PairSample]:
+    """Thirty of the screening and thirty of the confirmation, around a change."""
+    spread = [sd * (number % 7 - 3) for number in range(30)]
+    return [
+        *pairs(case.id, "screening", [change + one for one in spread]),
+        *pairs(case.id, "confirmation", [change + one for one in spread]),
+    ]
+
+
+def shard(
+    cases: Sequence[Case], changes: Sequence[float], elsewhere: int, looks: Looks = LOOKS, **changed: Any
+) -> Report:
+    """A shard's report, of a run with so many comparisons elsewhere."""
+    measured = {case.id: samples(case, change) for case, change in zip(cases, changes, strict=True)}
+    failures = changed.pop("failures", {})
+    comparisons = compare_cases(cases, measured, failures, looks, ALPHA, others=(1.0,) * elsewhere)
+    return replace(report(comparisons, **{"complete": True, **changed}), cases=tuple(cases))
+
+
+def merged(parts: Sequence[tuple[str, Report]], cases: Sequence[Case]) -> Report:
+    return merge([HostReport(host, one) for host, one in parts], cases, LOOKS, ALPHA, {"id": "whole"})
+
+
+def test_each_case_has_its_host_and_the_order_is_the_runs() -> None:
+    cases = [a_case(name) for name in "abcd"]
+    parts = [("one", shard([cases[1], cases[3]], [0.1, 0.0], 2)), ("two", shard([cases[0], cases[2]], [0.0, 0.0], 2))]
+    whole = merged(parts, cases)
+    assert [(one.case, one.host) for one in whole.comparisons] == [
+        ("a", "two"),
+        ("b", "one"),
+        ("c", "two"),
+        ("d", "one"),
+    ]
+    assert [one.verdict for one in whole.comparisons] == ["unchanged", "regressed", "unchanged", "unchanged"]
+    assert [host["name"] for host in whole.run["fleet"]["hosts"]] == ["one", "two"]
+    assert whole.run.id == "whole"
+    assert (whole.control, whole.treatment) == (CONTROL, TREATMENT)
+
+
+def test_what_a_shard_flags_is_flagged_whatever_the_others_come_to() -> None:
+    cases = [a_case(f"c{number}") for number in range(40)]
+    few = shard(cases[:2], [0.1, 0.0], 38)
+    many = shard(cases[2:], [0.0] * 38, 2)
+    assert few.comparisons[0].verdict == "regressed"
+    whole = merged([("one", few), ("two", many)], cases)
+    assert whole.comparisons[0].verdict == "regressed"
+    assert whole.comparisons[0].q_value is not None
+    assert whole.comparisons[0].q_value <= ALPHA
+
+
+def test_the_correction_is_over_all_hosts() -> None:
+    """A change that would be flagged alone isn't among many cases of other hosts; with changes there, it is."""
+    looks = plan_looks(5)
+    cases = [a_case(f"c{number}") for number in range(60)]
+
+    def part(own: Sequence[Case], changes: Sequence[float], elsewhere: int) -> Report:
+        measured = {case.id: samples(case, change, 0.006)[:5] for case, change in zip(own, changes, strict=True)}
+        made = compare_cases(own, measured, {}, looks, ALPHA, others=(1.0,) * elsewhere)
+        return replace(report(made, complete=True), cases=tuple(own))
+
+    sizes = [size / 1000 for size in range(20, 400, 5)]
+    alone = next(size for size in sizes if part(cases[:1], [size], 0).comparisons[0].verdict == "regressed")
+    among_many = part(cases[:1], [alone], 59)
+    assert among_many.comparisons[0].verdict == "inconclusive"
+    for changes, verdict in ((0.0, "inconclusive"), (0.5, "regressed")):
+        parts = [HostReport("one", among_many), HostReport("two", part(cases[1:], [changes] * 59, 1))]
+        assert merge(parts, cases, looks, ALPHA, {}).comparisons[0].verdict == verdict
+
+
+def test_what_a_verification_has_not_confirmed_is_not_flagged_afterwards() -> None:
+    cases = [a_case(f"c{number}") for number in range(2)]
+    first = shard(cases[:1], [0.021], 1, configuration={"verify": True})
+    assert first.comparisons[0].verdict == "inconclusive"
+    whole = merged([("one", first), ("two", shard(cases[1:], [0.5], 1))], cases)
+    assert whole.comparisons[0].verdict == "inconclusive"
+
+
+def test_a_case_nobody_came_to_is_inconclusive_and_says_so() -> None:
+    cases = [a_case("a"), a_case("b")]
+    whole = merged([("one", shard(cases[:1], [0.0], 1))], cases)
+    assert (whole.comparisons[1].verdict, whole.comparisons[1].note) == ("inconclusive", NOT_MEASURED)
+
+
+def test_failures_count_as_ones_in_the_family() -> None:
+    cases = [a_case("a"), a_case("b")]
+    broken = {"b": Failure("treatment", "crash", "signal 11")}
+    parts = [("one", shard(cases[:1], [0.1], 1)), ("two", shard(cases[1:], [0.1], 1, failures=broken))]
+    whole = merged(parts, cases)
+    assert [one.verdict for one in whole.comparisons] == ["regressed", "failed"]
+    assert whole.comparisons[0].q_value == pytest.approx(2 * (whole.comparisons[0].p_value or 0.0))
+
+
+def test_a_disturbed_host_is_named_and_its_verdicts_stay_as_they_are() -> None:
+    cases = [a_case("a"), a_case("b")]
+    disturbed = {"valid": False, "hold": True, "reasons": ["busy"], "aa_checks": []}
+    parts = [
+        ("one", shard(cases[:1], [0.0], 1, validity=disturbed)),
+        ("two", shard(cases[1:], [0.0], 1, validity={"valid": True, "hold": True, "reasons": [], "aa_checks": []})),
+    ]
+    whole = merged(parts, cases)
+    assert whole.run.validity.valid is False
+    assert whole.run.validity.reasons == ("one: busy",)
+
+
+def test_no_case_is_counted_twice() -> None:
+    case = a_case("a")
+    part = shard([case], [0.0], 0)
+    with pytest.raises(ValueError, match="a was measured twice"):
+        merged([("one", part), ("two", part)], [case])
+    with pytest.raises(ValueError, match="no part"):
+        merged([], [case])
+
+
+def test_what_ended_a_part_early_is_said_of_the_whole() -> None:
+    cases = [a_case("a"), a_case("b")]
+    parts = [
+        (
+            "one",
+            replace(shard(cases[:1], [0.0], 1), run={"complete": False, "stop_reason": "the time is up", "rounds": 3}),
+        ),
+        ("two", replace(shard(cases[1:], [0.0], 1), run={"complete": True, "rounds": 4})),
+    ]
+    whole = merged(parts, cases)
+    assert (whole.run.complete, whole.run.stop_reason, whole.run.rounds) == (False, "the time is up", 7)
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=8), min_size=1, max_size=6))
+def test_no_host_flags_what_all_together_do_not(hosts: list[list[float]]) -> None:
+    """With p = 1 for the comparisons elsewhere, as ``Job.elsewhere`` has it."""
+    everything = [p for own in hosts for p in own]
+    together = iter(benjamini_hochberg(everything))
+    for own in hosts:
+        alone = benjamini_hochberg([*own, *(1.0 for _ in range(len(everything) - len(own)))])[: len(own)]
+        assert all(next(together) <= q + 1e-12 for q in alone)
