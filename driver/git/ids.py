@@ -22,7 +22,7 @@ class ConvertedIds:
         text = path.read_text(encoding="ascii", errors="replace") if path.exists() else ""
         pairs = _LINE.findall(text)
         self._ours: dict[str, str] = dict(pairs)
-        self._theirs = {ours: theirs for theirs, ours in pairs}
+        self._theirs: dict[str, str] = {ours: theirs for theirs, ours in pairs}
         whole = text.rfind("\n") + 1
         if whole < len(text):
             log.info("%s: the last line is incomplete: dropped", path)
