@@ -3,18 +3,20 @@
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from opduel.commands.entry import DONE
+from opduel.commands.entry import DONE, log
 from opduel.commands.fleet_options import default_certificates
 from opduel.commands.option_types import path, positive
 from opduel.fleet.address import FleetChoice, parse_address
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import RunRequest, run_ab
-from opduel.records import Report, UsageError
+from opduel.records import Report, RunError, UsageError
 from opduel.reporters.arguments import Parser
 
 NEEDS_EXTRA = "needs the extra fleet: install it with pip install 'opduel[fleet]'"
 CERTIFICATE_DAYS = 365
+AFTER_ALL = -1_000_000  # the priority of what may turn out to be measured in vain
 # What a shard on another host can't have yet, or what is of one host alone.
 _NOT_IN_A_FLEET = {
     "suite": "suites are measured on one host: leave one of the two options out",
@@ -47,12 +49,14 @@ def fleet_choice(options: argparse.Namespace) -> FleetChoice | None:
     )
 
 
-def measurer(options: argparse.Namespace) -> Measure:
-    """What measures: this host, or the fleet that the options name. UsageError: as ``fleet_choice``, or the extra is
-    not installed."""
+def measurer(options: argparse.Namespace, ahead: bool = False) -> Measure:
+    """What measures: this host, or the fleet that the options name; ``ahead``: after what is not measured ahead.
+    UsageError: as ``fleet_choice``, or the extra is not installed."""
     choice = fleet_choice(options)
     if choice is None:
         return run_ab
+    if ahead:
+        choice = replace(choice, priority=AFTER_ALL)
     try:
         from opduel.fleet.client import run_fleet  # Dask is an extra, and takes a second to load
     except ImportError:
@@ -64,6 +68,22 @@ def measurer(options: argparse.Namespace) -> Measure:
         return run_fleet(request, choice, on_progress)
 
     return measure
+
+
+def count_hosts(options: argparse.Namespace) -> int:
+    """How many hosts would measure now: 1 without a fleet, or if its scheduler doesn't answer."""
+    choice = fleet_choice(options)
+    if choice is None:
+        return 1
+    from opduel.fleet.client import wait_for_hosts  # measurer() has said what is missing
+    from opduel.fleet.service import connect
+
+    try:
+        with connect(choice) as client:
+            return len(wait_for_hosts(client, choice))
+    except RunError as error:  # whoever measures next says so
+        log.debug("%s", error)
+        return 1
 
 
 def fleet_parser() -> Parser:

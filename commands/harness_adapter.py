@@ -1,15 +1,16 @@
 """The harness as the driver knows it: runs that can be resumed, and reports that are delivered once."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from opduel.commands.builds import warn_of_python
 from opduel.commands.entry import log
-from opduel.commands.fleet import measurer
+from opduel.commands.fleet import count_hosts, measurer
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import Session, callgrind_folder, discovered, log_forecast, tell, warn_of_report
@@ -18,7 +19,7 @@ from opduel.comparator import plan_looks, replicate_report
 from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
 from opduel.harness.aa_selection import usual_count
-from opduel.harness.measurement_plan import FirstMeasurement
+from opduel.harness.measurement_plan import FirstMeasurement, Progress
 from opduel.harness.run import InterruptedRunError, RunRequest, without_measuring
 from opduel.harness.verification import first_measurement_of
 from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError
@@ -44,13 +45,34 @@ class HarnessAdapter:
         self._explained: tuple[str, Path | None] = "", None
         self._keeps = ExitStack()  # that folder
 
-    def measure(self, order: RunOrder) -> Report:
-        """Make the run, from its kept rounds on; two builds that are the same are not measured."""
+    @property
+    def hosts(self) -> int:
+        """How many hosts measure at the same time."""
+        return count_hosts(self._as_asked.options)
+
+    def measure_ahead(self, order: RunOrder, is_given_up: Callable[[], bool]) -> Report | None:
+        """Make a run that will probably be ordered; None if that takes no measuring, or more than a spec."""
+        if order.control.digest == order.treatment.digest or self._suite is not None:
+            return None
+
+        def hear(_: Progress) -> None:
+            if is_given_up():
+                raise KeyboardInterrupt("given up")
+
+        other = copy(self)  # its cases are those of these builds
+        other._choose_cases(order)
+        report = measurer(self._as_asked.options, ahead=True)(other._request(order), hear)
+        return None if report.run.interrupted else report
+
+    def _choose_cases(self, order: RunOrder) -> None:
+        self._measuring = self._as_asked
         if order.control.digest != order.treatment.digest:
             cases = discovered(self._as_asked, order.control, order.treatment)
             self._measuring = replace(self._as_asked, cases=cases)
-        else:
-            self._measuring = self._as_asked
+
+    def measure(self, order: RunOrder) -> Report:
+        """Make the run, from its kept rounds on; two builds that are the same are not measured."""
+        self._choose_cases(order)
         if self._suite is not None:
             order = self._of_suite(self._suite, order)
         request = self._request(order)

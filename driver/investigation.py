@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -18,12 +19,13 @@ from opduel.driver.attribution import (
     left_over,
     placed,
 )
-from opduel.driver.bisection import CulpritRange, Step, bisect
+from opduel.driver.bisection import CulpritRange, Measure, Prepare, Step, bisect
 from opduel.driver.culprit_code import ChangedCode
 from opduel.driver.journal import Journal
 from opduel.driver.known_changes import KnownChanges
 from opduel.driver.revisions import Revision, UnbuildableError
 from opduel.driver.runs import NotSettled, Runs, open_words
+from opduel.driver.speculation import Question, searching_ahead
 from opduel.records import FLAGGED, Build, Cause, Comparison, Report, RunError, Verdict
 from opduel.records.measurement import Side
 
@@ -78,6 +80,7 @@ class Investigation:
         self._journal = journal
         self._branch = branch
         self._builds: dict[int, Build] = {}
+        self._building = threading.Lock()
         digest = hashlib.sha256(settings.encode()).hexdigest()[:8]
         self.name = f"{revisions[0].name}..{revisions[-1].name}/{digest}"
         self._known = KnownChanges(journal, settings, self.name, [one.name for one in revisions])
@@ -207,8 +210,33 @@ class Investigation:
             return ()
         left, right = between
         log.info("confirmed: %s; looking for the commit that caused it among %d", ", ".join(steps), right - left)
-        culprits = bisect(right - left, steps, self._compare, self._prepare, self._at_hand(), thresholds, first=left)
+        at_hand = self._at_hand()
+
+        def search(measure: Measure, prepare: Prepare = self._is_buildable) -> list[CulpritRange]:
+            return bisect(right - left, steps, measure, prepare, at_hand, thresholds, first=left)
+
+        with searching_ahead(search, steps, self._runs.hosts, self._compare, self._measure_ahead) as measure:
+            culprits = search(measure, self._prepare)
+        self._runs.forget_begun(f"{self.name}/regress/")  # what was measured ahead in vain
         return tuple(map(self._traced, culprits))
+
+    def _measure_ahead(self, question: Question, given_up: threading.Event) -> Mapping[str, Step] | None:
+        """Measure a step that the search will probably ask for; None if that can't be done."""
+        between, cases = question
+        with self._building:  # one build at a time: a compile takes all processors
+            control, treatment = (self._revisions[index].build() for index in between)
+        if given_up.is_set():
+            return None
+        name = self._step_name(*between, cases)
+        log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
+        report = self._runs.measure_ahead(
+            name, "regress", control, treatment, sorted(cases), self._branch, given_up.is_set
+        )
+        return None if report is None else _steps(report, cases)
+
+    def _is_buildable(self, index: int) -> bool:
+        """Whether a point can be built, as far as is known."""
+        return self._journal.get_fact(self._unbuildable(index)) is None
 
     def _traced(self, culprit: CulpritRange) -> Culprit:
         """The culprit with what its direct A/B says of it."""
@@ -228,8 +256,7 @@ class Investigation:
 
     def _compare(self, left: int, right: int, cases: Sequence[str]) -> dict[str, Step]:
         report = self._make(self._step_name(left, right, cases), "regress", (left, right), sorted(cases))
-        found = {one.case: _step(one) for one in report.comparisons}
-        return {case: found.get(case, Step("inconclusive")) for case in cases}
+        return _steps(report, cases)
 
     def _make(
         self,
@@ -255,8 +282,7 @@ class Investigation:
 
     def _prepare(self, index: int) -> bool:
         """Build a point. One that is at fault itself is written down for later starts; RunError: another failure."""
-        fact = f"{self.name}/unbuildable/{self._revisions[index].name}"
-        if self._journal.get_fact(fact) is not None:
+        if not self._is_buildable(index):
             return False
         try:
             self._build(index)
@@ -264,14 +290,19 @@ class Investigation:
             if not error.lasting:
                 raise
             log.warning("passed over: %s", error)
-            self._journal.set_fact(fact, error.reason)
+            self._journal.set_fact(self._unbuildable(index), error.reason)
             self._journal.note("unbuildable", str(error))
             return False
         return True
 
+    def _unbuildable(self, index: int) -> str:
+        """The fact that a point can't be built."""
+        return f"{self.name}/unbuildable/{self._revisions[index].name}"
+
     def _build(self, index: int) -> Build:
         if index not in self._builds:
-            self._builds[index] = self._revisions[index].build()
+            with self._building:
+                self._builds[index] = self._revisions[index].build()
         return self._builds[index]
 
 
@@ -312,6 +343,11 @@ def _step(one: Comparison) -> Step:
         None if high is None else math.log(high),
         _side_of_failure(one),
     )
+
+
+def _steps(report: Report, cases: Sequence[str]) -> dict[str, Step]:
+    found = {one.case: _step(one) for one in report.comparisons}
+    return {case: found.get(case, Step("inconclusive")) for case in cases}
 
 
 def _side_of_failure(one: Comparison) -> Side | Literal["both"] | None:

@@ -53,8 +53,16 @@ class Harness(Protocol):
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on."""
 
+    def measure_ahead(self, order: RunOrder, is_given_up: Callable[[], bool]) -> Report | None:
+        """Make a run that will probably be ordered, on hosts that have nothing else to do: its rounds and reports of
+        hosts are in its log then. None if it is not made. Raises KeyboardInterrupt: it was given up."""
+
     def replicate(self, first: Report, second: Report) -> Report:
         """The first report, of which only what the second one replicates stays flagged or failed."""
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts measure at the same time."""
 
     def dump(self, report: Report) -> str:
         """The report as a text."""
@@ -103,9 +111,7 @@ class Runs:
         """
         for attempt in count(1):
             one = name if attempt == 1 else f"{name}/try-{attempt}"
-            budgets = 1 + len(self._journal.runs(f"{one}/open-"))
-            rounds = self._journal.rounds_of(one)
-            order = RunOrder(control, treatment, cases, run_type, _seed(one), rounds, budgets, branch, replicates)
+            order = self._order(one, run_type, control, treatment, cases, branch, replicates)
             kept = self._finished(one)
             if kept is not None:
                 log.info("%s", _measured_before(order, kept))
@@ -116,6 +122,44 @@ class Runs:
             if attempt == TRIES or not report.withholds(*FLAGGED):
                 return report
         raise AssertionError("count() has no end")
+
+    def measure_ahead(
+        self,
+        name: str,
+        run_type: str,
+        control: Build,
+        treatment: Build,
+        cases: Sequence[str],
+        branch: str | None,
+        is_given_up: Callable[[], bool],
+    ) -> Report | None:
+        """Measure what ``make`` will probably be asked for, so that it has only to be reported then.
+
+        Returns None if that can't be measured ahead. Raises KeyboardInterrupt: it was given up. RunError: as ``make``.
+        """
+        if (kept := self._finished(name)) is not None:
+            return kept
+        order = self._order(name, run_type, control, treatment, cases, branch, None)
+        return self._harness.measure_ahead(order, is_given_up)
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts measure at the same time."""
+        return self._harness.hosts
+
+    def _order(
+        self,
+        name: str,
+        run_type: str,
+        control: Build,
+        treatment: Build,
+        cases: Sequence[str] | None,
+        branch: str | None,
+        replicates: Report | None,
+    ) -> RunOrder:
+        budgets = 1 + len(self._journal.runs(f"{name}/open-"))
+        rounds = self._journal.rounds_of(name)
+        return RunOrder(control, treatment, cases, run_type, _seed(name), rounds, budgets, branch, replicates)
 
     def _measure(self, name: str, attempt: int, order: RunOrder) -> Report:
         if attempt > 1 and not order.log.rounds():
@@ -168,6 +212,12 @@ class Runs:
         for run in self._journal.runs(prefix):
             self._journal.forget_run(run)
         self._journal.forget_facts(prefix)
+
+    def forget_begun(self, prefix: str) -> None:
+        """Let those go whose names begin so and that were begun, but never finished."""
+        for run in self._journal.runs(prefix):
+            if self._journal.report(run) is None:
+                self._journal.forget_run(run)
 
     def deliver_all(self) -> None:
         """Tell of every finished run that was not told yet, in the order in which they were finished."""

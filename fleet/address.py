@@ -43,7 +43,7 @@ def parse_address(text: str, option: str = "--fleet") -> FleetAddress:
 class FleetChoice:
     """What ``--fleet`` and the options with it ask for. ``tags``: a host must have them all; ``hosts`` and
     ``excluded``: by name, where any are given; ``timeout_s``: how long to wait for the fleet, and for a host of the
-    kind that is wanted."""
+    kind that is wanted; ``priority``: of shards that wait for the same host those with the highest go first."""
 
     address: FleetAddress
     certificates: Path
@@ -51,6 +51,7 @@ class FleetChoice:
     tags: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    priority: int = 0
 
     def wants(self, name: str, tags: frozenset[str]) -> bool:
         """Whether a host of this name and with these tags may measure."""

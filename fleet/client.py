@@ -10,6 +10,7 @@ import logging
 import queue
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -117,6 +118,7 @@ class _FleetRun:
         self._run = _identity(request)
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._pending: dict[Future, _Attempt] = {}
+        self._todo: deque[str] = deque()  # keys of the shards that no host was given yet
         self._done: dict[str, HostReport] = {}
         self._kept: dict[str, dict[str, list[str]]] = {}  # shard's key -> host -> rounds
         self._open: dict[str, int] = {}  # shard's key -> open cases
@@ -130,14 +132,13 @@ class _FleetRun:
 
     def finish(self) -> Report:
         """Measure what is not measured yet; the report of all. Raises RunError: as ``run_fleet``."""
-        todo = {key: shard for key, shard in self._shards.items() if key not in self._done}
+        self._todo.extend(key for key in self._shards if key not in self._done)
         if self._done:
             log.info("fleet: %s of %d measured before", counted(len(self._done), "shard"), len(self._shards))
         try:
             with self._listening():
-                for key, shard in todo.items():
-                    self._submit(shard, key, 1)
-                while self._pending and self._stopped is None:
+                while (self._todo or self._pending) and self._stopped is None:
+                    self._submit_what_hosts_can_take()
                     self._hear()
                     self._collect()
                     self._tell()
@@ -176,6 +177,15 @@ class _FleetRun:
         prior = self._request.prior_runs
         known = prior.of(case) if prior else None
         return known.fork_s if known else 1.0
+
+    def _submit_what_hosts_can_take(self) -> None:
+        """Submit a shard for each host that has none: Dask would give a host several at once, and leave them there."""
+        if not self._todo:
+            return
+        hosts = len(self._eligible()) or 1  # without any, a shard waits for the first to come
+        while self._todo and len(self._pending) < hosts and self._stopped is None:
+            key = self._todo.popleft()
+            self._submit(self._shards[key], key, 1)
 
     def _submit(self, shard: Shard, key: str, number: int) -> None:
         choice, request = self._choice, self._request
@@ -218,7 +228,7 @@ class _FleetRun:
             workers=workers,
             resources=resources,
             pure=False,
-            priority=-shard.number,
+            priority=choice.priority - shard.number,
         )
         self._pending[future] = _Attempt(shard, key, number)
 

@@ -7,6 +7,7 @@ import os
 import platform
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,10 +171,10 @@ def connect(choice: FleetChoice) -> Iterator[Client]:
     address = choice.address
     security = security_of(choice.certificates) if address.is_encrypted else None
     with contextlib.ExitStack() as stack:
-        stack.enter_context(dask.config.set(SETTINGS))
+        dask.config.set(SETTINGS)
         place: Any = address.text
         if address.workers is not None:
-            place = stack.enter_context(_local_fleet(address.workers))
+            place = stack.enter_context(_LOCAL.started(address.workers))
         try:
             client = Client(place, security=security, timeout=choice.timeout_s, set_as_default=False, name="opduel")
         except (OSError, TimeoutError, ValueError) as error:
@@ -182,6 +183,36 @@ def connect(choice: FleetChoice) -> Iterator[Client]:
                 f"--fleet {address.text}: no scheduler of this fleet answers ({_why(error)}){hint}"
             ) from None
         yield stack.enter_context(client)
+
+
+class _LocalFleets:
+    """The fleets on this machine that are in use, each by one or several clients of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._used: dict[int, tuple[int, SpecCluster, contextlib.ExitStack]] = {}  # workers -> clients, and the fleet
+
+    @contextlib.contextmanager
+    def started(self, count: int) -> Iterator[SpecCluster]:
+        """A fleet of so many workers, which ends with its last client."""
+        with self._lock:
+            if count not in self._used:
+                stack = contextlib.ExitStack()
+                self._used[count] = 0, stack.enter_context(_local_fleet(count)), stack
+            clients, cluster, stack = self._used[count]
+            self._used[count] = clients + 1, cluster, stack
+        try:
+            yield cluster
+        finally:
+            with self._lock:
+                clients, cluster, stack = self._used.pop(count)
+                if clients > 1:
+                    self._used[count] = clients - 1, cluster, stack
+                else:
+                    stack.close()
+
+
+_LOCAL = _LocalFleets()
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -56,6 +56,15 @@ class MadeHarness:
     begun: int = 0  # runs, not counting those that were gone on with
     refuse: BaseException | None = None  # when asked to report
     reports: dict[str, Report] = field(default_factory=dict)
+    hosts: int = 1  # that measure at the same time
+    ahead: list[RunOrder] = field(default_factory=list)  # measured, but not ordered yet
+
+    def measure_ahead(self, order: RunOrder, is_given_up: Callable[[], bool]) -> Report | None:
+        self.ahead.append(order)
+        order.log.keep("ahead")
+        assert order.cases is not None
+        found = [self._compare(case, order, held=False) for case in order.cases]
+        return None if is_given_up() else a_report(found, order.control, order.treatment, run_type=order.run_type)
 
     def measure(self, order: RunOrder) -> Report:
         self.orders.append(order)

@@ -1,0 +1,159 @@
+"""Steps of a search that are measured before it asks for them, on hosts that would have nothing to do.
+
+A search asks one question after the other. Which ones can follow is known: the same search, run over made-up answers,
+asks them. So the search stays as it is, and so does what it finds; answers are only there sooner. With three hosts two
+levels of a bisection's tree are measured at once, which splits a range in four parts.
+"""
+
+import heapq
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+from opduel.driver.attribution import Range
+from opduel.driver.bisection import Measure, Step
+from opduel.records import OpduelError
+
+Question = tuple[Range, tuple[str, ...]]  # an A/B of two points on these cases
+Answer = Mapping[str, Step]
+Search = Callable[[Measure], object]  # runs it with what measures
+CLEAR = Step("unchanged", 0.0, 0.0, 0.0)
+GUESSES = 4  # made-up answers for each question that is wanted
+
+log = logging.getLogger(__name__)
+
+
+class _AskedError(Exception):
+    """The search asked what has no answer yet."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question)
+        self.question = question
+
+
+def likely_questions(
+    search: Search, sought: Mapping[str, Step], answers: Mapping[Question, Answer], most: int
+) -> list[Question]:
+    """What the search will ask after these answers, ``most`` questions at most: first the one that it asks now, then
+    those that follow, the likeliest ones first.
+
+    ``sought``: the change of each case over the whole line. It is taken to be in one half as likely as in the other,
+    and in the same half for all cases of a question, so that a made-up answer has half the probability of what asked
+    for it. A question that comes up on several paths has the sum of their probabilities.
+    """
+    order = count()
+    paths: list[tuple[float, int, dict[Question, Answer]]] = [(-1.0, next(order), dict(answers))]
+    weights: dict[Question, float] = {}
+    for _ in range(GUESSES * most):
+        if not paths:
+            break
+        weight, _, known = heapq.heappop(paths)
+        question = _asked_next(search, known)
+        if question is None:
+            continue
+        weights[question] = weights.get(question, 0.0) - weight
+        cases = question[1]
+        for guess in ({case: sought[case] for case in cases}, dict.fromkeys(cases, CLEAR)):
+            heapq.heappush(paths, (weight / 2, next(order), {**known, question: guess}))
+    return sorted(weights, key=lambda one: -weights[one])[:most]
+
+
+def _asked_next(search: Search, known: Mapping[Question, Answer]) -> Question | None:
+    """The first question that has no answer; None: the search comes to its end."""
+
+    def measure(left: int, right: int, cases: Sequence[str]) -> Answer:
+        question = (left, right), tuple(cases)
+        if question not in known:
+            raise _AskedError(question)
+        return known[question]
+
+    try:
+        search(measure)
+    except _AskedError as asked:
+        return asked.question
+    return None
+
+
+MeasureAhead = Callable[[Question, threading.Event], Answer | None]
+
+
+@dataclass
+class _Running:
+    thread: threading.Thread
+    given_up: threading.Event
+
+
+class Ahead:
+    """Measures questions in threads: ``measure`` keeps what it measured where the search finds it, returns it, and ends
+    soon after the event is set."""
+
+    def __init__(self, measure: MeasureAhead) -> None:
+        self._measure = measure
+        self._running: dict[Question, _Running] = {}
+        self.answers: dict[Question, Answer] = {}
+
+    def expect(self, now: Question, later: Sequence[Question]) -> None:
+        """Give up what is neither asked now nor expected later, begin with what is, and wait for what is asked now if
+        it is under way."""
+        for question, one in self._running.items():
+            if question != now and question not in later:
+                one.given_up.set()
+        self._running = {question: one for question, one in self._running.items() if one.thread.is_alive()}
+        for question in later:
+            if question not in self._running and question not in self.answers:
+                given_up = threading.Event()
+                thread = threading.Thread(target=self._quietly, args=(question, given_up), daemon=True)
+                self._running[question] = _Running(thread, given_up)
+                thread.start()
+        if now in self._running:
+            self._join(self._running[now])
+
+    def _quietly(self, question: Question, given_up: threading.Event) -> None:
+        try:
+            answer = self._measure(question, given_up)
+        except (OpduelError, OSError, KeyboardInterrupt) as error:  # it will be said when the search asks
+            log.debug("measuring ahead: %s", error)
+        else:
+            if answer is not None:
+                self.answers[question] = answer
+
+    def close(self) -> None:
+        """Give up everything, and wait until it has ended."""
+        for one in self._running.values():
+            one.given_up.set()
+        for one in self._running.values():
+            self._join(one)
+        self._running = {}
+
+    @staticmethod
+    def _join(one: _Running) -> None:
+        while one.thread.is_alive():  # with a time limit, so that a signal is heard
+            one.thread.join(0.5)
+
+
+@contextmanager
+def searching_ahead(
+    search: Search, sought: Mapping[str, Step], hosts: int, measure_now: Measure, measure_ahead: MeasureAhead
+) -> Iterator[Measure]:
+    """What a search is to measure with: each question as ``measure_now`` does, and meanwhile, on all but one of the
+    ``hosts``, what is likely to follow as ``measure_ahead`` does."""
+    if hosts < 2:
+        yield measure_now
+        return
+    ahead = Ahead(measure_ahead)
+    answers: dict[Question, Answer] = {}
+
+    def measure(left: int, right: int, cases: Sequence[str]) -> Mapping[str, Step]:
+        question = (left, right), tuple(cases)
+        likely = likely_questions(search, sought, {**ahead.answers, **answers}, hosts)
+        ahead.expect(question, [one for one in likely if one != question][: hosts - 1])
+        answers[question] = measure_now(left, right, cases)
+        return answers[question]
+
+    try:
+        yield measure
+    finally:
+        ahead.close()
