@@ -228,7 +228,8 @@ class Branch:
         branch = self.holder(treatment)
         self._listener.begins(control, treatment, why, line, strategy, branch)
         revisions = [commit_revision(one, self._builder, strategy) for one in line]
-        investigation = Investigation(revisions, self._runs, self._journal, settings.identity, branch)
+        stops = self._builder.stop, self._builder.resume
+        investigation = Investigation(revisions, self._runs, self._journal, settings.identity, branch, *stops)
         if settings.again:
             self._runs.forget(investigation.name)
         builds = revisions[0].build(), revisions[-1].build()

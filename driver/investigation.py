@@ -4,7 +4,7 @@ import hashlib
 import logging
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -28,6 +28,8 @@ from opduel.driver.runs import NotSettled, Runs, open_words
 from opduel.driver.speculation import Question, searching_ahead
 from opduel.records import FLAGGED, Build, Cause, Comparison, Report, RunError, Verdict
 from opduel.records.measurement import Side
+
+PATIENCE_S = 0.2
 
 log = logging.getLogger(__name__)
 
@@ -70,17 +72,27 @@ class Investigation:
     """One line of points, the control first: every step is answered from the journal if it was made before."""
 
     def __init__(
-        self, revisions: Sequence[Revision], runs: Runs, journal: Journal, settings: str, branch: str | None = None
+        self,
+        revisions: Sequence[Revision],
+        runs: Runs,
+        journal: Journal,
+        settings: str,
+        branch: str | None = None,
+        stop_builds: Callable[[], None] = lambda: None,
+        resume_builds: Callable[[], None] = lambda: None,
     ) -> None:
         """``settings`` stands for all else that a run depends on: with other ones it is another run.
 
-        ``branch``: the one that the runs are made for."""
+        ``branch``: the one that the runs are made for. ``stop_builds``: ends what another thread builds, and lets none
+        begin until ``resume_builds``."""
         self._revisions = revisions
         self._runs = runs
         self._journal = journal
         self._branch = branch
         self._builds: dict[int, Build] = {}
         self._building = threading.Lock()
+        self._wanted = threading.Event()  # the search waits to build
+        self._stop_builds, self._resume_builds = stop_builds, resume_builds
         digest = hashlib.sha256(settings.encode()).hexdigest()[:8]
         self.name = f"{revisions[0].name}..{revisions[-1].name}/{digest}"
         self._known = KnownChanges(journal, settings, self.name, [one.name for one in revisions])
@@ -215,17 +227,23 @@ class Investigation:
         def search(measure: Measure, prepare: Prepare = self._is_buildable) -> list[CulpritRange]:
             return bisect(right - left, steps, measure, prepare, at_hand, thresholds, first=left)
 
-        with searching_ahead(search, steps, self._runs.hosts, self._compare, self._measure_ahead) as measure:
-            culprits = search(measure, self._prepare)
+        try:
+            with searching_ahead(search, steps, self._runs.hosts, self._compare, self._measure_ahead) as measure:
+                try:
+                    culprits = search(measure, self._prepare)
+                finally:
+                    if self._building.locked():  # another thread is at it, in vain
+                        self._stop_builds()
+        finally:
+            self._resume_builds()
         self._runs.forget_begun(f"{self.name}/regress/")  # what was measured ahead in vain
         return tuple(map(self._traced, culprits))
 
     def _measure_ahead(self, question: Question, given_up: threading.Event) -> Mapping[str, Step] | None:
         """Measure a step that the search will probably ask for; None if that can't be done."""
         between, cases = question
-        with self._building:  # one build at a time: a compile takes all processors
-            control, treatment = (self._revisions[index].build() for index in between)
-        if given_up.is_set():
+        control, treatment = (self._build_ahead(index, given_up) for index in between)
+        if control is None or treatment is None or given_up.is_set():
             return None
         name = self._step_name(*between, cases)
         log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
@@ -301,9 +319,23 @@ class Investigation:
 
     def _build(self, index: int) -> Build:
         if index not in self._builds:
+            self._wanted.set()
             with self._building:
+                self._wanted.clear()
                 self._builds[index] = self._revisions[index].build()
         return self._builds[index]
+
+    def _build_ahead(self, index: int, given_up: threading.Event) -> Build | None:
+        """Build a point when the search itself builds none: one at a time, for a compile takes all processors. None if
+        it was given up before."""
+        while not given_up.is_set():
+            if not self._wanted.is_set() and self._building.acquire(timeout=PATIENCE_S):
+                try:
+                    return self._builds.get(index) or self._revisions[index].build()
+                finally:
+                    self._building.release()
+            given_up.wait(PATIENCE_S)
+        return None
 
 
 def _cut_short(outcome: Outcome, error: RunError) -> Outcome:

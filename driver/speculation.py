@@ -22,6 +22,7 @@ Answer = Mapping[str, Step]
 Search = Callable[[Measure], object]  # runs it with what measures
 CLEAR = Step("unchanged", 0.0, 0.0, 0.0)
 GUESSES = 4  # made-up answers for each question that is wanted
+MOST_HOSTS = 16  # more make a search hardly faster, and measure many times as much in vain
 
 log = logging.getLogger(__name__)
 
@@ -87,51 +88,80 @@ class _Running:
 
 
 class Ahead:
-    """Measures questions in threads: ``measure`` keeps what it measured where the search finds it, returns it, and ends
-    soon after the event is set."""
+    """Measures in threads what is likely to be asked: ``measure`` keeps what it measured where the search finds it,
+    returns it, and ends soon after the event is set."""
 
-    def __init__(self, measure: MeasureAhead) -> None:
-        self._measure = measure
+    def __init__(
+        self, likely: Callable[[Mapping[Question, Answer]], Sequence[Question]], hosts: int, measure: MeasureAhead
+    ) -> None:
+        """``likely`` says what will be asked after these answers, the likeliest first. One of the ``hosts`` measures
+        what the search asks."""
+        self._likely, self._hosts, self._measure = likely, hosts, measure
+        self._lock = threading.Lock()
         self._running: dict[Question, _Running] = {}
-        self.answers: dict[Question, Answer] = {}
+        self._failed: set[Question] = set()
+        self._answers: dict[Question, Answer] = {}
+        self._now: Question | None = None
 
-    def expect(self, now: Question, later: Sequence[Question]) -> None:
-        """Give up what is neither asked now nor expected later, begin with what is, and wait for what is asked now if
-        it is under way."""
+    def ask(self, question: Question) -> None:
+        """The search asks this now: see to what follows, and wait if it is under way."""
+        with self._lock:
+            self._now = question
+            self._share_out()
+            running = self._running.get(question)
+        if running is not None:
+            _join(running)
+
+    def answered(self, question: Question, answer: Answer) -> None:
+        """The search has its answer."""
+        with self._lock:
+            self._answers[question] = answer
+            self._now = None
+
+    def close(self) -> None:
+        """Give up everything, and wait until it has ended."""
+        with self._lock:
+            self._hosts = 0
+            left = list(self._running.values())
+        for one in left:
+            one.given_up.set()
+        for one in left:
+            _join(one)
+
+    def _share_out(self) -> None:
+        """Give up what has become unlikely, and begin as much of what is likely as there are hosts for."""
+        likely = self._likely(self._answers)
         for question, one in self._running.items():
-            if question != now and question not in later:
+            if question != self._now and question not in likely:
                 one.given_up.set()
-        self._running = {question: one for question, one in self._running.items() if one.thread.is_alive()}
-        for question in later:
-            if question not in self._running and question not in self.answers:
-                given_up = threading.Event()
-                thread = threading.Thread(target=self._quietly, args=(question, given_up), daemon=True)
-                self._running[question] = _Running(thread, given_up)
-                thread.start()
-        if now in self._running:
-            self._join(self._running[now])
+        busy = sum(not one.given_up.is_set() for one in self._running.values())
+        free = self._hosts - busy - (self._now not in self._running)
+        begun = {*self._running, *self._failed, *self._answers, self._now}
+        for question in [one for one in likely if one not in begun][: max(0, free)]:
+            given_up = threading.Event()
+            thread = threading.Thread(target=self._follow, args=(question, given_up), daemon=True)
+            self._running[question] = _Running(thread, given_up)
+            thread.start()
 
-    def _quietly(self, question: Question, given_up: threading.Event) -> None:
+    def _follow(self, question: Question, given_up: threading.Event) -> None:
+        answer = None
         try:
             answer = self._measure(question, given_up)
         except (OpduelError, OSError, KeyboardInterrupt) as error:  # it will be said when the search asks
             log.debug("measuring ahead: %s", error)
-        else:
+        with self._lock:
+            del self._running[question]
             if answer is not None:
-                self.answers[question] = answer
+                self._answers[question] = answer
+            elif not given_up.is_set():
+                self._failed.add(question)
+            if self._hosts and self._now is not None:  # a host is free, and more is known
+                self._share_out()
 
-    def close(self) -> None:
-        """Give up everything, and wait until it has ended."""
-        for one in self._running.values():
-            one.given_up.set()
-        for one in self._running.values():
-            self._join(one)
-        self._running = {}
 
-    @staticmethod
-    def _join(one: _Running) -> None:
-        while one.thread.is_alive():  # with a time limit, so that a signal is heard
-            one.thread.join(0.5)
+def _join(one: _Running) -> None:
+    while one.thread.is_alive():  # with a time limit, so that a signal is heard
+        one.thread.join(0.5)
 
 
 @contextmanager
@@ -139,19 +169,19 @@ def searching_ahead(
     search: Search, sought: Mapping[str, Step], hosts: int, measure_now: Measure, measure_ahead: MeasureAhead
 ) -> Iterator[Measure]:
     """What a search is to measure with: each question as ``measure_now`` does, and meanwhile, on all but one of the
-    ``hosts``, what is likely to follow as ``measure_ahead`` does."""
+    ``hosts``, what is likely to follow as ``measure_ahead`` does. Of many hosts ``MOST_HOSTS`` are used."""
+    hosts = min(hosts, MOST_HOSTS)
     if hosts < 2:
         yield measure_now
         return
-    ahead = Ahead(measure_ahead)
-    answers: dict[Question, Answer] = {}
+    ahead = Ahead(lambda answers: likely_questions(search, sought, answers, hosts), hosts, measure_ahead)
 
     def measure(left: int, right: int, cases: Sequence[str]) -> Mapping[str, Step]:
         question = (left, right), tuple(cases)
-        likely = likely_questions(search, sought, {**ahead.answers, **answers}, hosts)
-        ahead.expect(question, [one for one in likely if one != question][: hosts - 1])
-        answers[question] = measure_now(left, right, cases)
-        return answers[question]
+        ahead.ask(question)
+        answer = measure_now(left, right, cases)
+        ahead.answered(question, answer)
+        return answer
 
     try:
         yield measure

@@ -58,7 +58,8 @@ def run_fleet(
     """
     with connect(choice) as client:
         hosts = wait_for_hosts(client, choice)
-        log.info("fleet: %s, %s", counted(len(hosts), "host"), ", ".join(sorted(hosts)))
+        level = logging.DEBUG if choice.priority else logging.INFO  # what is measured ahead says so itself
+        log.log(level, "fleet: %s, %s", counted(len(hosts), "host"), ", ".join(sorted(hosts)))
         with Archives.of(request.control, request.treatment) as archives:
             return _FleetRun(client, choice, request, len(hosts), on_progress, archives).finish()
 

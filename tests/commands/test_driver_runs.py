@@ -111,6 +111,8 @@ def test_a_pass_that_ends_by_itself_says_what_it_found(
 class MadeHarness:
     """Stands in for the harness: each run's one case has the next of the verdicts; a text before it is held back."""
 
+    hosts = 1
+
     def __init__(self, *verdicts: Verdict | tuple[Verdict, Verdict]) -> None:
         self.verdicts = list(verdicts)
         self.orders: list[RunOrder] = []

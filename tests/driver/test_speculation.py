@@ -107,19 +107,44 @@ def turns_of(history: History, hosts: int) -> int:
     return now
 
 
+A, B, C, D = (((left, left + 2), ("a",)) for left in (0, 2, 4, 6))
+
+
 def test_what_lost_is_given_up_and_ends_before_the_search_does() -> None:
     ended = []
+    one_ended = threading.Event()
 
     def measure(question: Question, given_up: threading.Event) -> None:
         assert given_up.wait(20), "it was never given up"
         ended.append(question)
+        one_ended.set()
 
-    ahead = Ahead(measure)
-    one, two = ((0, 2), ("a",)), ((4, 6), ("a",))
-    ahead.expect(((0, 4), ("a",)), [one, two])
-    ahead.expect(((6, 8), ("a",)), [])
+    likely = [A, B, C]
+    ahead = Ahead(lambda answers: likely, 3, measure)
+    ahead.ask(A)
+    likely[:] = [D, C]
+    ahead.ask(D)
+    assert one_ended.wait(20)
+    assert ended == [B]
     ahead.close()
-    assert sorted(ended) == [one, two]
+    assert sorted(ended) == [B, C]
+
+
+def test_a_host_that_is_free_takes_the_next_question() -> None:
+    begun = []
+    all_begun = threading.Event()
+
+    def measure(question: Question, given_up: threading.Event) -> Mapping[str, Step] | None:
+        begun.append(question)
+        if question == C:
+            all_begun.set()
+        return {"a": Step("unchanged", 0.0, 0.0, 0.0)}
+
+    ahead = Ahead(lambda answers: [one for one in (A, B, C) if one not in answers], 2, measure)
+    ahead.ask(A)
+    assert all_begun.wait(20)
+    ahead.close()
+    assert begun == [B, C]
 
 
 def test_what_fails_ahead_is_left_to_the_search() -> None:
@@ -129,12 +154,11 @@ def test_what_fails_ahead_is_left_to_the_search() -> None:
         asked.append(question)
         raise RunError("no host is left")
 
-    ahead = Ahead(measure)
-    question = ((0, 2), ("a",))
-    ahead.expect(((0, 4), ("a",)), [question])
-    ahead.expect(question, [])
-    assert asked == [question]
-    assert ahead.answers == {}
+    ahead = Ahead(lambda answers: [A, B], 2, measure)
+    ahead.ask(A)
+    ahead.ask(B)  # waits for it, if it has not ended
+    ahead.close()
+    assert asked.count(B) == 1
 
 
 def outcome_with(hosts: int, path: Path) -> tuple[Outcome, MadeHarness, Journal]:

@@ -1,6 +1,7 @@
 """repo_driver.py on the repository of a Python package: what it would do, and the commit that made it slower."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -106,3 +107,27 @@ def test_the_commit_that_made_it_slower_is_named(tiny: Tiny, tmp_path: Path) -> 
     assert "  answer_0/forward: regressed, +" in ended.stdout
     assert "other_0/forward: regressed" not in ended.stdout
     assert ended.stderr.count("by setuptools.build_meta; log:") == 2  # the others are overlays
+
+
+@pytest.mark.nightly
+def test_a_fleet_names_the_same_commit_and_measures_ahead(tmp_path: Path) -> None:
+    """Sixteen commits, of which the eleventh makes it slower."""
+    tiny = Tiny(tmp_path)
+    code = CODE.replace("FACTOR", "2").replace("answer()", "answer(times)")
+    code = code.replace("return total", "sum(range(1000))\n    return total") + OTHER
+    native = NATIVE.replace("FACTOR", "10")
+    tiny.add("0", {"pyproject.toml": PROJECT, "src/tinysum/__init__.py": code, "src/tinysum/_native.c": native})
+    for number in range(1, 16):
+        text = code if number < 11 else code.replace("range(1000)", "range(3000)")
+        tiny.add(str(number), {"src/tinysum/__init__.py": f"{text}\nANY = {number}\n"})
+    tiny.open()
+    ends = ("--base_commit", tiny.commits["0"], "--exact_base", "--commit", tiny.commits["15"])
+    options = ("--threshold", "20%", "--regression", "--fleet", "local:2")
+    ended = driven(tmp_path, "--remote_repository", str(tiny.folder), *ends, *options)
+    assert ended.returncode == 1, ended.stderr
+    assert f"first bad: {tiny.commits['11'][:12]} " in ended.stdout
+    assert "measuring ahead: " in ended.stderr
+    assert "1 shard of 1 measured before" in ended.stderr
+    journal = sqlite3.connect(f"file:{tmp_path / 'work' / 'journal.db'}?mode=ro", uri=True)
+    assert journal.execute("SELECT COUNT(*) FROM rounds").fetchone() == (0,)
+    journal.close()
