@@ -21,7 +21,7 @@ from opduel.fleet.address import FleetAddress, FleetChoice
 from opduel.fleet.host import HostPlugin, HostSettings
 from opduel.fleet.job import SLOT, tag_resource
 from opduel.fleet.security import security_of
-from opduel.harness.host import PROC, text_of
+from opduel.harness.host import PROC, host_name, text_of
 from opduel.records import RunError
 from opduel.records.text import one_line
 
@@ -236,4 +236,4 @@ def _local_fleet(count: int) -> Iterator[SpecCluster]:
 
 def own_name() -> str:
     """What a host is called if nobody says otherwise."""
-    return socket.gethostname().partition(".")[0]
+    return host_name() or socket.gethostname()

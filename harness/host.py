@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,7 @@ def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> dict[str, Any
     memory, swap = _tolerant(psutil.virtual_memory), _tolerant(psutil.swap_memory)
     flags = cpuinfo.get("flags")
     return {
+        "name": host_name(),
         "cpu_model": cpuinfo.get("model name"),
         "logical_cpus": os.cpu_count(),
         "allowed_cpus": sorted(os.sched_getaffinity(0)),
@@ -44,6 +46,13 @@ def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> dict[str, Any
         "swap_used": swap and swap.used,
         "python": sys.version.split()[0],
     }
+
+
+def host_name() -> str | None:
+    """What reports call this host: the environment variable OPDUEL_HOST_NAME, or else its host name without the domain.
+    None where that is empty."""
+    name = os.environ.get("OPDUEL_HOST_NAME")
+    return (socket.gethostname().partition(".")[0] if name is None else name.strip()) or None
 
 
 @dataclass(frozen=True)

@@ -239,6 +239,7 @@ class NoiseRecord(JsonObject):
 class HostRecord(JsonObject):
     """The machine and its noise."""
 
+    name: str | None = None
     cpu_model: str | None = None
     logical_cpus: int | None = None
     machine: str | None = None

@@ -20,13 +20,12 @@ from opduel.reporters.alerts import Alert, Cause, cause_of
 from opduel.reporters.alerts import Finding as Told
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.text import printable
-from opduel.server.database import Database
+from opduel.server.database import Database, upsert
 from opduel.server.drift import DriftAnalysis
 from opduel.server.findings import ALERT_Q, Finding, Wanted, exp, list_findings
 from opduel.server.histories import BuildName
 from opduel.server.models import Notice
 from opduel.server.pages import day_of_commit, link_of
-from opduel.server.storage import upsert
 
 SLOWDOWNS = Wanted("open", "slower", q=ALERT_Q)
 _CLAIM_LASTS = timedelta(minutes=10)  # then whoever claimed it was killed: sending takes less

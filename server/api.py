@@ -30,13 +30,14 @@ Row = TypeVar("Row")
 _PIECE = 2**16  # bytes of a file that are sent at a time
 
 
-def _printable(value: str) -> str:
+def printable(value: str) -> str:
+    """``value``. ValueError: a character of it can't be printed."""
     if not value.isprintable():
         raise ValueError("must be printable")
     return value
 
 
-Words = Annotated[str, Query(max_length=200), AfterValidator(_printable)]
+Words = Annotated[str, Query(max_length=200), AfterValidator(printable)]
 Branch = Annotated[Words | None, Query(description="of this branch; empty: of runs that name none")]
 OperatorCategory = Annotated[
     Words | None, Query(description="cases of this category of operators, the spec that they are from")
@@ -44,7 +45,7 @@ OperatorCategory = Annotated[
 Digits = Annotated[str, Query(pattern=rf"^[0-9A-Fa-f]{{{SHORTEST_COMMIT},64}}$", description="the first digits")]
 Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 Offset = Annotated[int, Query(ge=0, le=2**31 - 1)]
-RunId = Annotated[str, Path(max_length=128), AfterValidator(_printable)]
+RunId = Annotated[str, Path(max_length=128), AfterValidator(printable)]
 CaseNumber = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 PROBLEMS: dict[int, str] = {401: "no token, or not a valid one", 403: "the token lacks the scope", 503: "later"}

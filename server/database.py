@@ -4,10 +4,10 @@ import io
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import platformdirs
 from alembic import command
@@ -15,13 +15,17 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
+from sqlalchemy.dialects import postgresql as postgresql_dialect
+from sqlalchemy.dialects import sqlite as sqlite_dialect
 from sqlalchemy.exc import ArgumentError, DBAPIError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import DeclarativeBase, Session
 
 from opduel.records import RunError, UsageError
 
+Row = TypeVar("Row")
 Standing = Literal["empty", "current", "older", "newer", "foreign"]
 _EXAMPLES = "sqlite:////var/lib/opduel/results.sqlite or postgresql://user@host/database"
+_AT_A_TIME = 500  # rows of a statement
 _BUSY_TIMEOUT_S = 8.0  # less than the last requests have when the server is stopped
 _MIGRATE = "python -m opduel.server migrate"
 
@@ -210,3 +214,16 @@ def _sqlite(url: URL) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def upsert(session: Session, table: type[DeclarativeBase]) -> Any:
+    """An insert that can handle a row that is already there. Both databases have one, each its own."""
+    assert session.bind is not None
+    dialect = sqlite_dialect if session.bind.dialect.name == "sqlite" else postgresql_dialect
+    return dialect.insert(table)
+
+
+def batches(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """The rows, some at a time."""
+    for start in range(0, len(rows), _AT_A_TIME):
+        yield rows[start : start + _AT_A_TIME]

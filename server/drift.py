@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from opduel.comparator.network_meta_analysis import Component, analyse_network, edge_from_interval
 from opduel.records.build import AGAINST
 from opduel.server.change_points import follow, found_in
-from opduel.server.database import Database
+from opduel.server.database import Database, upsert
 from opduel.server.histories import (
     BUILD_COLUMNS,
     CONFIDENCE_ALPHA,
@@ -27,7 +27,6 @@ from opduel.server.histories import (
 )
 from opduel.server.logs import logger
 from opduel.server.models import AnalysedSeries, Result, Run
-from opduel.server.storage import upsert
 
 METHOD = 1  # of weighing: with another one all histories are weighed again
 # How many runs, and when the last one came: by its number one could not tell, for that of a run that was removed may be

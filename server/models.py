@@ -292,6 +292,49 @@ class Notice(Base):
     claimed: Mapped[datetime | None]
 
 
+class HostRun(Base):
+    """One host's part in one run: the whole run, or its shards of a fleet's.
+
+    ``started`` is the run's. ``kind`` is what the host was then, in words: hosts of the same kind are compared. Without
+    ``is_named`` the report doesn't say which host it was: ``host`` then stands for all of this kind. ``spread`` is the
+    standard deviation of a process pair's log ratio, the median over ``noise_cases`` cases; ``noise`` is how much
+    larger it was than these cases' references, as a log ratio.
+    """
+
+    __tablename__ = "host_runs"
+    __table_args__ = (Index(None, "host", "started", "run_number"),)
+
+    run_number: Mapped[int] = mapped_column(ForeignKey("runs.number", ondelete="CASCADE"), primary_key=True)
+    host: Mapped[str] = mapped_column(primary_key=True)
+    started: Mapped[datetime]
+    is_named: Mapped[bool]
+    kind: Mapped[str]
+    shards: Mapped[int]
+    cases: Mapped[int]
+    rounds: Mapped[int]
+    valid: Mapped[bool]
+    distrust: Mapped[str | None]
+    spread: Mapped[float | None]
+    noise: Mapped[float | None]
+    noise_cases: Mapped[int]
+    aa_checks: Mapped[int]
+    aa_failed: Mapped[int]
+    aa_log_ratio: Mapped[float | None]  # of the A/A check that is farthest from 0
+    aa_spread: Mapped[float | None]  # as ``spread``, of the A/A checks alone
+
+
+class CaseNoise(Base):
+    """How noisy a case usually is with so many threads: the sum of the log spreads of its first ``runs`` runs, each
+    less what its host's noise in that run was. ``total / runs`` is the case's reference."""
+
+    __tablename__ = "case_noise"
+
+    case_number: Mapped[int] = mapped_column(ForeignKey("cases.number", ondelete="CASCADE"), primary_key=True)
+    threads: Mapped[int] = mapped_column(primary_key=True)  # UNKNOWN_THREADS where runs don't say
+    total: Mapped[float]
+    runs: Mapped[int]
+
+
 class Token(Base):
     """Who may read or write. The token itself is kept nowhere: ``key`` is its public part, ``digest`` the SHA-256 of
     its secret part, in hexadecimal digits."""

@@ -10,9 +10,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
+from opduel.comparator.host_noise import WINDOW
 from opduel.records import Verdict
 from opduel.reporters.summary import WORST_FIRST
-from opduel.server.models import Case, CauseFound, Document, Result, Run
+from opduel.server.models import Case, CauseFound, Document, HostRun, Result, Run
 
 SHORTEST_COMMIT = 4  # digits
 RUNS_A_PAGE = 50
@@ -120,6 +121,18 @@ def causes_of(session: Session, case_number: int, run_ids: Sequence[str], most: 
     numbers = {run.run_id: run.number for run in session.execute(having)}
     chosen = [one for one in run_ids if one in numbers][:most]
     return {one: session.get_one(CauseFound, (numbers[one], case_number)) for one in chosen}
+
+
+def noise_of(session: Session, host: str, kind: str, limit: int = WINDOW) -> list[tuple[datetime, float]]:
+    """When a host's latest runs that tell its noise began, and that noise; of those in which it was of this kind, the
+    oldest first."""
+    query = (
+        select(HostRun.started, HostRun.noise)
+        .where(HostRun.host == host, HostRun.kind == kind, HostRun.noise.is_not(None))
+        .order_by(HostRun.started.desc(), HostRun.run_number.desc())
+        .limit(limit)
+    )
+    return [(row.started, row.noise) for row in session.execute(query)][::-1]
 
 
 def find_cases(framework: str | None, text: str | None, operator_category: str | None) -> Select[Case]:

@@ -3,23 +3,22 @@
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import delete, exists, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from opduel.records import Build, Comparison, Report, UsageError
 from opduel.records.build import framework_label
 from opduel.reporters.summary import WORST_FIRST
 from opduel.server.causes import cause_row
+from opduel.server.database import batches, upsert
 from opduel.server.error_handlers import Refused
+from opduel.server.host_runs import keep_hosts
 from opduel.server.ingest import RunFacts, Submission
-from opduel.server.models import Base, Case, CauseFound, Document, Result, Run, fit
+from opduel.server.models import Case, CauseFound, Document, Result, Run, fit
 
-_AT_A_TIME = 500
 _DETAILS = ("operator", "direction", "metric", "unit", "dtype", "context", "operator_category")  # of a case
-_Row = TypeVar("_Row")
 _FIGURES = (
     *("verdict", "held_back", "ratio", "p_value", "q_value", "threshold", "mde"),
     *("control", "treatment", "rounds", "injected"),
@@ -43,11 +42,13 @@ def store(session: Session, submission: Submission, token: str, now: datetime) -
     )
     numbers = _case_numbers(session, submission.report)
     rows = [_result(one, number, numbers[one.case]) for one in submission.report.comparisons]
-    for some in _batches(rows):
+    for some in batches(rows):
         session.execute(insert(Result), some)
     causes = [cause_row(one.cause, number, numbers[one.case]) for one in submission.report.comparisons if one.cause]
-    for some in _batches(causes):
+    for some in batches(causes):
         session.execute(insert(CauseFound), some)
+    facts = submission.facts
+    keep_hosts(session, submission.report, number, facts.started, facts.threads, numbers)
     return True
 
 
@@ -65,7 +66,7 @@ def remove_runs(session: Session, ids: Sequence[str]) -> None:
     cases = session.scalars(theirs.order_by(Result.case_number)).all()
     session.execute(delete(Run).where(Run.number.in_(numbers.values())))  # and by the foreign keys all the rest
     unused = ~exists().where(Result.case_number == Case.number)
-    for some in _batches(cases):
+    for some in batches(cases):
         session.execute(delete(Case).where(Case.number.in_(some), unused))
 
 
@@ -95,7 +96,7 @@ def _case_numbers(session: Session, report: Report) -> dict[str, int]:
     wanted = dict(sorted(_cases(report)))
     known = _known_cases(session, framework, wanted)
     new = [case for case in wanted if case not in known]
-    for some in _batches([{"framework": framework, "case": case, **wanted[case]} for case in new]):
+    for some in batches([{"framework": framework, "case": case, **wanted[case]} for case in new]):
         session.execute(upsert(session, Case).on_conflict_do_nothing(), some)
     known |= _known_cases(session, framework, new)
     changed = []
@@ -111,7 +112,7 @@ def _case_numbers(session: Session, report: Report) -> dict[str, int]:
 def _known_cases(session: Session, framework: str, ids: Iterable[str]) -> dict[str, Any]:
     known = {}
     columns = [getattr(Case, name) for name in ("number", "case", *_DETAILS)]
-    for some in _batches(list(ids)):
+    for some in batches(list(ids)):
         for row in session.execute(select(*columns).where(Case.framework == framework, Case.case.in_(some))):
             known[row.case] = row
     return known
@@ -183,15 +184,3 @@ def _result(one: Comparison, run: int, case: int) -> dict[str, Any]:
         "failure_reason": None if failure is None else fit(failure.reason, _LONG),
         "note": None if failure is not None and one.note == failure.reason else fit(one.note, _LONG) or None,
     }
-
-
-def upsert(session: Session, table: type[Base]) -> Any:
-    """An insert that can handle a row that is already there. Both databases have one, each its own."""
-    assert session.bind is not None
-    dialect = sqlite if session.bind.dialect.name == "sqlite" else postgresql
-    return dialect.insert(table)
-
-
-def _batches(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
-    for start in range(0, len(rows), _AT_A_TIME):
-        yield rows[start : start + _AT_A_TIME]
