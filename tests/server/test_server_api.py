@@ -53,6 +53,8 @@ def test_the_description_is_valid_openapi(description: dict[str, Any]) -> None:
         "/api/v1/runs/{run_id}/cases/{number}/cause",
         "/api/v1/cases",
         "/api/v1/cases/{number}/history",
+        "/api/v1/hosts",
+        "/api/v1/hosts/{host}",
         "/api/v1/change_points",
         "/api/v1/change_points/{number}",
         "/api/v1/change_points/{number}/acknowledgement",

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -34,6 +35,11 @@ def case_number(server: RunningServer, case: str) -> int:
     with server.client(None) as client:
         found = client.get("/api/v1/cases", params={"text": case}).json()["cases"]
     return int(found[0]["number"])
+
+
+def host_path(server: RunningServer) -> str:
+    with server.client(None) as client:
+        return f"/hosts/{quote(client.get('/api/v1/hosts').json()['hosts'][0]['host'])}"
 
 
 def first_cells(page: Page) -> list[str]:
@@ -112,6 +118,8 @@ def paths(server: RunningServer) -> list[str]:
     return [
         "/",
         "/drift",
+        "/hosts",
+        host_path(server),
         "/compare",
         f"/runs/{run}",
         "/cases/1",

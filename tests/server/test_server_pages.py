@@ -7,6 +7,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -87,7 +88,7 @@ def compared(control: str, treatment: str, number: int, ratio: float = 1.05, **c
 
 def test_every_link_of_every_page_leads_somewhere(nights: RunningServer) -> None:
     """All that can be reached within the server answers; what leaves it are links to commits."""
-    seen, waiting = set(), ["/", "/drift", "/compare", "/search?q=softmax"]
+    seen, waiting = set(), ["/", "/drift", "/hosts", "/compare", "/search?q=softmax"]
     kinds: dict[str, int] = {}
     while waiting:
         path = waiting.pop()
@@ -200,7 +201,7 @@ def test_what_is_not_there_is_one_line(untouched: RunningServer, path: str, stat
 
 def test_pages_need_a_token_that_may_read(server: RunningServer) -> None:
     server.post(numbered(1))
-    paths = ["/", "/drift", "/compare", "/search?q=a", "/runs/run-1", "/runs/run-1/report.html", "/cases/1"]
+    paths = ["/", "/drift", "/hosts", "/compare", "/search?q=a", "/runs/run-1", "/runs/run-1/report.html", "/cases/1"]
     for path in paths:
         with server.client(None) as client:
             answer = client.get(path)
@@ -272,13 +273,15 @@ def hostile(number: int) -> Report:
         samples.comparison(PAYLOAD, "regressed", 1.2, operator=PAYLOAD, note=PAYLOAD, unit=PAYLOAD),
         samples.failed(f"failed {PAYLOAD}", crash, operator=PAYLOAD, metric=PAYLOAD),
     )
-    host = {"cpu_model": PAYLOAD}
+    host = {"name": PAYLOAD, "cpu_model": PAYLOAD, "machine": PAYLOAD, "kernel": PAYLOAD}
     return replace(report, control=builds[0], treatment=builds[1], comparisons=comparisons, host=host, cases=())
 
 
 HOSTILE_PATHS = (
     "/",
     "/drift",
+    "/hosts",
+    f"/hosts/{quote(PAYLOAD)}",
     "/compare",
     "/compare?first=run-1&second=run-2",
     "/runs/run-1",
@@ -357,6 +360,8 @@ def test_pages_are_the_same_on_every_database(database_url: str, tmp_path: Path)
             "/",
             "/?commit=ABCD&text=%25",
             "/drift",
+            "/hosts",
+            f"/hosts/{quote(PAYLOAD)}",
             "/cases/1",
             "/runs/run-1",
             "/compare",

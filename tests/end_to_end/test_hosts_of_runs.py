@@ -1,0 +1,62 @@
+"""Real runs, plain and on a fleet, and what the results server's page of hosts says of the machines that measured."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from results_server import REPORTS, RunningServer, running_server
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FUNCTIONS = ("exp", "sqrt", "sin", "cos", "log1p", "tanh", "square", "cbrt", "sinh", "arctan", "expm1", "absolute")
+FLEET_CASES = 24  # the functions on two sizes
+
+
+def measure(folder: Path, server: RunningServer, name: str, *words: str) -> None:
+    """A run of Python's environment against itself, sent to the server."""
+    tests = [{"operator": f"numpy.{one}", "inputs": {"args": [[size]]}} for one in FUNCTIONS for size in (64, 256)]
+    spec, token = folder / "spec.json", folder / "token"
+    spec.write_text(json.dumps({"framework": "python", "tests": tests}), encoding="utf-8")
+    token.write_text(server.write_token, encoding="utf-8")
+    token.chmod(0o600)
+    own = str(Path(sys.executable).parent.parent)
+    command = [sys.executable, str(ROOT / "harness.py"), "-b", str(spec), "--control", own, "--treatment", own]
+    command += ["--max_rounds", "4", "--sentinels", "2", "--busy_host", "report", "--explain", "none"]
+    command += ["--remote_reporter", f"{server.url}{REPORTS}|nightly", "--remote_access_token_file", str(token)]
+    environment = {**os.environ, "OPDUEL_HOST_NAME": name, "XDG_STATE_HOME": str(folder / "state")}
+    done = subprocess.run([*command, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+
+
+def hosts(server: RunningServer) -> dict[str, Any]:
+    with server.client("read") as client:
+        return {one["host"]: one for one in client.get("/api/v1/hosts").json()["hosts"]}
+
+
+@pytest.mark.nightly
+def test_a_plain_run_and_one_on_a_fleet_have_their_hosts(tmp_path: Path) -> None:
+    with running_server(tmp_path) as server:
+        for _ in range(2):
+            measure(tmp_path, server, "bench")
+        assert set(hosts(server)) == {"bench"}
+        measure(tmp_path, server, "bench", "--fleet", "local:2")
+        found = hosts(server)
+        assert set(found) == {"bench", "local-1", "local-2"}
+        assert found["bench"]["runs"] == 2
+        assert len({one["kind"] for one in found.values()}) == 1
+        with server.client("read") as client:
+            parts = [client.get(f"/api/v1/hosts/{host}").json()["runs"][0] for host in found]
+            for host in found:
+                assert client.get(f"/hosts/{host}").status_code == 200
+        plain, *of_fleet = sorted(parts, key=lambda part: -part["cases"])
+        assert plain["cases"] == FLEET_CASES == sum(part["cases"] for part in of_fleet)
+        assert plain["aa_checks"] == 2
+        for part in parts:
+            assert part["rounds"] > 0
+            assert part["aa_checks"] >= 1
+            assert part["noise_cases"] >= 8
+            assert 0 < part["spread"] < 1
+            assert 0.02 < part["noise"] < 50
