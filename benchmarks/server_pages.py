@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
+from urllib.parse import quote
 
 import httpx
 from sqlalchemy import func, select
@@ -28,10 +29,11 @@ from sqlalchemy import func, select
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.made_nights import made_reports
+from opduel.records import Report
 from opduel.reporters.document import to_bytes
 from opduel.server.database import Database
 from opduel.server.ingest import accept
-from opduel.server.models import Case, Document, Result, Run
+from opduel.server.models import Case, Document, HostRun, Result, Run
 from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES
 from opduel.server.storage import store
 
@@ -42,13 +44,18 @@ def fill(database: Database, runs: int, cases: int, samples: bool = False) -> fl
     """Put the made reports in, as posts would be; the seconds that took, without making them."""
     spent = 0.0
     for report in made_reports(runs, cases, newest_samples_only=not samples):
-        posted = json.dumps({"category": "nightly", "report": json.loads(to_bytes(report))}).encode("utf-8")
-        began = time.perf_counter()
-        submission = accept(posted, report.run.id, DEFAULT_MAX_REPORT_BYTES)
-        with database.writing() as session:
-            store(session, submission, "made", datetime.now(UTC))
-        spent += time.perf_counter() - began
+        spent += put(database, report)
     return spent
+
+
+def put(database: Database, report: Report) -> float:
+    """Store a report as a post would; the seconds that took."""
+    posted = json.dumps({"category": "nightly", "report": json.loads(to_bytes(report))}).encode("utf-8")
+    began = time.perf_counter()
+    submission = accept(posted, report.run.id, DEFAULT_MAX_REPORT_BYTES)
+    with database.writing() as session:
+        store(session, submission, "made", datetime.now(UTC))
+    return time.perf_counter() - began
 
 
 @contextmanager
@@ -90,6 +97,7 @@ def pages(database: Database) -> dict[str, str]:
     with database.reading() as session:
         newest, other = session.scalars(select(Run.run_id).order_by(Run.started.desc()).limit(2)).all()
         count = session.scalar(select(func.count(Run.number))) or 0
+        host = session.scalars(select(HostRun.host).limit(1)).one()
         drifting = session.scalar(select(Case.number).order_by(Case.number).limit(1))
     return {
         "latest runs": "/",
@@ -102,6 +110,8 @@ def pages(database: Database) -> dict[str, str]:
         "search": "/search?q=softmax",
         "search for a commit": "/search?q=Change%20number%2012",
         "drift": "/drift",
+        "hosts": "/hosts",
+        "a host": f"/hosts/{quote(host)}",
     }
 
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The pictures of the results server in docs/images: runs, a run, a history, drift, and a history on a phone.
+"""The pictures of the results server in docs/images: runs, a run, a history, drift, a history on a phone, and hosts.
 
     .venv/bin/python benchmarks/server_screenshots.py
 
-They are of a server with a made history (benchmarks/made_nights.py).
+They are of a server with a made history (benchmarks/made_nights.py), and of one with made
+hosts (benchmarks/made_hosts.py).
 """
 
 import argparse
@@ -16,9 +17,10 @@ sys.path.insert(0, str(ROOT))
 
 from playwright.sync_api import Page, expect  # noqa: E402
 
+from benchmarks.made_hosts import NOISY, made_host_reports  # noqa: E402
 from benchmarks.made_nights import case_id  # noqa: E402
 from benchmarks.screenshots import IMAGES, PHONE, chromium, opened_page, take  # noqa: E402
-from benchmarks.server_pages import fill, served, weighed_at  # noqa: E402
+from benchmarks.server_pages import fill, put, served, weighed_at  # noqa: E402
 from opduel.server.database import Database  # noqa: E402
 from opduel.server.queries import (  # noqa: E402
     RunFilter,
@@ -58,6 +60,16 @@ def main() -> None:
                     drawn(page)
                     take(page, options.folder / f"{name}.png")
         database.close()
+        of_hosts = Database(f"sqlite:///{scratch}/hosts.sqlite")
+        of_hosts.prepare()
+        for report in made_host_reports(50, 160):
+            put(of_hosts, report)
+        with served(of_hosts.url.render_as_string()) as url, chromium() as browser:
+            for name, path, scheme in (("server-hosts", "/hosts", "light"), ("server-host", f"/hosts/{NOISY}", "dark")):
+                with opened_page(browser, url + path, DESK, scheme) as page:  # type: ignore[arg-type]
+                    drawn(page)
+                    take(page, options.folder / f"{name}.png")
+        of_hosts.close()
 
 
 def drawn(page: Page) -> None:

@@ -1,7 +1,7 @@
 """How noisy a host was in a run, whether it has become noisier, and whether it is noisier than others of its kind.
 
 The noise of a case is the spread of its process pairs' log ratios. Cases differ in it by far more than hosts do, so
-each is compared with its own earlier runs: noise = median over cases of (log spread - the case's reference), 0 being
+each is compared with its own earlier runs: noise = mean over cases of (log spread - the case's reference), 0 being
 usual. docs/explanation/hosts.md has the reasons, and the rates of false marks.
 """
 
@@ -21,6 +21,7 @@ Array = npt.NDArray[np.float64]
 
 FEWEST_PAIRS = 3  # of a case: of two the logarithm of a variance says next to nothing
 FEWEST_CASES = 8  # of a run: as many as the smallest shard has
+FARTHEST = 2.0  # a factor of 7: chance alone takes one case in 400 with six pairs so far
 REFERENCE_RUNS = 20  # runs that a case's reference is from
 WINDOW = 100  # runs of a host that are looked at
 RECENT = 5  # runs that say how a host is now
@@ -54,10 +55,17 @@ def log_spread(*groups: Sequence[float]) -> float | None:
 
 
 def run_noise(spreads: Mapping[int, float], references: Mapping[int, float]) -> float | None:
-    """The noise of a host in a run: the median over cases of log spread less reference, both by the case's number.
-    None where fewer than ``FEWEST_CASES`` cases have both."""
-    excesses = [spread - references[case] for case, spread in spreads.items() if case in references]
-    return float(np.median(excesses)) if len(excesses) >= FEWEST_CASES else None
+    """The noise of a host in a run: the mean over cases of log spread less reference, both by the case's number, none
+    counting as farther than ``FARTHEST`` from the median.  None where fewer than ``FEWEST_CASES`` cases have both.
+
+    Not the median: logarithms of variances are skewed, and the more runs a reference is from, the farther the median of
+    the differences would lie from 0, and the references with it; a steady host would seem to become noisier.
+    """
+    excesses = np.array([spread - references[case] for case, spread in spreads.items() if case in references])
+    if len(excesses) < FEWEST_CASES:
+        return None
+    middle = float(np.median(excesses))
+    return float(np.mean(np.clip(excesses, middle - FARTHEST, middle + FARTHEST)))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What agents ask over MCP, at /mcp: runs, cases, causes and histories, as tools and resources that only read.
+"""What agents ask over MCP, at /mcp: runs, cases, causes, histories and hosts, as tools and resources that only read.
 
 It is the API once more: the same queries, the same answers, the same tokens. Every request is answered by itself,
 without a session, by one JSON document.
@@ -23,7 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opduel.records import Verdict
-from opduel.server import api, queries, schemas
+from opduel.server import api, hosts, hosts_api, queries, schemas
 from opduel.server.access import is_own_page, reader
 from opduel.server.database import Database
 from opduel.server.error_handlers import DATABASE_AWAY, database_is_away
@@ -163,6 +163,19 @@ class Results:
 
         return await self._read(ask)
 
+    async def list_hosts(
+        self, limit: Annotated[int, Field(ge=1, le=hosts_api.MOST_LISTED)] = 20, offset: Offset = 0
+    ) -> hosts_api.HostsOut:
+        """Hosts that measured, those seen last first, and of these those that need attention before the others: marks
+        says why. noise is a ratio, 1.0 is usual for the cases that a host measured."""
+        return await self._read(lambda session: hosts_api.hosts_out(session, limit, offset))
+
+    async def one_host(self, host: Words) -> hosts_api.HostHistoryOut:
+        """One host, with its last runs."""
+        return await self._read(
+            lambda session: hosts_api.history_out(api.found(hosts.find_host(session, host), "host"))
+        )
+
     async def one_run(self, run_id: Words) -> schemas.RunOut:
         """One run, without its results."""
         return await self._read(lambda session: schemas.run_out(api.found_run(session, run_id)))
@@ -190,7 +203,8 @@ def mcp_server(database: Database) -> MCPServer[Any]:
     """The tools and resources on ``database``."""
     server: MCPServer[Any] = MCPServer("opduel", instructions=_INSTRUCTIONS, log_level="WARNING")
     results = Results(database)
-    for tool in (results.list_runs, results.run_results, results.find_cases, results.case_cause, results.case_history):
+    of_runs = (results.list_runs, results.run_results, results.find_cases, results.case_cause, results.case_history)
+    for tool in (*of_runs, results.list_hosts):
         server.add_tool(tool, annotations=_READS)
 
     @server.resource("opduel://runs", mime_type=_JSON)
@@ -212,6 +226,11 @@ def mcp_server(database: Database) -> MCPServer[Any]:
     async def history(number: Number) -> str:
         """The first 50 results of a case, the oldest first; the tool case_history has the rest."""
         return (await results.case_history(number)).model_dump_json()
+
+    @server.resource("opduel://hosts/{host}", mime_type=_JSON)
+    async def host(host: Words) -> str:
+        """A host, with its last runs."""
+        return (await results.one_host(host)).model_dump_json()
 
     return server
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, Field
+from sqlalchemy.orm import Session
 
 from opduel.server.access import CanRead, database_of
 from opduel.server.api import PROBLEMS, Offset, found, printable, problems
@@ -89,16 +90,25 @@ class HostHistoryOut(BaseModel):
 def hosts(request: Request, _reader: CanRead, limit: Limit = MOST_LISTED, offset: Offset = 0) -> HostsOut:
     """Hosts: those seen last, and of these those first that need attention."""
     with database_of(request).reading() as session:
-        some = [host_out(one) for one in list_hosts(session, limit, offset)]
-        return HostsOut(hosts=some, **part(offset, len(some), count_hosts(session)))
+        return hosts_out(session, limit, offset)
 
 
 @router.get("/hosts/{host:path}", responses=problems({404: "no such host"}))
 def one_host(request: Request, _reader: CanRead, host: HostName) -> HostHistoryOut:
     """One host, with its last runs."""
     with database_of(request).reading() as session:
-        one = found(find_host(session, host), "host")
-        return HostHistoryOut(host=host_out(one), runs=[_run_out(run) for run in one.latest])
+        return history_out(found(find_host(session, host), "host"))
+
+
+def hosts_out(session: Session, limit: int, offset: int) -> HostsOut:
+    """Some hosts for the API."""
+    some = [host_out(one) for one in list_hosts(session, limit, offset)]
+    return HostsOut(hosts=some, **part(offset, len(some), count_hosts(session)))
+
+
+def history_out(one: HostSeen) -> HostHistoryOut:
+    """``one`` with its runs for the API."""
+    return HostHistoryOut(host=host_out(one), runs=[_run_out(run) for run in one.latest])
 
 
 def host_out(one: HostSeen) -> HostOut:

@@ -29,7 +29,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     pytest.importorskip("mcp", reason="the extra mcp is not installed: run `make setup`")
     slow = samples.comparison("slow", "regressed", 2.0, cause=Cause("two calls of numpy.prod", (SEEN,)))
     with running_server(tmp_path_factory.mktemp("agents"), mcp=True) as running:
-        running.post(replace(numbered(1), comparisons=(samples.comparison("slow"),)))
+        named = replace(numbered(1), host={"name": "bench 1"})  # type: ignore[arg-type]
+        running.post(replace(named, comparisons=(samples.comparison("slow"),)))
         running.post(replace(numbered(2), comparisons=(slow, samples.comparison("same"))))
         yield running
 
@@ -64,7 +65,9 @@ def number_of(server: RunningServer, case: str) -> int:
 
 def test_every_tool_only_reads(server: RunningServer) -> None:
     tools = asked(server, lambda client: client.list_tools()).tools
-    assert {tool.name for tool in tools} == {"list_runs", "run_results", "find_cases", "case_cause", "case_history"}
+    assert {tool.name for tool in tools} == {
+        *("list_runs", "run_results", "find_cases", "case_cause", "case_history", "list_hosts"),
+    }
     assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
 
 
@@ -77,6 +80,7 @@ def test_tools_answer_as_the_api_does(server: RunningServer) -> None:
             ("/runs/run-2/results", "run_results", {"run_id": "run-2"}),
             ("/cases?limit=1", "find_cases", {"limit": 1}),
             (f"/cases/{slow}/history", "case_history", {"number": slow}),
+            ("/hosts?limit=20", "list_hosts", {}),
             (f"/runs/run-2/cases/{slow}/cause", "case_cause", {"run_id": "run-2", "number": slow}),
         ):
             assert answer(server, tool, **arguments) == client.get(f"/api/v1{path}").json(), path
@@ -95,6 +99,7 @@ def test_resources_have_the_same(server: RunningServer) -> None:
         ("runs", "/runs?limit=20"),
         ("runs/run-2", "/runs/run-2"),
         (f"cases/{slow}/history", f"/cases/{slow}/history"),
+        ("hosts/bench%201", "/hosts/bench%201"),
         (f"runs/run-2/cases/{slow}/cause", f"/runs/run-2/cases/{slow}/cause"),
     ):
         result = asked(server, lambda client, uri=uri: client.read_resource(f"opduel://{uri}"))
