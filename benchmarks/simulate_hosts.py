@@ -8,6 +8,7 @@ runs, and the tests that mark a host. Each row is of that many independent hosts
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ from opduel.comparator.host_noise import (
     run_noise,
 )
 
+CALIBRATION = Path(__file__).resolve().parent / "results" / "calibration.jsonl"
 Floats = NDArray[np.float64]
 Weather = Callable[[np.random.Generator, int], Floats]  # the log of a host's true noise, run by run
 
@@ -103,9 +105,25 @@ def main() -> None:
         shares = " | ".join(f"{count / (options.hosts // 2):.0%}" for count in counts.values())
         print(f"| {factor:g} times as large | {shares} |")
     print()
+    _print_real_spreads()
+    print()
     steady, noisy = _against_others(rng, options.hosts, 1.0), _against_others(rng, options.hosts // 2, 2.0)
     print(f"Against {HOSTS_OF_A_KIND - 1} others of its kind, which differ by 10 %: a host like them is marked")
     print(f"{steady} of {options.hosts} times, one that is twice as noisy {noisy} of {options.hosts // 2} times.")
+
+
+def _print_real_spreads() -> None:
+    """The spread of real runs, by what else the machine did: the median over the cases of a run, least and most."""
+    found: dict[str, list[float]] = {}
+    for line in CALIBRATION.read_text(encoding="utf-8").splitlines():
+        run = json.loads(line)
+        logs = [log_spread([pair[2] for pair in one.get("screening") or ()]) for one in run["comparisons"]]
+        spread = np.exp(np.median([one for one in logs if one is not None]))
+        found.setdefault(run["step"]["load"], []).append(float(spread))
+    print("| load of a real run | runs | spread, % |")
+    print("|---|---|---|")
+    for load, spreads in found.items():
+        print(f"| {load} | {len(spreads)} | {100 * min(spreads):.2f} to {100 * max(spreads):.2f} |")
 
 
 def _against_others(rng: np.random.Generator, tries: int, factor: float) -> int:

@@ -269,3 +269,13 @@ def test_parts_become_one() -> None:
     assert two is not None
     assert two["load"] == lone["load"]
     assert merged_noise([{**part, "oom_kills": None}] * 2 + [{**part, "steal": None}])["oom_kills"] == 1  # type: ignore[index]
+
+
+def test_a_host_is_called_by_its_name_or_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "bench-7.example.org")
+    monkeypatch.delenv("OPDUEL_HOST_NAME", raising=False)
+    assert host_fingerprint()["name"] == "bench-7"
+    monkeypatch.setenv("OPDUEL_HOST_NAME", " the quiet one ")
+    assert host_fingerprint()["name"] == "the quiet one"
+    monkeypatch.setenv("OPDUEL_HOST_NAME", "")
+    assert host_fingerprint()["name"] is None
