@@ -119,7 +119,7 @@ PROBED = {
     RESUMED: (loop_over, yielding),
     RESUMED_FROM_C: (loop_over_in_c, yielding),
 }
-IN_C = {FROM_C: PYTHON, RESUMED_FROM_C: RESUMED}  # what is called by a function in C -> the same, called by one in Python
+IN_C = (FROM_C, RESUMED_FROM_C)  # what is called by a function in C
 SUSPENDED = 0x20 | 0x80 | 0x200  # flags of a code: of generators, coroutines, and asynchronous generators
 
 
@@ -160,19 +160,19 @@ def lower_quartile(values):
 
 
 class Cost:
-    """What watching adds to each call, in ns, by its kind: ``PYTHON``, ``C``, ``FROM_C``, ``RESUMED``, ``RESUMED_FROM_C``.
+    """What watching adds to each call, in ns, by its kind: ``PYTHON``, ``C``, ``FROM_C``, ``RESUMED`` and so on.
 
     ``within`` is added to the time of the function that is called, ``around`` to that of its caller: what a call truly
     costs stays with the function that is called.  ``slowed`` is the share of bytecode's watched time that is due to
-    watching; ``opcode`` and ``lookup`` are the same in ns of an instruction of it: of those that look up a name, which
-    Python 3.11 otherwise remembers, and of others.
+    watching.  ``lookup`` is the same in ns of an instruction that looks up a name, which Python 3.11 otherwise
+    remembers, ``opcode`` of any other.
     """
 
     def __init__(self, counted):
         """``counted``: instructions of bytecode of ``(function, *args)``, by code; None if they can't be counted."""
         self.real = {}  # probe -> ns of a turn, in each of the probes
         self.seen = {}  # probe -> ns of a turn in the loop, and in what it calls
-        self.opcodes = {}  # probe -> instructions of a turn in the loop, and in what it calls: (all, those that look up)
+        self.opcodes = {}  # probe -> of a turn in the loop, and in what it calls: instructions, and how many look up
         for name, (repeat, function) in PROBED.items():
             codes = counted(repeat, function, PROBE_TURNS) or {}
             both = repeat.__code__, getattr(function, "__code__", None)
@@ -260,7 +260,8 @@ def merged(entries, names, cost, opcodes):
     """name -> {"seen": ns, "added": by watching to calls, "slowed": by watching in bytecode, "calls", "callers":
     {name: ns}, "where", "called_at"}; what has one name is one part.
 
-    ``opcodes``: instructions of bytecode by code, (all, those that look up a name), None if they were not counted: then all time in bytecode is slowed.
+    ``opcodes``: instructions of bytecode by code, (all, those that look up a name); None if they were not counted: then
+    all time in bytecode is slowed.
     """
     parts = {}
     for entry in sorted(entries, key=lambda one: -one.ns):
@@ -286,12 +287,12 @@ def merged(entries, names, cost, opcodes):
 
 
 def settled(parts, real):
-    """name -> ns, which add up to ``real``; what they added up to before, where that is beyond ``FAR`` of it, else None;
-    and which share of what watching added and slowed may be wrong.
+    """name -> ns, which add up to ``real``; what they add up to where that is beyond ``FAR`` of it, and else None; and
+    which share of what watching added and slowed may be wrong.
 
-    What watching was found to add to calls is subtracted, and what it slowed. What is then too much, or lacking, is an
-    error of that: it is divided among the functions in proportion to what was subtracted, and what is not explained by
-    ``MOST_WRONG`` of that is shared by all alike.
+    What watching was found to add to calls is subtracted, and what it slowed.  What is then too much, or lacking, is an
+    error of that: it is divided among the functions in proportion to what was subtracted, and what is more than
+    ``MOST_WRONG`` of that is shared by all alike.  How large that error is in all says how large it may be in each.
     """
     changed = {name: part["added"] + part["slowed"] for name, part in parts.items()}
     times = {name: max(0.0, part["seen"] - changed[name]) for name, part in parts.items()}

@@ -77,12 +77,12 @@ def in_a_thread():
 
 
 def yielded(turns):
-    for turn in range(turns):
+    for turn in range(turns):  # noqa: UP028 - not passed on by Python itself
         yield turn
 
 
 def passed_on(values):
-    for value in values:
+    for value in values:  # noqa: UP028
         yield value
 
 
