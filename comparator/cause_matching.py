@@ -258,7 +258,9 @@ def normalised(name: str) -> str:
 
 
 def _last(name: str) -> str:
-    return re.split(r"::|\.", name)[-1]
+    """Of a function's name, or of the path of the file that it is in."""
+    file = re.search(r"/([\w+-]+\.[\w.]+)$", name)
+    return file[1] if file else re.split(r"::|\.", name)[-1]
 
 
 def _likeness(gone: Matched, new: Matched) -> float:

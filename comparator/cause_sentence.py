@@ -176,13 +176,14 @@ def _of_libraries(examination: Examination) -> Examination:
 
 
 def _leads(examination: Examination) -> list[Candidate]:
-    """The candidates to name, the largest share first: those that changed in the direction of the whole."""
+    """The candidates to name, the largest share first: those that changed in the direction of the whole. Where they
+    are enough, only those that came or went are named beside them: they are what to look for in the code."""
     named = sorted((one for one in examination.candidates if is_named(one) and (one.share or 0) > 0), key=_by_share)
     found: list[Candidate] = []
     for one in named[:NAMED]:
-        if found and (sum(lead.share or 0 for lead in found) >= ENOUGH or (one.share or 0) < LEAST_NAMED):
-            break
-        found.append(one)
+        enough = sum(lead.share or 0 for lead in found) >= ENOUGH
+        if not found or ((one.share or 0) >= LEAST_NAMED and not (enough and one.control and one.treatment)):
+            found.append(one)
     return found
 
 

@@ -5,7 +5,7 @@ compressed, a file may have several events, and code without symbols has an addr
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple, NoReturn
 
@@ -29,10 +29,14 @@ _NAMES = {
 
 
 class FunctionId(NamedTuple):
-    """A function: its name, ``NAMELESS`` where it has no symbol, and the path of its library, empty if unknown."""
+    """A function: its name, ``NAMELESS`` where it has no symbol, and the path of its library, empty if unknown.
+
+    ``address`` is where one without a symbol begins in its library's file; 0: that isn't known, or it has a symbol.
+    """
 
     name: str
     library: str
+    address: int = 0
 
 
 @dataclass
@@ -68,21 +72,26 @@ class CallgrindProfile:
         self.total = max(0, self.total - other.total)
 
 
-def read_callgrind(stream: IO[bytes], most_bytes: int = MOST_BYTES) -> CallgrindProfile:
+def read_callgrind(
+    stream: IO[bytes], most_bytes: int = MOST_BYTES, locate: Callable[[str, int], int | None] | None = None
+) -> CallgrindProfile:
     """The instructions (``Ir``) by function. Recursion levels of a function are one, all code of a library that has no
     symbols is one function called ``NAMELESS``, and what is inlined belongs to the function that it is inlined in.
+
+    ``locate`` says where the function begins that an address of a library is in, None if it doesn't know; where it
+    knows, code without symbols is by function.
 
     Raises:
         ValueError: not a whole file of callgrind's, or a larger one than can be read; with the number of the line.
     """
-    return _Reader(stream, most_bytes).read()
+    return _Reader(stream, most_bytes, locate or (lambda library, address: None)).read()
 
 
 class _Reader:
     """The state of reading: where the line before has left off."""
 
-    def __init__(self, stream: IO[bytes], most_bytes: int) -> None:
-        self._stream, self._left = stream, most_bytes
+    def __init__(self, stream: IO[bytes], most_bytes: int, locate: Callable[[str, int], int | None]) -> None:
+        self._stream, self._left, self._locate = stream, most_bytes, locate
         self._following = self._lines()
         self._number = 0  # of the present line
         self._profile = CallgrindProfile()
@@ -194,10 +203,10 @@ class _Reader:
         key = (name, library)
         found = self._ids.get(key)
         if found is None:
-            name = _RECURSION.sub(b"", name)
+            name, path = _RECURSION.sub(b"", name), "" if library == _UNKNOWN else library.decode("utf-8", "replace")
+            at = self._locate(path, int(name, 16)) if path and _ADDRESS.match(name) else None
             name = b"" if name == _UNKNOWN or _ADDRESS.match(name) else name
-            library = b"" if library == _UNKNOWN else library
-            found = FunctionId(name.decode("utf-8", "replace"), library.decode("utf-8", "replace"))
+            found = FunctionId(name.decode("utf-8", "replace"), path, at or 0)
             self._ids[key] = found
         return found
 

@@ -24,6 +24,7 @@ from opduel.harness.counter_round import run_counter_round, sample_of
 from opduel.harness.explain.callgrind_file import CallgrindProfile, read_callgrind
 from opduel.harness.explain.flame import call_graph, flame_of_graphs
 from opduel.harness.explain.native_parts import parts_of, shared_names, without_symbols
+from opduel.harness.explain.stripped import described, locate
 from opduel.harness.host import PROC, text_of
 from opduel.harness.instructions import (
     CASE_INSTRUCTIONS,
@@ -174,8 +175,9 @@ class _Looking:
         dump, empty = Path(answer["dump"]), Path(answer["empty"])
         try:
             with dump.open("rb") as stream, empty.open("rb") as nothing:
-                found = read_callgrind(stream)
-                found.subtract(read_callgrind(nothing))
+                found = read_callgrind(stream, locate=locate)
+                found.subtract(read_callgrind(nothing, locate=locate))
+                found = described(found)
             if case.id in self.places:
                 self._keep(dump, self.places[case.id] / side / FILE)
         except (OSError, ValueError) as error:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from opduel.harness.explain.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
+from opduel.harness.explain.stripped import OF
 from opduel.records.cause import Part
 from opduel.records.measurement import SIDES, Side
 
@@ -36,9 +37,9 @@ def shared_names(profiles: Iterable[CallgrindProfile]) -> set[str]:
 def part_name(function: FunctionId, shared: set[str]) -> str:
     """What a function is called in every build; with its library where the name is a ``shared`` one."""
     library = library_name(function.library) or GENERATED
+    if library == FFI and (function.name == NAMELESS or function.name.startswith(OF)):
+        return BY_CTYPES
     if function.name == NAMELESS:
-        if library == FFI:
-            return BY_CTYPES
         return f"{library} (no symbols)"
     return f"{function.name} ({library})" if function.name in shared else function.name
 
@@ -76,7 +77,8 @@ def _shares(amounts: Mapping[str, int]) -> dict[str, float]:
 
 
 def without_symbols(profiles: Mapping[Side, Sequence[CallgrindProfile]]) -> str:
-    """Which share of either side's instructions is in code without symbols, and in which libraries; empty if none."""
+    """Which share of either side's instructions is in code without symbols, whether it is known what it belongs to or
+    not, and in which libraries; empty if none."""
     libraries: set[str] = set()
     shares = []
     for side in SIDES:
@@ -84,7 +86,7 @@ def without_symbols(profiles: Mapping[Side, Sequence[CallgrindProfile]]) -> str:
             (number, function): cost.self_cost
             for number, profile in enumerate(profiles[side])
             for function, cost in profile.functions.items()
-            if function.name == NAMELESS and cost.self_cost
+            if (function.name == NAMELESS or function.name.startswith(OF)) and cost.self_cost
         }
         libraries |= {library_name(function.library) or GENERATED for _, function in stripped}
         shares.append(sum(stripped.values()) / max(1, sum(one.total for one in profiles[side])))

@@ -1,12 +1,14 @@
 """The time of a call by Python function, and by function in C as Python sees them: what watching costs is taken out.
 
-A function's time is without that of the functions that it calls, so that all of them add up to the call.  ``_lsprof``
-times them, the C part of cProfile: it adds less than half of what a hook in Python does to each call.  What it adds is
-measured in this process, on functions that do nothing, and subtracted for each call, from the function and from its
-caller.  Calls without it, in turn with those, say what a call really takes; what the functions then lack or have too
-much is divided among them, most among those that watching slows.  A few further calls run under tracing.py's hook,
-which tells the modules, the lines that call, and the stacks: a function's time is divided among its callers as it was
-timed, and among the stacks of each caller as its calls are.
+A function's time is without that of the functions that it calls, so that all of them add up to the call.  What it
+costs to call a function is the function's: it would be gone with the call.  ``_lsprof`` times them, the C part of
+cProfile: it adds less than half of what a hook in Python does to each call.  What it adds is measured in this process,
+on functions that do nothing, and subtracted for each call, from the function and from its caller.  Up to Python 3.11 it
+also slows each instruction of bytecode; how many of these a function executes is counted in one further call.  Calls
+without it, in turn with those, say what a call really takes; what the functions then lack or have too much is divided
+among them, most among those that watching changes.  A few further calls run under tracing.py's hook, which tells the
+modules, the lines that call, and the stacks: a function's time is divided among its callers as it was timed, and among
+the stacks of each caller as its calls are.
 
 Python reports functions in C by their names, but neither NumPy's ufuncs nor operators nor what a library does within:
 that counts for the function that runs them.  The calling thread alone is watched.  Opduel's own frames are one part.
@@ -26,8 +28,8 @@ import types
 BATCHES = 96
 TRACED_CALLS = 10
 PROBES, PROBE_TURNS = 16, 300
-DOUBT = 0.2  # of what watching was found to add to calls
-LEFT = 0.1  # of what watching adds and slows: what may still be wrong of it when all is added up (benchmarks/causes.py)
+LEFT = 0.1  # of what watching was found to add and slow: what may be wrong of it even where all adds up
+MOST_WRONG = 1.0  # of the same: where many functions take turns, each call costs more than in the probes
 FAR = 0.2  # of a call: if the functions differ from it by more, they are left as they were seen
 WATCHING = re.compile(r"'_lsprof\.Profiler'|<built-in method sys\.getprofile>")  # what ``watched`` itself calls
 STARTS_THREAD = re.compile(r"_thread\.start_\w*thread$")
@@ -41,6 +43,16 @@ class Unseen(Exception):
 
     kind = "error"
     says_all = True
+
+
+class Held:
+    held = None
+
+    def __init__(self):
+        self.held = 1
+
+
+HELD = Held()
 
 
 def empty():
@@ -71,14 +83,44 @@ def bytecode_loop(function, turns):
         total += turn & 7
 
 
+def lookup_loop(function, turns):
+    found = HELD
+    for _ in range(turns):
+        found.held  # noqa: B018
+        found.held  # noqa: B018
+        HELD  # noqa: B018
+        len  # noqa: B018
+
+
+def yielding(turns):
+    for turn in range(turns):
+        yield turn
+
+
+def loop_over(function, turns):
+    for _ in function(turns):
+        pass
+
+
+def loop_over_in_c(function, turns):
+    collections.deque(maxlen=0).extend(function(turns))
+
+
 PYTHON, C, FROM_C = "a function in Python", "a function in C", "a function in Python, called by one in C"
+RESUMED, RESUMED_FROM_C = "a generator", "a generator, resumed by a function in C"
 PROBED = {
     "bare": (bare_loop, None),
     "bytecode": (bytecode_loop, None),
+    "lookups": (lookup_loop, None),
+    "in C": (loop_over_in_c, range),
     PYTHON: (loop, empty),
     C: (loop, gc.isenabled),
     FROM_C: (loop_in_c, empty_of),
+    RESUMED: (loop_over, yielding),
+    RESUMED_FROM_C: (loop_over_in_c, yielding),
 }
+IN_C = (FROM_C, RESUMED_FROM_C)  # what is called by a function in C
+SUSPENDED = 0x20 | 0x80 | 0x200  # flags of a code: of generators, coroutines, and asynchronous generators
 
 
 def region(call, number, after):
@@ -118,17 +160,24 @@ def lower_quartile(values):
 
 
 class Cost:
-    """What watching adds to each call, in ns, by its kind: ``PYTHON``, ``C``, ``FROM_C``.
+    """What watching adds to each call, in ns, by its kind: ``PYTHON``, ``C``, ``FROM_C``, ``RESUMED`` and so on.
 
-    ``within`` is added to the time of the function that is called, ``around`` to that of its caller: of what a call
-    truly costs, each of them keeps ``half``.  ``slowed`` is the share of bytecode's watched time that is due to
-    watching.
+    ``within`` is added to the time of the function that is called, ``around`` to that of its caller: what a call truly
+    costs stays with the function that is called.  ``slowed`` is the share of bytecode's watched time that is due to
+    watching.  ``lookup`` is the same in ns of an instruction that looks up a name, which Python 3.11 otherwise
+    remembers, ``opcode`` of any other.
     """
 
-    def __init__(self):
+    def __init__(self, counted):
+        """``counted``: instructions of bytecode of ``(function, *args)``, by code; None if they can't be counted."""
         self.real = {}  # probe -> ns of a turn, in each of the probes
         self.seen = {}  # probe -> ns of a turn in the loop, and in what it calls
-        self.within, self.around, self.half, self.slowed = {}, {}, {}, 0.0
+        self.opcodes = {}  # probe -> of a turn in the loop, and in what it calls: instructions, and how many look up
+        for name, (repeat, function) in PROBED.items():
+            codes = counted(repeat, function, PROBE_TURNS) or {}
+            both = repeat.__code__, getattr(function, "__code__", None)
+            self.opcodes[name] = [tuple(n / PROBE_TURNS for n in codes.get(code, (0, 0))) for code in both]
+        self.within, self.around, self.slowed, self.opcode, self.lookup = {}, {}, 0.0, 0.0, 0.0
 
     def probe(self):
         """Measure once more."""
@@ -136,7 +185,7 @@ class Cost:
             self.real.setdefault(name, []).append(timed(repeat, function, PROBE_TURNS) / PROBE_TURNS)
             inner = outer = 0.0
             for entry in watched(repeat, function, PROBE_TURNS):
-                if entry.callcount == PROBE_TURNS:
+                if entry.callcount >= PROBE_TURNS:
                     inner += 1e9 * entry.inlinetime / PROBE_TURNS
                 else:
                     outer += 1e9 * entry.inlinetime / PROBE_TURNS
@@ -148,29 +197,42 @@ class Cost:
             self.probe()
         real = {name: lower_quartile(values) for name, values in self.real.items()}
         outer, inner = ({name: lower_quartile([one[i] for one in self.seen[name]]) for name in real} for i in (0, 1))
-        self.slowed = max(0.0, 1 - real["bytecode"] / outer["bytecode"])
-        for name in (PYTHON, C, FROM_C):
-            half = self.half[name] = max(0.0, (real[name] - real["bare"]) / 2)
-            bare = (real if name == FROM_C else outer)["bare"]  # a loop in C is not slowed
-            self.within[name] = max(0.0, inner[name] - half)
-            self.around[name] = max(0.0, outer[name] - bare - half)
+        slowed = max(0.0, outer["bytecode"] - real["bytecode"])
+        self.slowed = slowed / outer["bytecode"]
+        self.opcode = slowed / (self.opcodes["bytecode"][0][0] or 1)
+        every, lookups = self.opcodes["lookups"][0]
+        slowed = outer["lookups"] - real["lookups"] - self.opcode * (every - lookups)
+        self.lookup = max(self.opcode, slowed / (lookups or 1))
+        for name in (PYTHON, C, FROM_C, RESUMED, RESUMED_FROM_C):
+            bare = "in C" if name in IN_C else "bare"
+            turn, (calling, called) = self.slowing(self.opcodes[bare][0]), map(self.slowing, self.opcodes[name])
+            self.within[name] = max(0.0, inner[name] - (real[name] - real[bare]) - called)
+            self.around[name] = max(0.0, outer[name] - outer[bare] - (calling - turn))
+
+    def slowing(self, opcodes):
+        """What watching adds to so many instructions, (all, those that look up a name), in ns."""
+        every, lookups = opcodes
+        return self.opcode * (every - lookups) + self.lookup * lookups
 
     def of(self, entry):
-        """What it has added to an Entry, in ns."""
-        return self._summed(entry, self.within, self.around)
-
-    def shared(self, entry):
-        """What of the calls of an Entry, and of those that it makes, is its own by convention, in ns."""
-        return self._summed(entry, self.half, self.half)
-
-    @staticmethod
-    def _summed(entry, within, around):
-        python = PYTHON if is_python(entry.code) else FROM_C
+        """What it has added to an Entry's calls, and to those that it makes, in ns."""
+        in_python = is_python(entry.code)
         outgoing = sum(
-            calls * around[python if is_python(callee) else C] for callee, (calls, _) in entry.callees.items()
+            calls * self.around[kind_of(callee, from_c=not in_python)]
+            for callee, (calls, _) in entry.callees.items()
+            if in_python or is_python(callee)
         )
-        incoming = (entry.calls - entry.calls_from_c) * within[PYTHON if is_python(entry.code) else C]
-        return incoming + entry.calls_from_c * within[FROM_C] + outgoing
+        from_c = entry.calls_from_c * self.within[kind_of(entry.code, True)] if in_python else 0.0
+        return (entry.calls - entry.calls_from_c) * self.within[kind_of(entry.code, False)] + from_c + outgoing
+
+
+def kind_of(code, from_c):
+    """Of a call of a function that has this code, or text: the place in ``Cost.within`` and ``Cost.around``."""
+    if not is_python(code):
+        return C
+    if code.co_flags & SUSPENDED:
+        return RESUMED_FROM_C if from_c else RESUMED
+    return FROM_C if from_c else PYTHON
 
 
 class Entry:
@@ -194,20 +256,26 @@ class Entry:
             self.callees[code] = sum(one.callcount for one in found) / whole, 1e9 * lower_quartile(times)
 
 
-def merged(entries, names, cost):
-    """name -> {"seen": ns, "added": by watching to calls, "slowed": by watching in bytecode, "shared": with what it
-    calls and is called by, "calls", "callers": {name: ns}, "where", "called_at"}; what has one name is one part."""
+def merged(entries, names, cost, opcodes):
+    """name -> {"seen": ns, "added": by watching to calls, "slowed": by watching in bytecode, "calls", "callers":
+    {name: ns}, "where", "called_at"}; what has one name is one part.
+
+    ``opcodes``: instructions of bytecode by code, (all, those that look up a name); None if they were not counted: then
+    all time in bytecode is slowed.
+    """
     parts = {}
     for entry in sorted(entries, key=lambda one: -one.ns):
         added = cost.of(entry)
         where, called_at = names.places(entry.code)
-        empty_part = {"seen": 0, "added": 0, "slowed": 0, "shared": 0, "calls": 0, "callers": {}}
+        empty_part = {"seen": 0, "added": 0, "slowed": 0, "calls": 0, "callers": {}}
         part = parts.setdefault(names.name(entry.code), dict(empty_part, where=where, called_at=called_at))
         part["seen"] += entry.ns
         part["added"] += added
-        part["slowed"] += max(0, entry.ns - added) * cost.slowed if is_python(entry.code) else 0
-        part["shared"] += cost.shared(entry)
         part["calls"] += entry.calls
+        if opcodes is not None:
+            part["slowed"] += cost.slowing(opcodes.get(entry.code, (0, 0)))
+        elif is_python(entry.code):
+            part["slowed"] += max(0, entry.ns - added) * cost.slowed
     for entry in entries:
         caller = names.name(entry.code)
         for code, (_, ns) in entry.callees.items():
@@ -218,29 +286,28 @@ def merged(entries, names, cost):
     return parts
 
 
-def doubt(part):
-    """How far the time of a part may be off in every process alike, in ns: by what is doubtful of what watching added
-    and slowed, and by how the cost of calls is shared between callers and what they call."""
-    return LEFT * (part["added"] + part["slowed"]) + part["shared"]
-
-
 def settled(parts, real):
-    """name -> ns, which add up to ``real``; and what they added up to before, where that is beyond ``FAR`` of it.
+    """name -> ns, which add up to ``real``; what they add up to where that is beyond ``FAR`` of it, and else None; and
+    which share of what watching added and slowed may be wrong.
 
-    What watching has added to calls is subtracted.  What is then too much is taken from those that watching slows: up
-    to what it does to a loop (Python 3.11 runs bytecode slower, but not what is called from there), and to the doubt
-    about what was subtracted.  The rest is shared by all alike.
+    What watching was found to add to calls is subtracted, and what it slowed.  What is then too much, or lacking, is an
+    error of that: it is divided among the functions in proportion to what was subtracted, and what is more than
+    ``MOST_WRONG`` of that is shared by all alike.  How large that error is in all says how large it may be in each.
     """
-    times = {name: max(0.0, part["seen"] - part["added"]) for name, part in parts.items()}
-    weights = {name: min(times[name], DOUBT * part["added"] + part["slowed"]) for name, part in parts.items()}
-    surplus, weight = sum(times.values()) - real, sum(weights.values())
-    if surplus > 0 and weight > 0:
-        taken = min(1.0, surplus / weight)
-        times = {name: ns - taken * weights[name] for name, ns in times.items()}
+    changed = {name: part["added"] + part["slowed"] for name, part in parts.items()}
+    times = {name: max(0.0, part["seen"] - changed[name]) for name, part in parts.items()}
+    weights = {name: min(times[name], MOST_WRONG * ns) for name, ns in changed.items()}
+    surplus = sum(times.values()) - real
+    if surplus < 0:
+        weights = {name: min(parts[name]["seen"] - times[name], ns) for name, ns in changed.items()}
+    weight, whole = sum(weights.values()), sum(changed.values())
+    wrong = max(LEFT, min(MOST_WRONG, abs(surplus) / whole)) if whole else LEFT
+    share = max(-1.0, min(1.0, surplus / weight)) if weight else 0.0
+    times = {name: ns - share * weights[name] for name, ns in times.items()}
     seen = sum(times.values())
     if not seen or abs(seen - real) > FAR * real:
-        return times, seen
-    return {name: ns * real / seen for name, ns in times.items()}, None
+        return times, seen, wrong
+    return {name: ns * real / seen for name, ns in times.items()}, None, wrong
 
 
 def in_turn(call, number, batches, before, after, cost):
@@ -273,16 +340,21 @@ def functions(call, calls, number, before, after, own, tracing):
     """
     batches = max(1, min(BATCHES, calls // (number or 1)))
     number = number or max(1, calls // batches)
-    tracer, cost = tracing.Tracer(), Cost()
+    tracer = tracing.Tracer()
     before()
     tracer.run(call, min(number, TRACED_CALLS))
     starts = any(STARTS_THREAD.search(tracing.name_of_text(one)) for one in tracer.sites if not is_python(one))
     if sys.version_info >= (3, 12) and (starts or len(sys._current_frames()) > 1):
         raise Unseen(MIXED_UP)
+    before()
+    opcodes = tracing.opcodes_of(region, call, 1, after)
+    cost = Cost(tracing.opcodes_of)
     real, entries = in_turn(call, number, batches, before, after, cost)
     names = tracing.Names(tracer, own)
-    parts = merged(entries, names, cost)
-    times, far = settled(parts, real)
+    if opcodes is not None:
+        opcodes = {code: (every * number, lookups * number) for code, (every, lookups) in opcodes.items()}
+    parts = merged(entries, names, cost, opcodes)
+    times, far, wrong = settled(parts, real)
     times = {name: times[name] / number for name in sorted(times, key=lambda name: -times[name])}
     stacks = tracing.divided(tracer.stacks, names, times, {name: part["callers"] for name, part in parts.items()})
     wholes = tracing.inclusive(stacks)
@@ -293,7 +365,7 @@ def functions(call, calls, number, before, after, own, tracing):
             "name": name,
             "ns": ns,
             "inclusive": wholes[name],
-            "doubt": doubt(part) / number,
+            "doubt": wrong * (part["added"] + part["slowed"]) / number,
             "where": part["where"],
             "called_at": part["called_at"],
         }

@@ -4,6 +4,7 @@ It is slow, so that its calls are not timed: functions.py times others.  Standar
 main.py.
 """
 
+import opcode
 import os
 import re
 import sys
@@ -11,6 +12,10 @@ import types
 
 OWN = "(the call itself)"  # what the worker and the adaptor execute around the functions of the build
 MOST_STACKS = 5000
+MOST_OPCODES = 500000
+LOOKUPS = frozenset(
+    opcode.opmap[name] for name in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR") if name in opcode.opmap
+)
 BUILT_IN = re.compile(r"<(?:built-in |class )?(?:method|function) '?([^ ']+)'?(?: of '?([^ ']+)'?(?: objects?)?)?>$")
 
 
@@ -68,6 +73,48 @@ class Tracer:
             return None
         _, line, code = max(lines, key=lambda one: one[:2])
         return code, line
+
+
+class Opcodes:
+    """A ``sys.settrace`` hook: how many instructions of bytecode each code executes. It gives up after
+    ``MOST_OPCODES``, as it takes some hundred times as long as they do."""
+
+    def __init__(self):
+        self.counts = {}  # code -> [how many, of these such as look up a name]
+        self.bytecode = {}
+        self.left = MOST_OPCODES
+
+    def __call__(self, frame, event, argument):
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self.count
+
+    def count(self, frame, event, argument):
+        if event == "opcode":
+            code = frame.f_code
+            if code not in self.counts:
+                self.counts[code], self.bytecode[code] = [0, 0], code.co_code
+            counts = self.counts[code]
+            counts[0] += 1
+            counts[1] += self.bytecode[code][frame.f_lasti] in LOOKUPS
+            self.left -= 1
+            if not self.left:
+                sys.settrace(None)
+        return self.count
+
+
+def opcodes_of(function, *args):
+    """code -> how many instructions ``function(*args)`` executes, and how many of these look up a name; None: they
+    can't be counted, or are too many."""
+    if sys.version_info < (3, 7) or sys.gettrace() is not None:
+        return None
+    hook = Opcodes()
+    sys.settrace(hook)
+    try:
+        function(*args)
+        whole = sys.gettrace() is hook
+    finally:
+        sys.settrace(None)
+    return hook.counts if whole else None
 
 
 def qualified_name(code):

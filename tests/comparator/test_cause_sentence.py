@@ -42,6 +42,17 @@ def test_several_candidates() -> None:
     assert sentence(both) == "1 call of im2col per call, new: 58 % of the added time, f: 42 %"
 
 
+def test_what_is_new_is_said_beside_a_function_that_is_enough() -> None:
+    """A lookup that now fails costs its caller most, but what it then calls is what to look for in the code."""
+    new = {"f": Part(110.0, 1.0, "f.py:3"), "C.__getattr__": Part(2.0, 300.0)}
+    both = seen("Python functions", "ns", {"f": Part(100.0, 1.0, "f.py:3")}, new)
+    said = "f (f.py:3): 83 % of the added time, 300 calls of C.__getattr__ per call, new: 17 %"
+    assert sentence(both) == said
+    slower = {"g": Part(2.0, 3.0)}
+    as_often = seen("Python functions", "ns", {"f": Part(100.0), "g": Part(0.2, 3.0)}, {"f": Part(110.0), **slower})
+    assert sentence(as_often) == "f accounts for 85 % of the added time"
+
+
 def test_another_implementation() -> None:
     became = seen("native functions", "instructions", {"d::conv_avx512": Part(100)}, {"d::conv_avx2": Part(112)})
     assert sentence(became) == (

@@ -74,3 +74,40 @@ def in_a_thread():
     thread = threading.Thread(target=many_tiny, args=(100,))
     thread.start()
     thread.join()
+
+
+def yielded(turns):
+    for turn in range(turns):  # noqa: UP028 - not passed on by Python itself
+        yield turn
+
+
+def passed_on(values):
+    for value in values:  # noqa: UP028
+        yield value
+
+
+def through_generators(turns):
+    return sum(passed_on(yielded(turns)))
+
+
+def many_turns(turns):
+    total = 0
+    for turn in range(turns):
+        total += turn & 7
+    return total
+
+
+def long_instructions(turns):
+    """Each of its sums of numbers of thousands of digits is one instruction."""
+    number = LONG
+    for _ in range(turns):
+        number + number
+    return number
+
+
+LONG = 1 << 100_000
+
+
+def looks_up(turns):
+    for _ in range(turns):
+        LONG  # noqa: B018

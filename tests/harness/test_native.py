@@ -29,6 +29,7 @@ from opduel.harness.explain.native import (
     why_not,
 )
 from opduel.harness.explain.native_parts import library_name, parts_of, shared_names, without_symbols
+from opduel.harness.explain.stripped import OF
 from opduel.harness.instructions import MOST_CALLS
 from opduel.records import Case, Frame
 from opduel.records.cause import Part
@@ -294,3 +295,10 @@ def test_a_function_that_one_side_calls_is_seen_and_what_valgrind_lacks_is_said(
     assert added.amount > 40_000, "each byte takes more than one instruction"
     totals = [math.fsum(part.amount for part in side.values()) for side in (control, treatment)]
     assert added.amount == pytest.approx(totals[1] - totals[0], rel=0.02)
+
+
+def test_what_ctypes_calls_is_one_part_whatever_libffi_says_of_itself() -> None:
+    call, nameless = FunctionId(f"{OF}ffi_call", "/lib/libffi.so.8"), FunctionId(NAMELESS, "/lib/libffi.so.8")
+    found = profile({call: FunctionCost(6), nameless: FunctionCost(4), FunctionId(f"{OF}f", NUMPY): FunctionCost(5)})
+    parts = {name: part.amount for name, part in parts_of(found, 1, set()).items()}
+    assert parts == {"what ctypes calls (libffi.so)": 10.0, f"{OF}f": 5.0}
