@@ -60,7 +60,8 @@ def run_fleet(
     with connect(choice) as client:
         hosts = wait_for_hosts(client, choice, lambda: on_progress(_nothing_yet(request)) if choice.kind else None)
         level = logging.DEBUG if choice.priority else logging.INFO  # what is measured ahead says so itself
-        log.log(level, "fleet: %s, %s", counted(len(hosts), "host"), ", ".join(sorted(hosts)))
+        of_kind = f" of the kind {choice.kind}" if choice.kind else ""
+        log.log(level, "fleet: %s%s, %s", counted(len(hosts), "host"), of_kind, ", ".join(sorted(hosts)))
         with Archives.of(request.control, request.treatment) as archives:
             return _FleetRun(client, choice, request, len(hosts), on_progress, archives).finish()
 
