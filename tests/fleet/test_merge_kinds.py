@@ -31,7 +31,7 @@ def of_kind(kind: str, changes: Sequence[float], elsewhere: int, **run: Any) -> 
         for case, change in zip(cases, changes, strict=True)
     }
     made = compare_cases(cases, samples, {}, LOOKS, ALPHA, others=(1.0,) * elsewhere)
-    part = replace(report(made, complete=True, **run), cases=tuple(cases))
+    part = replace(report(made, **{"complete": True, **run}), cases=tuple(cases))
     told = {"id": f"run-{kind}", "complete": True, **run}
     return merge([HostReport(f"host-{kind}", part)], cases, LOOKS, ALPHA, told, elsewhere)
 
