@@ -4,6 +4,7 @@ Each is as ``run_fleet`` makes it, in a thread of its own. What is the caller's 
 caller's thread alone.
 """
 
+import contextlib
 import json
 import logging
 import queue
@@ -16,16 +17,18 @@ from dataclasses import dataclass, replace
 from distributed import Client
 
 from opduel.fleet.address import FleetChoice
-from opduel.fleet.client import KIND, entries_of, identity_of_request, kinds_there, run_fleet, wait_for_hosts
+from opduel.fleet.client import kinds_there, run_fleet, wait_for_hosts
 from opduel.fleet.merge import KindReport, merge_kinds
 from opduel.fleet.service import connect
-from opduel.harness.checkpoint import RoundLog
+from opduel.harness.checkpoint import RoundLog, fingerprint
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import InterruptedRunError, RunRequest
 from opduel.records import SAMPLED, Case, OpduelError, Report, RunError
+from opduel.records.files import UnreadableError, parse_json
 from opduel.records.text import counted
 
 POLL_S = 0.2
+KIND = "fleet kinds"  # of this run's text in a log
 
 log = logging.getLogger(__name__)
 
@@ -59,19 +62,37 @@ def _kinds(request: RunRequest, choice: FleetChoice, client: Client) -> Sequence
     """The kinds that measure the cases that are of none yet. RunError: no host is there in time."""
     if choice.platforms or all(case.kind for case in request.cases):
         return choice.platforms
-    run = identity_of_request(request)
-    for entry in entries_of(request, run):
-        if entry["event"] == "kinds":
-            found: Sequence[str] = entry["kinds"]
-            return found
+    run = _identity(request)
+    if found := _kept_kinds(request, run):
+        return found
     wait_for_hosts(client, choice)
     kinds = kinds_there(client, choice)
+    if not kinds:
+        raise RunError("--across hosts: no worker says of which kind its host is: install this version on all hosts")
     if request.log is not None:
         try:
-            request.log.keep(json.dumps({"kind": KIND, "run": run, "event": "kinds", "kinds": kinds}))
+            request.log.keep(json.dumps({"kind": KIND, "run": run, "kinds": kinds}))
         except OSError as error:
             log.warning("the kinds of host could not be saved; a resumed run takes those that it finds: %s", error)
     return kinds
+
+
+def _identity(request: RunRequest) -> str:
+    """Of what is measured: another run in the same log may have other kinds."""
+    builds = [request.control.digest, request.treatment.digest]
+    return fingerprint(
+        {"builds": builds, "cases": [case.measured_by() for case in request.cases], "seed": request.seed}
+    )
+
+
+def _kept_kinds(request: RunRequest, run: str) -> list[str]:
+    """The kinds that the run began with, if its log says so."""
+    for text in request.log.rounds() if request.log else ():
+        with contextlib.suppress(UnreadableError):
+            entry = parse_json(text)
+            if isinstance(entry, dict) and (entry.get("kind"), entry.get("run")) == (KIND, run):
+                return [str(kind) for kind in entry["kinds"]]
+    return []
 
 
 def _of_kind(request: RunRequest, rows: Sequence[Case], kind: str) -> "_KindRun":

@@ -134,7 +134,7 @@ class _FleetRun:
         self._client, self._choice, self._request = client, choice, request
         self._on_progress = on_progress
         self._began, self._started = time.monotonic(), datetime.now(UTC)
-        self._run = identity_of_request(request)
+        self._run = _identity(request)
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._pending: dict[Future, _Attempt] = {}
         self._todo: deque[str] = deque()  # keys of the shards that no host was given yet
@@ -171,7 +171,7 @@ class _FleetRun:
     def _planned(self) -> dict[str, Shard]:
         """The run's shards by key: as they were cut when the run was begun, if it was."""
         request, sizes = self._request, None
-        for entry in entries_of(request, self._run):
+        for entry in _entries(request, self._run):
             if entry["event"] == "cut":
                 sizes = entry["shards"]
             elif entry["event"] == "round":
@@ -392,8 +392,8 @@ def _why_lost(future: Future, shard: Shard) -> str:
     return one_line(str(error)) if error else f"shard {shard.number}: the scheduler lost it; submitted again"
 
 
-def identity_of_request(request: RunRequest) -> str:
-    """The identity of all that has to be the same for one start to go on with the shards of another."""
+def _identity(request: RunRequest) -> str:
+    """Of all that has to be the same for one start to go on with the shards of another."""
     asked = asdict(request.configuration)
     asked.pop("time_budget")
     return fingerprint(
@@ -411,7 +411,7 @@ def _key_of(run: str, shard: Shard) -> str:
     return f"{shard.number}-{fingerprint({'run': run, 'cases': [case.id for case in shard.cases]})}"
 
 
-def entries_of(request: RunRequest, run: str) -> Iterator[dict[str, Any]]:
+def _entries(request: RunRequest, run: str) -> Iterator[dict[str, Any]]:
     """What this run's log has of it; whatever is damaged, or another's, is passed over."""
     texts: Sequence[str] = request.log.rounds() if request.log else ()
     for text in texts:
