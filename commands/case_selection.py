@@ -31,7 +31,7 @@ from opduel.harness.specs import (
     select_cases,
     validate,
 )
-from opduel.records import METRICS, VALUE, Case, OpduelError, UsageError
+from opduel.records import METRICS, VALUE, Case, OpduelError, UsageError, split_kind
 from opduel.records.text import counted
 
 EVERYTHING = "all"  # the spec where only operators or categories are named
@@ -257,12 +257,20 @@ def _regressed(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]
     if options.regressed_types is None:
         return list(cases)
     known = {case.id: case for case in cases}
+    if options.across is not None or "," in options.platform:  # rows of such a run's report
+        known |= _of_kinds(known, options.regressed_types)
     for id in options.regressed_types:
         if id not in known:
             close = get_close_matches(id, known, 1)
             hint = f"did you mean {close[0]}?" if close else f"the first of {len(known)} is {next(iter(known))}"
             raise UsageError(f"--regressed_types: there is no case {id!r}: {hint}")
-    return [case for case in cases if case.id in set(options.regressed_types)]
+    return [case for case in known.values() if case.id in set(options.regressed_types)]
+
+
+def _of_kinds(known: Mapping[str, Case], wanted: Sequence[str]) -> dict[str, Case]:
+    """Of the wanted ids those that name a known case on a kind of host, with the case."""
+    found = ((id, *split_kind(id)) for id in wanted if id not in known)
+    return {id: known[case_id].of_kind(kind) for id, kind, case_id in found if kind is not None and case_id in known}
 
 
 def _of_size(options: argparse.Namespace, cases: list[Case]) -> list[Case]:

@@ -9,11 +9,14 @@ from opduel.commands.ai_pep import repository_kind
 from opduel.commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
 from opduel.commands.options import Parser, harness_parser, refuse
 from opduel.commands.single import refuse_round_log, refuse_single_options
+from opduel.driver.builds.builder import platform_of
 from opduel.driver.builds.source_builder import STRATEGIES
 from opduel.driver.commit_file import PLACEHOLDER
+from opduel.frameworks import Framework
 from opduel.records import UsageError
 
 GIB = 2**30
+USUAL_PLATFORM = "host"
 _OURS_TO_CHOOSE = (  # harness.py's, but not here
     *("control", "treatment", "info", "run_type", "regressed_types", "shared_libs", "inject", "verify", "verify_after"),
 )
@@ -66,14 +69,32 @@ def _check(own: argparse.Namespace) -> None:
         raise UsageError("--exact_base: add --base_commit, or leave it out")
     if own.improved and not (own.regression or own.bisect_releases):
         raise UsageError("--improved: works only with --regression; add it")
-    if "," in own.platforms:
-        raise UsageError(f"--platforms {own.platforms}: this host is one platform: give one name")
     try:
         shlex.split(own.cmake_args)
     except ValueError as error:
         raise UsageError(f"--cmake_args {own.cmake_args}: {error}: quote it as for a shell") from None
     if own.bisect_releases and len(own.bisect_releases.split(",")) < 2:
         raise UsageError("--bisect_releases: give two or more releases, the oldest first, separated by commas")
+
+
+def build_platform(own: argparse.Namespace, framework: Framework) -> str:
+    """Whose build script builds commits: several platforms share their builds, which the usual script makes.
+
+    UsageError: one of several has a script of its own, so that its builds would be others.
+    """
+    names = [name.strip() for name in own.platforms.split(",")]
+    for name in names if len(names) > 1 else ():
+        if name == USUAL_PLATFORM:
+            continue
+        try:
+            script = platform_of(framework, name).script
+        except UsageError:
+            continue
+        raise UsageError(
+            f"--platforms {own.platforms}: {name} has a build script of its own ({script}), and one build is made for "
+            f"all platforms: drive it by itself, with --platforms {name}"
+        )
+    return names[0] if len(names) == 1 else USUAL_PLATFORM
 
 
 def branch_names(text: str | None) -> tuple[str, ...]:
@@ -175,7 +196,12 @@ def _add_builds(parser: Parser) -> None:
         choices=STRATEGIES,
         default="auto",
     )
-    builds("--platforms -p --platform NAME", "the platform whose build script is used (default: host)", default="host")
+    builds(
+        "--platforms -p --platform NAME",
+        "the platform whose build script is used (default: host); with --fleet, several separated by commas: tags, on "
+        "the hosts of each of which all cases are measured",
+        default=USUAL_PLATFORM,
+    )
     builds(
         "--frameworks_dir DIR",
         "the folder of the frameworks' build data and scripts (default: specifications/frameworks)",

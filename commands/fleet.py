@@ -12,6 +12,7 @@ from opduel.fleet.address import FleetChoice, parse_address
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Report, RunError, UsageError
+from opduel.records.case import KIND_NAME
 from opduel.reporters.arguments import Parser
 
 NEEDS_EXTRA = "needs the extra fleet: install it with pip install 'opduel[fleet]'"
@@ -24,7 +25,7 @@ _NOT_IN_A_FLEET = {
     "fuzz": "random inputs are shrunk on one host: leave one of the two options out",
     "profile_output": "profiles lie on the hosts that make them: leave one of the two options out",
 }
-_WITH_IT = ("fleet_tag", "devices", "excluded_devices", "fleet_certificates")
+_WITH_IT = ("fleet_tag", "devices", "excluded_devices", "fleet_certificates", "across")
 
 Measure = Callable[[RunRequest, Callable[[Progress], None]], Report]
 
@@ -35,6 +36,7 @@ def fleet_choice(options: argparse.Namespace) -> FleetChoice | None:
         for name in _WITH_IT:
             if getattr(options, name) is not None:
                 raise UsageError(f"--{name}: chooses hosts of a fleet: add --fleet ADDRESS, or leave it out")
+        _platforms(options)
         return None
     for name, why in _NOT_IN_A_FLEET.items():
         if getattr(options, name) is not None:
@@ -46,7 +48,31 @@ def fleet_choice(options: argparse.Namespace) -> FleetChoice | None:
         tuple(options.fleet_tag or ()),
         tuple(options.devices or ()),
         tuple(options.excluded_devices or ()),
+        across=options.across is not None,
+        platforms=_platforms(options),
     )
+
+
+def _platforms(options: argparse.Namespace) -> tuple[str, ...]:
+    """The platforms that are measured each by itself; none where there is only one. UsageError: they can't be."""
+    given = str(options.platform)
+    names = tuple(name.strip() for name in given.split(","))
+    if len(names) < 2:
+        return ()
+    if options.fleet is None:
+        raise UsageError(f"--platforms {given}: this host is one platform: give one name, or add --fleet ADDRESS")
+    if options.across is not None:
+        raise UsageError(
+            f"--platforms {given}: are kinds of hosts by tag, and --across by what they are: leave one out"
+        )
+    for name in names:
+        if not KIND_NAME.fullmatch(name):
+            raise UsageError(
+                f"--platforms {given}: {name!r} is no tag of a host: give names of letters, digits and ._+-, each once"
+            )
+    if len(set(names)) < len(names):
+        raise UsageError(f"--platforms {given}: give each name once")
+    return names
 
 
 def measurer(options: argparse.Namespace, ahead: bool = False) -> Measure:
@@ -58,14 +84,15 @@ def measurer(options: argparse.Namespace, ahead: bool = False) -> Measure:
     if ahead:
         choice = replace(choice, priority=AFTER_ALL)
     try:
-        from opduel.fleet.client import run_fleet  # Dask is an extra, and takes a second to load
+        from opduel.fleet.across import run_across  # Dask is an extra, and takes a second to load
+        from opduel.fleet.client import run_fleet
     except ImportError:
         raise UsageError(f"--fleet: {NEEDS_EXTRA}") from None
 
     def measure(request: RunRequest, on_progress: Callable[[Progress], None]) -> Report:
         if request.framework.two_sided:
             raise UsageError("--fleet: two frameworks are compared on one host: leave --fleet out")
-        return run_fleet(request, choice, on_progress)
+        return (run_across if choice.each_kind else run_fleet)(request, choice, on_progress)
 
     return measure
 

@@ -8,8 +8,9 @@ import platformdirs
 from opduel.commands.option_types import path, seconds
 from opduel.reporters.arguments import Parser
 
-# No run is another one for them.
-FLEET_OPTIONS = ("fleet", "fleet_tag", "devices", "excluded_devices", "fleet_timeout", "fleet_certificates")
+# No run is another one for these.
+HOST_OPTIONS = ("fleet", "fleet_tag", "devices", "excluded_devices", "fleet_timeout", "fleet_certificates")
+FLEET_OPTIONS = (*HOST_OPTIONS, "across")
 
 
 def default_certificates() -> Path:
@@ -28,6 +29,12 @@ def add_fleet_options(parser: Parser) -> None:
     add("--fleet_tag TAG", "only on hosts with this tag, such as avx512f or gpu; repeatable", action="append")
     add("--devices -d --device NAMES", "only on the hosts of these names, separated by commas", type=_names)
     add("--excluded_devices NAMES", "not on the hosts of these names", type=_names)
+    add(
+        "--across",
+        "hosts: measure every case on each kind of host by itself, by processor, its instructions, and GPU; for other "
+        "kinds, name tags with --platforms",
+        choices=("hosts",),
+    )
     add(
         "--fleet_timeout SECONDS",
         "how long to wait for the scheduler, and for a host of the wanted kind (default: 60)",

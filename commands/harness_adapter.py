@@ -22,7 +22,7 @@ from opduel.harness.aa_selection import usual_count
 from opduel.harness.measurement_plan import FirstMeasurement, Progress
 from opduel.harness.run import InterruptedRunError, RunRequest, without_measuring
 from opduel.harness.verification import first_measurement_of
-from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError
+from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError, split_kind
 from opduel.records.text import counted
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import ScreenReporter
@@ -201,10 +201,28 @@ class HarnessAdapter:
         asked = request.configuration.sentinels
         aa_cases = usual_count(timed) if asked is None else asked
         ids = [case.id for case in again]
-        return first_measurement_of(
-            report, self._measuring.cases, plan_looks(request.configuration.max_rounds), ids, aa_cases
-        )
+        looks = plan_looks(request.configuration.max_rounds)
+
+        def taken_over(cases: Sequence[Case]) -> FirstMeasurement:
+            return first_measurement_of(report, cases, looks, ids, aa_cases)
+
+        kinds = dict.fromkeys(case.kind for case in again if case.kind is not None)
+        if not kinds:
+            return taken_over(self._measuring.cases)
+        by_kind = {kind: taken_over([case for case in report.cases if case.kind == kind]) for kind in kinds}
+        return replace(taken_over(report.cases), by_kind=by_kind)
 
     def _cases(self, wanted: Sequence[str] | None) -> Sequence[Case]:
+        """The session's cases, or those of them with these ids: which may be on one kind of host alone."""
         cases = self._measuring.cases
-        return cases if wanted is None else [case for case in cases if case.id in set(wanted)]
+        if wanted is None:
+            return cases
+        kinds: dict[str, list[str]] = {}  # a case's id -> the kinds of host that it is wanted on
+        for kind, case_id in map(split_kind, wanted):
+            kinds.setdefault(case_id, []).extend([kind] if kind else [])
+        ids = set(wanted)
+        return [
+            one
+            for case in cases
+            for one in ([case] if case.id in ids else [case.of_kind(kind) for kind in kinds.get(case.id, ())])
+        ]

@@ -81,7 +81,12 @@ def harness_parser() -> Parser:
         "measure the host's roofline first, and show how close to it each case comes (where its work is known)",
     )
     what("--framework NAME", "end with an error unless the spec is for this framework")
-    what("-p --platform NAME", "platform name to store in the report (default: host)", default="host")
+    what(
+        "-p --platform --platforms NAME",
+        "platform name to store in the report (default: host); with --fleet, several separated by commas: tags, on the "
+        "hosts of each of which all cases are measured",
+        default="host",
+    )
     what("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache folder)", type=path)
     what(
         "--allow_sdist",

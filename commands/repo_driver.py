@@ -16,10 +16,10 @@ import platformdirs
 from opduel.commands.config import KeptAnswers, config_path
 from opduel.commands.driver_findings import Teller, code_of, code_of_pass, say
 from opduel.commands.driver_log import logging_to
-from opduel.commands.driver_options import GIB, DriverOptions, branch_names, parse
+from opduel.commands.driver_options import GIB, DriverOptions, branch_names, build_platform, parse
 from opduel.commands.driver_text import compile_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
-from opduel.commands.fleet_options import FLEET_OPTIONS
+from opduel.commands.fleet_options import HOST_OPTIONS
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.local import begin_local, local_work_directory, plan_local
 from opduel.commands.notifying import Notifications
@@ -60,6 +60,7 @@ from opduel.reporters.notifier import Notifier
 _LATER_METRICS = ("cpu_time", "value")
 # Options of harness.py that came later: where they aren't given, a run is the one that it was without them.
 _LATER = (
+    "across",
     "program",
     "command_args",
     "string_map",
@@ -162,7 +163,7 @@ class _Driver:
             if one.commit_file is not None:
                 kept_name(one.commit_file)  # a file of somebody else's is refused before anything is fetched
         if own.build == "source":  # else it may not be needed
-            platform_of(framework, own.platforms)
+            platform_of(framework, build_platform(own, self._measuring.framework))
         remote = self._remote()
         if own.repo == "hg":
             repository: Repository = open_hg_repository(self._work, str(remote), insists=not own.dry_run)
@@ -268,7 +269,13 @@ class _Driver:
         flags, beside = shlex.split(own.cmake_args), requirements_of(own.with_packages) if own.with_packages else ()
         sdists = self._measuring.options.allow_sdist
         return BuildSettings(
-            limits, own.build, own.platforms, tuple(flags), beside or (), sdists, self._measuring.options.program
+            limits,
+            own.build,
+            build_platform(own, self._measuring.framework),
+            tuple(flags),
+            beside or (),
+            sdists,
+            self._measuring.options.program,
         )
 
     def _watch_settings(self) -> WatchSettings:
@@ -334,7 +341,7 @@ def _identity(options: DriverOptions, session: Session, suite: str | None = None
         "single",
         "explain",
         "prior_runs",
-        *FLEET_OPTIONS,
+        *HOST_OPTIONS,
         *(name for name in _LATER if not given.get(name)),
     }
     settings = {name: value for name, value in given.items() if name not in left_out}

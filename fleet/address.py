@@ -43,7 +43,9 @@ def parse_address(text: str, option: str = "--fleet") -> FleetAddress:
 class FleetChoice:
     """What ``--fleet`` and the options with it ask for. ``tags``: a host must have them all; ``hosts`` and
     ``excluded``: by name, where any are given; ``timeout_s``: how long to wait for the fleet, and for a host of the
-    kind that is wanted; ``priority``: of shards that wait for the same host those with the highest go first."""
+    kind that is wanted; ``priority``: of shards that wait for the same host those with the highest go first.
+    ``across``: each kind of host measures every case; ``platforms``: tags that stand for kinds, in their place;
+    ``kind``: hosts of this kind alone."""
 
     address: FleetAddress
     certificates: Path
@@ -52,11 +54,19 @@ class FleetChoice:
     hosts: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     priority: int = 0
+    across: bool = False
+    platforms: tuple[str, ...] = ()
+    kind: str | None = None
 
-    def wants(self, name: str, tags: frozenset[str]) -> bool:
-        """Whether a host of this name and with these tags may measure."""
+    def wants(self, name: str, tags: frozenset[str], kind: str | None = None) -> bool:
+        """Whether a host of this name, with these tags and of this kind may measure."""
         named = not self.hosts or name in self.hosts
-        return named and name not in self.excluded and set(self.tags) <= tags
+        return named and name not in self.excluded and set(self.tags) <= tags and self.kind in (None, kind)
+
+    @property
+    def each_kind(self) -> bool:
+        """Whether each kind of host measures every case."""
+        return self.across or bool(self.platforms)
 
     @property
     def words(self) -> str:
@@ -64,4 +74,5 @@ class FleetChoice:
         parts = [f"the tag {tag}" for tag in self.tags]
         parts += [f"a name among {', '.join(self.hosts)}"] if self.hosts else []
         parts += [f"another name than {', '.join(self.excluded)}"] if self.excluded else []
-        return "a host" + (f" with {' and '.join(parts)}" if parts else "")
+        kind = f" of the kind {self.kind}" if self.kind else ""
+        return f"a host{kind}" + (f" with {' and '.join(parts)}" if parts else "")

@@ -22,7 +22,8 @@ from opduel.comparator import plan_looks
 from opduel.fleet.address import FleetChoice
 from opduel.fleet.archives import Archives
 from opduel.fleet.host import TOPIC, measure
-from opduel.fleet.job import SLOT, Answer, Job, tag_resource
+from opduel.fleet.job import KIND_RESOURCE, SLOT, Answer, Job, tag_resource
+from opduel.fleet.kinds import kind_of
 from opduel.fleet.merge import HostReport, merge
 from opduel.fleet.service import connect
 from opduel.fleet.shards import Shard, cut
@@ -57,28 +58,45 @@ def run_fleet(
         RunError: no scheduler answers, no host of the wanted kind is there in time, or no shard could be measured.
     """
     with connect(choice) as client:
-        hosts = wait_for_hosts(client, choice)
+        hosts = wait_for_hosts(client, choice, lambda: on_progress(_nothing_yet(request)) if choice.kind else None)
         level = logging.DEBUG if choice.priority else logging.INFO  # what is measured ahead says so itself
-        log.log(level, "fleet: %s, %s", counted(len(hosts), "host"), ", ".join(sorted(hosts)))
+        of_kind = f" of the kind {choice.kind}" if choice.kind else ""
+        log.log(level, "fleet: %s%s, %s", counted(len(hosts), "host"), of_kind, ", ".join(sorted(hosts)))
         with Archives.of(request.control, request.treatment) as archives:
             return _FleetRun(client, choice, request, len(hosts), on_progress, archives).finish()
 
 
-def _hosts_of(client: Client, choice: FleetChoice) -> dict[str, str]:
-    """The names of the measuring hosts that are wanted -> their workers' addresses."""
-    found = {}
+def _nothing_yet(request: RunRequest) -> Progress:
+    return Progress(0, len(request.cases), len(request.cases), 0.0, 0.0)
+
+
+def _wanted(client: Client, choice: FleetChoice) -> Iterator[tuple[str, str, str | None]]:
+    """Of the measuring hosts that are wanted the name, the worker's address, and the kind."""
     for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
         resources = worker.get("resources") or {}
         tags = frozenset(tag for tag in choice.tags if tag_resource(tag) in resources)
-        if SLOT in resources and choice.wants(str(worker["name"]), tags):
-            found[str(worker["name"])] = address
-    return found
+        kind = kind_of(resources, choice.platforms)
+        if SLOT in resources and choice.wants(str(worker["name"]), tags, kind):
+            yield str(worker["name"]), address, kind
 
 
-def wait_for_hosts(client: Client, choice: FleetChoice) -> dict[str, str]:
+def _hosts_of(client: Client, choice: FleetChoice) -> dict[str, str]:
+    """The names of the measuring hosts that are wanted -> their workers' addresses."""
+    return {name: address for name, address, _ in _wanted(client, choice)}
+
+
+def kinds_there(client: Client, choice: FleetChoice) -> list[str]:
+    """The kinds of the measuring hosts that are wanted, in alphabetical order."""
+    return sorted({kind for _, _, kind in _wanted(client, choice) if kind is not None})
+
+
+def wait_for_hosts(
+    client: Client, choice: FleetChoice, while_waiting: Callable[[], None] = lambda: None
+) -> dict[str, str]:
     """The wanted hosts' names and addresses: those there now, or the first to come. RunError: none in time."""
     end = time.monotonic() + choice.timeout_s
     while not (found := _hosts_of(client, choice)):
+        while_waiting()
         if time.monotonic() > end:
             workers = client.scheduler_info(n_workers=-1)["workers"].values()
             there = ", ".join(sorted(str(worker["name"]) for worker in workers)) or "none"
@@ -210,15 +228,18 @@ class _FleetRun:
             seed=request.seed,
             configuration=configuration,
             labels=request.labels,
-            elsewhere=len(elsewhere),
+            elsewhere=len(elsewhere) + request.elsewhere,
             suspects_only=request.suspects_only,
             first_measurement=first,
             env=request.env,
             kept=self._kept.get(key, {}),
             sent=self._archives.digests,
         )
-        resources = {SLOT: 1.0, **{tag_resource(tag): 1.0 for tag in choice.tags}}
-        workers = self._eligible() if choice.hosts or choice.excluded or self._refused else None
+        resources = dict.fromkeys([SLOT, *map(tag_resource, choice.tags)], 1.0)
+        if choice.across and choice.kind:
+            resources[KIND_RESOURCE + choice.kind] = 1.0
+        chosen = choice.hosts or choice.excluded or choice.platforms
+        workers = self._eligible() if chosen or self._refused else None
         if workers == []:
             self._stopped = "; ".join(f"{host}: {why}" for host, why in self._refused.items()) or "no host is left"
             return
@@ -360,7 +381,7 @@ class _FleetRun:
             **request.labels,
         }
         looks = plan_looks(request.configuration.max_rounds)
-        return merge(parts, request.cases, looks, request.configuration.alpha, own)
+        return merge(parts, request.cases, looks, request.configuration.alpha, own, request.elsewhere)
 
 
 def _why_lost(future: Future, shard: Shard) -> str:

@@ -12,6 +12,8 @@ JOB, REPORT, REFUSAL, ROUNDS, LOG = "job.pickle", "report.json", "refusal.txt", 
 BUILDS = "builds"  # a host's folder of archives
 SLOT = "opduel"  # the resource of which each measuring host has one, so that it measures one shard at a time
 
+KIND_RESOURCE = "opduel kind "  # and then a host's kind (``opduel.fleet.kinds``)
+
 
 def tag_resource(tag: str) -> str:
     """The resource by which hosts with this tag are known."""

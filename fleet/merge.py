@@ -1,7 +1,7 @@
 """One report of the reports of many shards.  Pure: reports in, a report out."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,82 @@ class HostReport:
     report: Report
 
 
+@dataclass(frozen=True)
+class KindReport:
+    """The report of the hosts of one kind; None where there is none, ``why`` says why."""
+
+    kind: str
+    report: Report | None
+    why: str = ""
+
+
+def merge_kinds(kinds: Sequence[KindReport], rows: Sequence[Case], interrupted: bool, has_log: bool) -> Report:
+    """The report of a run that each kind of host measured: ``rows`` are the cases of each kind, in order.
+
+    Verdicts and q values stay those of the kinds, each of which counted the rows of the others as p = 1: whatever is
+    found on one kind changes nothing on another.
+
+    Raises:
+        ValueError: no kind has a report.
+    """
+    parts = [HostReport(one.kind, one.report) for one in kinds if one.report is not None]
+    if not parts:
+        raise ValueError("no kind of host has a report")
+    none = {one.kind for one in kinds if one.report is None}
+    found = {one.case: one for part in parts for one in part.report.comparisons}
+    hosts = [(part.host, host) for part in parts for host in part.report.run["fleet"]["hosts"]]
+    reasons = {one.kind: one.why if one.report is None else one.report.run.stop_reason for one in kinds}
+    runs = [part.report.run for part in parts]
+    merged = _merged_run(parts)
+    skipped = {one["case"] for one in merged["skipped"]}
+    kept = tuple(row for row in rows if row.id not in skipped)
+    record = merged | {
+        "started": min(str(run.started) for run in runs),
+        "finished": max(str(run.finished) for run in runs),
+        "wall_s": max(run.wall_s or 0.0 for run in runs),
+        "complete": merged["complete"] and not none,
+        "stop_reason": "; ".join(f"{kind}: {reason}" for kind, reason in reasons.items() if reason) or None,
+        "aborted": merged["aborted"] or bool(none),
+        "interrupted": interrupted or merged["interrupted"],
+        "resumable": merged["resumable"] or (bool(none) and has_log),
+        "fleet": {
+            "hosts": [{**host, "kind": kind} for kind, host in hosts],
+            "kinds": [
+                {
+                    "name": one.kind,
+                    "hosts": [host["name"] for kind, host in hosts if kind == one.kind],
+                    "stop_reason": reasons[one.kind],
+                }
+                for one in kinds
+            ],
+        },
+    }
+    comparisons = [
+        dataclasses.replace(
+            found.get(row.id) or Comparison.without_figures(row, "inconclusive", note=_not_measured(row.kind, none)),
+            kind=row.kind,
+        )
+        for row in kept
+    ]
+    first = parts[0].report
+    host = HostRecord(_merged_host([part.report.host for part in parts]))
+    return Report(RunRecord(record), first.control, first.treatment, host, comparisons, cases=kept)
+
+
+def _not_measured(kind: str | None, without_report: Container[str]) -> str:
+    return f"not measured on a host of the kind {kind}" if kind in without_report else NOT_MEASURED
+
+
 def merge(
-    parts: Sequence[HostReport], cases: Sequence[Case], looks: Looks, alpha: float, run: Mapping[str, Any]
+    parts: Sequence[HostReport],
+    cases: Sequence[Case],
+    looks: Looks,
+    alpha: float,
+    run: Mapping[str, Any],
+    elsewhere: int = 0,
 ) -> Report:
     """The report of a run whose ``cases`` were measured in ``parts``; ``run`` has what is known of the whole run, in
-    place of what its parts say.
+    place of what its parts say.  ``elsewhere``: comparisons of the same family in other runs, whose p counts as 1.
 
     Each shard was corrected for all of the run's comparisons, with p = 1 for those of other shards.  With what these
     came to, the correction can only find more: a case that its shard left open is flagged if it is now, in a run
@@ -46,8 +117,8 @@ def merge(
                 raise ValueError(f"{one.case} was measured twice")
             found[one.case] = dataclasses.replace(one, host=part.host)
     for part in parts:
-        found |= {one.case: one for one in _found_by_all(part, found, looks, alpha)}
-    q_values = _q_values(list(found.values()))
+        found |= {one.case: one for one in _found_by_all(part, found, looks, alpha, elsewhere)}
+    q_values = _q_values(list(found.values()), elsewhere)
     comparisons = [
         dataclasses.replace(found[case.id], q_value=q_values.get(case.id))
         if case.id in found
@@ -65,14 +136,16 @@ def _p_value(one: Comparison) -> float:
     return 1.0 if one.p_value is None or one.failure is not None else one.p_value
 
 
-def _q_values(comparisons: Sequence[Comparison]) -> dict[str, float]:
-    """By case, of those that were tested; the family is all that are sampled."""
+def _q_values(comparisons: Sequence[Comparison], elsewhere: int) -> dict[str, float]:
+    """By case, of those that were tested; the family is all that are sampled, and so many others."""
     family = [one for one in comparisons if one.metric in SAMPLED]
-    corrected = benjamini_hochberg([_p_value(one) for one in family])
+    corrected = benjamini_hochberg([*map(_p_value, family), *[1.0] * elsewhere])[: len(family)]
     return {one.case: q for one, q in zip(family, corrected, strict=True) if one.p_value is not None}
 
 
-def _found_by_all(part: HostReport, found: Mapping[str, Comparison], looks: Looks, alpha: float) -> list[Comparison]:
+def _found_by_all(
+    part: HostReport, found: Mapping[str, Comparison], looks: Looks, alpha: float, elsewhere: int
+) -> list[Comparison]:
     """The part's comparisons that are flagged only with the p values of all others."""
     report = part.report
     validity = report.run.validity
@@ -88,7 +161,7 @@ def _found_by_all(part: HostReport, found: Mapping[str, Comparison], looks: Look
         looks,
         alpha,
         frozenset(case_id for case_id, one in own.items() if one.injected),
-        others=others,
+        others=[*others, *[1.0] * elsewhere],
     )
     return [
         dataclasses.replace(one, host=part.host, work=own[one.case].work, breakdown=own[one.case].breakdown)

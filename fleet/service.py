@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 
 from opduel.fleet.address import FleetAddress, FleetChoice
 from opduel.fleet.host import HostPlugin, HostSettings
-from opduel.fleet.job import SLOT, tag_resource
+from opduel.fleet.job import KIND_RESOURCE, SLOT, tag_resource
+from opduel.fleet.kinds import features_of, host_kind
 from opduel.fleet.security import security_of
 from opduel.harness.host import PROC, host_name, text_of
 from opduel.records import RunError
@@ -27,7 +28,6 @@ from opduel.records.text import one_line
 
 QUIET = "DASK_LOGGING__DISTRIBUTED"
 RETRY_S = 5.0  # between attempts to reach a scheduler
-FEATURES = ("avx", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
 # Dask would look at the worker's Python every 10 ms, and restart a worker that seems to hang.
 SETTINGS = {
     "distributed.worker.profile.enabled": False,
@@ -49,10 +49,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """What a measuring host is started with."""
+    """What a measuring host is started with; ``kind``: what ``--across hosts`` tells hosts apart by."""
 
     settings: HostSettings
     tags: tuple[str, ...] = ()
+    kind: str = field(default_factory=host_kind)
 
     def of_nanny(self, security: Security | None) -> dict[str, Any]:
         """The arguments of Dask's nanny: a worker with one slot, and the host's tags."""
@@ -61,7 +62,7 @@ class WorkerOptions:
             "name": self.settings.name,
             "memory_limit": 0,
             "dashboard": False,
-            "resources": {SLOT: 1.0, **{tag_resource(tag): 1.0 for tag in self.tags}},
+            "resources": dict.fromkeys([SLOT, KIND_RESOURCE + self.kind, *map(tag_resource, self.tags)], 1.0),
             "security": security,
             "plugins": (HostPlugin(self.settings),),
             "local_directory": str(self.settings.folder / ".dask"),
@@ -76,13 +77,7 @@ def default_folder() -> Path:
 def host_tags(proc: Path = PROC) -> list[str]:
     """What this machine is, as tags: ``linux-x86_64``, the instructions that its processor has, ``gpu``."""
     found = [f"{platform.system()}-{platform.machine()}".lower()]
-    flags = set()
-    for line in text_of(proc / "cpuinfo").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in ("flags", "Features"):
-            flags = set(value.split())
-            break
-    found += [feature for feature in FEATURES if feature in flags]
+    found += features_of(text_of(proc / "cpuinfo"))
     return [*found, "gpu"] if Path("/dev/nvidia0").exists() else found
 
 

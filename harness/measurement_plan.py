@@ -20,7 +20,8 @@ class FirstMeasurement:
 
     ``samples`` (of the screening) made its cases suspects, and ``priors`` are the run's, by metric; ``injected`` and
     ``aa_cases`` are those of that run. ``rounds``: the number of the replication's first process pair. ``failed``:
-    the ids of cases that failed at first; they don't belong to the family of the flagged cases.
+    the ids of cases that failed at first; they don't belong to the family of the flagged cases. ``by_kind``: of a run
+    that each kind of host measured, the same for the cases of each kind.
     """
 
     samples: Mapping[str, Sequence[PairSample]]
@@ -29,6 +30,7 @@ class FirstMeasurement:
     aa_cases: tuple[Case, ...]
     rounds: int = 0
     failed: frozenset[str] = frozenset()
+    by_kind: Mapping[str, "FirstMeasurement"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

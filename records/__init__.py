@@ -19,6 +19,8 @@ from opduel.records.case import (
     ModelFile,
     Tolerance,
     case_id_for,
+    split_kind,
+    without_kind,
 )
 from opduel.records.cause import Candidate, Cause, Examination, Frame, Observation, Part, Source
 from opduel.records.configuration import RunConfiguration

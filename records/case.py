@@ -1,5 +1,6 @@
 """A case: one operator, one set of inputs, dtype, context and direction, measured by one metric."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -55,6 +56,27 @@ def case_id_for(metric: str, time_id: str) -> str:
     return time_id if metric == DEFAULT_METRIC else f"{time_id}/{metric}"
 
 
+KIND_NAME = re.compile(r"[A-Za-z0-9._+-]{1,64}")  # of hosts, as it stands in ids
+
+
+_OF_KIND = re.compile(rf"(.+)@({KIND_NAME.pattern})(/[a-z_]+)?")
+
+
+def split_kind(case_id: str) -> tuple[str | None, str]:
+    """The kind of host that ends the id, if it ends with one, and the id without it."""
+    found = _OF_KIND.fullmatch(case_id)
+    return (found[2], found[1] + (found[3] or "")) if found else (None, case_id)
+
+
+def without_kind(case_id: str, kind: str | None) -> str:
+    """The id of the case that is measured on hosts of any kind, of one on hosts of this kind: ``add/forward@avx2`` ->
+    ``add/forward``."""
+    if kind is None:
+        return case_id
+    before, mark, behind = case_id.rpartition(f"@{kind}")
+    return before + behind if mark else case_id
+
+
 @dataclass(frozen=True)
 class Tolerance:
     """How far two numbers may lie apart and count as equal: ``absolute`` + ``relative`` times the control's. What is
@@ -90,7 +112,8 @@ class Case:
     ``mode`` is how a block runs: as it is, or compiled to a graph first; operators know the default alone.  ``files``
     are those of a saved network, by what they are. ``category`` is the name of the spec that the case is from, as
     ``--category`` has it; None for one that no spec's file has. ``unit`` and ``lower_is_better`` say what the numbers
-    of the metric ``value`` mean. ``input_sets`` is how many sets of random inputs timed calls take in turn.
+    of the metric ``value`` mean. ``input_sets`` is how many sets of random inputs timed calls take in turn. ``kind`` is
+    of hosts: the case is measured on hosts of this kind alone, and its id says so (``of_kind``); None: on any.
     """
 
     id: str
@@ -109,6 +132,7 @@ class Case:
     unit: str | None = None  # of the metric "value"
     lower_is_better: bool | None = None  # for the metric "value"; None: True
     input_sets: int = 1
+    kind: str | None = None
 
     def measured_by(self) -> dict[str, Any]:
         """All that it is measured by, in the fields that round logs and journals know a run by; no label among them."""
@@ -118,6 +142,8 @@ class Case:
             del found["lower_is_better"]
         if self.input_sets == 1:  # likewise
             del found["input_sets"]
+        if self.kind is None:  # likewise
+            del found["kind"]
         return found
 
     @property
@@ -127,5 +153,11 @@ class Case:
 
     @property
     def time_id(self) -> str:
-        """The id of the case that measures the same by time: this one's own if it does."""
-        return self.id if self.metric == DEFAULT_METRIC else self.id.removesuffix(f"/{self.metric}")
+        """The id of the case that measures the same by time, on hosts of any kind. Inputs are drawn from it."""
+        own = without_kind(self.id, self.kind)
+        return own if self.metric == DEFAULT_METRIC else own.removesuffix(f"/{self.metric}")
+
+    def of_kind(self, kind: str) -> "Case":
+        """The case on hosts of this kind: ``add/forward/memory`` becomes ``add/forward@avx2/memory``."""
+        metric = without_kind(self.id, self.kind).removeprefix(self.time_id)
+        return replace(self, id=f"{self.time_id}@{kind}{metric}", kind=kind)

@@ -85,6 +85,8 @@ class RunConfiguration:
     cmake_args: str = ""
     with_packages: str = ""
     build: str = "auto"
+    # on which hosts of a fleet
+    across: str | None = None  # "hosts": on each kind of them; several names in ``platform``: on each of these
     # labels
     platform: str = "host"
     user_identifier: str | None = None
@@ -99,6 +101,11 @@ class RunConfiguration:
     def holds(self) -> bool:
         """Whether a run that can't be trusted holds its verdicts back."""
         return self.busy_host == "hold"
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """The platforms that were named."""
+        return tuple(name.strip() for name in self.platform.split(","))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "RunConfiguration":

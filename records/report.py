@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from opduel.records.build import Build
-from opduel.records.case import METRICS, Case, Metric, measure_of
+from opduel.records.case import METRICS, Case, Metric, measure_of, without_kind
 from opduel.records.cause import Cause
 from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample, Side
@@ -135,6 +135,7 @@ class Comparison:
     forecast: Forecast | None = None
     lower_is_better: bool | None = None  # of the metric "value"; None: the metric's own direction
     host: str | None = None  # its name in the fleet; None for a run on one host
+    kind: str | None = None  # of the hosts that may measure it, which its id ends with; None: of any kind
     two_modes: Mapping[Side, TwoModes] = field(default_factory=dict)  # by side
     samples: Sequence[PairSample] = field(default_factory=tuple)
 
@@ -178,6 +179,11 @@ class Comparison:
     def measure(self) -> Metric:
         """The metric; of ``value`` with the case's own unit and direction. KeyError: there is no such metric."""
         return measure_of(self.metric, self.unit, self.lower_is_better)
+
+    @property
+    def any_kind(self) -> str:
+        """The case's id without the kind of host."""
+        return without_kind(self.case, self.kind)
 
     @property
     def is_broken_by_treatment(self) -> bool:

@@ -150,6 +150,7 @@ class FleetHostRecord(JsonObject):
     """A host of a fleet, and its part in the run."""
 
     name: str = ""
+    kind: str | None = None
     shards: int = 0
     cases: int = 0
     rounds: int = 0
@@ -157,10 +158,19 @@ class FleetHostRecord(JsonObject):
     valid: bool | None = None
 
 
+class FleetKindRecord(JsonObject):
+    """A kind of host whose hosts measured all cases; ``stop_reason``: why they did not measure all of them."""
+
+    name: str = ""
+    hosts: tuple[str, ...] = ()
+    stop_reason: str | None = None
+
+
 class FleetRecord(JsonObject):
-    """The hosts that a run was measured on."""
+    """The hosts that a run was measured on; their kinds, if each kind measured all cases."""
 
     hosts: tuple[FleetHostRecord, ...] = ()
+    kinds: tuple[FleetKindRecord, ...] = ()
 
 
 class RunRecord(JsonObject):

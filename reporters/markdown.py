@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from opduel.records import Build, Comparison, Report, Verdict
+from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.run_text import differences_text, frameworks_text
 from opduel.reporters.summary import WORST_FIRST, caveats, notes, worst_first
 from opduel.reporters.text import printable
@@ -18,7 +19,7 @@ def to_markdown(report: Report, most: int | None = None) -> str:
 
     With ``most``, so many of the cases have a row, the worst, and a line says how many are left out.
     """
-    lines = [*_heading(report), ""]
+    lines = [*_heading(report), "", *_by_kind(report, most)]
     ordered = worst_first(report.comparisons)
     shown = ordered[:most]
     for verdict in WORST_FIRST:
@@ -77,6 +78,16 @@ def _heading(report: Report) -> Iterator[str]:
     for line in notes(report):
         yield ""
         yield line
+
+
+def _by_kind(report: Report, most: int | None) -> list[str]:
+    """The table of cases by kind of host, of those with a finding on any; none for a run not measured by kind."""
+    found = kinds_table(report)
+    if found is None:
+        return []
+    rows = [[code(row.case), *(cell(verdict_text(one)) for one in row.found)] for row in found.shown[:most]]
+    lines = ["### By kind of host", "", f"{cell(found.summary)}.", ""]
+    return [*lines, *table(["case", *map(code, found.kinds)], rows), ""] if rows else lines
 
 
 def _build(build: Build) -> list[str]:

@@ -53,7 +53,7 @@ def reproduction(report: Report) -> Reproduction:
         if own_inputs and case is not None and not case.files:
             own = ["--directions", case.direction, "--metric", case.metric]
             return _joined(["--operators", case.operator, "--inputs", json.dumps(case.inputs), *own])
-        return _joined(["--operators", _exactly(one.case) if one.case in ambiguous else one.case])
+        return _joined(["--operators", _exactly(one.any_kind) if one.any_kind in ambiguous else one.any_kind])
 
     here = _joined([*program("harness.py", "compare", asked), *sides, *common])
     return Reproduction(here, "" if golden else _of_commits(report, common), of)
@@ -100,14 +100,15 @@ def _of_commits(report: Report, common: Sequence[str]) -> str:
     commits = ["--base_commit", control.id, "--exact_base", "--commit", treatment.id]
     asked, strategy = report.configuration, report.treatment.strategy
     build = ["--build", strategy] if strategy in ("overlay", "source") else []
-    platform = ["--platforms", asked.platform] if asked.platform != RunConfiguration.platform else []
+    own = asked.platform != RunConfiguration.platform and len(asked.platforms) == 1  # several share the usual builds
+    platform = ["--platforms", asked.platform] if own else []
     repository = [*asked.words(_OF_THE_DRIVER), *platform]
     return _joined([*program("repo_driver.py", "drive", asked), "--ab_testing", *commits, *build, *repository, *common])
 
 
 def _ambiguous(report: Report) -> frozenset[str]:
     """The cases whose ids, taken as a part of an id or an operator's name, might choose others too."""
-    cases = [one.case for one in report.comparisons]
+    cases = list(dict.fromkeys(one.any_kind for one in report.comparisons))
     if report.configuration.operators or report.configuration.sample:
         return frozenset(cases)  # the spec may have more cases than the report
     every = "\n".join([*cases, *{one.operator for one in report.comparisons}])

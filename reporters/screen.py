@@ -12,6 +12,7 @@ from rich.text import Text
 from opduel.records import Failure, Report
 from opduel.records.output import key_line
 from opduel.reporters.base import Reporter
+from opduel.reporters.kinds import kinds_text
 from opduel.reporters.run_text import (
     build_text,
     differences_text,
@@ -25,7 +26,7 @@ from opduel.reporters.run_text import (
     roofline_words,
     suite_text,
 )
-from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines
+from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines, kinds_lines
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import WORST_FIRST, notes, open_lines, validity_line, worst_first
 from opduel.reporters.text import fold, printable, shorten
@@ -74,7 +75,12 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
     lines = [*_header_lines(report, width), *_warning(validity_line(report), width)]
     if shown:
         lines += [Text(""), *cases_lines(shown, report.configuration.alpha, width, report.host.roofline)]
-    lines += [*breakdown_lines(report, width), Text(""), *_footer_lines(report, hidden, width)]
+    lines += [
+        *kinds_lines(report, width),
+        *breakdown_lines(report, width),
+        Text(""),
+        *_footer_lines(report, hidden, width),
+    ]
     console.print(*lines, sep="\n")
     return "".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines())
 
@@ -91,6 +97,7 @@ def _header_lines(report: Report, width: int) -> list[Text]:
         ("differ", differences_text(report.control, report.treatment)),
         ("host", host_text(report.host)),
         ("fleet", hosts_text(report)),
+        ("kinds", kinds_text(report)),
         ("roofline", roofline_words(report.host.roofline)),
         ("busy host", disturbance_text(report.host)),
     ]

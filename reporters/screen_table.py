@@ -7,6 +7,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from opduel.records import FLAGGED, Breakdown, Comparison, OperatorTime, Report, Verdict
+from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.run_text import confidence_text, rates_words
 from opduel.reporters.summary import WORST_FIRST, not_broken_down_line, worst_first
 from opduel.reporters.text import fold, folded_names, printable, shorten
@@ -23,6 +24,8 @@ _GAP = 2  # columns between two columns
 _NARROWEST_CASE = 20
 _CASE_LINES = 3
 _HOST = 12  # columns of a host's name, at most
+_KIND = 20  # columns of a kind of host: its name, or "inconclusive +12.3 %"
+_MOST_BY_KIND = 20  # rows
 _REMARK_LINES = 5  # why a case is open, and what would settle it, must be there whole
 _MOST_OPERATORS = 8
 _OPERATOR = (16, 32)  # columns of an operator's name, at least and at most
@@ -58,6 +61,34 @@ def cases_lines(comparisons: Sequence[Comparison], alpha: float | None, width: i
             lines += [Text(more) for more in rest]
             lines += [Text(f"  {remark}", style="italic") for remark in _remarks(one, width - 2, roofline)]
     return lines
+
+
+def kinds_lines(report: Report, width: int) -> list[Text]:
+    """The table of cases by kind of host: those with a finding, as many kinds beside each other as there is room for;
+    none for a run that was not measured by kind."""
+    table = kinds_table(report)
+    if table is None:
+        return []
+    lines = [Text("")]
+    kinds = list(map(printable, table.kinds))
+    marks = [kind if cell_len(kind) <= _KIND else f"kind {number}" for number, kind in enumerate(kinds, 1)]
+    shown = table.shown[:_MOST_BY_KIND]
+    each = max(1, (width - _NARROWEST_CASE) // (_GAP + _KIND))
+    for first in range(0, len(marks), each) if shown else ():
+        headings = marks[first : first + each]
+        cells = [[verdict_text(one) for one in row.found[first : first + each]] for row in shown]
+        widths = _widths([headings, *cells])
+        room = min(max(cell_len(row.case) for row in shown), width - sum(widths) - _GAP * len(widths))
+        room = max(room, _NARROWEST_CASE)
+        lines.append(Text(_line("case by kind", room, headings, widths), style="bold"))
+        for row, texts in zip(shown, cells, strict=True):
+            name, *rest = fold(shorten(printable(row.case), _CASE_LINES * room), room)
+            lines += [Text(_line(name, room, texts, widths)), *map(Text, rest)]
+    for mark, kind in zip(marks, kinds, strict=True):
+        lines += [Text(piece) for piece in fold(f"{mark}: {kind}", width)] if mark != kind else []
+    if left := len(table.shown) - len(shown):
+        lines.append(Text(f"not shown by kind: {left} more cases (report.json has them)"))
+    return [*lines, *(Text(piece) for piece in fold(shorten(printable(table.summary), 4 * width), width))]
 
 
 def _widths(rows: Iterable[Sequence[str]]) -> list[int]:

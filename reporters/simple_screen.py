@@ -33,6 +33,7 @@ COLUMNS: dict[str, Callable[[Comparison], Any]] = {
     **_own("confidence", "suspected"),
     "rounds_needed": lambda one: one.forecast and one.forecast.rounds,
     "seconds_needed": lambda one: one.forecast and one.forecast.seconds,
+    **_own("host", "kind"),
 }
 
 

@@ -40,7 +40,7 @@ def case_labels(alpha: float | None) -> list[str]:
         *("operator", "direction", "metric", "dtype", "context", "mode", "inputs", "files"),
         *("change", confidence_text(alpha, "interval"), "control", "treatment", "p value", "q value", "threshold"),
         *("minimum detectable effect", "rounds", "decided on", "held back", "injected", "second measurement"),
-        *("work of a call", "rates", "note"),
+        *("work of a call", "rates", "measured on", "note"),
     ]
 
 
@@ -140,7 +140,14 @@ def _facts(one: Comparison, case: Case | None, roofline: Any) -> Iterator[str]:
     yield _second(one.verification) if one.verification else ""
     yield _work(one.work) if one.work else ""
     yield rates_words(one, roofline)
+    yield _place(one)
     yield one.note
+
+
+def _place(one: Comparison) -> str:
+    """Which host of a fleet measured it; empty for a run on one host."""
+    of_kind = f"of the kind {one.kind}" if one.kind else ""
+    return ", ".join(word for word in (one.host or "", of_kind) if word)
 
 
 def _second(again: Verification) -> str:

@@ -19,6 +19,7 @@ from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash, fla
 from opduel.reporters.document import strict
 from opduel.reporters.html.cases import case_data, case_labels, exact, fragment, probability, remark
 from opduel.reporters.html.run_details import heading, run_details
+from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.reproduce import reproduction
 from opduel.reporters.run_text import confidence_text, failure_text
 from opduel.reporters.summary import WORST_FIRST, worst_first
@@ -40,6 +41,7 @@ def to_html(report: Report) -> str:
         **heading(report),
         cases=comparisons,
         run_details=run_details(report),
+        kinds=kinds_table(report),
         policy=_policy(style, (first, script, plot)),
         first_script=Markup(first),
         style=Markup(style),
@@ -107,6 +109,7 @@ def _template(name: str) -> jinja2.Template:
         "remark": remark,
         "fragment": fragment,
         "how": failure_text,
+        "verdict_text": verdict_text,
         "rank": WORST_FIRST.index,
         "lines": lambda text: escape(printable_lines(text).strip()),
     }

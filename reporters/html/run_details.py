@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from opduel.records import Build, Commit, Report
+from opduel.reporters.kinds import kinds_text
 from opduel.reporters.run_text import (
     commit_moment,
     disturbance_text,
@@ -46,6 +47,7 @@ def run_details(report: Report) -> dict[str, Any]:
     phases = [host.before, host.during, host.verifying]
     measures = dict.fromkeys(str(name) for phase in phases for name in phase)
     packages = report.control.packages, report.treatment.packages
+    kinds = [("kinds of host", text)] if (text := kinds_text(report)) else []
     names = ("strategy", "interpreter", "directory", "digest", "created", "duration_s", "environment")
     made = {name: lambda one, name=name: _plain(getattr(one, name)) for name in names}
     return {
@@ -61,7 +63,12 @@ def run_details(report: Report) -> dict[str, Any]:
         "incidents": incidents(report),
         "run": _facts(run, without=_APART),
         "command": shlex.join(run.command),
-        "host": [("in short", host_text(host)), ("fleet", hosts_text(report) or "-"), *_facts(host, without=_NOISE)],
+        "host": [
+            ("in short", host_text(host)),
+            ("fleet", hosts_text(report) or "-"),
+            *kinds,
+            *_facts(host, without=_NOISE),
+        ],
         "noise": [(name, *(_extremes(phase.get(name)) for phase in phases)) for name in measures],
         "validity": _facts(run.validity, without=("aa_checks",)),
         "aa_checks": [

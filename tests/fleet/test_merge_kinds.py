@@ -1,0 +1,114 @@
+"""One report of what each kind of host measured: no kind's verdict depends on another's, and none is lost."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_samples import a_case, pairs
+from report_samples import report
+
+from opduel.comparator import benjamini_hochberg, compare_cases, plan_looks
+from opduel.fleet.merge import NOT_MEASURED, HostReport, KindReport, merge, merge_kinds
+from opduel.records import Case, Report
+
+LOOKS = plan_looks(30)
+ALPHA = 0.05
+NAMES = ("a", "b")
+
+
+def of_kind(kind: str, changes: Sequence[float], elsewhere: int, **run: Any) -> Report:
+    """The report of one kind whose only host measured a case for each change."""
+    cases = [a_case(name).of_kind(kind) for name, _ in zip(NAMES, changes, strict=False)]
+    spread = [0.003 * (number % 7 - 3) for number in range(30)]
+    samples = {
+        case.id: [
+            *pairs(case.id, "screening", [change + one for one in spread]),
+            *pairs(case.id, "confirmation", [change + one for one in spread]),
+        ]
+        for case, change in zip(cases, changes, strict=True)
+    }
+    made = compare_cases(cases, samples, {}, LOOKS, ALPHA, others=(1.0,) * elsewhere)
+    part = replace(report(made, **{"complete": True, **run}), cases=tuple(cases))
+    told = {"id": f"run-{kind}", "complete": True, **run}
+    return merge([HostReport(f"host-{kind}", part)], cases, LOOKS, ALPHA, told, elsewhere)
+
+
+def rows(*kinds: str) -> list[Case]:
+    return [a_case(name).of_kind(kind) for name in NAMES for kind in kinds]
+
+
+def test_each_row_is_a_case_on_a_kind_with_its_own_verdict() -> None:
+    parts = [KindReport("old", of_kind("old", [0.1, 0.0], 2)), KindReport("new", of_kind("new", [0.0, 0.0], 2))]
+    whole = merge_kinds(parts, rows("old", "new"), False, False)
+    found = [(one.case, one.any_kind, one.kind, one.host, one.verdict) for one in whole.comparisons]
+    assert found == [
+        ("a@old", "a", "old", "host-old", "regressed"),
+        ("a@new", "a", "new", "host-new", "unchanged"),
+        ("b@old", "b", "old", "host-old", "unchanged"),
+        ("b@new", "b", "new", "host-new", "unchanged"),
+    ]
+    assert [case.id for case in whole.cases] == [one.case for one in whole.comparisons]
+    fleet = whole.run.fleet
+    assert fleet is not None
+    assert [(one.name, one.hosts, one.stop_reason) for one in fleet.kinds] == [
+        ("old", ("host-old",), None),
+        ("new", ("host-new",), None),
+    ]
+    assert [(one.name, one.kind) for one in fleet.hosts] == [("host-old", "old"), ("host-new", "new")]
+    assert (whole.run.complete, whole.run.aborted, whole.run.stop_reason) == (True, False, None)
+
+
+def test_what_one_kind_finds_changes_nothing_on_another() -> None:
+    """Its q values are those that it has beside rows of which nothing is known."""
+    quiet = of_kind("new", [0.021, 0.0], 2)
+    for changes in ([0.0, 0.0], [0.5, 0.5]):
+        parts = [KindReport("old", of_kind("old", changes, 2)), KindReport("new", quiet)]
+        whole = merge_kinds(parts, rows("old", "new"), False, False)
+        assert [(one.verdict, one.q_value, one.p_value) for one in whole.comparisons if one.kind == "new"] == [
+            (one.verdict, one.q_value, one.p_value) for one in quiet.comparisons
+        ]
+
+
+def test_a_kind_without_a_report_leaves_the_others_and_says_why() -> None:
+    parts = [KindReport("old", of_kind("old", [0.1, 0.0], 2)), KindReport("new", None, "no host of it is there")]
+    whole = merge_kinds(parts, rows("old", "new"), False, True)
+    assert [one.verdict for one in whole.comparisons] == ["regressed", "inconclusive", "unchanged", "inconclusive"]
+    assert whole.comparisons[1].note == "not measured on a host of the kind new"
+    assert (whole.run.complete, whole.run.aborted, whole.run.resumable) == (False, True, True)
+    assert whole.run.stop_reason == "new: no host of it is there"
+    with pytest.raises(ValueError, match="no kind of host has a report"):
+        merge_kinds(parts[1:], rows("new"), False, False)
+
+
+def test_a_kind_that_ended_early_says_so_with_its_name() -> None:
+    ended = of_kind("new", [0.0], 2, complete=False, stop_reason="the time is up")
+    parts = [KindReport("old", of_kind("old", [0.0, 0.0], 2)), KindReport("new", ended)]
+    whole = merge_kinds(parts, rows("old", "new"), False, False)
+    assert (whole.run.complete, whole.run.stop_reason) == (False, "new: the time is up")
+    assert whole.comparisons[3].note == NOT_MEASURED
+
+
+def test_a_disturbed_kind_is_named() -> None:
+    busy = {"valid": False, "hold": True, "reasons": ["busy"], "aa_checks": []}
+    parts = [
+        KindReport("old", of_kind("old", [0.0, 0.0], 2, validity=busy)),
+        KindReport("new", of_kind("new", [0.0, 0.0], 2)),
+    ]
+    whole = merge_kinds(parts, rows("old", "new"), False, False)
+    assert (whole.run.validity.valid, whole.run.validity.reasons) == (False, ("old: busy",))
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=8), min_size=1, max_size=4))
+def test_no_kind_flags_what_it_would_not_alone_or_what_all_would_not(kinds: list[list[float]]) -> None:
+    """With p = 1 for the rows of other kinds, as ``run_across`` has it."""
+    everything = [p for own in kinds for p in own]
+    together = iter(benjamini_hochberg(everything))
+    for own in kinds:
+        alone = benjamini_hochberg(own)
+        padded = benjamini_hochberg([*own, *(1.0 for _ in range(len(everything) - len(own)))])[: len(own)]
+        for q, of_kind_alone in zip(padded, alone, strict=True):
+            assert q >= of_kind_alone
+            assert q >= next(together)

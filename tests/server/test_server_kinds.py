@@ -1,0 +1,51 @@
+"""A report of several kinds of host on the server: stored, a history for each case on each kind, pages that show it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from report_samples import comparison
+from results_server import numbered, running_server
+from sqlalchemy import select
+
+from opduel.records import Report
+from opduel.reporters.document import to_bytes
+from opduel.server.models import Case, Result, Run
+
+
+def by_kind(number: int) -> Report:
+    """Run ``number``: a case that regressed on one kind, and not on the other."""
+    kinds = ("xeon+avx2", "xeon+avx512_vnni")
+    rows = [
+        comparison(f"add/forward@{kind}", verdict, ratio, kind=kind, host=f"bench-{place}")
+        for place, (kind, verdict, ratio) in enumerate(zip(kinds, ("regressed", "unchanged"), (1.2, 1.0), strict=True))
+    ]
+    fleet = {
+        "hosts": [{"name": f"bench-{place}", "kind": kind} for place, kind in enumerate(kinds)],
+        "kinds": [{"name": kind, "hosts": [f"bench-{place}"]} for place, kind in enumerate(kinds)],
+    }
+    made = numbered(number, fleet=fleet)
+    cases = [replace(made.cases[0], id=row.case, kind=row.kind) for row in rows]
+    return replace(made, comparisons=tuple(rows), cases=tuple(cases))
+
+
+def test_each_row_is_stored_and_has_a_history_of_its_own(tmp_path: Path, database_url: str) -> None:
+    with running_server(tmp_path, database_url) as server:
+        for number in (1, 2):
+            assert server.post(by_kind(number)).status_code == 201
+        with server.database.reading() as session:
+            assert [run.regressed for run in session.scalars(select(Run))] == [1, 1]
+            found = session.execute(select(Case.case, Result.verdict).join(Case)).all()
+        assert sorted(map(tuple, found)) == [
+            *[("add/forward@xeon+avx2", "regressed")] * 2,
+            *[("add/forward@xeon+avx512_vnni", "unchanged")] * 2,
+        ]
+        with server.client("read") as client:
+            assert client.get("/api/v1/runs/run-1/report").content == to_bytes(by_kind(1))
+            page = client.get("/runs/run-1")
+            assert page.status_code == 200
+            assert "add/forward@xeon+avx2" in page.text
+            link = page.text[: page.text.index("add/forward@xeon+avx2</a>")].rpartition('href="')[2].partition('"')[0]
+            case = client.get(link.replace("&amp;", "&"))
+            assert case.status_code == 200
+            assert "add/forward@xeon+avx2" in case.text
+            assert "avx512_vnni" not in case.text
