@@ -4,14 +4,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
-
-from opduel.records import Build
+from typing import TypeVar
 
 NOW = 0  # the rank of what is needed now
 LAST = 1_000_000  # the rank of what may turn out not to be needed
 PATIENCE_S = 0.2
 
-Make = Callable[[], Build]
+T = TypeVar("T")  # a build, or several
 
 
 class BuildTurns:
@@ -25,13 +24,13 @@ class BuildTurns:
         self._waiting: list[tuple[int, int]] = []
         self._given_up: threading.Event | None = None  # that of the build that is being made
 
-    def now(self, make: Make) -> Build:
-        """Make a build that is needed now."""
+    def now(self, make: Callable[[], T]) -> T:
+        """Make what is needed now."""
         with self._turn(NOW, threading.Event()):
             return make()
 
-    def ahead(self, make: Make, rank: int, given_up: threading.Event) -> Build | None:
-        """Make a build that will be needed later; None if it was given up before its turn."""
+    def ahead(self, make: Callable[[], T], rank: int, given_up: threading.Event) -> T | None:
+        """Make what will be needed later; None if it was given up before its turn."""
         with self._turn(rank, given_up) as mine:
             return make() if mine else None
 

@@ -1,7 +1,8 @@
 """The next commits of a pass: built, and on a fleet measured, while another one is measured or bisected.
 
 A pass decides, reports, and writes down what it found in the order of its commits, on however many hosts. What was
-measured ahead lies in the journal, where the commit's turn finds it, as does the next start of a driver that was killed.
+measured ahead is in the journal, where the commit's turn finds it, and so does the next start of a driver that was
+killed.
 """
 
 import threading

@@ -98,7 +98,7 @@ class Investigation:
         Raises:
             UnbuildableError: control or treatment can't be built.
         """
-        benchmark = self._make(self._benchmark, "benchmark", (0, len(self._revisions) - 1))
+        benchmark = self._make(f"{self.name}/benchmark", "benchmark", (0, len(self._revisions) - 1))
         outcome = self._follow_up(benchmark, sought)
         if why_untrusted(outcome):
             self._runs.forget(f"{self.name}/")
@@ -113,18 +113,13 @@ class Investigation:
         turn then only reports. What has the lower ``rank`` goes first. False: it was given up, or is not measured
         ahead. Raises as ``investigate``, and KeyboardInterrupt: it was given up.
         """
-        control = self._build_ahead(0, rank, given_up)
-        treatment = control and self._build_ahead(len(self._revisions) - 1, rank, given_up)
-        if control is None or treatment is None or not measures:
+        builds = self._build_ahead((0, len(self._revisions) - 1), rank, given_up)
+        if builds is None or not measures:
             return False
+        control, treatment = builds
         log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
-        order = (self._benchmark, "benchmark", control, treatment, None, self._branch)
+        order = (f"{self.name}/benchmark", "benchmark", control, treatment, None, self._branch)
         return self._runs.measure_ahead(*order, rank, given_up.is_set) is not None
-
-    @property
-    def _benchmark(self) -> str:
-        """What the journal calls it."""
-        return f"{self.name}/benchmark"
 
     def _follow_up(self, benchmark: Report, sought: Sequence[Verdict]) -> Outcome:
         """Verify what the benchmark flagged in one of the ways ``sought``, and bisect what holds.
@@ -253,9 +248,10 @@ class Investigation:
     def _measure_ahead(self, question: Question, given_up: threading.Event) -> Mapping[str, Step] | None:
         """Measure a step that the search will probably ask for; None if that can't be done."""
         between, cases = question
-        control, treatment = (self._build_ahead(index, LAST, given_up) for index in between)
-        if control is None or treatment is None or given_up.is_set():
+        builds = self._build_ahead(between, LAST, given_up)
+        if builds is None or given_up.is_set():
             return None
+        control, treatment = builds
         name = self._step_name(*between, cases)
         log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
         order = (name, "regress", control, treatment, sorted(cases), self._branch)
@@ -332,9 +328,13 @@ class Investigation:
             self._builds[index] = self._turns.now(self._revisions[index].build)
         return self._builds[index]
 
-    def _build_ahead(self, index: int, rank: int, given_up: threading.Event) -> Build | None:
-        """Build a point in its turn. None if it was given up before."""
-        return self._builds.get(index) or self._turns.ahead(self._revisions[index].build, rank, given_up)
+    def _build_ahead(self, between: Range, rank: int, given_up: threading.Event) -> tuple[Build, Build] | None:
+        """Build two points in one turn, so that the commit that is next is not overtaken. None: given up before."""
+
+        def build(index: int) -> Build:
+            return self._builds.get(index) or self._revisions[index].build()
+
+        return self._turns.ahead(lambda: (build(between[0]), build(between[1])), rank, given_up)
 
 
 def _cut_short(outcome: Outcome, error: RunError) -> Outcome:

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 
 from opduel.driver.attribution import Range
 from opduel.driver.bisection import Measure, Step
+
 Question = tuple[Range, tuple[str, ...]]  # an A/B of two points on these cases
 Answer = Mapping[str, Step]
 Search = Callable[[Measure], object]  # runs it with what measures

@@ -1,10 +1,13 @@
 """repo_driver.py on the repository of a Python package: what it would do, and the commit that made it slower."""
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny_package import CODE, NATIVE, PROJECT, Tiny
@@ -109,18 +112,30 @@ def test_the_commit_that_made_it_slower_is_named(tiny: Tiny, tmp_path: Path) -> 
     assert ended.stderr.count("by setuptools.build_meta; log:") == 2  # the others are overlays
 
 
-@pytest.mark.nightly
-def test_a_fleet_names_the_same_commit_and_measures_ahead(tmp_path: Path) -> None:
-    """Sixteen commits, of which the eleventh makes it slower."""
-    tiny = Tiny(tmp_path)
+def a_line(folder: Path, commits: int, slow: int) -> Tiny:
+    """So many commits after the first, of which one makes ``answer`` slower, all in Python."""
+    tiny = Tiny(folder)
     code = CODE.replace("FACTOR", "2").replace("answer()", "answer(times)")
     code = code.replace("return total", "sum(range(1000))\n    return total") + OTHER
     native = NATIVE.replace("FACTOR", "10")
     tiny.add("0", {"pyproject.toml": PROJECT, "src/tinysum/__init__.py": code, "src/tinysum/_native.c": native})
-    for number in range(1, 16):
-        text = code if number < 11 else code.replace("range(1000)", "range(3000)")
+    for number in range(1, commits + 1):
+        text = code if number < slow else code.replace("range(1000)", "range(3000)")
         tiny.add(str(number), {"src/tinysum/__init__.py": f"{text}\nANY = {number}\n"})
     tiny.open()
+    return tiny
+
+
+def journal_of(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query of the driver's journal."""
+    with closing(sqlite3.connect(f"file:{folder / 'work' / 'journal.db'}?mode=ro", uri=True)) as journal:
+        return journal.execute(query).fetchall()
+
+
+@pytest.mark.nightly
+def test_a_fleet_names_the_same_commit_and_measures_ahead(tmp_path: Path) -> None:
+    """Sixteen commits, of which the eleventh makes it slower."""
+    tiny = a_line(tmp_path, 15, 11)
     ends = ("--base_commit", tiny.commits["0"], "--exact_base", "--commit", tiny.commits["15"])
     options = ("--threshold", "20%", "--regression", "--fleet", "local:2")
     ended = driven(tmp_path, "--remote_repository", str(tiny.folder), *ends, *options)
@@ -128,6 +143,35 @@ def test_a_fleet_names_the_same_commit_and_measures_ahead(tmp_path: Path) -> Non
     assert f"first bad: {tiny.commits['11'][:12]} " in ended.stdout
     assert "measuring ahead: " in ended.stderr
     assert "1 shard of 1 measured before" in ended.stderr
-    journal = sqlite3.connect(f"file:{tmp_path / 'work' / 'journal.db'}?mode=ro", uri=True)
-    assert journal.execute("SELECT COUNT(*) FROM rounds").fetchone() == (0,)
-    journal.close()
+    assert journal_of(tmp_path, "SELECT COUNT(*) FROM rounds") == [(0,)]
+
+
+@pytest.mark.nightly
+def test_the_commits_of_a_night_on_a_fleet_give_what_one_host_gives(tmp_path: Path) -> None:
+    """Five commits are due, of which the third makes it slower."""
+    tiny = a_line(tmp_path, 5, 3)
+    options = ("--base_commit", tiny.commits["0"], "--exact_base", "--threshold", "20%", "--regression")
+    outcomes = {}
+    for name, fleet in {"alone": (), "fleet": ("--fleet", "local:2")}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "last").write_text(tiny.commits["0"])
+        places = ("--remote_repository", str(tiny.folder), "--commit_file", str(folder / "last"))
+        ended = driven(folder, *places, *options, *fleet)
+        assert ended.returncode == 1, ended.stderr
+        assert f"first bad: {tiny.commits['3'][:12]} " in ended.stdout
+        assert (folder / "last").read_text().strip() == tiny.commits["5"]
+        assert journal_of(folder, "SELECT COUNT(*) FROM rounds") == [(0,)]
+        reports = [json.loads(text) for (text,) in journal_of(folder, "SELECT text FROM reports ORDER BY rowid")]
+        on_disk = [json.loads(one.read_text()) for one in (folder / "reports").rglob("report.json")]
+        told = sorted(on_disk, key=lambda report: report["run"]["id"])
+        assert sorted(one["run"]["id"] for one in reports) == [one["run"]["id"] for one in told]
+        outcomes[name] = [
+            (journal_of(folder, "SELECT run FROM reports ORDER BY rowid")),
+            [(one["run"]["run_type"], one["treatment"]["requested"]) for one in reports],
+            [{row["case"]: row["verdict"] for row in one["comparisons"]} for one in reports],
+        ]
+        ahead = re.findall(rf"measuring ahead: (\w+) against {tiny.commits['0'][:12]}", ended.stderr)
+        due = {tiny.commits[str(number)][:12] for number in (2, 3, 4, 5)}
+        assert due <= set(ahead) if fleet else not ahead, ended.stderr
+    assert outcomes["fleet"] == outcomes["alone"]
