@@ -352,7 +352,8 @@ class _FleetRun:
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "configuration": asdict(request.configuration),
             "time_budget": request.configuration.time_budget,
-            "wall_s": time.monotonic() - self._began,
+            # Of what was measured before, or ahead, this start has seen only the end.
+            "wall_s": max(time.monotonic() - self._began, *(part.report.run.wall_s or 0.0 for part in parts)),
             "complete": not reasons,
             "stop_reason": "; ".join(dict.fromkeys(filter(None, reasons))) or None,
             **({"aborted": True, "interrupted": self._interrupted} if self._stopped else {}),

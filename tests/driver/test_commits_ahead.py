@@ -106,9 +106,10 @@ def blocking(loop: Loop, until: Callable[[], bool]) -> None:
 
 def test_while_one_commit_is_measured_all_others_are_on_hosts_that_get_free(tmp_path: Path) -> None:
     loop = a_loop(tmp_path, 2)
-    blocking(loop, lambda: len(loop.harness.ahead) == 5)
+    blocking(loop, lambda: len(loop.harness.ahead) == 5)  # and so built
     loop.watch(**{**SETTINGS, "sought": []}).once()
     assert sorted(benchmarks_ahead(loop)) == [3, 4, 5, 6, 7]
+    assert [number for number, processors in loop.builder.built if processors == ALL and number] == [3, 4, 5, 6, 7]
     assert treatments(loop.harness.orders) == [2, 3, 4, 5, 6, 7]
     loop.journal.close()
 
