@@ -17,7 +17,8 @@ from opduel.reporters.arguments import Parser
 
 NEEDS_EXTRA = "needs the extra fleet: install it with pip install 'opduel[fleet]'"
 CERTIFICATE_DAYS = 365
-AFTER_ALL = -1_000_000  # the priority of what may turn out to be measured in vain
+AHEAD = -1_000_000  # the priority of what is measured ahead
+EACH_RANK = 10_000  # more than a run has shards, each of which has a priority of its own
 # What a shard on another host can't have yet, or what is of one host alone.
 _NOT_IN_A_FLEET = {
     "suite": "suites are measured on one host: leave one of the two options out",
@@ -75,14 +76,14 @@ def _platforms(options: argparse.Namespace) -> tuple[str, ...]:
     return names
 
 
-def measurer(options: argparse.Namespace, ahead: bool = False) -> Measure:
-    """What measures: this host, or the fleet that the options name; ``ahead``: after what is not measured ahead.
-    UsageError: as ``fleet_choice``, or the extra is not installed."""
+def measurer(options: argparse.Namespace, rank: int | None = None) -> Measure:
+    """What measures: this host, or the fleet that the options name. ``rank``: of what is measured ahead, the lowest
+    first; all of it after what is needed now (None). UsageError: as ``fleet_choice``, or the extra is not installed."""
     choice = fleet_choice(options)
     if choice is None:
         return run_ab
-    if ahead:
-        choice = replace(choice, priority=AFTER_ALL)
+    if rank is not None:
+        choice = replace(choice, priority=AHEAD - rank * EACH_RANK)
     try:
         from opduel.fleet.across import run_across  # Dask is an extra, and takes a second to load
         from opduel.fleet.client import run_fleet
@@ -102,6 +103,8 @@ def count_hosts(options: argparse.Namespace) -> int:
     choice = fleet_choice(options)
     if choice is None:
         return 1
+    if choice.address.workers is not None and not (choice.tags or choice.hosts or choice.excluded):
+        return choice.address.workers  # which are started when something is measured
     from opduel.fleet.client import wait_for_hosts  # measurer() has said what is missing
     from opduel.fleet.service import connect
 

@@ -50,7 +50,7 @@ class HarnessAdapter:
         """How many hosts measure at the same time."""
         return count_hosts(self._as_asked.options)
 
-    def measure_ahead(self, order: RunOrder, is_given_up: Callable[[], bool]) -> Report | None:
+    def measure_ahead(self, order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
         """Make a run that will probably be ordered; None if that takes no measuring, or more than a spec."""
         if order.control.digest == order.treatment.digest or self._suite is not None:
             return None
@@ -61,7 +61,10 @@ class HarnessAdapter:
 
         other = copy(self)  # its cases are those of these builds
         other._choose_cases(order)
-        report = measurer(self._as_asked.options, ahead=True)(other._request(order), hear)
+        request = other._request(order)
+        if order.cases is None and not order.log.rounds():  # once it has rounds, ``measure`` doesn't look
+            other._look_for_operators(request, [order.control, order.treatment])
+        report = measurer(self._as_asked.options, rank)(request, hear)
         return None if report.run.interrupted else report
 
     def _choose_cases(self, order: RunOrder) -> None:

@@ -281,7 +281,8 @@ class _Driver:
     def _watch_settings(self) -> WatchSettings:
         own = self._own
         cpus = plan_cpus(self._measuring.options.threads)
-        spare = frozenset(os.sched_getaffinity(0)) - cpus.measure - cpus.control - cpus.start
+        here = frozenset(os.sched_getaffinity(0))
+        spare = here if self._measuring.options.fleet else here - cpus.measure - cpus.control - cpus.start
         ahead = frozenset() if own.same_host else spare
         return WatchSettings(
             work=self._work,

@@ -3,11 +3,13 @@
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from opduel.driver.build_turns import BuildTurns
 from opduel.driver.commit_file import kept_commit, shared_with
+from opduel.driver.commits_ahead import CommitsAhead
 from opduel.driver.culprits import culprits_document, with_code
 from opduel.driver.descriptor import info_document
 from opduel.driver.documents import write_document, write_text
@@ -25,22 +27,24 @@ log = logging.getLogger(__name__)
 class Branch:
     """Investigates the commits of one branch."""
 
-    def __init__(self, services: Services, settings: WatchSettings, alone: bool = True) -> None:
-        """``alone``: no other branch is to be measured in the same pass."""
+    def __init__(self, services: Services, settings: WatchSettings, turns: BuildTurns, alone: bool = True) -> None:
+        """``turns``: in which all branches make their builds. ``alone``: no other branch is to be measured in the same
+        pass."""
         self._repository, self._builder, self._runs = services.repository, services.builder, services.runs
         self._journal, self._listener = services.journal, services.listener
         self._settings = settings
+        self._turns = turns
         self._alone = alone
         self._processed: Commit | None = None
 
-    def measure(self, tally: Tally) -> None:
-        """Investigate the commits that are due.
+    def measure(self, tally: Tally, ahead: CommitsAhead) -> None:
+        """Investigate the commits that are due, the next ones being begun ahead meanwhile.
 
         Raises:
             UsageError: the commits asked for are not there.
             KeyboardInterrupt: a signal; what was measured is kept.
         """
-        chosen = self._pending()
+        chosen = self._chosen()
         if chosen.note:  # the branch no longer contains the last commit processed: logged once
             record(self._journal, "history", chosen.note)
             if chosen.after is not None:
@@ -50,29 +54,52 @@ class Branch:
         if not queue:
             waiting = len(self._troubled())
             log.info("nothing to measure%s", f"; {waiting} to be tried again later" if waiting else "")
+        self._expect(queue, ahead)
         held = False  # a commit is to be measured on, and the commit file stays before it
         for position, commit in enumerate(queue):
             if self.stop_requested():
                 log.info("%s contains 0: stopping before %s", self._settings.status_file, commit.short)
                 break
-            with self._building_ahead(queue[position + 1 : position + 2]):
-                settled = self._was_settled(commit) or self._attempt(commit, tally, self._alone and len(queue) == 1)
-                held |= not settled
-                if position >= len(new):  # one that is tried again may be on no branch any more, or on another
-                    continue
-                if not held:
-                    self._finish(commit)
-                elif settled:
-                    self._journal.set_fact(self._beyond(commit), "")
+            alone = self._alone and len(queue) == 1
+            settled = self._was_settled(commit) or self._attempt(commit, tally, alone, ahead)
+            held |= not settled
+            if position >= len(new):  # one that is tried again may be on no branch any more, or on another
+                continue
+            if not held:
+                self._finish(commit)
+            elif settled:
+                self._journal.set_fact(self._beyond(commit), "")
         tally.waiting += len(self._troubled())
 
     def due(self) -> list[Commit]:
         """The commits to measure in this pass, oldest first; those that failed before and are due again at the end."""
-        chosen = self._pending()
+        chosen = self._chosen()
         if chosen.note:
             log.warning("history: %s", chosen.note)
         new = self._not_waiting(chosen)
         return new + self._to_retry(new)
+
+    def expect(self, ahead: CommitsAhead) -> None:
+        """Tell what is begun ahead of the commits that ``measure`` will choose, as far as that is known now."""
+        with suppress(OpduelError, OSError):  # it will be said when it is this branch's turn
+            new = self._not_waiting(self._pending())
+            self._expect(new + self._to_retry(new), ahead)
+
+    def _expect(self, queue: Sequence[Commit], ahead: CommitsAhead) -> None:
+        if self._settings.ahead:
+            ahead.expect([one for one in queue if not self._was_settled(one)], self._begin_ahead)
+
+    def _begin_ahead(self, commit: Commit, rank: int, measures: bool, given_up: threading.Event) -> None:
+        """Build a commit before its turn, on the processors for that, and perhaps measure it."""
+        _, _, line, strategy = self.plan(commit)
+        self._investigation(line, strategy, self._settings.ahead).begin_ahead(rank, measures, given_up)
+
+    def _chosen(self) -> Pending:
+        """The commits that come after the last one processed; it is logged how many wait for more."""
+        chosen = self._pending()
+        if chosen.waiting:
+            log.info("%d of %d commits have landed since the last one to measure", chosen.waiting, self._settings.step)
+        return chosen
 
     def _pending(self) -> Pending:
         """The commits that come after the last one processed."""
@@ -89,10 +116,7 @@ class Branch:
             if once and last is not None and last != tip and repository.is_ancestor(tip, last):
                 last = None  # an older one is asked for: that one alone
         asked = once and settings.commit is not None
-        chosen = pending(tip, last, start, settings.step, repository, with_tip=asked)
-        if chosen.waiting:
-            log.info("%d of %d commits have landed since the last one to measure", chosen.waiting, settings.step)
-        return chosen
+        return pending(tip, last, start, settings.step, repository, with_tip=asked)
 
     def _not_waiting(self, chosen: Pending) -> list[Commit]:
         """Going on for ever, without those that failed and are not due yet."""
@@ -170,11 +194,11 @@ class Branch:
         except UnreadableError:
             return False
 
-    def _attempt(self, commit: Commit, tally: Tally, alone: bool) -> bool:
+    def _attempt(self, commit: Commit, tally: Tally, alone: bool, ahead: CommitsAhead) -> bool:
         """Investigate a commit; whatever is the matter with it stops no other. False if it is to be measured on."""
         try:
             try:
-                outcome = self._investigate(commit)
+                outcome = self._investigate(commit, ahead)
             except OSError as error:
                 raise explained(self._settings, error) from error
         except NotSettled as error:
@@ -222,20 +246,18 @@ class Branch:
         again = "the next pass tries again" if soon else f"to be tried again {when}"
         record(self._journal, kind, f"{error}; {again}")
 
-    def _investigate(self, treatment: Commit) -> Outcome:
+    def _investigate(self, treatment: Commit, ahead: CommitsAhead) -> Outcome:
         settings = self._settings
         control, why, line, strategy = self.plan(treatment)
-        branch = self.holder(treatment)
-        self._listener.begins(control, treatment, why, line, strategy, branch)
-        revisions = [commit_revision(one, self._builder, strategy) for one in line]
-        stops = self._builder.stop, self._builder.resume
-        investigation = Investigation(revisions, self._runs, self._journal, settings.identity, branch, *stops)
+        self._listener.begins(control, treatment, why, line, strategy, self.holder(treatment))
+        investigation = self._investigation(line, strategy)
         if settings.again:
             self._runs.forget(investigation.name)
-        builds = revisions[0].build(), revisions[-1].build()
+        builds = investigation.ends()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
         write_document(info, info_document(*builds))
-        outcome = with_code(investigation.investigate(settings.sought), self._repository)
+        with ahead.turn_of(treatment):
+            outcome = with_code(investigation.investigate(settings.sought), self._repository)
         document = None
         if outcome.culprits is not None or outcome.known:
             document = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"
@@ -245,6 +267,14 @@ class Branch:
             write_document(info, info_document(*builds, [commit for commit in named if commit]))
         self._listener.found(outcome, document)
         return outcome
+
+    def _investigation(
+        self, line: Sequence[Commit], strategy: str, processors: frozenset[int] | None = None
+    ) -> Investigation:
+        """Of a line, whose last commit is the treatment; what is compiled is compiled on these processors."""
+        revisions = [commit_revision(one, self._builder, strategy, processors) for one in line]
+        branch = self.holder(line[-1])
+        return Investigation(revisions, self._runs, self._journal, self._settings.identity, branch, self._turns)
 
     def _finish(self, commit: Commit) -> None:
         """Record the commit as the last one processed, unless a later one already is."""
@@ -334,30 +364,6 @@ class Branch:
             id, digest, branch = _parts(item)
             if id == commit.id and digest in ("", self._settings.digest) and branch in ("", self._settings.branch):
                 self._journal.clear_trouble(item)
-
-    @contextmanager
-    def _building_ahead(self, following: Sequence[Commit]) -> Iterator[None]:
-        """Within it the next commit's builds are made on other processors; it ends with them, or stops them."""
-        if not following or not self._settings.ahead:
-            yield
-            return
-        thread = threading.Thread(target=self._build_quietly, args=(following[0],), daemon=True)
-        thread.start()
-        try:
-            yield
-        except BaseException:
-            self._builder.stop()
-            raise
-        finally:
-            thread.join()
-
-    def _build_quietly(self, commit: Commit) -> None:
-        try:
-            _, _, line, strategy = self.plan(commit)
-            for one in (line[0], line[-1]):
-                commit_revision(one, self._builder, strategy, self._settings.ahead).build()
-        except Exception as error:  # it will be said when it is that commit's turn
-            log.debug("building ahead: %s", error)
 
 
 def _parts(item: str) -> tuple[str, str, str]:

@@ -4,7 +4,7 @@ import hashlib
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -20,6 +20,7 @@ from opduel.driver.attribution import (
     placed,
 )
 from opduel.driver.bisection import CulpritRange, Measure, Prepare, Step, bisect
+from opduel.driver.build_turns import LAST, BuildTurns
 from opduel.driver.culprit_code import ChangedCode
 from opduel.driver.journal import Journal
 from opduel.driver.known_changes import KnownChanges
@@ -28,8 +29,6 @@ from opduel.driver.runs import NotSettled, Runs, open_words
 from opduel.driver.speculation import Question, searching_ahead
 from opduel.records import FLAGGED, Build, Cause, Comparison, Report, RunError, Verdict
 from opduel.records.measurement import Side
-
-PATIENCE_S = 0.2
 
 log = logging.getLogger(__name__)
 
@@ -78,21 +77,17 @@ class Investigation:
         journal: Journal,
         settings: str,
         branch: str | None = None,
-        stop_builds: Callable[[], None] = lambda: None,
-        resume_builds: Callable[[], None] = lambda: None,
+        turns: BuildTurns | None = None,
     ) -> None:
         """``settings`` stands for all else that a run depends on: with other ones it is another run.
 
-        ``branch``: the one that the runs are made for. ``stop_builds``: ends what another thread builds, and lets none
-        begin until ``resume_builds``."""
+        ``branch``: the one that the runs are made for. ``turns``: in which builds are made that others want, too."""
         self._revisions = revisions
         self._runs = runs
         self._journal = journal
         self._branch = branch
         self._builds: dict[int, Build] = {}
-        self._building = threading.Lock()
-        self._wanted = threading.Event()  # the search waits to build
-        self._stop_builds, self._resume_builds = stop_builds, resume_builds
+        self._turns = turns or BuildTurns()
         digest = hashlib.sha256(settings.encode()).hexdigest()[:8]
         self.name = f"{revisions[0].name}..{revisions[-1].name}/{digest}"
         self._known = KnownChanges(journal, settings, self.name, [one.name for one in revisions])
@@ -108,6 +103,23 @@ class Investigation:
         if why_untrusted(outcome):
             self._runs.forget(f"{self.name}/")
         return outcome
+
+    def ends(self) -> tuple[Build, Build]:
+        """Control and treatment. UnbuildableError: one can't be built."""
+        return self._build(0), self._build(len(self._revisions) - 1)
+
+    def begin_ahead(self, rank: int, measures: bool, given_up: threading.Event) -> bool:
+        """Make control and treatment before it is this line's turn, and, if it ``measures``, the benchmark, which its
+        turn then only reports. What has the lower ``rank`` goes first. False: it was given up, or is not measured
+        ahead. Raises as ``investigate``, and KeyboardInterrupt: it was given up.
+        """
+        builds = self._build_ahead((0, len(self._revisions) - 1), rank, given_up)
+        if builds is None or not measures:
+            return False
+        control, treatment = builds
+        log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
+        order = (f"{self.name}/benchmark", "benchmark", control, treatment, None, self._branch)
+        return self._runs.measure_ahead(*order, rank, given_up.is_set) is not None
 
     def _follow_up(self, benchmark: Report, sought: Sequence[Verdict]) -> Outcome:
         """Verify what the benchmark flagged in one of the ways ``sought``, and bisect what holds.
@@ -227,29 +239,23 @@ class Investigation:
         def search(measure: Measure, prepare: Prepare = self._is_buildable) -> list[CulpritRange]:
             return bisect(right - left, steps, measure, prepare, at_hand, thresholds, first=left)
 
-        try:
-            with searching_ahead(search, steps, self._runs.hosts, self._compare, self._measure_ahead) as measure:
-                try:
-                    culprits = search(measure, self._prepare)
-                finally:
-                    if self._building.locked():  # another thread is at it, in vain
-                        self._stop_builds()
-        finally:
-            self._resume_builds()
+        ahead = self._measure_ahead, self._turns.stop_given_up
+        with searching_ahead(search, steps, self._runs.hosts, self._compare, *ahead) as measure:
+            culprits = search(measure, self._prepare)
         self._runs.forget_begun(f"{self.name}/regress/")  # what was measured ahead in vain
         return tuple(map(self._traced, culprits))
 
     def _measure_ahead(self, question: Question, given_up: threading.Event) -> Mapping[str, Step] | None:
         """Measure a step that the search will probably ask for; None if that can't be done."""
         between, cases = question
-        control, treatment = (self._build_ahead(index, given_up) for index in between)
-        if control is None or treatment is None or given_up.is_set():
+        builds = self._build_ahead(between, LAST, given_up)
+        if builds is None or given_up.is_set():
             return None
+        control, treatment = builds
         name = self._step_name(*between, cases)
         log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
-        report = self._runs.measure_ahead(
-            name, "regress", control, treatment, sorted(cases), self._branch, given_up.is_set
-        )
+        order = (name, "regress", control, treatment, sorted(cases), self._branch)
+        report = self._runs.measure_ahead(*order, LAST, given_up.is_set)
         return None if report is None else _steps(report, cases)
 
     def _is_buildable(self, index: int) -> bool:
@@ -319,23 +325,16 @@ class Investigation:
 
     def _build(self, index: int) -> Build:
         if index not in self._builds:
-            self._wanted.set()
-            with self._building:
-                self._wanted.clear()
-                self._builds[index] = self._revisions[index].build()
+            self._builds[index] = self._turns.now(self._revisions[index].build)
         return self._builds[index]
 
-    def _build_ahead(self, index: int, given_up: threading.Event) -> Build | None:
-        """Build a point when the search itself builds none: one at a time, for a compile takes all processors. None if
-        it was given up before."""
-        while not given_up.is_set():
-            if not self._wanted.is_set() and self._building.acquire(timeout=PATIENCE_S):
-                try:
-                    return self._builds.get(index) or self._revisions[index].build()
-                finally:
-                    self._building.release()
-            given_up.wait(PATIENCE_S)
-        return None
+    def _build_ahead(self, between: Range, rank: int, given_up: threading.Event) -> tuple[Build, Build] | None:
+        """Build two points in one turn, so that the commit that is next is not overtaken. None: given up before."""
+
+        def build(index: int) -> Build:
+            return self._builds.get(index) or self._revisions[index].build()
+
+        return self._turns.ahead(lambda: (build(between[0]), build(between[1])), rank, given_up)
 
 
 def _cut_short(outcome: Outcome, error: RunError) -> Outcome:

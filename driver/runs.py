@@ -53,9 +53,10 @@ class Harness(Protocol):
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on."""
 
-    def measure_ahead(self, order: RunOrder, is_given_up: Callable[[], bool]) -> Report | None:
+    def measure_ahead(self, order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
         """Make a run that will probably be ordered, on hosts that have nothing else to do: its rounds and reports of
-        hosts are in its log then. None if it is not made. Raises KeyboardInterrupt: it was given up."""
+        hosts are in its log then. Of several the one with the lowest ``rank`` goes first. None if it is not made.
+        Raises KeyboardInterrupt: it was given up."""
 
     def replicate(self, first: Report, second: Report) -> Report:
         """The first report, of which only what the second one replicates stays flagged or failed."""
@@ -129,18 +130,20 @@ class Runs:
         run_type: str,
         control: Build,
         treatment: Build,
-        cases: Sequence[str],
+        cases: Sequence[str] | None,
         branch: str | None,
+        rank: int,
         is_given_up: Callable[[], bool],
     ) -> Report | None:
-        """Measure what ``make`` will probably be asked for, so that it has only to be reported then.
+        """Measure what ``make`` will probably be asked for, so that it has only to be reported then; of several runs
+        the one with the lowest ``rank`` goes first.
 
         Returns None if that can't be measured ahead. Raises KeyboardInterrupt: it was given up. RunError: as ``make``.
         """
         if (kept := self._finished(name)) is not None:
             return kept
         order = self._order(name, run_type, control, treatment, cases, branch, None)
-        return self._harness.measure_ahead(order, is_given_up)
+        return self._harness.measure_ahead(order, rank, is_given_up)
 
     @property
     def hosts(self) -> int:

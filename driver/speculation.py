@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from typing import Generic, TypeVar
 
 from opduel.driver.attribution import Range
 from opduel.driver.bisection import Measure, Step
-from opduel.records import OpduelError
 
 Question = tuple[Range, tuple[str, ...]]  # an A/B of two points on these cases
 Answer = Mapping[str, Step]
@@ -78,7 +78,9 @@ def _asked_next(search: Search, known: Mapping[Question, Answer]) -> Question | 
     return None
 
 
-MeasureAhead = Callable[[Question, threading.Event], Answer | None]
+Q = TypeVar("Q")  # what is asked
+A = TypeVar("A")  # what is answered
+MeasureAhead = Callable[[Q, threading.Event], A | None]
 
 
 @dataclass
@@ -87,24 +89,28 @@ class _Running:
     given_up: threading.Event
 
 
-class Ahead:
-    """Measures in threads what is likely to be asked: ``measure`` keeps what it measured where the search finds it,
+class Ahead(Generic[Q, A]):
+    """Measures in threads what is likely to be asked: ``measure`` keeps what it measured where whoever asks finds it,
     returns it, and ends soon after the event is set."""
 
     def __init__(
-        self, likely: Callable[[Mapping[Question, Answer]], Sequence[Question]], hosts: int, measure: MeasureAhead
+        self,
+        likely: Callable[[Mapping[Q, A]], Sequence[Q]],
+        hosts: int,
+        measure: MeasureAhead[Q, A],
+        on_given_up: Callable[[], None] = lambda: None,
     ) -> None:
         """``likely`` says what will be asked after these answers, the likeliest first. One of the ``hosts`` measures
-        what the search asks."""
-        self._likely, self._hosts, self._measure = likely, hosts, measure
+        what is asked. ``on_given_up``: called when everything was given up, to end what takes long."""
+        self._likely, self._hosts, self._measure, self._on_given_up = likely, hosts, measure, on_given_up
         self._lock = threading.Lock()
-        self._running: dict[Question, _Running] = {}
-        self._failed: set[Question] = set()
-        self._answers: dict[Question, Answer] = {}
-        self._now: Question | None = None
+        self._running: dict[Q, _Running] = {}
+        self._failed: set[Q] = set()
+        self._answers: dict[Q, A] = {}
+        self._now: Q | None = None
 
-    def ask(self, question: Question) -> None:
-        """The search asks this now: see to what follows, and wait if it is under way."""
+    def ask(self, question: Q) -> None:
+        """This is asked now: see to what follows, and wait if it is under way."""
         with self._lock:
             self._now = question
             self._share_out()
@@ -112,8 +118,8 @@ class Ahead:
         if running is not None:
             _join(running)
 
-    def answered(self, question: Question, answer: Answer) -> None:
-        """The search has its answer."""
+    def answered(self, question: Q, answer: A) -> None:
+        """It has its answer."""
         with self._lock:
             self._answers[question] = answer
             self._now = None
@@ -125,6 +131,7 @@ class Ahead:
             left = list(self._running.values())
         for one in left:
             one.given_up.set()
+        self._on_given_up()
         for one in left:
             _join(one)
 
@@ -143,11 +150,11 @@ class Ahead:
             self._running[question] = _Running(thread, given_up)
             thread.start()
 
-    def _follow(self, question: Question, given_up: threading.Event) -> None:
+    def _follow(self, question: Q, given_up: threading.Event) -> None:
         answer = None
         try:
             answer = self._measure(question, given_up)
-        except (OpduelError, OSError, KeyboardInterrupt) as error:  # it will be said when the search asks
+        except (Exception, KeyboardInterrupt) as error:  # it will be said when it is asked
             log.debug("measuring ahead: %s", error)
         with self._lock:
             del self._running[question]
@@ -166,15 +173,25 @@ def _join(one: _Running) -> None:
 
 @contextmanager
 def searching_ahead(
-    search: Search, sought: Mapping[str, Step], hosts: int, measure_now: Measure, measure_ahead: MeasureAhead
+    search: Search,
+    sought: Mapping[str, Step],
+    hosts: int,
+    measure_now: Measure,
+    measure_ahead: MeasureAhead[Question, Answer],
+    on_given_up: Callable[[], None] = lambda: None,
 ) -> Iterator[Measure]:
     """What a search is to measure with: each question as ``measure_now`` does, and meanwhile, on all but one of the
-    ``hosts``, what is likely to follow as ``measure_ahead`` does. Of many hosts ``MOST_HOSTS`` are used."""
+    ``hosts``, what is likely to follow as ``measure_ahead`` does. Of many hosts ``MOST_HOSTS`` are used. At the end
+    ``on_given_up`` is called, as by ``Ahead``."""
     hosts = min(hosts, MOST_HOSTS)
     if hosts < 2:
         yield measure_now
         return
-    ahead = Ahead(lambda answers: likely_questions(search, sought, answers, hosts), hosts, measure_ahead)
+
+    def likely(answers: Mapping[Question, Answer]) -> Sequence[Question]:
+        return likely_questions(search, sought, answers, hosts)
+
+    ahead = Ahead(likely, hosts, measure_ahead, on_given_up)
 
     def measure(left: int, right: int, cases: Sequence[str]) -> Mapping[str, Step]:
         question = (left, right), tuple(cases)

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 
 from opduel.driver.branch import Branch
+from opduel.driver.build_turns import BuildTurns
+from opduel.driver.commits_ahead import CommitsAhead
 from opduel.driver.git.command import RemoteGone
 from opduel.driver.watch_settings import Listener, Services, Tally, WatchSettings, explained, record
 from opduel.records import Commit, OpduelError, UsageError
@@ -28,7 +30,8 @@ class Watch:
         self._sleep = sleep
         self._offset = time.time() - time.monotonic()
         each = settings.each()
-        self.branches = [Branch(services, one, alone=len(each) == 1) for one in each]
+        self._turns = BuildTurns(services.builder.stop, services.builder.resume)
+        self.branches = [Branch(services, one, self._turns, alone=len(each) == 1) for one in each]
         self._recorded: dict[str, str] = {}  # what is the matter with branches, as the journal has it
 
     def once(self) -> Tally:
@@ -53,7 +56,14 @@ class Watch:
             else:
                 record(self._services.journal, "branch failed", text)
 
-        self._each(tally, lambda branch: branch.measure(tally), failed)
+        ahead = CommitsAhead(lambda: self._services.runs.hosts, self._turns.stop_given_up, not self._settings.again)
+        if len(self.branches) > 1:
+            for branch in self.branches:
+                branch.expect(ahead)
+        try:
+            self._each(tally, lambda branch: branch.measure(tally, ahead), failed)
+        finally:
+            ahead.close()
         return tally
 
     def due(self, tally: Tally) -> list[tuple[Branch, Commit]]:

@@ -26,7 +26,7 @@ class WatchSettings:
     """Which commits are measured, against what, and what follows.
 
     ``sought``: the verdicts that are verified and bisected; none for a benchmark alone. ``interval_s``: None for one
-    pass. ``ahead``: processors on which the next commit is built while one is measured; none for not at all.
+    pass. ``ahead``: processors on which the next commits are built while one is measured; none for not at all.
     ``identity`` stands for all else that a run depends on. In ``commit_file``, "{branch}" stands for the branch.
     """
 

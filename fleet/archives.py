@@ -2,19 +2,24 @@
 
 import contextlib
 import logging
+import secrets
 import tempfile
+import threading
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from distributed import Client
 
 from opduel.driver.builds.transfer import pack
-from opduel.fleet.host import receive
+from opduel.fleet.host import has_archive, receive
 from opduel.records import Build
 
 PIECE = 8 * 2**20  # bytes
 
 log = logging.getLogger(__name__)
+# By address of a host: several runs of this process may send it the same build, as nights and bisections do.
+_sending: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Archives:
@@ -44,16 +49,24 @@ class Archives:
             OSError: the host can't be reached.
             RunError: a build can't be packed.
         """
-        for digest in digests:
-            path = self._folder / digest
-            if digest not in self._packed:
-                self._packed[digest] = pack(self._builds[digest], path)
-            whole, sha256 = path.stat().st_size, self._packed[digest]
-            log.info("fleet: sending %s (%.0f MB) to %s", self._builds[digest].requested, whole / 1e6, host)
-            with path.open("rb") as file:
-                while content := file.read(PIECE):
-                    offset = file.tell() - len(content)
-                    told = client.run(receive, digest, offset, content, whole, sha256, workers=[address])
-                    if why := told[address]:
-                        return str(why)
+        with _sending[address]:
+            for digest in digests:
+                if client.run(has_archive, digest, workers=[address])[address]:
+                    continue  # another run has sent it
+                if why := self._send_one(client, host, address, digest):
+                    return why
+        return None
+
+    def _send_one(self, client: Client, host: str, address: str, digest: str) -> str | None:
+        path, sender = self._folder / digest, secrets.token_hex(8)
+        if digest not in self._packed:
+            self._packed[digest] = pack(self._builds[digest], path)
+        whole, sha256 = path.stat().st_size, self._packed[digest]
+        log.info("fleet: sending %s (%.0f MB) to %s", self._builds[digest].requested, whole / 1e6, host)
+        with path.open("rb") as file:
+            while content := file.read(PIECE):
+                offset = file.tell() - len(content)
+                told = client.run(receive, digest, sender, offset, content, whole, sha256, workers=[address])
+                if why := told[address]:
+                    return str(why)
         return None

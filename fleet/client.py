@@ -27,6 +27,7 @@ from opduel.fleet.kinds import kind_of
 from opduel.fleet.merge import HostReport, merge
 from opduel.fleet.service import connect
 from opduel.fleet.shards import Shard, cut
+from opduel.fleet.slots import slots_of
 from opduel.harness.checkpoint import fingerprint
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import InterruptedRunError, RunRequest
@@ -146,6 +147,7 @@ class _FleetRun:
         self._stopped: str | None = None
         self._interrupted = False
         self._hosts = hosts
+        self._slots = slots_of[choice.address.text]
         self._archives = archives
         self._shards = self._planned()
 
@@ -166,6 +168,7 @@ class _FleetRun:
         finally:
             with contextlib.suppress(Exception):  # the scheduler may be gone
                 self._client.cancel(list(self._pending), force=True)
+            self._slots.leave(self)
         return self._merged()
 
     def _planned(self) -> dict[str, Shard]:
@@ -198,11 +201,12 @@ class _FleetRun:
         return known.fork_s if known else 1.0
 
     def _submit_what_hosts_can_take(self) -> None:
-        """Submit a shard for each host that has none: Dask would give a host several at once, and leave them there."""
+        """Submit a shard for each host that has none, if no other run is more urgent."""
+        self._slots.keep(self, len(self._pending))
         if not self._todo:
             return
         hosts = len(self._eligible()) or 1  # without any, a shard waits for the first to come
-        while self._todo and len(self._pending) < hosts and self._stopped is None:
+        while self._todo and self._stopped is None and self._slots.take(self, self._choice.priority, hosts):
             key = self._todo.popleft()
             self._submit(self._shards[key], key, 1)
 
@@ -373,7 +377,8 @@ class _FleetRun:
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "configuration": asdict(request.configuration),
             "time_budget": request.configuration.time_budget,
-            "wall_s": time.monotonic() - self._began,
+            # Of what was measured before, or ahead, this start has seen only the end.
+            "wall_s": max(time.monotonic() - self._began, *(part.report.run.wall_s or 0.0 for part in parts)),
             "complete": not reasons,
             "stop_reason": "; ".join(dict.fromkeys(filter(None, reasons))) or None,
             **({"aborted": True, "interrupted": self._interrupted} if self._stopped else {}),

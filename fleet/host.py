@@ -100,11 +100,20 @@ def _lacks(job: Job, digest: str, host: HostSettings) -> bool:
     return found_at(build.directory, digest) is None and not (host.folder / BUILDS / digest).exists()
 
 
-def receive(digest: str, offset: int, content: bytes, whole: int, sha256: str, dask_worker: Any) -> str | None:
-    """Take a piece of a build's archive of ``whole`` bytes; returns why it can't be taken."""
+def has_archive(digest: str, dask_worker: Any) -> bool:
+    """Whether the host has that build's archive."""
+    host: HostSettings = dask_worker.plugins[HostPlugin.name].settings
+    return (host.folder / BUILDS / digest).exists()
+
+
+def receive(
+    digest: str, sender: str, offset: int, content: bytes, whole: int, sha256: str, dask_worker: Any
+) -> str | None:
+    """Take a piece of a build's archive of ``whole`` bytes; returns why it can't be taken. ``sender``: of these pieces,
+    for another may send the same build meanwhile."""
     host: HostSettings = dask_worker.plugins[HostPlugin.name].settings
     folder = host.folder / BUILDS
-    part = folder / f".{digest}.part"
+    part = folder / f".{digest}.{sender}.part"
     try:
         folder.mkdir(exist_ok=True, mode=0o700)
         with part.open("r+b" if offset else "wb") as file:

@@ -59,11 +59,11 @@ class MadeHarness:
     hosts: int = 1  # that measure at the same time
     ahead: list[RunOrder] = field(default_factory=list)  # measured, but not ordered yet
 
-    def measure_ahead(self, order: RunOrder, is_given_up: Callable[[], bool]) -> Report | None:
+    def measure_ahead(self, order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
         self.ahead.append(order)
         order.log.keep("ahead")
-        assert order.cases is not None
-        found = [self._compare(case, order, held=False) for case in order.cases]
+        cases = self.level if order.cases is None else order.cases
+        found = [self._compare(case, order, held=False) for case in cases]
         return None if is_given_up() else a_report(found, order.control, order.treatment, run_type=order.run_type)
 
     def measure(self, order: RunOrder) -> Report:

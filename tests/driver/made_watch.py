@@ -84,6 +84,7 @@ class MadeBuilder:
         self.built: list[tuple[int, frozenset[int] | None]] = []
         self.wait: threading.Event | None = None
         self.stopped = threading.Event()
+        self.stops = 0
 
     def strategy(self, commits: Collection[Commit]) -> str:
         return "source"
@@ -102,6 +103,7 @@ class MadeBuilder:
         return a_build(commit.short, commit)
 
     def stop(self) -> None:
+        self.stops += 1
         self.stopped.set()
 
     def resume(self) -> None:

@@ -297,8 +297,8 @@ def test_building_ahead_ends_with_a_signal(loop: Loop) -> None:
     loop.harness.measure = interrupted  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         loop.watch(ahead=frozenset({7})).once()
-    assert loop.builder.stopped.is_set()
-    assert not [thread for thread in threading.enumerate() if "_build_quietly" in thread.name]
+    assert loop.builder.stops == 1
+    assert not [thread for thread in threading.enumerate() if "_follow" in thread.name]
 
     loop.harness.measure = measure  # type: ignore[method-assign]
     loop.harness.ends = []

@@ -1,10 +1,14 @@
 """repo_driver.py on the repository of a Python package: what it would do, and the commit that made it slower."""
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny_package import CODE, NATIVE, PROJECT, Tiny
@@ -20,10 +24,11 @@ SUITE = {
     "asv_bench/benchmarks/sums.py": "import tinysum\n\n\ndef time_answer():\n    tinysum.answer(1)\n\n\n"
     "def time_other():\n    tinysum.other(1)\n",
 }
+RUNS = "SELECT run FROM reports ORDER BY rowid"
 OTHER = "\n\ndef other(times):\n    return sum(range(2000))\n"
 
 
-def driven(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def command_in(folder: Path, *arguments: str) -> list[str]:
     """The command with a work directory and a cache of its own."""
     spec = folder / "spec.json"
     spec.write_text(json.dumps(SPEC))
@@ -31,7 +36,12 @@ def driven(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "repo_driver.py"), "--ab_testing", *measured]
     places = ["--work_dir", str(folder / "work"), "--exec_dir", str(folder / "cache")]
     reports = ["--busy_host", "report", "--local_reporter", str(folder / "reports")]
-    return subprocess.run([*command, *places, *reports, *arguments], cwd=ROOT, capture_output=True, text=True)
+    return [*command, *places, *reports, *arguments]
+
+
+def driven(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same, when it has ended."""
+    return subprocess.run(command_in(folder, *arguments), cwd=ROOT, capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -109,18 +119,41 @@ def test_the_commit_that_made_it_slower_is_named(tiny: Tiny, tmp_path: Path) -> 
     assert ended.stderr.count("by setuptools.build_meta; log:") == 2  # the others are overlays
 
 
-@pytest.mark.nightly
-def test_a_fleet_names_the_same_commit_and_measures_ahead(tmp_path: Path) -> None:
-    """Sixteen commits, of which the eleventh makes it slower."""
-    tiny = Tiny(tmp_path)
+def a_line(folder: Path, commits: int, slow: int) -> Tiny:
+    """So many commits after the first, of which one makes ``answer`` slower, all in Python."""
+    tiny = Tiny(folder)
     code = CODE.replace("FACTOR", "2").replace("answer()", "answer(times)")
     code = code.replace("return total", "sum(range(1000))\n    return total") + OTHER
     native = NATIVE.replace("FACTOR", "10")
     tiny.add("0", {"pyproject.toml": PROJECT, "src/tinysum/__init__.py": code, "src/tinysum/_native.c": native})
-    for number in range(1, 16):
-        text = code if number < 11 else code.replace("range(1000)", "range(3000)")
+    for number in range(1, commits + 1):
+        text = code if number < slow else code.replace("range(1000)", "range(3000)")
         tiny.add(str(number), {"src/tinysum/__init__.py": f"{text}\nANY = {number}\n"})
     tiny.open()
+    return tiny
+
+
+def journal_of(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query of the driver's journal."""
+    with closing(sqlite3.connect(f"file:{folder / 'work' / 'journal.db'}?mode=ro", uri=True)) as journal:
+        return journal.execute(query).fetchall()
+
+
+def reported_once(folder: Path) -> list[dict[str, Any]]:
+    """The reports in the order in which the runs ended: each is on disk, once, and has no sample twice."""
+    reports = [json.loads(text) for (text,) in journal_of(folder, "SELECT text FROM reports ORDER BY rowid")]
+    on_disk = [json.loads(one.read_text()) for one in (folder / "reports").rglob("report.json")]
+    assert sorted(one["run"]["id"] for one in reports) == sorted(one["run"]["id"] for one in on_disk)
+    for row in (row for report in reports for row in report["comparisons"]):
+        rounds = [sample["round"] for sample in row["samples"]]
+        assert len(set(rounds)) == len(rounds)
+    return reports
+
+
+@pytest.mark.nightly
+def test_a_fleet_names_the_same_commit_and_measures_ahead(tmp_path: Path) -> None:
+    """Sixteen commits, of which the eleventh makes it slower."""
+    tiny = a_line(tmp_path, 15, 11)
     ends = ("--base_commit", tiny.commits["0"], "--exact_base", "--commit", tiny.commits["15"])
     options = ("--threshold", "20%", "--regression", "--fleet", "local:2")
     ended = driven(tmp_path, "--remote_repository", str(tiny.folder), *ends, *options)
@@ -128,6 +161,66 @@ def test_a_fleet_names_the_same_commit_and_measures_ahead(tmp_path: Path) -> Non
     assert f"first bad: {tiny.commits['11'][:12]} " in ended.stdout
     assert "measuring ahead: " in ended.stderr
     assert "1 shard of 1 measured before" in ended.stderr
-    journal = sqlite3.connect(f"file:{tmp_path / 'work' / 'journal.db'}?mode=ro", uri=True)
-    assert journal.execute("SELECT COUNT(*) FROM rounds").fetchone() == (0,)
-    journal.close()
+    assert journal_of(tmp_path, "SELECT COUNT(*) FROM rounds") == [(0,)]
+
+
+@pytest.mark.nightly
+def test_the_commits_of_a_night_on_a_fleet_give_what_one_host_gives(tmp_path: Path) -> None:
+    """Five commits are due, of which the third makes it slower."""
+    tiny = a_line(tmp_path, 5, 3)
+    options = ("--base_commit", tiny.commits["0"], "--exact_base", "--threshold", "20%", "--regression")
+    outcomes = {}
+    for name, fleet in {"alone": (), "fleet": ("--fleet", "local:2")}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "last").write_text(tiny.commits["0"])
+        places = ("--remote_repository", str(tiny.folder), "--commit_file", str(folder / "last"))
+        ended = driven(folder, *places, *options, *fleet)
+        assert ended.returncode == 1, ended.stderr
+        assert f"first bad: {tiny.commits['3'][:12]} " in ended.stdout
+        assert (folder / "last").read_text().strip() == tiny.commits["5"]
+        assert journal_of(folder, "SELECT COUNT(*) FROM rounds") == [(0,)]
+        reports = reported_once(folder)
+        outcomes[name] = [
+            [re.sub("/[0-9a-f]{8}/", "/", run, count=1) for (run,) in journal_of(folder, RUNS)],  # of the spec's path
+            [(one["run"]["run_type"], one["treatment"]["requested"]) for one in reports],
+            [{row["case"]: row["verdict"] for row in one["comparisons"]} for one in reports],
+        ]
+        ahead = re.findall(rf"measuring ahead: (\w+) against {tiny.commits['0'][:12]}", ended.stderr)
+        due = {tiny.commits[str(number)][:12] for number in (2, 3, 4, 5)}
+        assert due <= set(ahead) if fleet else not ahead, ended.stderr
+    assert outcomes["fleet"] == outcomes["alone"]
+
+
+@pytest.mark.nightly
+def test_a_night_on_a_fleet_that_is_killed_again_and_again_ends_as_if_nobody_had(tmp_path: Path) -> None:
+    """Killed when several commits are under way, and when one was measured ahead, but has not been reported."""
+    tiny = a_line(tmp_path, 4, 3)
+    (tmp_path / "last").write_text(tiny.commits["0"])
+    options = ("--base_commit", tiny.commits["0"], "--exact_base", "--threshold", "20%", "--regression")
+    places = ("--remote_repository", str(tiny.folder), "--commit_file", str(tmp_path / "last"))
+    arguments = (*places, *options, "--fleet", "local:2")
+
+    def runs_of(event: str) -> set[str]:
+        with suppress(sqlite3.OperationalError):  # not made yet
+            rows = journal_of(tmp_path, "SELECT run, text FROM rounds")
+            return {run for run, text in rows if json.loads(text).get("event") == event}
+        return set()
+
+    kept: set[str] = set()
+    for under_way in (lambda: len(runs_of("round")) > 1, lambda: bool(runs_of("report"))):
+        with subprocess.Popen(command_in(tmp_path, *arguments), cwd=ROOT, stderr=subprocess.DEVNULL) as process:
+            while not under_way():
+                assert process.poll() is None
+                time.sleep(0.02)
+            process.kill()
+        kept |= runs_of("report")
+    ended = driven(tmp_path, *arguments)
+    assert ended.returncode == 1, ended.stderr
+    assert f"first bad: {tiny.commits['3'][:12]} " in ended.stdout
+    assert "1 shard of 1 measured before" in ended.stderr
+    assert kept
+    assert journal_of(tmp_path, "SELECT COUNT(*) FROM rounds") == [(0,)]
+    measured = [(one["run"]["run_type"], one["treatment"]["requested"]) for one in reported_once(tmp_path)]
+    due = [tiny.commits[str(number)][:12] for number in (1, 2, 3, 4)]
+    assert [treatment for kind, treatment in measured if kind == "benchmark"] == due

@@ -1,0 +1,75 @@
+"""Builds one after the other, though several threads want them: a compile takes all processors."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import TypeVar
+
+NOW = 0  # the rank of what is needed now
+LAST = 1_000_000  # the rank of what may turn out not to be needed
+PATIENCE_S = 0.2
+
+T = TypeVar("T")  # a build, or several
+
+
+class BuildTurns:
+    """Of the builds that wait, the one with the lowest rank is next, and of these the one that came first."""
+
+    def __init__(self, stop: Callable[[], None] = lambda: None, resume: Callable[[], None] = lambda: None) -> None:
+        """``stop``: ends a compile, and lets none begin until ``resume``."""
+        self._stop, self._resume = stop, resume
+        self._changed = threading.Condition()
+        self._numbers = count()
+        self._waiting: list[tuple[int, int]] = []
+        self._given_up: threading.Event | None = None  # that of the build that is being made
+
+    def now(self, make: Callable[[], T]) -> T:
+        """Make what is needed now."""
+        with self._turn(NOW, threading.Event()):
+            return make()
+
+    def ahead(self, make: Callable[[], T], rank: int, given_up: threading.Event) -> T | None:
+        """Make what will be needed later; None if it was given up before its turn."""
+        with self._turn(rank, given_up) as mine:
+            return make() if mine else None
+
+    def stop_given_up(self) -> None:
+        """If a build is being made that was given up, stop it, and wait until it has ended."""
+        with self._changed:
+            given_up = self._given_up
+            if given_up is None or not given_up.is_set():
+                return
+            try:
+                self._stop()
+                while self._given_up is given_up:
+                    self._changed.wait(PATIENCE_S)
+            finally:
+                self._resume()
+
+    @contextmanager
+    def _turn(self, rank: int, given_up: threading.Event) -> Iterator[bool]:
+        """Within it no other build is made; False if it was given up before."""
+        mine = self._wait(rank, given_up)
+        try:
+            yield mine
+        finally:
+            if mine:
+                with self._changed:
+                    self._given_up = None
+                    self._changed.notify_all()
+
+    def _wait(self, rank: int, given_up: threading.Event) -> bool:
+        ticket = rank, next(self._numbers)
+        with self._changed:
+            self._waiting.append(ticket)
+            try:
+                while not given_up.is_set():
+                    if self._given_up is None and ticket == min(self._waiting):
+                        self._given_up = given_up
+                        return True
+                    self._changed.wait(PATIENCE_S)
+                return False
+            finally:
+                self._waiting.remove(ticket)
+                self._changed.notify_all()

@@ -1,0 +1,75 @@
+"""Builds that several runs send to a host at the same time arrive whole, and once."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from opduel.driver.builds.transfer import sha256_of
+from opduel.fleet import archives
+from opduel.fleet.archives import Archives
+from opduel.fleet.host import HostPlugin, HostSettings, receive
+from opduel.fleet.job import BUILDS
+from opduel.records import Build
+
+CONTENT = bytes(range(250)) * 4
+DIGEST = "digest of a build"
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Any:
+    """Dask's worker, as far as it is asked for."""
+    return SimpleNamespace(plugins={HostPlugin.name: HostPlugin(HostSettings("bench-1", tmp_path / "host"))})
+
+
+def test_two_senders_of_one_build_do_not_disturb_each_other(tmp_path: Path, worker: Any) -> None:
+    (tmp_path / "host").mkdir()
+    archive = tmp_path / "archive"
+    archive.write_bytes(CONTENT)
+    rest = len(CONTENT), sha256_of(archive), worker
+    assert receive(DIGEST, "a", 0, CONTENT[:400], *rest) is None
+    assert receive(DIGEST, "b", 0, CONTENT[:500], *rest) is None
+    assert receive(DIGEST, "a", 400, CONTENT[400:], *rest) is None
+    assert receive(DIGEST, "b", 500, CONTENT[500:], *rest) is None
+    assert (tmp_path / "host" / BUILDS / DIGEST).read_bytes() == CONTENT
+    assert receive(DIGEST, "c", 0, CONTENT[:-1] + b"!", *rest) == "a build arrived damaged"
+
+
+def test_what_several_runs_want_to_send_is_sent_once(
+    tmp_path: Path, worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "host").mkdir()
+    monkeypatch.setattr(archives, "PIECE", 100)
+    build = Build("toy", "abc", "source", "/python", "1.0", "3.11", DIGEST)
+    pieces: list[str] = []
+
+    def run(function: Callable[..., Any], *arguments: Any, workers: list[str]) -> dict[str, Any]:
+        if function is receive:
+            pieces.append(arguments[1])
+        return {workers[0]: function(*arguments, dask_worker=worker)}
+
+    def pack(_: Build, path: Path) -> str:
+        path.write_bytes(CONTENT)
+        return sha256_of(path)
+
+    monkeypatch.setattr(archives, "pack", pack)
+    said: list[str | None] = []
+
+    def send(number: int) -> None:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        client: Any = SimpleNamespace(run=run)
+        said.append(Archives(folder, [build]).send(client, "bench-1", "tcp://bench-1:1", [DIGEST]))
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert said == [None, None, None]
+    assert len(pieces) == len(CONTENT) / 100
+    assert len(set(pieces)) == 1
+    assert (tmp_path / "host" / BUILDS / DIGEST).read_bytes() == CONTENT
