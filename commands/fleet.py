@@ -46,6 +46,7 @@ def fleet_choice(options: argparse.Namespace) -> FleetChoice | None:
         tuple(options.fleet_tag or ()),
         tuple(options.devices or ()),
         tuple(options.excluded_devices or ()),
+        silence_s=options.fleet_silence,
     )
 
 

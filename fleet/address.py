@@ -43,7 +43,8 @@ def parse_address(text: str, option: str = "--fleet") -> FleetAddress:
 class FleetChoice:
     """What ``--fleet`` and the options with it ask for. ``tags``: a host must have them all; ``hosts`` and
     ``excluded``: by name, where any are given; ``timeout_s``: how long to wait for the fleet, and for a host of the
-    kind that is wanted; ``priority``: of shards that wait for the same host those with the highest go first."""
+    kind that is wanted; ``priority``: of shards that wait for the same host those with the highest go first;
+    ``silence_s``: a host that says nothing for so long is given up."""
 
     address: FleetAddress
     certificates: Path
@@ -52,6 +53,7 @@ class FleetChoice:
     hosts: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     priority: int = 0
+    silence_s: float = 900.0
 
     def wants(self, name: str, tags: frozenset[str]) -> bool:
         """Whether a host of this name and with these tags may measure."""

@@ -22,7 +22,7 @@ from distributed import WorkerPlugin, get_worker
 
 from opduel import __version__
 from opduel.driver.builds.transfer import found_at, sha256_of
-from opduel.fleet.job import BUILDS, JOB, LOG, REFUSAL, REPORT, ROUNDS, Answer, Job
+from opduel.fleet.job import BUILDS, FINISH, JOB, LOG, REFUSAL, REPORT, ROUNDS, Answer, Job
 from opduel.records.atomic import write_atomically
 from opduel.records.text import one_line
 
@@ -47,12 +47,18 @@ class HostSettings:
 
 
 class HostPlugin(WorkerPlugin):
-    """By which Dask's worker, a process of its own, knows which host it is."""
+    """By which Dask's worker, a process of its own, knows which host it is, and which shards it is to finish."""
 
     name = "opduel"
 
     def __init__(self, settings: HostSettings) -> None:
         self.settings = settings
+        self.finishing: set[str] = set()  # keys of tasks
+
+
+def finish(task: str, dask_worker: Any) -> None:
+    """Tell the host to end this task soon, with what is settled: it is slow, and others measure the rest."""
+    dask_worker.plugins[HostPlugin.name].finishing.add(task)
 
 
 def measure(job: Job) -> Answer:
@@ -85,6 +91,8 @@ def measure(job: Job) -> Answer:
             _run(folder, host, job, worker)
         if (folder / REFUSAL).exists():
             return Answer(host.name, job.key, refusal=(folder / REFUSAL).read_text())
+        if not (folder / REPORT).exists():
+            return Answer(host.name, job.key)
         return Answer(host.name, job.key, report=(folder / REPORT).read_bytes())
     except OSError as error:
         why = f"cannot keep shards in {host.folder} ({error.strerror}): free space there, or give --folder"
@@ -155,7 +163,7 @@ def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
         code = process.wait(PATIENCE_S)
     finally:
         _end(process)
-    if (folder / REPORT).exists() or (folder / REFUSAL).exists():
+    if (folder / REPORT).exists() or (folder / REFUSAL).exists() or _is_finishing(worker, key):
         return
     tail = (folder / LOG).read_bytes()[-2000:].decode("utf-8", "replace").strip().splitlines()[-1:]
     said = one_line("".join(tail)) or "it said nothing"
@@ -164,8 +172,10 @@ def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
 
 def _forward(process: "subprocess.Popen[bytes]", worker: Any, key: str, about: dict[str, str]) -> None:
     """Pass the process's lines on to the client until it has closed its output. RuntimeError: the job was given up."""
+    assert process.stdin is not None
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
+    told = False
     rest = b""
     worker.log_event(TOPIC, {**about, "event": "began"})
     with selectors.DefaultSelector() as selector:
@@ -180,6 +190,16 @@ def _forward(process: "subprocess.Popen[bytes]", worker: Any, key: str, about: d
                     worker.log_event(TOPIC, {**about, **json.loads(line)})
             if _is_given_up(worker, key):
                 raise RuntimeError("the client has given this shard up")
+            if _is_finishing(worker, key) and not told:
+                told = True
+                with contextlib.suppress(OSError):
+                    process.stdin.write(FINISH)
+                    process.stdin.flush()
+
+
+def _is_finishing(worker: Any, key: str) -> bool:
+    """Whether the client wants what is settled, and no more."""
+    return key in worker.plugins[HostPlugin.name].finishing
 
 
 def _is_given_up(worker: Any, key: str) -> bool:
