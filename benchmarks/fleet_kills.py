@@ -1,7 +1,7 @@
 """By hand: a fleet whose parts are killed with -9, stopped and cut off at random moments; is anything lost or doubled?
 
     .venv/bin/python benchmarks/fleet_kills.py [--kills 50] [--hosts 3] [--namespaces] [--faults cut,slow]
-        [--longest SECONDS] [--counts FILE] [--seed N]
+        [--lasting SECONDS] [--counts FILE] [--seed N]
 
 A campaign is harness.py --fleet with --round_log on functions of NumPy, half of them slowed by an injected 50 %. Three
 workers and a scheduler, with certificates, are programs of their own; with --namespaces (needs root) each host has a
@@ -35,15 +35,20 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.namespaces import Network  # noqa: E402
+
 BUILD = "numpy==2.2.6"
 FUNCTIONS = (
     *("exp", "sqrt", "negative", "sin", "cos", "tanh", "log1p", "square", "floor", "absolute", "sign", "rint"),
     *("cumsum", "diff", "sum", "mean", "std", "argsort", "sort", "flip", "cosh", "expm1", "ravel", "copy"),
 )
 TARGETS = ("client", "scheduler", "worker", "daemon", "measuring", "stopped", "slow")
+CUTS = ("cut", "all cut")  # with --namespaces: the cable of a host, or of all
+STOPPED_S = 8.0  # the longest that a host is stopped, or cut off
 SLICE_S = 0.05  # of a slowed host's time: it computes for one, and is stopped for the next ones
 LONGEST_S = 900.0  # of a client that nobody kills
-SUBNET = "10.77.0"
 OPTIONS = ("--inject", "0.5", "--threshold", "15%", "--max_rounds", "5", "--busy_host", "report", "--explain", "none")
 
 
@@ -93,9 +98,12 @@ class Counts:
 class Machines:
     """The fleet's programs, each of which can be started again."""
 
-    def __init__(self, folder: Path, hosts: int, namespaces: bool, longest: float, stack: contextlib.ExitStack) -> None:
+    def __init__(
+        self, folder: Path, hosts: int, namespaces: bool, lasting: float | None, stack: contextlib.ExitStack
+    ) -> None:
         self.folder, self.hosts = folder, [f"host-{number}" for number in range(1, hosts + 1)]
-        self._namespaces, self._longest = namespaces, longest
+        self._lasting = lasting
+        self._network: Network | None = None
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._over = threading.Event()
         self.certificates = folder / "certificates"
@@ -103,9 +111,9 @@ class Machines:
             self._fleet("certificates", str(self.certificates)), cwd=ROOT, check=True, stdout=subprocess.DEVNULL
         )
         if namespaces:
-            stack.callback(_without_network, self.hosts)
-            _network(self.hosts)
-        address = f"{SUBNET}.1" if namespaces else "127.0.0.1"
+            self._network = Network(self.hosts)
+            stack.callback(self._network.remove)
+        address = self._network.address if self._network else "127.0.0.1"
         self.address = f"tls://{address}:{random.randrange(20000, 30000)}"
         stack.callback(self.end)
         self.start("scheduler")
@@ -120,8 +128,8 @@ class Machines:
         command = self._fleet("scheduler", self.address)
         if name != "scheduler":
             command = self._fleet("worker", self.address, "--name", name, "--folder", str(self.folder / name))
-            if self._namespaces:
-                command = ["ip", "netns", "exec", name, *command]
+            if self._network:
+                command = self._network.command(name, command)
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
                 [*command, "--certificates", str(self.certificates)], cwd=ROOT, stderr=log, start_new_session=True
@@ -142,18 +150,22 @@ class Machines:
             self._kill(host)
             time.sleep(rng.uniform(0, 2))
             self.start(host)
-        elif target == "cut":
-            subprocess.run(["ip", "link", "set", f"to-{host}", "down"], check=True)
-            time.sleep(rng.uniform(0.1, 1) * self._longest)
-            subprocess.run(["ip", "link", "set", f"to-{host}", "up"], check=True)
+        elif target in ("cut", "all cut"):
+            assert self._network is not None
+            cut_off = [host] if target == "cut" else self.hosts
+            self._network.pull(cut_off)
+            print(f"cut off: {', '.join(cut_off)}", flush=True)
+            time.sleep(self._duration(rng))
+            print("cables are back", flush=True)
+            self._network.plug(cut_off)
         elif target == "slow":
             threading.Thread(
-                target=self._slow, args=(host, rng.choice((2, 10)), 4 * self._longest), daemon=True
+                target=self._slow, args=(host, rng.choice((2, 10)), 4 * self._duration(rng)), daemon=True
             ).start()
         elif target == "stopped":
             tree = self._tree(host)
             _each(tree, psutil.Process.suspend)
-            time.sleep(rng.uniform(0.1, 1) * self._longest)
+            time.sleep(self._duration(rng))
             _each(tree, psutil.Process.resume)
         else:
             part = "shard_process" if target == "measuring" else "spawn_main"
@@ -161,6 +173,9 @@ class Machines:
             _each(found, psutil.Process.kill)
             return bool(found)
         return True
+
+    def _duration(self, rng: random.Random) -> float:
+        return self._lasting or rng.uniform(0.5, STOPPED_S)
 
     def _slow(self, host: str, times: int, seconds: float) -> None:
         """For so long the host takes so many times as long for everything."""
@@ -210,31 +225,6 @@ def _words(process: psutil.Process) -> str:
     return ""
 
 
-def _network(hosts: Sequence[str]) -> None:
-    """A bridge with an address, and a namespace with a cable to it for each host."""
-
-    def ip(*words: str) -> None:
-        subprocess.run(["ip", *words], check=True)
-
-    _without_network(hosts)
-    ip("link", "add", "opduel0", "type", "bridge")
-    ip("addr", "add", f"{SUBNET}.1/24", "dev", "opduel0")
-    ip("link", "set", "opduel0", "up")
-    for number, host in enumerate(hosts, 11):
-        ip("netns", "add", host)
-        ip("link", "add", f"to-{host}", "type", "veth", "peer", "name", "eth0", "netns", host)
-        ip("link", "set", f"to-{host}", "master", "opduel0", "up")
-        ip("-n", host, "addr", "add", f"{SUBNET}.{number}/24", "dev", "eth0")
-        ip("-n", host, "link", "set", "eth0", "up")
-        ip("-n", host, "link", "set", "lo", "up")
-
-
-def _without_network(hosts: Sequence[str]) -> None:
-    for host in hosts:
-        subprocess.run(["ip", "netns", "del", host], check=False, stderr=subprocess.DEVNULL)
-    subprocess.run(["ip", "link", "del", "opduel0"], check=False, stderr=subprocess.DEVNULL)
-
-
 def main() -> int:
     """Run campaigns until there were enough faults; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -245,7 +235,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(2**32), metavar="N", help="of the moments")
     parser.add_argument("--faults", metavar="NAMES", help="these only, separated by commas")
     parser.add_argument(
-        "--longest", type=float, default=8.0, metavar="SECONDS", help="that a host is stopped or cut off (default: 8)"
+        "--lasting", type=float, metavar="SECONDS", help="of each stop and cut (default: random, up to 8)"
     )
     parser.add_argument("--counts", type=Path, metavar="FILE", help="what the parts of a series came to")
     options = parser.parse_args()
@@ -255,8 +245,8 @@ def main() -> int:
     most = before.kills.total() + options.kills
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opduel-fleet-")))
-        machines = Machines(folder, options.hosts, options.namespaces, options.longest, stack)
-        targets = [*TARGETS, "cut"] if options.namespaces else list(TARGETS)
+        machines = Machines(folder, options.hosts, options.namespaces, options.lasting, stack)
+        targets = [*TARGETS, *CUTS] if options.namespaces else list(TARGETS)
         if options.faults is not None and not (targets := [one for one in options.faults.split(",") if one in targets]):
             parser.error(
                 f"--faults {options.faults}: give some of {', '.join([*TARGETS, 'cut'])}; cut needs --namespaces"
@@ -320,9 +310,10 @@ def _campaign(
         if not killed and client.returncode != 3:
             break
     counts.campaigns += 1
-    said = (folder / "client.log").read_text().splitlines()[-1:]
+    said = (folder / "client.log").read_text().splitlines()
+    print("\n".join(line for line in said if "fleet:" in line), flush=True)
     if client.returncode not in (0, 1):
-        counts.broken.append(f"exit code {client.returncode}: {said}")
+        counts.broken.append(f"exit code {client.returncode}: {said[-1:]}")
         return
     _check(json.loads((folder / "report" / "report.json").read_text()), copy, counts)
 

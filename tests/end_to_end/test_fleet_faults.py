@@ -18,12 +18,14 @@ import psutil
 import pytest
 from made_fleet import LONG_S, Fleet, command, report
 
+from benchmarks.namespaces import Network
+
 pytestmark = pytest.mark.nightly
 FUNCTIONS = (
     *("exp", "sqrt", "negative", "sin", "cos", "tanh", "log1p", "square", "floor", "absolute", "sign", "rint"),
     *("cumsum", "diff", "sum", "mean", "std", "argsort", "sort", "flip", "cosh", "expm1", "ravel", "copy"),
 )
-NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system, or makes network namespaces")
 NEEDS_FAKETIME = pytest.mark.skipif(shutil.which("faketime") is None, reason="libfaketime is not installed")
 SPACE = "No space left on device"
 
@@ -203,6 +205,35 @@ def test_a_client_whose_disk_is_full_has_its_report_and_says_so_once(fleet: Flee
         errors = ended(client)
         assert errors.count("cannot be saved") == 1, errors
         check(tmp_path)
+
+
+@NEEDS_ROOT
+def test_a_shard_that_is_measured_twice_counts_once(tmp_path: Path) -> None:
+    """A cut network: the scheduler gives the shard to another host, while the first one still measures it."""
+    with ExitStack() as stack:
+        network = Network(["cut", "other"])
+        stack.callback(network.remove)
+        fleet = Fleet(tmp_path, stack, network)
+        fleet.worker("cut")
+        fleet.worker("other")
+        log, copy = tmp_path / "rounds", tmp_path / "copy"
+        client = run(tmp_path, fleet)
+        fleet.wait_for(lambda: rounds_of(log, "cut"))
+        copy.hardlink_to(log)
+        network.pull(["cut"])
+        errors = ended(client)
+        network.plug(["cut"])
+        found = check(tmp_path, copy)
+        begun = {json.loads(line)["key"] for line in copy.read_text().splitlines() if '"host": "cut"' in line}
+        assert {one["host"] for one in found["comparisons"]} == {"other"}, errors
+        ends = {
+            entry["key"]: entry["host"] for entry in map(json.loads, copy.read_text().splitlines()) if "report" in entry
+        }
+        assert begun
+        assert all(ends[key] == "other" for key in begun)
+        assert "fleet: " in errors
+        (tmp_path / "cut.log").write_text("")  # what it says from now on
+        fleet.wait_for(lambda: "cut measures for" in (tmp_path / "cut.log").read_text())
 
 
 @NEEDS_FAKETIME
