@@ -4,6 +4,7 @@ The worker waits, and measures nothing itself: what it has to do meanwhile stays
 """
 
 import contextlib
+import errno
 import json
 import os
 import pickle
@@ -22,7 +23,7 @@ from distributed import WorkerPlugin, get_worker
 
 from opduel import __version__
 from opduel.driver.builds.transfer import found_at, sha256_of
-from opduel.fleet.job import BUILDS, FINISH, JOB, LOG, REFUSAL, REPORT, ROUNDS, Answer, Job
+from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, LOG, REFUSAL, REPORT, ROUNDS, Answer, Job
 from opduel.records.atomic import write_atomically
 from opduel.records.text import one_line
 
@@ -76,8 +77,8 @@ def measure(job: Job) -> Answer:
         return Answer(host.name, job.key, refusal=why)
     folder = host.folder / job.run / job.key
     try:
+        _sweep(host.folder)  # first, for a run that is resumed late
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _sweep(host.folder)
         if not (folder / REPORT).exists():
             kept = job.kept.get(host.name, ())
             if kept and not (folder / ROUNDS).exists():  # this host has lost its own
@@ -142,7 +143,7 @@ def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
     """Start the process that measures, pass on what it says, and see to it that it ends.
 
     It holds the other end of a pipe, by which it knows when this worker has died. Raises RuntimeError: it left neither
-    a report nor a reason why there is none, or the job was given up.
+    a report nor a reason why there is none, or the job was given up. OSError: no space is left for either.
     """
     command = [sys.executable, "-m", "opduel.fleet.shard_process", str(folder), str(host.folder)]
     command += ["--exec_dir", str(host.exec_dir)] if host.exec_dir else []
@@ -165,6 +166,8 @@ def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
         _end(process)
     if (folder / REPORT).exists() or (folder / REFUSAL).exists() or _is_finishing(worker, key):
         return
+    if code == DISK_FULL:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     tail = (folder / LOG).read_bytes()[-2000:].decode("utf-8", "replace").strip().splitlines()[-1:]
     said = one_line("".join(tail)) or "it said nothing"
     raise RuntimeError(f"{host.name}: the measuring process ended with {code}: {said}")

@@ -10,6 +10,7 @@ from opduel.records import Build, Case, RunConfiguration
 
 JOB, REPORT, REFUSAL, ROUNDS, LOG = "job.pickle", "report.json", "refusal.txt", "rounds", "log.txt"  # in its folder
 FINISH = b"f"  # said to the process that measures
+DISK_FULL = 4  # its exit code when it cannot write what it measured
 BUILDS = "builds"  # a host's folder of archives
 SLOT = "opduel"  # the resource of which each measuring host has one, so that it measures one shard at a time
 

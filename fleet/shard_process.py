@@ -8,7 +8,9 @@ JSON. When standard input is closed, whoever wanted the report is gone: the proc
 """
 
 import argparse
+import contextlib
 import dataclasses
+import errno
 import fcntl
 import json
 import os
@@ -22,7 +24,7 @@ from typing import Any
 
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.builds.transfer import found_at, unpack
-from opduel.fleet.job import BUILDS, FINISH, JOB, REFUSAL, REPORT, ROUNDS, Job
+from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, REFUSAL, REPORT, ROUNDS, Job
 from opduel.fleet.stragglers import open_cases
 from opduel.frameworks import Framework, get_framework
 from opduel.harness.measurement_plan import Progress
@@ -77,6 +79,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     threading.Thread(target=_end_with_the_worker, daemon=True).start()
     if asked.cpus:
         os.sched_setaffinity(0, set(map(int, asked.cpus.split(","))))
+    try:
+        return _run(asked)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # where the log is may be full, too
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return DISK_FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else 1
+
+
+def _run(asked: argparse.Namespace) -> int:
+    """As ``main``. OSError: neither can be written."""
     try:
         with (asked.host_folder / ".measuring").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time, whatever became of the worker of the one before
