@@ -1,7 +1,7 @@
 """By hand: a fleet whose parts are killed with -9, stopped and cut off at random moments; is anything lost or doubled?
 
     .venv/bin/python benchmarks/fleet_kills.py [--kills 50] [--hosts 3] [--namespaces] [--faults cut,slow]
-        [--lasting SECONDS] [--counts FILE] [--seed N]
+        [--lasting SECONDS] [--counts FILE] [--at_most SECONDS] [--seed N]
 
 A campaign is harness.py --fleet with --round_log on functions of NumPy, half of them slowed by an injected 50 %. Three
 workers and a scheduler, with certificates, are programs of their own; with --namespaces (needs root) each host has a
@@ -237,12 +237,20 @@ def main() -> int:
     parser.add_argument(
         "--lasting", type=float, metavar="SECONDS", help="of each stop and cut (default: random, up to 8)"
     )
+    parser.add_argument(
+        "--at_most", type=float, default=1e9, metavar="SECONDS", help="until the last fault of this part"
+    )
     parser.add_argument("--counts", type=Path, metavar="FILE", help="what the parts of a series came to")
     options = parser.parse_args()
     rng = random.Random(options.seed)
     print(f"seed {options.seed}", flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     counts, before = Counts.kept(options.counts), Counts.kept(options.counts)
-    most = before.kills.total() + options.kills
+    most, ends = before.kills.total() + options.kills, time.monotonic() + options.at_most
+
+    def is_enough() -> bool:
+        return counts.kills.total() >= most or time.monotonic() > ends
+
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opduel-fleet-")))
         machines = Machines(folder, options.hosts, options.namespaces, options.lasting, stack)
@@ -251,8 +259,8 @@ def main() -> int:
             parser.error(
                 f"--faults {options.faults}: give some of {', '.join([*TARGETS, 'cut'])}; cut needs --namespaces"
             )
-        while counts.kills.total() < most:
-            _campaign(machines, rng, targets, options.mean, most, counts)
+        while not is_enough():
+            _campaign(machines, rng, targets, options.mean, is_enough, counts)
             print(f"{counts.kills.total()} faults, {counts.campaigns} campaigns", flush=True)
             if options.counts is not None:
                 options.counts.write_text(json.dumps(asdict(counts)))
@@ -261,7 +269,12 @@ def main() -> int:
 
 
 def _campaign(
-    machines: Machines, rng: random.Random, targets: Sequence[str], mean: float, most: int, counts: Counts
+    machines: Machines,
+    rng: random.Random,
+    targets: Sequence[str],
+    mean: float,
+    is_enough: Callable[[], bool],
+    counts: Counts,
 ) -> None:
     """Start the client, and harm it and the others, until it ends by itself with a complete report."""
     folder = machines.folder / f"campaign-{counts.campaigns}"
@@ -290,7 +303,7 @@ def _campaign(
         while client.poll() is None:
             if log.exists() and not copy.exists():
                 copy.hardlink_to(log)  # a finished run removes its log
-            if counts.kills.total() >= most:
+            if is_enough():
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     client.wait(1)
                 assert time.monotonic() - began < LONGEST_S, "the client hangs"
