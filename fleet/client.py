@@ -129,6 +129,8 @@ class _FleetRun:
         self._rounds: dict[str, int] = {}
         self._failed: Counter[str] = Counter()  # shard's key -> attempts
         self._refused: dict[str, str] = {}  # host -> why it can't measure this run
+        self._there = _hosts_of(client, choice)
+        self._alone: float | None = None  # since when no host is there
         self._slow: set[str] = set()  # hosts that get no further shard while there are others
         self._stopped: str | None = None
         self._interrupted = False
@@ -151,6 +153,7 @@ class _FleetRun:
         try:
             with self._listening():
                 while (self._todo or self._pending) and self._stopped is None:
+                    self._look_for_hosts()
                     self._submit_what_hosts_can_take()
                     self._hear()
                     self._collect()
@@ -169,11 +172,28 @@ class _FleetRun:
         known = prior.of(case) if prior else None
         return known.fork_s if known else 1.0
 
+    def _look_for_hosts(self) -> None:
+        """See which hosts are there, and say when none is; the run ends when that lasts as long as no host may be
+        silent, or when all refuse it."""
+        self._there = _hosts_of(self._client, self._choice)
+        now, was_alone = time.monotonic(), self._alone
+        if self._client.status == "closed":
+            self._stopped = "the scheduler does not answer any more"
+        elif self._there and not self._eligible() and not self._pending:
+            self._stopped = "; ".join(f"{host}: {why}" for host, why in self._refused.items())
+        elif self._there:
+            self._alone = None
+            if was_alone is not None:
+                log.info("fleet: %s, %s", counted(len(self._there), "host"), ", ".join(sorted(self._there)))
+        elif was_alone is None:
+            self._alone = now
+            log.warning("fleet: no host is there: waiting for %g s", self._choice.silence_s)
+        elif now - was_alone > self._choice.silence_s:
+            self._stopped = f"no host was there for {self._choice.silence_s:g} s"
+
     def _submit_what_hosts_can_take(self) -> None:
         """Submit a shard for each host that has none: Dask would give a host several at once, and leave them there."""
-        if not self._todo:
-            return
-        hosts = len(self._eligible()) or 1  # without any, a shard waits for the first to come
+        hosts = len(self._eligible())
         while self._todo and len(self._pending) < hosts and self._stopped is None:
             key = self._todo.popleft()
             self._submit(self._shards[key], key, 1 + self._failed[key])
@@ -210,9 +230,6 @@ class _FleetRun:
         resources = {SLOT: 1.0, **{tag_resource(tag): 1.0 for tag in choice.tags}}
         chosen = choice.hosts or choice.excluded or self._refused or self._slow
         workers = self._eligible() if chosen else None
-        if workers == []:
-            self._stopped = "; ".join(f"{host}: {why}" for host, why in self._refused.items()) or "no host is left"
-            return
         future = self._client.submit(
             measure,
             job,
@@ -226,7 +243,7 @@ class _FleetRun:
 
     def _eligible(self) -> list[str]:
         """The addresses of the hosts that may be asked; slow ones only if there are no others."""
-        hosts = {name: at for name, at in _hosts_of(self._client, self._choice).items() if name not in self._refused}
+        hosts = {name: at for name, at in self._there.items() if name not in self._refused}
         return [at for name, at in hosts.items() if name not in self._slow] or list(hosts.values())
 
     def _relieve_a_slow_host(self) -> None:
@@ -251,7 +268,7 @@ class _FleetRun:
             return
         attempt = self._pending[future]
         attempt.told = now
-        address = _hosts_of(self._client, self._choice).get(attempt.host or "")
+        address = self._there.get(attempt.host or "")
         log.info(
             "fleet: %s is slow, and %s idle: %s of shard %d move",
             attempt.host,
@@ -367,7 +384,7 @@ class _FleetRun:
 
     def _send_builds(self, answer: Answer, attempt: _Attempt) -> None:
         """Send a host the builds that it needs, and submit its shard again."""
-        address = _hosts_of(self._client, self._choice).get(answer.host)
+        address = self._there.get(answer.host)
         try:
             why = self._archives.send(self._client, answer.host, address, answer.needs) if address else "has gone"
         except OSError as error:  # Dask's errors of connections, too
