@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,7 +25,7 @@ from opduel.fleet.archives import Archives
 from opduel.fleet.host import TOPIC, finish, measure
 from opduel.fleet.job import SLOT, Answer, Job, tag_resource
 from opduel.fleet.merge import HostReport, merge
-from opduel.fleet.run_log import KIND, identity, kept_of
+from opduel.fleet.run_log import KIND, count_samples, identity, ids_of, kept_of
 from opduel.fleet.service import connect
 from opduel.fleet.shards import Shard, cut
 from opduel.fleet.stragglers import UnderWay, pace_of, straggler
@@ -141,7 +141,7 @@ class _FleetRun:
         if not self._kept.shards:
             shards = cut(request.cases, self._cost, hosts, request.seed)
             self._kept.add(self._run, shards)
-            self._keep({"event": "cut", "shards": _ids(shards)})
+            self._keep({"event": "cut", "shards": ids_of(shards)})
         self._shards, self._done = self._kept.shards, self._kept.done
         self._open = {key: 0 if key in self._done else len(one.cases) for key, one in self._shards.items()}
 
@@ -294,7 +294,7 @@ class _FleetRun:
         shards = cut(cases, self._cost, len(self._eligible()) or 1, self._request.seed)
         text = answer.report.decode() if answer.report else None
         entry = {"event": "moved", "key": attempt.key, "host": answer.host, "report": text}
-        self._keep({**entry, "shards": _ids(shards)})
+        self._keep({**entry, "shards": ids_of(shards)})
         keys = self._kept.move(self._run, attempt.key, part, shards)
         self._open[attempt.key] = 0
         self._open |= {key: len(self._shards[key].cases) for key in keys}
@@ -334,7 +334,7 @@ class _FleetRun:
         elif event["event"] == "progress":
             self._open[attempt.key], self._rounds[attempt.key] = event["open"], event["rounds"]
         elif event["event"] == "round":
-            attempt.samples += _count_samples(event["text"])
+            attempt.samples += count_samples(event["text"])
             self._keep({"event": "round", "key": key, "host": event["host"], "text": event["text"]})
 
     def _collect(self) -> None:
@@ -454,13 +454,3 @@ def _why_lost(future: Future, shard: Shard) -> str:
     if isinstance(error, KilledWorker):
         return f"shard {shard.number}: every worker that had it died"
     return one_line(str(error)) if error else f"shard {shard.number}: the scheduler lost it; submitted again"
-
-
-def _ids(shards: Iterable[Shard]) -> list[list[str]]:
-    return [[case.id for case in shard.cases] for shard in shards]
-
-
-def _count_samples(text: str) -> int:
-    """How many there are in a round as a host sends it."""
-    entry = json.loads(text)
-    return len(entry["result"]["samples"]) if entry.get("kind") == "round" else 0

@@ -1,6 +1,7 @@
 """What the log of a fleet's run has of it: its shards, their rounds and reports, and what has moved."""
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -94,6 +95,17 @@ def identity(request: RunRequest) -> str:
 def key_of(run: str, shard: Shard) -> str:
     """Identifies a shard in its run."""
     return f"{shard.number}-{fingerprint({'run': run, 'cases': [case.id for case in shard.cases]})}"
+
+
+def ids_of(shards: Iterable[Shard]) -> list[list[str]]:
+    """The ids of each shard's cases."""
+    return [[case.id for case in shard.cases] for shard in shards]
+
+
+def count_samples(text: str) -> int:
+    """How many there are in a round, as a host sends it."""
+    entry = json.loads(text)
+    return len(entry["result"]["samples"]) if entry.get("kind") == "round" else 0
 
 
 def _entries(request: RunRequest, run: str) -> Iterator[dict[str, Any]]:
