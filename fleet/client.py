@@ -220,7 +220,7 @@ class _FleetRun:
             seed=request.seed,
             configuration=configuration,
             labels=request.labels,
-            elsewhere=len(elsewhere) + self._kept.given_up,
+            elsewhere=len(elsewhere) + self._kept.moved.get(key, 0),  # always the same, or its rounds were of no use
             suspects_only=request.suspects_only,
             first_measurement=first,
             env=request.env,
@@ -270,11 +270,11 @@ class _FleetRun:
         attempt.told = now
         address = self._there.get(attempt.host or "")
         log.info(
-            "fleet: %s is slow, and %s idle: %s of shard %d move",
+            "fleet: %s is slow, and %s idle: shard %d moves there with %s",
             attempt.host,
             "another host is" if idle == 1 else f"{idle} hosts are",
-            counted(self._open[attempt.key], "open case"),
             attempt.shard.number,
+            counted(self._open[attempt.key], "open case"),
         )
 
         def tell() -> None:  # a host that hangs never says that it has heard

@@ -19,13 +19,13 @@ KIND = "fleet"  # of this run's texts in a log
 @dataclass
 class Kept:
     """``shards`` by key, those that were moved included; what is ``done`` of them; the ``rounds`` of each on each host;
-    ``moved``: the keys of shards that were made of other shards' open cases; ``given_up``: how many comparisons were
-    begun on a host, and left to another."""
+    ``moved``: the keys of shards that were made of other shards' open cases, and how many comparisons had been begun on
+    a host, and left to another, when each was made; ``given_up``: how many have been by now."""
 
     shards: dict[str, Shard] = field(default_factory=dict)
     done: dict[str, HostReport] = field(default_factory=dict)
     rounds: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    moved: set[str] = field(default_factory=set)
+    moved: dict[str, int] = field(default_factory=dict)
     given_up: int = 0
 
     def add(self, run: str, shards: Sequence[Shard]) -> list[str]:
@@ -46,8 +46,8 @@ class Kept:
             self.shards[key] = replace(old, cases=stay, share=max(0.0, old.share - sum(one.share for one in shards)))
             self.done[key] = part
         keys = self.add(run, shards)
-        self.moved |= set(keys)
         self.given_up += sum(case.metric in SAMPLED for shard in shards for case in shard.cases)
+        self.moved |= dict.fromkeys(keys, self.given_up)
         return keys
 
 

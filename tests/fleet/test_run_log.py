@@ -76,6 +76,7 @@ def test_what_moved_is_in_other_shards(settled: int) -> None:
     assert sorted(case.id for shard in found.shards.values() for case in shard.cases) == ids(CASES)
     assert [ids(found.shards[key].cases) for key in found.shards if key in found.moved] == parts
     assert found.given_up == 4 - settled
+    assert set(found.moved.values()) == {found.given_up}
     assert len({shard.number for shard in found.shards.values()}) == len(found.shards)
     assert sum(shard.share for shard in found.shards.values()) == pytest.approx(1)
     assert {key: (one.host, one.whole) for key, one in found.done.items()} == (
