@@ -28,7 +28,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +263,7 @@ def main() -> int:
             _campaign(machines, rng, targets, options.mean, is_enough, counts)
             print(f"{counts.kills.total()} faults, {counts.campaigns} campaigns", flush=True)
             if options.counts is not None:
-                options.counts.write_text(json.dumps(asdict(counts)))
+                options.counts.write_text(json.dumps({**vars(counts), "kills": dict(counts.kills)}))
     print("\n".join(counts.lines()))
     return 1 if counts.bad else 0
 
