@@ -36,6 +36,7 @@ from opduel.records.text import counted, one_line
 from opduel.reporters.document import from_text
 
 POLL_S = 0.3
+LOOK_S = 2.0  # between looks at which hosts are there
 ATTEMPTS = 4  # of one shard, whatever became of the others
 FINISH_S = 60.0  # for a host that was told to finish
 
@@ -130,6 +131,7 @@ class _FleetRun:
         self._failed: Counter[str] = Counter()  # shard's key -> attempts
         self._refused: dict[str, str] = {}  # host -> why it can't measure this run
         self._there = _hosts_of(client, choice)
+        self._looked = time.monotonic()
         self._alone: float | None = None  # since when no host is there
         self._slow: set[str] = set()  # hosts that get no further shard while there are others
         self._stopped: str | None = None
@@ -175,8 +177,10 @@ class _FleetRun:
     def _look_for_hosts(self) -> None:
         """See which hosts are there, and say when none is; the run ends when that lasts as long as no host may be
         silent, or when all refuse it."""
-        self._there = _hosts_of(self._client, self._choice)
         now, was_alone = time.monotonic(), self._alone
+        if now - self._looked < LOOK_S:
+            return
+        self._there, self._looked = _hosts_of(self._client, self._choice), now
         if self._client.status == "closed":
             self._stopped = "the scheduler does not answer any more"
         elif self._there and not self._eligible() and not self._pending:
