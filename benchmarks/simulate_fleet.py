@@ -36,6 +36,11 @@ HOSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 def real_costs(path: Path) -> list[float]:
     """Seconds that cases took in the quiet runs without a slowed case."""
+    return [rounds * seconds for rounds, seconds in real_rounds(path)]
+
+
+def real_rounds(path: Path) -> list[tuple[int, float]]:
+    """Of these cases: how many rounds each had, and the seconds of a round."""
     found = []
     for line in path.read_text(encoding="utf-8").splitlines():
         run = json.loads(line)
@@ -43,7 +48,7 @@ def real_costs(path: Path) -> list[float]:
             continue
         rounds = [len(one.get("screening", ())) + len(one.get("confirmation", ())) for one in run["comparisons"]]
         second = run["run"]["wall_s"] / max(1, sum(rounds))
-        found += [second * count for count in rounds if count]
+        found += [(count, second) for count in rounds if count]
     return found
 
 

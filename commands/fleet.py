@@ -51,6 +51,7 @@ def fleet_choice(options: argparse.Namespace) -> FleetChoice | None:
         tuple(options.excluded_devices or ()),
         across=options.across is not None,
         platforms=_platforms(options),
+        silence_s=options.fleet_silence,
     )
 
 

@@ -9,7 +9,9 @@ from opduel.commands.option_types import path, seconds
 from opduel.reporters.arguments import Parser
 
 # No run is another one for these.
-HOST_OPTIONS = ("fleet", "fleet_tag", "devices", "excluded_devices", "fleet_timeout", "fleet_certificates")
+HOST_OPTIONS = (
+    *("fleet", "fleet_tag", "devices", "excluded_devices", "fleet_timeout", "fleet_silence", "fleet_certificates"),
+)
 FLEET_OPTIONS = (*HOST_OPTIONS, "across")
 
 
@@ -40,6 +42,12 @@ def add_fleet_options(parser: Parser) -> None:
         "how long to wait for the scheduler, and for a host of the wanted kind (default: 60)",
         type=seconds,
         default=60,
+    )
+    add(
+        "--fleet_silence SECONDS",
+        "a host that says nothing for so long is given up; explaining causes takes five minutes (default: 900)",
+        type=seconds,
+        default=900,
     )
     add(
         "--fleet_certificates DIR",

@@ -22,7 +22,16 @@ KEPT_OPTIONS = frozenset(
             if name not in _NOT_AS_A_WHOLE and kind is not bool
         ),
         *("-b", "-p", "-f", "-o", "-r", "-w", "--exec_dir", "--fuzz_spec", "--round_log", "--baseline", "--wipe_cache"),
-        *("--prior_runs", "--fleet", "--fleet_tag", "--fleet_timeout", "-d", "--device", "--devices"),
+        *(
+            "--prior_runs",
+            "--fleet",
+            "--fleet_tag",
+            "--fleet_timeout",
+            "--fleet_silence",
+            "-d",
+            "--device",
+            "--devices",
+        ),
         "--excluded_devices",
         *("--output_format", "--output-format", "--output_file", "--output-file", "--int64-tensor"),
         *("--local_reporter", "--simple_local_reporter", "--html_reporter", "--export_reporter"),

@@ -43,7 +43,8 @@ def parse_address(text: str, option: str = "--fleet") -> FleetAddress:
 class FleetChoice:
     """What ``--fleet`` and the options with it ask for. ``tags``: a host must have them all; ``hosts`` and
     ``excluded``: by name, where any are given; ``timeout_s``: how long to wait for the fleet, and for a host of the
-    kind that is wanted; ``priority``: of shards that wait for the same host those with the highest go first.
+    kind that is wanted; ``priority``: of shards that wait for the same host those with the highest go first;
+    ``silence_s``: a host that says nothing for so long is given up.
     ``across``: each kind of host measures every case; ``platforms``: tags that stand for kinds, in their place;
     ``kind``: hosts of this kind alone."""
 
@@ -57,6 +58,7 @@ class FleetChoice:
     across: bool = False
     platforms: tuple[str, ...] = ()
     kind: str | None = None
+    silence_s: float = 900.0
 
     def wants(self, name: str, tags: frozenset[str], kind: str | None = None) -> bool:
         """Whether a host of this name, with these tags and of this kind may measure."""

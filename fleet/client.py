@@ -7,11 +7,13 @@ come back is in the run's log, which is the truth.
 import contextlib
 import json
 import logging
+import math
 import queue
 import secrets
+import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,25 +23,25 @@ from distributed import Client, Future, KilledWorker
 from opduel.comparator import plan_looks
 from opduel.fleet.address import FleetChoice
 from opduel.fleet.archives import Archives
-from opduel.fleet.host import TOPIC, measure
+from opduel.fleet.host import TOPIC, finish, measure
 from opduel.fleet.job import KIND_RESOURCE, SLOT, Answer, Job, tag_resource
 from opduel.fleet.kinds import kind_of
 from opduel.fleet.merge import HostReport, merge
+from opduel.fleet.run_log import KIND, count_samples, identity, ids_of, kept_of
 from opduel.fleet.service import connect
 from opduel.fleet.shards import Shard, cut
 from opduel.fleet.slots import slots_of
-from opduel.harness.checkpoint import fingerprint
+from opduel.fleet.stragglers import UnderWay, pace_of, straggler
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import InterruptedRunError, RunRequest
 from opduel.records import SAMPLED, Case, Report, RunError
-from opduel.records.files import UnreadableError, parse_json
 from opduel.records.text import counted, one_line
 from opduel.reporters.document import from_text
 
-SILENT_S = 900.0  # a host that says nothing for so long is given up; explaining causes takes five minutes
 POLL_S = 0.3
+LOOK_S = 2.0  # between looks at which hosts are there
 ATTEMPTS = 4  # of one shard, whatever became of the others
-KIND = "fleet"  # of this run's texts in a log
+FINISH_S = 60.0  # for a host that was told to finish
 
 log = logging.getLogger(__name__)
 
@@ -111,13 +113,18 @@ def wait_for_hosts(
 
 @dataclass
 class _Attempt:
-    """A shard on its way: which attempt it is, the host that has begun with it, and when something was heard of it."""
+    """A shard on its way: which attempt it is, the workers that may take it (None: all), the host that has begun with
+    it, and when; how many samples came from there, when something was heard of it, and when it was told to finish."""
 
     shard: Shard
     key: str
     number: int
+    workers: list[str] | None = None
     host: str | None = None
+    began: float = field(default_factory=time.monotonic)
     heard: float = field(default_factory=time.monotonic)
+    samples: int = 0
+    told: float | None = None
 
 
 class _FleetRun:
@@ -135,21 +142,31 @@ class _FleetRun:
         self._client, self._choice, self._request = client, choice, request
         self._on_progress = on_progress
         self._began, self._started = time.monotonic(), datetime.now(UTC)
-        self._run = _identity(request)
+        self._run = identity(request)
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._pending: dict[Future, _Attempt] = {}
         self._todo: deque[str] = deque()  # keys of the shards that no host was given yet
-        self._done: dict[str, HostReport] = {}
-        self._kept: dict[str, dict[str, list[str]]] = {}  # shard's key -> host -> rounds
         self._open: dict[str, int] = {}  # shard's key -> open cases
         self._rounds: dict[str, int] = {}
+        self._failed: Counter[str] = Counter()  # shard's key -> attempts
         self._refused: dict[str, str] = {}  # host -> why it can't measure this run
+        self._there = _hosts_of(client, choice)
+        self._looked = time.monotonic()
+        self._alone: float | None = None  # since when no host is there
+        self._slow: set[str] = set()  # hosts that get no further shard while there are others
         self._stopped: str | None = None
         self._interrupted = False
+        self._unsaved = False  # something could not be written into the log
         self._hosts = hosts
-        self._slots = slots_of[choice.address.text]
+        self._slots = slots_of[choice.address.text, choice.kind]
         self._archives = archives
-        self._shards = self._planned()
+        self._kept = kept_of(request, self._run, self._cost)
+        if not self._kept.shards:
+            shards = cut(request.cases, self._cost, hosts, request.seed)
+            self._kept.add(self._run, shards)
+            self._keep({"event": "cut", "shards": ids_of(shards)})
+        self._shards, self._done = self._kept.shards, self._kept.done
+        self._open = {key: 0 if key in self._done else len(one.cases) for key, one in self._shards.items()}
 
     def finish(self) -> Report:
         """Measure what is not measured yet; the report of all. Raises RunError: as ``run_fleet``."""
@@ -159,9 +176,11 @@ class _FleetRun:
         try:
             with self._listening():
                 while (self._todo or self._pending) and self._stopped is None:
+                    self._look_for_hosts()
                     self._submit_what_hosts_can_take()
                     self._hear()
                     self._collect()
+                    self._relieve_a_slow_host()
                     self._tell()
         except KeyboardInterrupt as error:
             self._stopped, self._interrupted = str(error) or "interrupted", True
@@ -171,44 +190,47 @@ class _FleetRun:
             self._slots.leave(self)
         return self._merged()
 
-    def _planned(self) -> dict[str, Shard]:
-        """The run's shards by key: as they were cut when the run was begun, if it was."""
-        request, sizes = self._request, None
-        for entry in _entries(request, self._run):
-            if entry["event"] == "cut":
-                sizes = entry["shards"]
-            elif entry["event"] == "round":
-                self._kept.setdefault(entry["key"], {}).setdefault(entry["host"], []).append(entry["text"])
-            elif entry["event"] == "report":
-                self._done[entry["key"]] = HostReport(entry["host"], from_text(entry["report"]))
-        if sizes is None:
-            shards = cut(request.cases, self._cost, self._hosts, request.seed)
-            self._keep({"event": "cut", "shards": [[case.id for case in one.cases] for one in shards]})
-        else:
-            by_id = {case.id: case for case in request.cases}
-            whole = sum(map(self._cost, request.cases)) or 1.0
-            own = [tuple(by_id[case_id] for case_id in ids) for ids in sizes]
-            shards = [Shard(number, cases, sum(map(self._cost, cases)) / whole) for number, cases in enumerate(own)]
-        keyed = {_key_of(self._run, shard): shard for shard in shards}
-        self._done = {key: part for key, part in self._done.items() if key in keyed}
-        self._open = {key: 0 if key in self._done else len(shard.cases) for key, shard in keyed.items()}
-        return keyed
-
     def _cost(self, case: Case) -> float:
         """What earlier runs say that it costs; without any, all cost the same."""
         prior = self._request.prior_runs
         known = prior.of(case) if prior else None
         return known.fork_s if known else 1.0
 
-    def _submit_what_hosts_can_take(self) -> None:
-        """Submit a shard for each host that has none, if no other run is more urgent."""
-        self._slots.keep(self, len(self._pending))
-        if not self._todo:
+    def _of_family(self, given_up: int) -> int:
+        """How many comparisons attempts that were given up stand for: with several kinds of host as many of each, so
+        that the levels of all kinds together stay alpha."""
+        own = sum(case.metric in SAMPLED for case in self._request.cases)
+        return given_up * (1 + math.ceil(self._request.elsewhere / max(1, own)))
+
+    def _look_for_hosts(self) -> None:
+        """See which hosts are there, and say when none is; the run ends when that lasts as long as no host may be
+        silent, or when all refuse it."""
+        now, was_alone = time.monotonic(), self._alone
+        if now - self._looked < LOOK_S:
             return
-        hosts = len(self._eligible()) or 1  # without any, a shard waits for the first to come
+        self._there, self._looked = _hosts_of(self._client, self._choice), now
+        if self._client.status == "closed":
+            self._stopped = "the scheduler does not answer any more"
+        elif self._there and not self._eligible() and not self._pending:
+            self._stopped = "; ".join(f"{host}: {why}" for host, why in self._refused.items())
+        elif self._there:
+            self._alone = None
+            if was_alone is not None:
+                log.info("fleet: %s, %s", counted(len(self._there), "host"), ", ".join(sorted(self._there)))
+        elif was_alone is None:
+            self._alone = now
+            log.warning("fleet: no host is there: waiting for %g s", self._choice.silence_s)
+        elif now - was_alone > self._choice.silence_s:
+            self._stopped = f"no host was there for {self._choice.silence_s:g} s"
+
+    def _submit_what_hosts_can_take(self) -> None:
+        """Submit a shard for each host that has none, if no other run is more urgent: Dask would give a host several at
+        once, and leave them there."""
+        self._slots.keep(self, len(self._pending))
+        hosts = len(self._eligible())
         while self._todo and self._stopped is None and self._slots.take(self, self._choice.priority, hosts):
             key = self._todo.popleft()
-            self._submit(self._shards[key], key, 1)
+            self._submit(self._shards[key], key, 1 + self._failed[key])
 
     def _submit(self, shard: Shard, key: str, number: int) -> None:
         choice, request = self._choice, self._request
@@ -232,20 +254,21 @@ class _FleetRun:
             seed=request.seed,
             configuration=configuration,
             labels=request.labels,
-            elsewhere=len(elsewhere) + request.elsewhere,
+            # Of what has moved always the same, or its rounds were of no use.
+            elsewhere=len(elsewhere) + request.elsewhere + self._of_family(self._kept.moved.get(key, 0)),
             suspects_only=request.suspects_only,
             first_measurement=first,
             env=request.env,
-            kept=self._kept.get(key, {}),
+            kept=self._kept.rounds.get(key, {}),
             sent=self._archives.digests,
         )
         resources = dict.fromkeys([SLOT, *map(tag_resource, choice.tags)], 1.0)
         if choice.across and choice.kind:
             resources[KIND_RESOURCE + choice.kind] = 1.0
-        chosen = choice.hosts or choice.excluded or choice.platforms
-        workers = self._eligible() if chosen or self._refused else None
-        if workers == []:
-            self._stopped = "; ".join(f"{host}: {why}" for host, why in self._refused.items()) or "no host is left"
+        chosen = choice.hosts or choice.excluded or choice.platforms or self._refused or self._slow
+        workers = self._eligible() if chosen else None
+        if workers == []:  # they have just gone; without any, Dask would take others
+            self._todo.appendleft(key)
             return
         future = self._client.submit(
             measure,
@@ -256,12 +279,66 @@ class _FleetRun:
             pure=False,
             priority=choice.priority - shard.number,
         )
-        self._pending[future] = _Attempt(shard, key, number)
+        self._pending[future] = _Attempt(shard, key, number, workers)
 
     def _eligible(self) -> list[str]:
-        """The addresses of the hosts that may be asked."""
-        hosts = _hosts_of(self._client, self._choice)
-        return [address for name, address in hosts.items() if name not in self._refused]
+        """The addresses of the hosts that may be asked; slow ones only if there are no others."""
+        hosts = {name: at for name, at in self._there.items() if name not in self._refused}
+        return [at for name, at in hosts.items() if name not in self._slow] or list(hosts.values())
+
+    def _relieve_a_slow_host(self) -> None:
+        """When hosts are idle, tell one to finish whose open cases they would settle sooner; its answer moves them.
+
+        A case moves once. With a time budget none does: that ends every shard in time.
+        """
+        if self._todo or self._request.configuration.time_budget is not None:
+            return
+        now = time.monotonic()
+        on_hosts = {one.key: one for one in self._pending.values() if one.host and one.key not in self._kept.moved}
+        idle = self._slots.free(len(self._eligible()))
+        if idle < 1 or any(one.told for one in on_hosts.values()):
+            return
+        under_way = {
+            key: UnderWay(len(one.shard.cases), self._open[key], one.samples, now - one.began)
+            for key, one in on_hosts.items()
+        }
+        key = straggler(under_way, pace_of(part.report for part in self._done.values()), idle)
+        future = next((future for future, one in self._pending.items() if one.key == key), None)
+        if future is None:
+            return
+        attempt = self._pending[future]
+        attempt.told = now
+        address = self._there.get(attempt.host or "")
+        log.info(
+            "fleet: %s is slow, and %s idle: shard %d moves there with %s",
+            attempt.host,
+            "another host is" if idle == 1 else f"{idle} hosts are",
+            attempt.shard.number,
+            counted(self._open[attempt.key], "open case"),
+        )
+
+        def tell() -> None:  # a host that hangs never says that it has heard
+            with contextlib.suppress(Exception):
+                self._client.run(finish, future.key, workers=[address], on_error="ignore")
+
+        threading.Thread(target=tell, daemon=True).start()
+
+    def _moved(self, answer: Answer, attempt: _Attempt, report: Report | None) -> None:
+        """Take in what a slow host has settled; the rest is for other hosts."""
+        settled = {case.id for case in report.cases} if report else set[str]()
+        skipped = {one.case for one in report.run.skipped} if report else set[str]()
+        left = {case.id for case in attempt.shard.cases} - settled - skipped
+        cases = [case for case in attempt.shard.cases if case.id in left]
+        self._slow.add(answer.host)
+        part = HostReport(answer.host, report, whole=False) if report else None
+        shards = cut(cases, self._cost, len(self._eligible()) or 1, self._request.seed)
+        text = answer.report.decode() if answer.report else None
+        entry = {"event": "moved", "key": attempt.key, "host": answer.host, "report": text}
+        self._keep({**entry, "shards": ids_of(shards)})
+        keys = self._kept.move(self._run, attempt.key, part, shards)
+        self._open[attempt.key] = 0
+        self._open |= {key: len(self._shards[key].cases) for key in keys}
+        self._todo.extend(keys)
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[None]:
@@ -291,43 +368,63 @@ class _FleetRun:
         if event.get("run") != self._run or attempt is None:
             return
         attempt.host, attempt.heard = event["host"], time.monotonic()
-        if event["event"] == "began":
-            log.debug("fleet: shard %d began on %s", attempt.shard.number, attempt.host)
+        if event["event"] in ("began", "measuring"):  # the second when its builds are there
+            attempt.began, attempt.samples = time.monotonic(), 0
+            log.debug("fleet: shard %d %s on %s", attempt.shard.number, event["event"], attempt.host)
         elif event["event"] == "progress":
             self._open[attempt.key], self._rounds[attempt.key] = event["open"], event["rounds"]
         elif event["event"] == "round":
+            attempt.samples += count_samples(event["text"])
             self._keep({"event": "round", "key": key, "host": event["host"], "text": event["text"]})
 
     def _collect(self) -> None:
         """Take in what has ended, and try again elsewhere what failed."""
         for future, attempt in list(self._pending.items()):
-            silent_s = time.monotonic() - attempt.heard
-            if future.status == "pending" and not (attempt.host and silent_s > SILENT_S):
+            why = self._why_given_up(attempt) if future.status == "pending" else ""
+            if future.status == "pending" and not why:
                 continue
             del self._pending[future]
             if future.status == "finished":
                 self._answered(future.result(), attempt)
             elif future.status == "pending":
                 self._client.cancel([future], force=True)
-                self._again(attempt, f"{attempt.host} has said nothing for {silent_s:.0f} s", attempt.host)
+                if attempt.host:
+                    self._slow.add(attempt.host)
+                self._again(attempt, why, None)
             else:  # its worker died, or the scheduler has forgotten it
                 self._again(attempt, _why_lost(future, attempt.shard), None)
+
+    def _why_given_up(self, attempt: _Attempt) -> str:
+        """Why a host has to be given up that has not answered; empty if it has not."""
+        now = time.monotonic()
+        if attempt.host is None:
+            gone = attempt.workers is not None and not set(attempt.workers) & set(self._eligible())
+            return f"the hosts that shard {attempt.shard.number} was for have gone" if gone else ""
+        if now - attempt.heard > self._choice.silence_s:
+            return f"{attempt.host} has said nothing for {now - attempt.heard:.0f} s"
+        if attempt.told is not None and now - attempt.told > FINISH_S:
+            return f"{attempt.host} does not finish: all of shard {attempt.shard.number} is measured elsewhere"
+        return ""
 
     def _answered(self, answer: Answer, attempt: _Attempt) -> None:
         if answer.needs:
             self._send_builds(answer, attempt)
             return
-        if answer.report is None:
-            self._again(attempt, answer.refusal or "no report", answer.host)
+        if answer.refusal is not None:
+            self._again(attempt, answer.refusal, answer.host)
             return
-        text = answer.report.decode()
+        text = answer.report.decode() if answer.report else ""
+        report = from_text(text) if answer.report else None
+        if report is None or len(report.cases) + len(report.run.skipped) < len(attempt.shard.cases):
+            self._moved(answer, attempt, report)
+            return
         self._keep({"event": "report", "key": attempt.key, "host": answer.host, "report": text})
-        self._done[attempt.key] = HostReport(answer.host, from_text(text))
+        self._done[attempt.key] = HostReport(answer.host, report)
         self._open[attempt.key] = 0
 
     def _send_builds(self, answer: Answer, attempt: _Attempt) -> None:
         """Send a host the builds that it needs, and submit its shard again."""
-        address = _hosts_of(self._client, self._choice).get(answer.host)
+        address = self._there.get(answer.host)
         try:
             why = self._archives.send(self._client, answer.host, address, answer.needs) if address else "has gone"
         except OSError as error:  # Dask's errors of connections, too
@@ -339,14 +436,15 @@ class _FleetRun:
             self._submit(attempt.shard, attempt.key, attempt.number)
 
     def _again(self, attempt: _Attempt, why: str, refused_by: str | None) -> None:
-        """Submit the shard once more; without the host that refused it, if one did."""
+        """The shard goes to the next host that is free; never to the one that refused it, if one did."""
         if refused_by is not None:
             self._refused[refused_by] = why
         log.warning("fleet: %s%s", f"{refused_by}: " if refused_by else "", why)
         if attempt.number == ATTEMPTS:
             self._stopped = f"shard {attempt.shard.number} failed {ATTEMPTS} times: {why}"
         else:
-            self._submit(attempt.shard, attempt.key, attempt.number + 1)
+            self._failed[attempt.key] = attempt.number
+            self._todo.appendleft(attempt.key)
 
     def _keep(self, entry: dict[str, Any]) -> None:
         if self._request.log is None:
@@ -354,7 +452,9 @@ class _FleetRun:
         try:
             self._request.log.keep(json.dumps({"kind": KIND, "run": self._run, **entry}))
         except OSError as error:
-            log.warning("what a host sent could not be saved; a resumed run will measure it again: %s", error)
+            level = logging.DEBUG if self._unsaved else logging.WARNING  # a full disk is said once
+            log.log(level, "what hosts send cannot be saved; a resumed run will measure it again: %s", error)
+            self._unsaved = True
 
     def _tell(self) -> None:
         elapsed_s = time.monotonic() - self._began
@@ -386,7 +486,8 @@ class _FleetRun:
             **request.labels,
         }
         looks = plan_looks(request.configuration.max_rounds)
-        return merge(parts, request.cases, looks, request.configuration.alpha, own, request.elsewhere)
+        given_up = self._of_family(self._kept.given_up)
+        return merge(parts, request.cases, looks, request.configuration.alpha, own, request.elsewhere, given_up)
 
 
 def _why_lost(future: Future, shard: Shard) -> str:
@@ -395,34 +496,3 @@ def _why_lost(future: Future, shard: Shard) -> str:
     if isinstance(error, KilledWorker):
         return f"shard {shard.number}: every worker that had it died"
     return one_line(str(error)) if error else f"shard {shard.number}: the scheduler lost it; submitted again"
-
-
-def _identity(request: RunRequest) -> str:
-    """Of all that has to be the same for one start to go on with the shards of another."""
-    asked = asdict(request.configuration)
-    asked.pop("time_budget")
-    return fingerprint(
-        {
-            "framework": request.framework.name,
-            "builds": [request.control.digest, request.treatment.digest],
-            "cases": [case.measured_by() for case in request.cases],
-            "configuration": asked,
-            "seed": request.seed,
-        }
-    )
-
-
-def _key_of(run: str, shard: Shard) -> str:
-    return f"{shard.number}-{fingerprint({'run': run, 'cases': [case.id for case in shard.cases]})}"
-
-
-def _entries(request: RunRequest, run: str) -> Iterator[dict[str, Any]]:
-    """What this run's log has of it; whatever is damaged, or another's, is passed over."""
-    texts: Sequence[str] = request.log.rounds() if request.log else ()
-    for text in texts:
-        try:
-            entry = parse_json(text)
-        except UnreadableError:
-            continue
-        if isinstance(entry, dict) and entry.get("kind") == KIND and entry.get("run") == run:
-            yield entry

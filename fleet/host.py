@@ -4,6 +4,7 @@ The worker waits, and measures nothing itself: what it has to do meanwhile stays
 """
 
 import contextlib
+import errno
 import json
 import os
 import pickle
@@ -22,7 +23,7 @@ from distributed import WorkerPlugin, get_worker
 
 from opduel import __version__
 from opduel.driver.builds.transfer import found_at, sha256_of
-from opduel.fleet.job import BUILDS, JOB, LOG, REFUSAL, REPORT, ROUNDS, Answer, Job
+from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, LOG, REFUSAL, REPORT, ROUNDS, Answer, Job
 from opduel.records.atomic import write_atomically
 from opduel.records.text import one_line
 
@@ -47,12 +48,18 @@ class HostSettings:
 
 
 class HostPlugin(WorkerPlugin):
-    """By which Dask's worker, a process of its own, knows which host it is."""
+    """By which Dask's worker, a process of its own, knows which host it is, and which shards it is to finish."""
 
     name = "opduel"
 
     def __init__(self, settings: HostSettings) -> None:
         self.settings = settings
+        self.finishing: set[str] = set()  # keys of tasks
+
+
+def finish(task: str, dask_worker: Any) -> None:
+    """Tell the host to end this task soon, with what is settled: it is slow, and others measure the rest."""
+    dask_worker.plugins[HostPlugin.name].finishing.add(task)
 
 
 def measure(job: Job) -> Answer:
@@ -70,8 +77,8 @@ def measure(job: Job) -> Answer:
         return Answer(host.name, job.key, refusal=why)
     folder = host.folder / job.run / job.key
     try:
+        _sweep(host.folder)  # first, for a run that is resumed late
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _sweep(host.folder)
         if not (folder / REPORT).exists():
             kept = job.kept.get(host.name, ())
             if kept and not (folder / ROUNDS).exists():  # this host has lost its own
@@ -85,6 +92,8 @@ def measure(job: Job) -> Answer:
             _run(folder, host, job, worker)
         if (folder / REFUSAL).exists():
             return Answer(host.name, job.key, refusal=(folder / REFUSAL).read_text())
+        if not (folder / REPORT).exists():
+            return Answer(host.name, job.key)
         return Answer(host.name, job.key, report=(folder / REPORT).read_bytes())
     except OSError as error:
         why = f"cannot keep shards in {host.folder} ({error.strerror}): free space there, or give --folder"
@@ -143,7 +152,7 @@ def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
     """Start the process that measures, pass on what it says, and see to it that it ends.
 
     It holds the other end of a pipe, by which it knows when this worker has died. Raises RuntimeError: it left neither
-    a report nor a reason why there is none, or the job was given up.
+    a report nor a reason why there is none, or the job was given up. OSError: no space is left for either.
     """
     command = [sys.executable, "-m", "opduel.fleet.shard_process", str(folder), str(host.folder)]
     command += ["--exec_dir", str(host.exec_dir)] if host.exec_dir else []
@@ -164,8 +173,10 @@ def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
         code = process.wait(PATIENCE_S)
     finally:
         _end(process)
-    if (folder / REPORT).exists() or (folder / REFUSAL).exists():
+    if (folder / REPORT).exists() or (folder / REFUSAL).exists() or _is_finishing(worker, key):
         return
+    if code == DISK_FULL:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     tail = (folder / LOG).read_bytes()[-2000:].decode("utf-8", "replace").strip().splitlines()[-1:]
     said = one_line("".join(tail)) or "it said nothing"
     raise RuntimeError(f"{host.name}: the measuring process ended with {code}: {said}")
@@ -173,8 +184,10 @@ def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
 
 def _forward(process: "subprocess.Popen[bytes]", worker: Any, key: str, about: dict[str, str]) -> None:
     """Pass the process's lines on to the client until it has closed its output. RuntimeError: the job was given up."""
+    assert process.stdin is not None
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
+    told = False
     rest = b""
     worker.log_event(TOPIC, {**about, "event": "began"})
     with selectors.DefaultSelector() as selector:
@@ -189,6 +202,16 @@ def _forward(process: "subprocess.Popen[bytes]", worker: Any, key: str, about: d
                     worker.log_event(TOPIC, {**about, **json.loads(line)})
             if _is_given_up(worker, key):
                 raise RuntimeError("the client has given this shard up")
+            if _is_finishing(worker, key) and not told:
+                told = True
+                with contextlib.suppress(OSError):
+                    process.stdin.write(FINISH)
+                    process.stdin.flush()
+
+
+def _is_finishing(worker: Any, key: str) -> bool:
+    """Whether the client wants what is settled, and no more."""
+    return key in worker.plugins[HostPlugin.name].finishing
 
 
 def _is_given_up(worker: Any, key: str) -> bool:

@@ -9,6 +9,8 @@ from opduel.harness.measurement_plan import FirstMeasurement
 from opduel.records import Build, Case, RunConfiguration
 
 JOB, REPORT, REFUSAL, ROUNDS, LOG = "job.pickle", "report.json", "refusal.txt", "rounds", "log.txt"  # in its folder
+FINISH = b"f"  # said to the process that measures
+DISK_FULL = 4  # its exit code when it cannot write what it measured
 BUILDS = "builds"  # a host's folder of archives
 SLOT = "opduel"  # the resource of which each measuring host has one, so that it measures one shard at a time
 
@@ -52,7 +54,8 @@ class Job:
 @dataclass(frozen=True)
 class Answer:
     """What became of a job on a host: ``report``, the document in JSON; ``refusal``, why this host can't measure it, in
-    one line; or ``needs``, the digests of the builds that it has to be sent."""
+    one line; or ``needs``, the digests of the builds that it has to be sent. The report of a host that was told to
+    finish has the cases that were settled; without any there is none of these."""
 
     host: str
     key: str

@@ -15,10 +15,11 @@ _SUMS = ("rounds", "timed_s", "aa_cases", "not_broken_down")
 
 @dataclass(frozen=True)
 class HostReport:
-    """A shard's report, and the name of the host that it was measured on."""
+    """A shard's report, and the name of the host that it was measured on. ``whole``: no case of it went to another."""
 
     host: str
     report: Report
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ def merge(
     alpha: float,
     run: Mapping[str, Any],
     elsewhere: int = 0,
+    given_up: int = 0,
 ) -> Report:
     """The report of a run whose ``cases`` were measured in ``parts``; ``run`` has what is known of the whole run, in
     place of what its parts say.  ``elsewhere``: comparisons of the same family in other runs, whose p counts as 1.
@@ -101,6 +103,10 @@ def merge(
     Each shard was corrected for all of the run's comparisons, with p = 1 for those of other shards.  With what these
     came to, the correction can only find more: a case that its shard left open is flagged if it is now, in a run
     without a verification (of which it would need its own), on a host that was not disturbed.
+
+    ``given_up``: how many comparisons were begun on a slow host, left open there, and made on another. Each was a
+    chance to be flagged, and belongs to the family with p = 1. Shards did not know of those that came later: what they
+    flagged and all attempts together don't is withdrawn.
 
     Raises:
         ValueError: there are no parts, or two have a case in common.
@@ -117,8 +123,10 @@ def merge(
                 raise ValueError(f"{one.case} was measured twice")
             found[one.case] = dataclasses.replace(one, host=part.host)
     for part in parts:
-        found |= {one.case: one for one in _found_by_all(part, found, looks, alpha, elsewhere)}
-    q_values = _q_values(list(found.values()), elsewhere)
+        found |= {one.case: one for one in _found_by_all(part, found, looks, alpha, elsewhere + given_up)}
+    q_values = _q_values(list(found.values()), elsewhere + given_up)
+    if given_up:
+        found = {case_id: _despite_attempts(one, q_values.get(case_id), alpha) for case_id, one in found.items()}
     comparisons = [
         dataclasses.replace(found[case.id], q_value=q_values.get(case.id))
         if case.id in found
@@ -143,12 +151,23 @@ def _q_values(comparisons: Sequence[Comparison], elsewhere: int) -> dict[str, fl
     return {one.case: q for one, q in zip(family, corrected, strict=True) if one.p_value is not None}
 
 
+def _despite_attempts(one: Comparison, q_value: float | None, alpha: float) -> Comparison:
+    """The comparison, withdrawn if it is flagged and all attempts together don't flag it."""
+    if one.verdict not in FLAGGED or q_value is None or q_value <= alpha:
+        return one
+    note = "; ".join(filter(None, (f"{one.verdict} if no case had been begun on two hosts", one.note)))
+    return dataclasses.replace(one, verdict="inconclusive", suspected=one.verdict, note=note)
+
+
 def _found_by_all(
     part: HostReport, found: Mapping[str, Comparison], looks: Looks, alpha: float, elsewhere: int
 ) -> list[Comparison]:
-    """The part's comparisons that are flagged only with the p values of all others."""
+    """The part's comparisons that are flagged only with the p values of all others; none of a part that has lost its
+    open cases, since the prior of the noise was of all."""
     report = part.report
     validity = report.run.validity
+    if not part.whole:
+        return []
     if report.configuration.verify or report.run.get("replicates") or (validity.hold and not validity.valid):
         return []
     own = {one.case: one for one in report.comparisons if one.metric in SAMPLED}

@@ -3,11 +3,14 @@
     python -m opduel.fleet.shard_process FOLDER HOST_FOLDER
 
 FOLDER holds the job; the report, or why there is none, is left there. Every round goes to standard output as a line of
-JSON. When standard input is closed, whoever wanted the report is gone: the process ends, and its rounds stay.
+JSON. When standard input is closed, whoever wanted the report is gone: the process ends, and its rounds stay. When
+``FINISH`` comes from there, the process ends with a report of the cases that are settled: others measure the rest.
 """
 
 import argparse
+import contextlib
 import dataclasses
+import errno
 import fcntl
 import json
 import os
@@ -21,14 +24,17 @@ from typing import Any
 
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.builds.transfer import found_at, unpack
-from opduel.fleet.job import BUILDS, JOB, REFUSAL, REPORT, ROUNDS, Job
+from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, REFUSAL, REPORT, ROUNDS, Job
+from opduel.fleet.stragglers import open_cases
 from opduel.frameworks import Framework, get_framework
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.models import fetch_files
-from opduel.harness.run import RunRequest, run_ab
-from opduel.records import Build, OpduelError, RunError
+from opduel.harness.run import InterruptedRunError, RunRequest, run_ab
+from opduel.records import Build, OpduelError, Report, RunError, RunRecord
 from opduel.records.atomic import write_atomically
 from opduel.reporters.document import to_bytes
+
+_finishing = threading.Event()
 
 
 class StreamedRounds:
@@ -74,9 +80,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.cpus:
         os.sched_setaffinity(0, set(map(int, asked.cpus.split(","))))
     try:
+        return _run(asked)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # where the log is may be full, too
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return DISK_FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else 1
+
+
+def _run(asked: argparse.Namespace) -> int:
+    """As ``main``. OSError: neither can be written."""
+    try:
         with (asked.host_folder / ".measuring").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time, whatever became of the worker of the one before
             _measure(asked.folder, asked.host_folder, asked.exec_dir)
+    except InterruptedRunError:
+        return 3
     except OpduelError as error:
         write_atomically(asked.folder / REFUSAL, str(error).encode())
     except KeyboardInterrupt:
@@ -104,10 +122,27 @@ def _measure(folder: Path, host_folder: Path, exec_dir: Path | None) -> None:
         first_measurement=job.first_measurement,
         elsewhere=job.elsewhere,
     )
+    _say({"event": "measuring"})
     report = run_ab(request, _tell)
-    if report.run.interrupted:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is measured is worth the moment that it takes to write it
+    if report.run.interrupted and not _finishing.is_set():
         raise KeyboardInterrupt(report.run.stop_reason)
+    if report.run.interrupted:
+        report = _settled(report)
     write_atomically(folder / REPORT, to_bytes(report))
+
+
+def _settled(report: Report) -> Report:
+    """What the report of an interrupted run says of the cases that were settled. KeyboardInterrupt: of none."""
+    moving = open_cases(report.cases, report.comparisons)
+    kept = [one for one in report.comparisons if one.case not in moving]
+    if not kept:
+        raise KeyboardInterrupt("no case was settled")
+    ended = {"complete": True, "aborted": False, "interrupted": False, "resumable": False, "stop_reason": None}
+    cases = tuple(case for case in report.cases if case.id not in moving)
+    return dataclasses.replace(
+        report, run=RunRecord({**report.run, **ended, "forecast": None}), comparisons=kept, cases=cases
+    )
 
 
 def _build(wanted: Build, job: Job, framework: Framework, cache: BuildCache, host_folder: Path) -> Build:
@@ -137,9 +172,12 @@ def _say(what: dict[str, Any]) -> None:
 
 
 def _end_with_the_worker() -> None:
-    """Wait until the worker has closed its end of the pipe, or has died; then interrupt the run."""
-    while os.read(0, 4096):
-        pass
+    """Interrupt the run when the worker says that it is to finish, and when it has closed its end of the pipe or has
+    died."""
+    while said := os.read(0, 4096):
+        if FINISH in said and not _finishing.is_set():
+            _finishing.set()
+            os.kill(os.getpid(), signal.SIGINT)
     os.kill(os.getpid(), signal.SIGINT)
 
 

@@ -52,4 +52,4 @@ class Slots:
             self._waiting.pop(run, None)
 
 
-slots_of: defaultdict[str, Slots] = defaultdict(Slots)  # by address of a fleet
+slots_of: defaultdict[tuple[str, str | None], Slots] = defaultdict(Slots)  # by address and kind of host

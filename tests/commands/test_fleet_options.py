@@ -24,7 +24,7 @@ def test_what_is_asked_for() -> None:
     found = fleet_choice(harness_parser().parse_args([*words, "--excluded_devices", "c", "--fleet_timeout", "5"]))
     assert found is not None
     assert (found.tags, found.hosts, found.excluded) == (("gpu", "fast"), ("a", "b"), ("c",))
-    assert (found.address.text, found.timeout_s) == ("tls://bench:8786", 5.0)
+    assert (found.address.text, found.timeout_s, found.silence_s) == ("tls://bench:8786", 5.0, 900.0)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks.namespaces import Network
 from opduel.commands.fleet import run_fleet_command
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -21,11 +22,12 @@ LONG_S = 120.0  # against hanging for ever
 class Fleet:
     """A scheduler, and workers on demand."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self.folder, self._stack = folder, stack
+    def __init__(self, folder: Path, stack: ExitStack, network: Network | None = None) -> None:
+        """``network``: in which each worker is a host."""
+        self.folder, self._stack, self._network = folder, stack, network
         self.certificates = folder / "certificates"
         assert run_fleet_command(["certificates", str(self.certificates)]) == 0
-        self.address = "tls://127.0.0.1:0"
+        self.address = f"tls://{network.address if network else '127.0.0.1'}:0"
         self.scheduler, log = self.start("scheduler", "scheduler", self.address)
         self.wait_for(lambda: "scheduler at " in log.read_text())
         self.address = log.read_text().partition("scheduler at ")[2].split()[0]
@@ -37,6 +39,8 @@ class Fleet:
         log = self.folder / f"{name}.log"
         command = [sys.executable, "-m", "opduel", "fleet", *words]
         command += ["--certificates", str(certificates or self.certificates)]
+        if self._network and words[0] == "worker":
+            command = self._network.command(name, command)
         with log.open("wb") as errors:
             process = subprocess.Popen(
                 command, cwd=ROOT, stderr=errors, start_new_session=True, env={**os.environ, **(env or {})}

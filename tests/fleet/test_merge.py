@@ -1,5 +1,6 @@
 """One report of many: each case once, with its host, and the false-discovery correction over all."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -152,3 +153,66 @@ def test_no_host_flags_what_all_together_do_not(hosts: list[list[float]]) -> Non
     for own in hosts:
         alone = benjamini_hochberg([*own, *(1.0 for _ in range(len(everything) - len(own)))])[: len(own)]
         assert all(next(together) <= q + 1e-12 for q in alone)
+
+
+def test_cases_that_were_begun_twice_are_two_in_the_family() -> None:
+    """What is flagged with the other comparisons alone, and not with the attempts that were given up, is withdrawn."""
+    looks = plan_looks(5)
+    cases = [a_case(f"c{number}") for number in range(30)]
+    sizes = [size / 1000 for size in range(20, 400)]
+
+    def part(size: float) -> Report:
+        changes = [size] + [0.0] * 29
+        measured = {case.id: samples(case, one, 0.006)[:5] for case, one in zip(cases, changes, strict=True)}
+        return replace(report(compare_cases(cases, measured, {}, looks, ALPHA), complete=True), cases=tuple(cases))
+
+    flagged = next(one for one in map(part, sizes) if one.comparisons[0].verdict == "regressed")
+    q_value = flagged.comparisons[0].q_value or 0.0
+    for given_up in (0, 3, 60):
+        found = merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, given_up).comparisons[0]
+        assert found.q_value == pytest.approx(q_value * (30 + given_up) / 30)
+        assert found.verdict == ("regressed" if found.q_value <= ALPHA else "inconclusive")
+    assert (found.verdict, found.suspected) == ("inconclusive", "regressed")
+    assert found.note.startswith("regressed if no case had been begun on two hosts")
+
+
+def test_a_part_that_lost_its_open_cases_is_not_weighed_again() -> None:
+    looks = plan_looks(5)
+    cases = [a_case(f"c{number}") for number in range(60)]
+
+    def part(own: Sequence[Case], changes: Sequence[float], elsewhere: int) -> Report:
+        measured = {case.id: samples(case, change, 0.006)[:5] for case, change in zip(own, changes, strict=True)}
+        made = compare_cases(own, measured, {}, looks, ALPHA, others=(1.0,) * elsewhere)
+        return replace(report(made, complete=True), cases=tuple(own))
+
+    sizes = [size / 1000 for size in range(20, 400, 5)]
+    alone = next(size for size in sizes if part(cases[:1], [size], 0).comparisons[0].verdict == "regressed")
+    few, many = part(cases[:1], [alone], 59), part(cases[1:], [0.5] * 59, 1)
+    for whole, verdict in ((True, "regressed"), (False, "inconclusive")):
+        parts = [HostReport("one", few, whole), HostReport("two", many)]
+        assert merge(parts, cases, looks, ALPHA, {}).comparisons[0].verdict == verdict
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=6), min_size=2, max_size=4), st.integers(0, 9))
+def test_attempts_that_were_given_up_are_ones(hosts: list[list[float]], given_up: int) -> None:
+    """What a shard that knew of the attempts flags, all together flag."""
+    everything = [p for own in hosts for p in own] + [1.0] * given_up
+    together = iter(benjamini_hochberg(everything))
+    for own in hosts:
+        alone = benjamini_hochberg([*own, *(1.0,) * (len(everything) - len(own))])[: len(own)]
+        assert all(next(together) <= q + 1e-12 for q in alone)
+
+
+@pytest.mark.parametrize(("counted", "low", "high"), [(True, 0.03, 0.06), (False, 0.08, 0.11)])
+def test_a_second_chance_is_paid_for(counted: bool, low: float, high: float) -> None:
+    """Nothing has changed, and all cases that the first host doesn't flag move: the worst that a choice by interim
+    results can do.  How often anything is flagged, with and without the attempts that were given up in the family."""
+    rng, runs, cases = random.Random(1), 4000, 20
+    wrong = 0
+    for _ in range(runs):
+        first, second = ([rng.random() for _ in range(cases)] for _ in range(2))
+        stay = [p <= ALPHA / cases for p in first]
+        final = [one if stays else other for one, other, stays in zip(first, second, stay, strict=True)]
+        given_up = stay.count(False) if counted else 0
+        wrong += min(benjamini_hochberg([*final, *(1.0,) * given_up])) <= ALPHA
+    assert low < wrong / runs < high

@@ -1,0 +1,120 @@
+"""What the log of a fleet's run has of it: its shards, their rounds and reports, and what has moved."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from opduel.fleet.merge import HostReport
+from opduel.fleet.shards import Shard
+from opduel.harness.checkpoint import fingerprint
+from opduel.harness.run import RunRequest
+from opduel.records import SAMPLED, Case
+from opduel.records.files import UnreadableError, parse_json
+from opduel.reporters.document import from_text
+
+KIND = "fleet"  # of this run's texts in a log
+
+
+@dataclass
+class Kept:
+    """``shards`` by key, those that were moved included; what is ``done`` of them; the ``rounds`` of each on each host;
+    ``moved``: the keys of shards that were made of other shards' open cases, and how many comparisons had been begun on
+    a host, and left to another, when each was made; ``given_up``: how many have been by now."""
+
+    shards: dict[str, Shard] = field(default_factory=dict)
+    done: dict[str, HostReport] = field(default_factory=dict)
+    rounds: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    moved: dict[str, int] = field(default_factory=dict)
+    given_up: int = 0
+
+    def add(self, run: str, shards: Sequence[Shard]) -> list[str]:
+        """Shards that are to be measured; returns their keys."""
+        keys = [key_of(run, shard) for shard in shards]
+        self.shards |= zip(keys, shards, strict=True)
+        return keys
+
+    def move(self, run: str, key: str, part: HostReport | None, shards: Sequence[Shard]) -> list[str]:
+        """A shard's open cases are ``shards`` from now on, whose numbers follow those of all others; ``part`` is the
+        report of its other cases, if it has any. Returns the new keys."""
+        first = 1 + max(shard.number for shard in self.shards.values())
+        shards = [replace(shard, number=first + number) for number, shard in enumerate(shards)]
+        moved = {case.id for shard in shards for case in shard.cases}
+        old = self.shards.pop(key)
+        if part is not None:
+            stay = tuple(case for case in old.cases if case.id not in moved)
+            self.shards[key] = replace(old, cases=stay, share=max(0.0, old.share - sum(one.share for one in shards)))
+            self.done[key] = part
+        keys = self.add(run, shards)
+        self.given_up += sum(case.metric in SAMPLED for shard in shards for case in shard.cases)
+        self.moved |= dict.fromkeys(keys, self.given_up)
+        return keys
+
+
+def kept_of(request: RunRequest, run: str, cost: Callable[[Case], float]) -> Kept:
+    """What the request's log has of the run; without shards if it was not begun."""
+    kept = Kept()
+    by_id = {case.id: case for case in request.cases}
+    whole = sum(map(cost, request.cases)) or 1.0
+
+    def shards(parts: Sequence[Sequence[str]]) -> list[Shard]:
+        own = [tuple(by_id[case_id] for case_id in ids) for ids in parts]
+        return [Shard(number, cases, sum(map(cost, cases)) / whole) for number, cases in enumerate(own)]
+
+    for entry in _entries(request, run):
+        key = entry.get("key", "")
+        if entry["event"] == "cut":
+            kept.shards.clear()
+            kept.add(run, shards(entry["shards"]))
+        elif entry["event"] == "round":
+            kept.rounds.setdefault(key, {}).setdefault(entry["host"], []).append(entry["text"])
+        elif entry["event"] == "report" and key in kept.shards:
+            kept.done[key] = HostReport(entry["host"], from_text(entry["report"]))
+        elif entry["event"] == "moved" and key in kept.shards and key not in kept.done:
+            text = entry["report"]
+            part = None if text is None else HostReport(entry["host"], from_text(text), whole=False)
+            kept.move(run, key, part, shards(entry["shards"]))
+    return kept
+
+
+def identity(request: RunRequest) -> str:
+    """Of all that has to be the same for one start to go on with the shards of another."""
+    asked = asdict(request.configuration)
+    asked.pop("time_budget")
+    return fingerprint(
+        {
+            "framework": request.framework.name,
+            "builds": [request.control.digest, request.treatment.digest],
+            "cases": [case.measured_by() for case in request.cases],
+            "configuration": asked,
+            "seed": request.seed,
+        }
+    )
+
+
+def key_of(run: str, shard: Shard) -> str:
+    """Identifies a shard in its run."""
+    return f"{shard.number}-{fingerprint({'run': run, 'cases': [case.id for case in shard.cases]})}"
+
+
+def ids_of(shards: Iterable[Shard]) -> list[list[str]]:
+    """The ids of each shard's cases."""
+    return [[case.id for case in shard.cases] for shard in shards]
+
+
+def count_samples(text: str) -> int:
+    """How many there are in a round, as a host sends it."""
+    entry = json.loads(text)
+    return len(entry["result"]["samples"]) if entry.get("kind") == "round" else 0
+
+
+def _entries(request: RunRequest, run: str) -> Iterator[dict[str, Any]]:
+    """What this run's log has of it; whatever is damaged, or another's, is passed over."""
+    texts: Sequence[str] = request.log.rounds() if request.log else ()
+    for text in texts:
+        try:
+            entry = parse_json(text)
+        except UnreadableError:
+            continue
+        if isinstance(entry, dict) and entry.get("kind") == KIND and entry.get("run") == run:
+            yield entry
