@@ -381,7 +381,7 @@ class _FleetRun:
             **request.labels,
         }
         looks = plan_looks(request.configuration.max_rounds)
-        return merge(parts, request.cases, looks, request.configuration.alpha, own, request.elsewhere)
+        return merge(parts, request.cases, looks, request.configuration.alpha, own, elsewhere=request.elsewhere)
 
 
 def _why_lost(future: Future, shard: Shard) -> str:
