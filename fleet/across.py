@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 
 from distributed import Client
@@ -28,6 +28,7 @@ from opduel.records.files import UnreadableError, parse_json
 from opduel.records.text import counted
 
 POLL_S = 0.2
+GRACE_S = 10.0  # for the caller's thread to do what a kind's asked for, once it was interrupted
 KIND = "fleet kinds"  # of this run's text in a log
 
 log = logging.getLogger(__name__)
@@ -159,15 +160,19 @@ class _Runs:
             self._crash = error
 
     def _hear(self, kind: str, progress: Progress) -> None:
-        """Called in a kind's thread. KeyboardInterrupt: the caller's thread was interrupted."""
+        """Called in a kind's thread. KeyboardInterrupt: all is to end."""
         self._progress[kind] = progress
-        if self._interrupted is not None:
-            raise KeyboardInterrupt(self._interrupted)
+        if self._interrupted is not None or self._crash is not None:
+            raise KeyboardInterrupt(self._interrupted or "another kind's run has failed")
 
     def _in_callers_thread(self, action: Callable[[], None]) -> None:
-        """Called in a kind's thread: have the caller's thread do it, and wait for that."""
+        """Called in a kind's thread: have the caller's thread do it, and wait for that. OSError: it was interrupted."""
         done: Future[None] = Future()
         self._asked.put((action, done))
+        while not done.done():
+            wait([done], GRACE_S)
+            if self._interrupted is not None and not done.done():
+                raise OSError("interrupted")
         done.result()
 
     def _serve(self) -> None:

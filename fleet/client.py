@@ -486,8 +486,8 @@ class _FleetRun:
             **request.labels,
         }
         looks = plan_looks(request.configuration.max_rounds)
-        given_up = self._of_family(self._kept.given_up)
-        return merge(parts, request.cases, looks, request.configuration.alpha, own, request.elsewhere, given_up)
+        own_and_others = {"elsewhere": request.elsewhere, "given_up": self._of_family(self._kept.given_up)}
+        return merge(parts, request.cases, looks, request.configuration.alpha, own, **own_and_others)
 
 
 def _why_lost(future: Future, shard: Shard) -> str:

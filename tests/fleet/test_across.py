@@ -171,8 +171,10 @@ def test_without_any_it_is_the_error_of_each_once(hosts: Hosts) -> None:
 
 
 def test_a_fault_of_ours_is_raised(hosts: Hosts) -> None:
-    def do(*_: object) -> None:
-        raise ZeroDivisionError
+    def do(kind: str, request: RunRequest, on_progress: Callable[[Progress], None]) -> None:
+        if kind == "new":
+            raise ZeroDivisionError
+        until_interrupted(kind, request, on_progress)
 
     hosts.do = do
     with pytest.raises(ZeroDivisionError):
@@ -180,7 +182,7 @@ def test_a_fault_of_ours_is_raised(hosts: Hosts) -> None:
 
 
 def until_interrupted(kind: str, request: RunRequest, on_progress: Callable[[Progress], None]) -> None:
-    """A run that goes on until it is told to end."""
+    """A run that goes on until it is interrupted."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
         on_progress(PROGRESS)
