@@ -2,14 +2,19 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from opduel.commands.calibrate import calibrate
-from opduel.commands.fleet import fleet_choice, measurer, run_fleet_command
+from opduel.commands.fleet import count_hosts, fleet_choice, measurer, run_fleet_command
 from opduel.commands.harness import run_harness
 from opduel.commands.options import harness_parser
+from opduel.driver.build_turns import LAST
+from opduel.fleet.address import FleetChoice
 from opduel.harness.run import run_ab
 from opduel.records import UsageError
 
@@ -59,6 +64,30 @@ def test_one_build_and_a_calibration_are_for_this_host() -> None:
 
 def test_without_a_fleet_this_host_measures() -> None:
     assert measurer(harness_parser().parse_args(["-b", "smoke"])) is run_ab
+
+
+def test_the_workers_of_a_fleet_on_this_machine_are_counted_without_starting_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "opduel.fleet.service", None)
+    options = harness_parser().parse_args(["-b", "smoke", "--fleet", "local:3"])
+    assert count_hosts(options) == 3
+    assert count_hosts(harness_parser().parse_args(["-b", "smoke"])) == 1
+
+
+def test_what_is_needed_now_comes_before_all_that_is_measured_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    priorities = []
+
+    def run_fleet(_request: object, chosen: FleetChoice, _hear: object) -> None:
+        priorities.append(chosen.priority)
+
+    monkeypatch.setattr("opduel.fleet.client.run_fleet", run_fleet)
+    options = harness_parser().parse_args(["-b", "smoke", "--fleet", "local:3"])
+    request: Any = SimpleNamespace(framework=SimpleNamespace(two_sided=False))
+    for rank in (None, 1, 2, LAST):
+        measurer(options, rank)(request, lambda _: None)
+    shards = 4000  # each of which has a priority of its own
+    assert all(later < earlier - shards for earlier, later in pairwise(priorities))
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -116,6 +116,8 @@ def test_the_driver_logs_a_misspelt_operator_of_a_spec_and_measures_the_others(
         else:
             with pytest.raises(UsageError, match=r"nd\.addd"):
                 HarnessAdapter(session).measure(order)
+            with pytest.raises(UsageError, match=r"nd\.addd"):  # before it is its turn: nothing is measured then
+                HarnessAdapter(session).measure_ahead(order, 1, lambda: False)
 
 
 @pytest.mark.mxnet
