@@ -173,6 +173,7 @@ def test_cases_that_were_begun_twice_are_two_in_the_family() -> None:
         assert found.q_value == pytest.approx(q_value * (30 + given_up) / 30)
         assert found.verdict == ("regressed" if found.q_value <= ALPHA else "inconclusive")
     assert (found.verdict, found.suspected) == ("inconclusive", "regressed")
+    assert merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, 3).run["fleet"]["given_up"] == 3
     assert found.note.startswith("regressed if no case had been begun on two hosts")
 
 
