@@ -135,7 +135,7 @@ def merge(
         if case.id not in skipped
     ]
     kept = tuple(case for case in cases if case.id not in skipped)
-    record = {**_merged_run(parts), **run, "fleet": {"hosts": _hosts(parts)}}
+    record = {**_merged_run(parts), **run, "fleet": {"hosts": _hosts(parts), "given_up": given_up}}
     host = HostRecord(_merged_host([part.report.host for part in parts]))
     return Report(RunRecord(record), first.control, first.treatment, host, comparisons, cases=kept)
 

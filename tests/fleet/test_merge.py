@@ -169,10 +169,11 @@ def test_cases_that_were_begun_twice_are_two_in_the_family() -> None:
     flagged = next(one for one in map(part, sizes) if one.comparisons[0].verdict == "regressed")
     q_value = flagged.comparisons[0].q_value or 0.0
     for given_up in (0, 3, 60):
-        found = merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, given_up).comparisons[0]
+        found = merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, given_up=given_up).comparisons[0]
         assert found.q_value == pytest.approx(q_value * (30 + given_up) / 30)
         assert found.verdict == ("regressed" if found.q_value <= ALPHA else "inconclusive")
     assert (found.verdict, found.suspected) == ("inconclusive", "regressed")
+    assert merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, given_up=3).run["fleet"]["given_up"] == 3
     assert found.note.startswith("regressed if no case had been begun on two hosts")
 
 
