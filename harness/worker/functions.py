@@ -310,6 +310,15 @@ def settled(parts, real):
     return {name: ns * real / seen for name, ns in times.items()}, None, wrong
 
 
+def doubt(changed, whole, wrong):
+    """How far a time may be off in every process alike, of which watching changed so much of the ``whole``, in ns.
+
+    What was subtracted of any function may be ``wrong`` by that share, either way.  As they add up to the call, an
+    error of all was divided in proportion: at worst the one is too large by all of that, and all others too small.
+    """
+    return 2 * wrong * changed * (1 - changed / whole) if whole else 0.0
+
+
 def in_turn(call, number, batches, before, after, cost):
     """``(ns, entries)`` of a batch of so many calls: unwatched, and watched, in turn with probes of the ``cost``."""
     real, seen = [], []
@@ -356,8 +365,12 @@ def functions(call, calls, number, before, after, own, tracing):
     parts = merged(entries, names, cost, opcodes)
     times, far, wrong = settled(parts, real)
     times = {name: times[name] / number for name in sorted(times, key=lambda name: -times[name])}
-    stacks = tracing.divided(tracer.stacks, names, times, {name: part["callers"] for name, part in parts.items()})
+    callers = {name: part["callers"] for name, part in parts.items()}
+    stacks = tracing.divided(tracer.stacks, names, times, callers)
     wholes = tracing.inclusive(stacks)
+    changed = {name: (part["added"] + part["slowed"]) / number for name, part in parts.items()}
+    all_changed = tracing.inclusive(tracing.divided(tracer.stacks, names, changed, callers))
+    most = sum(changed.values())
     found = []
     for name, ns in times.items():
         part, within = parts[name], sum(parts[name]["callers"].values())
@@ -365,7 +378,8 @@ def functions(call, calls, number, before, after, own, tracing):
             "name": name,
             "ns": ns,
             "inclusive": wholes[name],
-            "doubt": wrong * (part["added"] + part["slowed"]) / number,
+            "doubt": doubt(changed[name], most, wrong),
+            "inclusive_doubt": doubt(all_changed[name], most, wrong),
             "where": part["where"],
             "called_at": part["called_at"],
         }

@@ -161,6 +161,14 @@ def test_the_doubt_is_of_calls_and_not_of_work(functions: ModuleType) -> None:
     assert sort["doubt"] < 0.01 * sort["ns"]
 
 
+def test_the_doubt_is_what_others_may_have_instead(functions: ModuleType) -> None:
+    assert functions.doubt(10.0, 100.0, 0.5) == pytest.approx(2 * 0.5 * 10 * 0.9)
+    assert functions.doubt(100.0, 100.0, 0.5) == functions.doubt(0.0, 0.0, 0.5) == 0.0, "all that there is adds up"
+    found = by_name(looked_at(functions, lambda: explained.many_tiny(2000)))
+    assert found["(the call itself)"]["inclusive_doubt"] == pytest.approx(0.0, abs=1e-6)
+    assert found["explained.many_tiny"]["inclusive_doubt"] < found["explained.many_tiny"]["doubt"]
+
+
 def test_what_a_call_costs_is_the_called_function_s(functions: ModuleType) -> None:
     """``tiny`` does nothing: its time is that of its calls."""
     found = by_name(looked_at(functions, lambda: explained.many_tiny(2000)))
@@ -222,8 +230,10 @@ def test_time_is_divided_among_stacks_through_functions_in_c(functions: ModuleTy
     found = by_name(answer)
     tiny, whole = found["explained.tiny"], sum(one["ns"] for one in found.values())
     assert sum(stacks.values()) == pytest.approx(whole)
-    assert stacks["explained.through_sorted", "explained.tiny"] == pytest.approx(tiny["ns"] / 3)
-    assert stacks["explained.through_sorted_too", "explained.tiny"] == pytest.approx(tiny["ns"] * 2 / 3)
+    path = "explained.through_sorted", "builtins.sorted", "explained.tiny"
+    assert stacks[path] == pytest.approx(tiny["ns"] / 3)
+    assert stacks["explained.through_sorted_too", *path[1:]] == pytest.approx(tiny["ns"] * 2 / 3)
+    assert found["builtins.sorted"]["inclusive"] == pytest.approx(found["builtins.sorted"]["ns"] + tiny["ns"])
     assert found["(the call itself)"]["inclusive"] == pytest.approx(whole)
     assert tiny["inclusive"] == pytest.approx(tiny["ns"])
     first = found["explained.through_sorted"]
@@ -294,7 +304,7 @@ def test_names_of_functions_in_c_are_the_same_in_every_process(text: str, name: 
 def answered(**more: float) -> Answers:
     one = {"name": "f", "ns": 3.0, "calls": 2.0, "where": "f.py:1", "called_at": "g.py:7", "callers": {"g": 1.0}}
     other = {"name": "g", "ns": 1.0, "calls": 1.0, "where": "", "called_at": "", "callers": {}, "inclusive": 4.0}
-    one, other = {**one, "doubt": 0.5}, {**other, "doubt": 0.0}
+    one, other = {**one, "doubt": 0.5, "inclusive_doubt": 0.25}, {**other, "doubt": 0.0, "inclusive_doubt": 0.0}
     stacks = [[[1, 0], 2.0], [[0], 1.0], [[1], 1.0]]
     answer = {"ns": 4.0, "calls": 10, "functions": [{**one, "inclusive": 3.0}, other], "stacks": stacks, **more}
     nothing = {**answer, "functions": [], "stacks": []}
@@ -302,7 +312,8 @@ def answered(**more: float) -> Answers:
 
 
 def test_answers_become_observations_with_what_limits_them() -> None:
-    parts = {"f": Part(3.0, 2.0, "f.py:1", {"g": 1.0}, "g.py:7", 3.0, doubt=0.5), "g": Part(1.0, 1.0, inclusive=4.0)}
+    inner = Part(3.0, 2.0, "f.py:1", {"g": 1.0}, "g.py:7", 3.0, doubt=0.5, inclusive_doubt=0.25)
+    parts = {"f": inner, "g": Part(1.0, 1.0, inclusive=4.0)}
     assert function_observations(answered()) == [
         {"control": parts, "treatment": {}},
         {"control": parts, "treatment": parts},
