@@ -162,8 +162,10 @@ def test_the_doubt_is_of_calls_and_not_of_work(functions: ModuleType) -> None:
 
 
 def test_the_doubt_is_what_others_may_have_instead(functions: ModuleType) -> None:
-    assert functions.doubt(10.0, 100.0, 0.5) == pytest.approx(2 * 0.5 * 10 * 0.9)
-    assert functions.doubt(100.0, 100.0, 0.5) == functions.doubt(0.0, 0.0, 0.5) == 0.0, "all that there is adds up"
+    assert functions.doubts((100.0, 500.0, 0.0), (10.0, 90.0)) == pytest.approx(2 * functions.LEFT * 10 * 0.9)
+    assert functions.doubts((100.0, 500.0, 50.0), (100.0, 500.0)) == 0.0, "all that there is adds up"
+    assert functions.doubts((0.0, 500.0, 0.0), (0.0, 90.0)) == 0.0
+    assert functions.doubts((0.0, 500.0, 400.0), (0.0, 90.0)) == 90.0, "no more than all of it"
     found = by_name(looked_at(functions, lambda: explained.many_tiny(2000)))
     assert found["(the call itself)"]["inclusive_doubt"] == pytest.approx(0.0, abs=1e-6)
     assert found["explained.many_tiny"]["inclusive_doubt"] < found["explained.many_tiny"]["doubt"]
@@ -258,9 +260,9 @@ def part(seen: float, added: float = 0, slowed: float = 0) -> dict[str, float]:
 
 def test_what_is_too_much_is_taken_from_those_that_watching_slows(functions: ModuleType) -> None:
     parts = {"tiny": part(1000, 900, 40), "bytecode": part(150, 0, 60), "c": part(100)}
-    times, far, wrong = functions.settled(parts, 60 + 90 + 100)
-    assert (times, far, wrong) == ({"tiny": 60, "bytecode": 90, "c": 100}, None, functions.LEFT)
-    times, far, wrong = functions.settled(parts, 220)
+    assert functions.settled(parts, 60 + 90 + 100) == ({"tiny": 60, "bytecode": 90, "c": 100}, None, 0)
+    times, far, missed = functions.settled(parts, 220)
+    assert missed == pytest.approx(30)
     assert sum(times.values()) == pytest.approx(220)
     assert times["c"] == pytest.approx(100)
     assert times["bytecode"] < 90
@@ -273,10 +275,10 @@ def test_what_was_taken_in_vain_is_given_back(functions: ModuleType) -> None:
 
 
 def test_the_less_it_adds_up_the_more_is_doubtful(functions: ModuleType) -> None:
-    parts = {"tiny": part(1000, 400), "c": part(500)}
-    assert functions.settled(parts, 1100)[2] == functions.LEFT
-    assert functions.settled(parts, 900)[2] == pytest.approx(0.5)
-    assert functions.settled(parts, 600)[2] == functions.MOST_WRONG
+    one, others = (400.0, 600.0), 1100.0
+    found = [functions.doubts((500.0, others, missed), one) for missed in (0.0, 100.0)]
+    assert found[0] == pytest.approx(2 * functions.LEFT * 400 * 0.2)
+    assert found[1] - found[0] == pytest.approx(100 * (1 - 600 / 1100))
 
 
 def test_what_is_far_from_the_call_is_left_as_it_was_seen(functions: ModuleType) -> None:
