@@ -153,12 +153,13 @@ def test_the_calling_thread_alone_is_watched(functions: ModuleType, monkeypatch:
 
 
 def test_the_doubt_is_of_calls_and_not_of_work(functions: ModuleType) -> None:
-    """Of thousands of tiny calls much was subtracted, of one sort next to nothing."""
+    """Of thousands of tiny calls much was subtracted; of one sort next to nothing, so that it is doubtful by no more
+    than what the functions missed the call by."""
     found = by_name(looked_at(functions, balanced(functions, "many_tiny")))
     tiny, caller, sort = (found[name] for name in ("explained.tiny", "explained.many_tiny", "builtins.sorted"))
     assert tiny["doubt"] > 0.02 * tiny["ns"]
     assert caller["doubt"] > 0.02 * caller["ns"]
-    assert sort["doubt"] < 0.01 * sort["ns"]
+    assert sort["doubt"] < tiny["doubt"]
 
 
 def test_the_doubt_is_what_others_may_have_instead(functions: ModuleType) -> None:
