@@ -17,6 +17,7 @@ a run could not be completed. With two processors to itself it takes five minute
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.injected_causes.builds import module_of, write_builds, write_spec  # noqa: E402
 from benchmarks.injected_causes.catalogue import CAUSES  # noqa: E402
 from benchmarks.injected_causes.cause import Cause  # noqa: E402
+from benchmarks.injected_causes.clocked import true_share  # noqa: E402
 from benchmarks.injected_causes.judge import Equal, Judged, is_bad, judged, summary, table  # noqa: E402
 from opduel.commands.entry import DONE, REGRESSED, run_command  # noqa: E402
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
@@ -100,8 +102,22 @@ class Trials:
         for start in range(0, len(numbers), PER_RUN):
             chosen = {number: self._causes[number] for number in numbers[start : start + PER_RUN]}
             comparisons = self._measured(chosen)
-            found += [judged(cause, comparisons[module_of(number)]) for number, cause in chosen.items()]
+            found += [
+                judged(self._with_truth(number, cause), comparisons[module_of(number)])
+                for number, cause in chosen.items()
+            ]
         return found
+
+    def _with_truth(self, number: int, cause: Cause) -> Cause:
+        """The cause with its true share, measured where it isn't known by construction."""
+        if not cause.clocked:
+            return cause
+        kept = self._folder / f"{module_of(number)}.truth.json"
+        if not kept.exists():
+            pythons = {side: self._places[side] / "bin" / "python" for side in SIDES}
+            share = true_share(pythons, module_of(number), cause.clocked, {**os.environ, **worker_environment()})
+            kept.write_text(json.dumps(share))
+        return replace(cause, truths=[replace(one, share=json.loads(kept.read_text())) for one in cause.truths])
 
     def _measured(self, causes: Mapping[int, Cause]) -> dict[str, Mapping[str, Any]]:
         """The copy of the package -> its comparison in the report's document. RunError: there is no report."""

@@ -159,6 +159,10 @@ def _with_calls(part: Part | None) -> float:
     return part.amount if part.inclusive is None else part.inclusive
 
 
+def _doubt(part: Part) -> float:
+    return part.doubt if part.inclusive is None else part.inclusive_doubt
+
+
 def _divided(
     parts: Mapping[str, Part], whole: set[str], itself: set[str], moved: Mapping[str, set[str]]
 ) -> dict[str, Part]:
@@ -166,8 +170,10 @@ def _divided(
     found = {}
     for name, part in parts.items():
         if name in whole:
-            amount = _with_calls(part) - sum(_with_calls(parts.get(one)) for one in sorted(moved.get(name, ())))
-            found[name] = replace(part, amount=amount, where=part.called_at or part.where)
+            others = [parts[one] for one in sorted(moved.get(name, ())) if one in parts]
+            amount = _with_calls(part) - sum(map(_with_calls, others))
+            doubt = max(_doubt(part), sum(map(_doubt, others)))
+            found[name] = replace(part, amount=amount, doubt=doubt, where=part.called_at or part.where)
     found |= {name: part for name, part in parts.items() if name in itself}
     rest = sum(part.amount for part in parts.values()) - sum(part.amount for part in found.values())
     return {**found, REST: Part(rest)}

@@ -22,7 +22,8 @@ class Part:
     that it calls, where they are known.
     ``callers``: name of a part that calls it -> its share of this part's amount, where that is known.
     ``implementation``: which of a library's implementations of it ran, where that is known.
-    ``doubt``: by how much ``amount`` may be too large in all processes alike, or too small, because of how it is seen.
+    ``doubt``: by how much ``amount`` may be too large in all processes alike, or too small, because of how it is seen;
+    ``inclusive_doubt`` is the same of ``inclusive``.
     ``was``: the name that this side has for it, where its part goes by that of the other side.
     """
 
@@ -34,6 +35,7 @@ class Part:
     inclusive: float | None = None
     implementation: str = ""
     doubt: float = 0.0
+    inclusive_doubt: float = 0.0
     was: str = ""
 
 

@@ -1,7 +1,7 @@
 """What a cause is: one passage of the package that the treatment has in another form, and what is true of it.
 
-The truth is what was written here before anything was measured: which part of the call is slower, and which share of
-the change it has, by construction.
+The truth is what is written here: which part of the call is slower, and which share of the change it has, by
+construction. Where a passage also makes slower what comes after it, the share is measured, by the clock alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,9 @@ class Truth:
 @dataclass(frozen=True)
 class Cause:
     """One thing that the treatment does otherwise: ``edits`` are passages of the control, each there once, and what
-    they become. ``operator`` is a function of the package, ``inputs`` its arguments as a spec has them."""
+    they become. ``operator`` is a function of the package, ``inputs`` its arguments as a spec has them.
+
+    ``clocked``: of a single truth whose share isn't known by construction, what clocked.py runs on either side."""
 
     name: str
     kind: str
@@ -38,6 +40,7 @@ class Cause:
     inputs: Mapping[str, Any]
     edits: Sequence[tuple[str, str]]
     truths: Sequence[Truth] = field(default_factory=tuple)
+    clocked: Mapping[str, str] = field(default_factory=dict)
 
 
 def edited(text: str, edits: Sequence[tuple[str, str]]) -> str:

@@ -11,6 +11,14 @@ def _importing(module: str, after: str = "import ctypes\n") -> tuple[str, str]:
     return after, f"{after}import {module}\n"
 
 
+def _clocked(part: str, rest: str) -> str:
+    """See clocked.py: the part, what comes after it, and that the part's result is dropped."""
+    lines = ["start = clock()", part or "part = None", "end = clock()", f"rest = {rest}", "del part, rest"]
+    return "def clocked(clock):\n" + "".join(
+        f"    {line}\n" for line in (*lines, "return end - start, clock() - start")
+    )
+
+
 PYTHON = (
     Cause(
         "two more calls of numpy.prod",
@@ -157,7 +165,7 @@ PYTHON = (
         "convert",
         integers(500),
         [("[_checked(value) for", "[_checked(_checked(value)) for")],
-        _in_python("_checked"),
+        _in_python("_checked", parts="_checked|listcomp"),  # the line that calls it, too
     ),
     Cause(
         "two functions with more turns, 7 to 3",
@@ -179,6 +187,10 @@ PYTHON = (
             ('    return ["values"] * count', "    return list(inspect.signature(pad).parameters) * count"),
         ],
         _in_python("signature"),
+        {
+            "control": _clocked("", '["values"] * 100'),
+            "treatment": _clocked("part = inspect.signature(pad)", "list(part.parameters) * 100"),
+        },
     ),
     Cause(
         "a copy of the array in Python",
@@ -187,6 +199,11 @@ PYTHON = (
         "gather",
         {"array": {"call": "numpy.random.rand", "args": [{"value": 200000}]}},
         [("    array = np.asarray(array)\n    return array[:", "    array = np.array(array)\n    return array[:")],
-        _in_python("array"),
+        _in_python("array"),  # and the sum reads it from further away in the caches: ``clocked``
+        {
+            side: "VALUES = np.random.rand(200000)\n"
+            + _clocked(f"part = np.{name}(VALUES)", "part[: part.size // 2].sum()")
+            for side, name in (("control", "asarray"), ("treatment", "array"))
+        },
     ),
 )

@@ -78,6 +78,7 @@ def _parts(functions: list[Mapping[str, Any]]) -> dict[str, Part]:
             one["called_at"],
             one["inclusive"],
             doubt=one["doubt"],
+            inclusive_doubt=one["inclusive_doubt"],
         )
         for one in functions
     }

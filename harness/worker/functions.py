@@ -28,8 +28,7 @@ import types
 BATCHES = 96
 TRACED_CALLS = 10
 PROBES, PROBE_TURNS = 16, 300
-LEFT = 0.1  # of what watching was found to add and slow: what may be wrong of it even where all adds up
-MOST_WRONG = 1.0  # of the same: where many functions take turns, each call costs more than in the probes
+LEFT = 0.1  # of what watching was found to add and slow: what may be wrong of it where all adds up
 FAR = 0.2  # of a call: if the functions differ from it by more, they are left as they were seen
 WATCHING = re.compile(r"'_lsprof\.Profiler'|<built-in method sys\.getprofile>")  # what ``watched`` itself calls
 STARTS_THREAD = re.compile(r"_thread\.start_\w*thread$")
@@ -288,26 +287,38 @@ def merged(entries, names, cost, opcodes):
 
 def settled(parts, real):
     """name -> ns, which add up to ``real``; what they add up to where that is beyond ``FAR`` of it, and else None; and
-    which share of what watching added and slowed may be wrong.
+    by how many ns they missed it before they were made to.
 
-    What watching was found to add to calls is subtracted, and what it slowed.  What is then too much, or lacking, is an
-    error of that: it is divided among the functions in proportion to what was subtracted, and what is more than
-    ``MOST_WRONG`` of that is shared by all alike.  How large that error is in all says how large it may be in each.
+    What watching was found to add to calls is subtracted, and what it slowed.  What is then too much, or lacking, is
+    divided among the functions in proportion to what was subtracted; what is more than that is shared by all alike.
     """
     changed = {name: part["added"] + part["slowed"] for name, part in parts.items()}
     times = {name: max(0.0, part["seen"] - changed[name]) for name, part in parts.items()}
-    weights = {name: min(times[name], MOST_WRONG * ns) for name, ns in changed.items()}
+    weights = {name: min(times[name], ns) for name, ns in changed.items()}
     surplus = sum(times.values()) - real
     if surplus < 0:
         weights = {name: min(parts[name]["seen"] - times[name], ns) for name, ns in changed.items()}
-    weight, whole = sum(weights.values()), sum(changed.values())
-    wrong = max(LEFT, min(MOST_WRONG, abs(surplus) / whole)) if whole else LEFT
+    weight = sum(weights.values())
     share = max(-1.0, min(1.0, surplus / weight)) if weight else 0.0
     times = {name: ns - share * weights[name] for name, ns in times.items()}
     seen = sum(times.values())
     if not seen or abs(seen - real) > FAR * real:
-        return times, seen, wrong
-    return {name: ns * real / seen for name, ns in times.items()}, None, wrong
+        return times, seen, abs(surplus)
+    return {name: ns * real / seen for name, ns in times.items()}, None, abs(surplus)
+
+
+def doubts(of_all, of_one):
+    """How far the time of one may be off in every process alike, in ns; both are (what watching changed, time), and
+    ``of_all`` has by how much all of them missed the call, too.
+
+    What was subtracted of any may be wrong by ``LEFT``, either way, and as they add up to the call, the error of all
+    was divided in proportion: at worst the one is too large by all of that, and all others are too small.  By what all
+    missed the call before, any may be off, of which it can only have that from others; but by no more than it took
+    while it was watched.
+    """
+    (changed, time), (all_changed, real, missed) = of_one, of_all
+    among_others = 1 - changed / all_changed if all_changed else 0.0
+    return 2 * LEFT * changed * among_others + min(missed * max(0.0, 1 - time / real), changed + time)
 
 
 def in_turn(call, number, batches, before, after, cost):
@@ -354,10 +365,14 @@ def functions(call, calls, number, before, after, own, tracing):
     if opcodes is not None:
         opcodes = {code: (every * number, lookups * number) for code, (every, lookups) in opcodes.items()}
     parts = merged(entries, names, cost, opcodes)
-    times, far, wrong = settled(parts, real)
+    times, far, missed = settled(parts, real)
     times = {name: times[name] / number for name in sorted(times, key=lambda name: -times[name])}
-    stacks = tracing.divided(tracer.stacks, names, times, {name: part["callers"] for name, part in parts.items()})
+    callers = {name: part["callers"] for name, part in parts.items()}
+    stacks = tracing.divided(tracer.stacks, names, times, callers)
     wholes = tracing.inclusive(stacks)
+    changed = {name: (part["added"] + part["slowed"]) / number for name, part in parts.items()}
+    all_changed = tracing.inclusive(tracing.divided(tracer.stacks, names, changed, callers))
+    of_all = sum(changed.values()), real / number, missed / number
     found = []
     for name, ns in times.items():
         part, within = parts[name], sum(parts[name]["callers"].values())
@@ -365,7 +380,8 @@ def functions(call, calls, number, before, after, own, tracing):
             "name": name,
             "ns": ns,
             "inclusive": wholes[name],
-            "doubt": wrong * (part["added"] + part["slowed"]) / number,
+            "doubt": doubts(of_all, (changed[name], ns)),
+            "inclusive_doubt": doubts(of_all, (all_changed[name], wholes[name])),
             "where": part["where"],
             "called_at": part["called_at"],
         }

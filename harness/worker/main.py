@@ -24,7 +24,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
     {"op": "values", "case": {...}, "seed": int} (unprepared)      -> {"values": [{"name", "value", ...}, ...]}, all
                         that the case reports
     {"op": "functions", "calls": int}        -> {"ns": a call, "calls": int, "functions": [{"name", "ns", "calls",
-                        "where", "called_at", "callers": {name: share}, "inclusive": ns, "doubt": ns}, ...],
+                        "where", "called_at", "callers": {name: share}, "inclusive": ns, "doubt": ns,
+                        "inclusive_doubt": ns}, ...],
                         "stacks": [[[place in "functions", ...], ns], ...]}, of a call: functions.py; also "seen_ns"
                         where they don't add up to "ns"
     {"op": "resources", "calls": int}        -> {"calls": int, "counts": {name: a call}, "time": {name: ns a call}}

@@ -29,7 +29,8 @@ class Tracer:
     def __init__(self):
         self.names = {}  # code -> module and qualified name
         self.sites = {}  # callee -> {(caller's code, line): how often}
-        self.stacks = {}  # (codes of the callers, outermost first), callee -> how often
+        self.stacks = {}  # (codes and texts of the callers, outermost first), callee -> how often
+        self.in_c = {}  # frame -> text of the function in C that it is in
 
     def __call__(self, frame, event, function):
         if event == "call":
@@ -38,7 +39,9 @@ class Tracer:
                 self.names[callee] = name_of_frame(frame)
         elif event == "c_call":
             callee, caller = text_of(function), frame
+            self.in_c.pop(frame, None)
         else:
+            self.in_c.pop(frame, None)
             return
         if caller is not None:
             lines = self.sites.setdefault(callee, {})
@@ -47,14 +50,17 @@ class Tracer:
             stack = self.callers(caller), callee
             if stack in self.stacks or len(self.stacks) < MOST_STACKS:
                 self.stacks[stack] = self.stacks.get(stack, 0) + 1
+        if event == "c_call":
+            self.in_c[frame] = callee
 
-    @classmethod
-    def callers(cls, frame):
-        """The codes from the traced call down to ``frame``; of a recursion's levels one."""
+    def callers(self, frame):
+        """The codes from the traced call down to ``frame``, and the functions in C on the way that call back, by their
+        texts; of a recursion's levels one."""
         codes = []
-        while frame is not None and frame.f_code is not cls.run.__code__:
-            if not codes or codes[-1] is not frame.f_code:
-                codes.append(frame.f_code)
+        while frame is not None and frame.f_code is not Tracer.run.__code__:
+            for code in (self.in_c.get(frame), frame.f_code):
+                if code is not None and (not codes or codes[-1] != code):
+                    codes.append(code)
             frame = frame.f_back
         return tuple(reversed(codes))
 
@@ -65,6 +71,7 @@ class Tracer:
                 call()
         finally:
             sys.setprofile(None)
+            self.in_c.clear()
 
     def site(self, callee, is_own):
         """Where it is mostly called: code and line, or None."""

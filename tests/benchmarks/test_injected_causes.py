@@ -1,5 +1,6 @@
 """benchmarks/causes.py: what it counts as named and within, and two of its causes for real."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from benchmarks.injected_causes.builds import HERE, renamed
 from benchmarks.injected_causes.catalogue import CAUSES
 from benchmarks.injected_causes.cause import FILES, Cause, Truth, edited
+from benchmarks.injected_causes.clocked import true_share
 from benchmarks.injected_causes.judge import Equal, Judged, is_bad, judged, summary, table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +69,30 @@ def test_counts_aims_and_what_was_missed() -> None:
     assert table([right], markdown=True)[2] == (
         "| a copy | extra copy | C | +50% | yes | 70%, 30% | 71% [70%, 72%], 29% [28%, 30%] |"
     )
+
+
+SPINNING = """
+def spin(clock, ns):
+    end = clock() + ns
+    while clock() < end:
+        pass
+
+def clocked(clock):
+    start = clock()
+    spin(clock, PART)
+    middle = clock()
+    spin(clock, REST)
+    return middle - start, clock() - start
+"""
+
+
+def test_a_share_is_measured_by_the_clock() -> None:
+    texts = {
+        "control": SPINNING.replace("PART", "10_000").replace("REST", "10_000"),
+        "treatment": SPINNING.replace("PART", "40_000").replace("REST", "20_000"),
+    }
+    share = true_share(dict.fromkeys(texts, Path(sys.executable)), "json", texts, dict(os.environ))
+    assert share == pytest.approx(0.75, abs=0.05)
 
 
 def test_every_cause_changes_a_passage_that_is_there_once_and_knows_its_truth() -> None:

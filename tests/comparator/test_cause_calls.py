@@ -290,3 +290,13 @@ def test_calls_in_a_circle_are_below_the_part_that_calls_into_it() -> None:
     }
     one: Observation = {"control": control, "treatment": treatment}
     assert differences(by_call([one] * 3)) == {"deepcopy": 100}
+
+
+def test_a_call_s_doubt_is_that_of_all_that_it_calls() -> None:
+    def side(ns: float) -> dict[str, Part]:
+        own = Part(10.0, 1.0, inclusive=10.0 + ns, doubt=1.0)
+        return {"own": own, "f": Part(ns, 1.0, callers={"own": 1.0}, inclusive=ns, doubt=4.0, inclusive_doubt=2.5)}
+
+    found = by_call([{"control": side(50.0), "treatment": side(80.0)}] * 3)
+    assert [one["treatment"]["f"].doubt for one in found] == [2.5] * 3
+    assert found[0]["treatment"]["own"].doubt == 1.0
