@@ -486,8 +486,9 @@ class _FleetRun:
             **request.labels,
         }
         looks = plan_looks(request.configuration.max_rounds)
-        own_and_others = {"elsewhere": request.elsewhere, "given_up": self._of_family(self._kept.given_up)}
-        return merge(parts, request.cases, looks, request.configuration.alpha, own, **own_and_others)
+        given_up = self._kept.given_up
+        elsewhere = request.elsewhere + self._of_family(given_up) - given_up
+        return merge(parts, request.cases, looks, request.configuration.alpha, own, elsewhere, given_up)
 
 
 def _why_lost(future: Future, shard: Shard) -> str:

@@ -70,6 +70,7 @@ def merge_kinds(kinds: Sequence[KindReport], rows: Sequence[Case], interrupted: 
                 }
                 for one in kinds
             ],
+            "given_up": sum(run["fleet"].get("given_up", 0) for run in runs),
         },
     }
     comparisons = [
