@@ -22,9 +22,10 @@ from opduel.comparator import plan_looks
 from opduel.fleet.address import FleetChoice
 from opduel.fleet.archives import Archives
 from opduel.fleet.host import TOPIC, measure
+from opduel.fleet.host_states import LOST, HostStates
 from opduel.fleet.job import SLOT, Answer, Job, tag_resource
 from opduel.fleet.merge import HostReport, merge
-from opduel.fleet.service import connect
+from opduel.fleet.service import connect, dashboard_of
 from opduel.fleet.shards import Shard, cut
 from opduel.harness.checkpoint import fingerprint
 from opduel.harness.measurement_plan import Progress
@@ -60,6 +61,8 @@ def run_fleet(
         hosts = wait_for_hosts(client, choice)
         level = logging.DEBUG if choice.priority else logging.INFO  # what is measured ahead says so itself
         log.log(level, "fleet: %s, %s", counted(len(hosts), "host"), ", ".join(sorted(hosts)))
+        if dashboard := dashboard_of(client, choice):
+            log.log(level, "fleet: dashboard at %s", dashboard)
         with Archives.of(request.control, request.treatment) as archives:
             return _FleetRun(client, choice, request, len(hosts), on_progress, archives).finish()
 
@@ -129,6 +132,7 @@ class _FleetRun:
         self._interrupted = False
         self._hosts = hosts
         self._archives = archives
+        self._states = HostStates()
         self._shards = self._planned()
 
     def finish(self) -> Report:
@@ -236,6 +240,7 @@ class _FleetRun:
     def _eligible(self) -> list[str]:
         """The addresses of the hosts that may be asked."""
         hosts = _hosts_of(self._client, self._choice)
+        self._states.see(hosts)
         return [address for name, address in hosts.items() if name not in self._refused]
 
     @contextlib.contextmanager
@@ -266,6 +271,7 @@ class _FleetRun:
         if event.get("run") != self._run or attempt is None:
             return
         attempt.host, attempt.heard = event["host"], time.monotonic()
+        self._states.hear(event, attempt.shard.number, len(attempt.shard.cases))
         if event["event"] == "began":
             log.debug("fleet: shard %d began on %s", attempt.shard.number, attempt.host)
         elif event["event"] == "progress":
@@ -292,6 +298,7 @@ class _FleetRun:
         if answer.needs:
             self._send_builds(answer, attempt)
             return
+        self._states.ended(answer.host)
         if answer.report is None:
             self._again(attempt, answer.refusal or "no report", answer.host)
             return
@@ -315,6 +322,7 @@ class _FleetRun:
 
     def _again(self, attempt: _Attempt, why: str, refused_by: str | None) -> None:
         """Submit the shard once more; without the host that refused it, if one did."""
+        self._states.ended(refused_by or attempt.host, f"left out: {why}" if refused_by else LOST)
         if refused_by is not None:
             self._refused[refused_by] = why
         log.warning("fleet: %s%s", f"{refused_by}: " if refused_by else "", why)
@@ -336,7 +344,8 @@ class _FleetRun:
         cases, still_open = len(self._request.cases), sum(self._open.values())
         done = max(1, cases - still_open)
         left_s = elapsed_s * still_open / done
-        self._on_progress(Progress(sum(self._rounds.values()), still_open, cases, elapsed_s, left_s))
+        rounds, hosts = sum(self._rounds.values()), self._states.all
+        self._on_progress(Progress(rounds, still_open, cases, elapsed_s, left_s, hosts=hosts))
 
     def _merged(self) -> Report:
         request = self._request
