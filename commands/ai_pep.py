@@ -15,14 +15,14 @@ from opduel.records import UsageError
 from opduel.reporters.arguments import Parser
 
 _PHONES = "is for phones: leave it out"
-_LAB = "is for AI-PEP's lab of devices, and this host is the only device: leave it out"
+_LAB = "is for AI-PEP's lab of devices: use --fleet ADDRESS, or leave it out"
 
 # What is not taken: the option as it is written, and what to do instead.
 NOT_TAKEN: Mapping[Sequence[str], str] = {
     ("--android_dir", "--ios_dir", "--monsoon_map", "--hash_platform_mapping", "--device_name_mapping"): _PHONES,
-    ("--reboot",): "is for phones: leave it out (each round starts fresh processes)",
-    ("--set_freq",): "is for phones: set the frequency governor of this host (run_bench.py --calibrate says what makes "
-    "a host noisy)",
+    ("--reboot",): "is decided on each host: use opduel fleet worker --before_run COMMAND, or leave it out (each round "
+    "starts fresh processes)",
+    ("--set_freq",): "is decided on each host: use opduel fleet worker --set_freq FREQUENCY, or --governor NAME",
     ("--platform_sig",): "use --platform NAME, a name for this kind of machine",
     ("--backend",): "a build has the backend that it was compiled with: name such builds with --control and "
     "--treatment, or use --ctx gpu",

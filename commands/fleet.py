@@ -4,14 +4,18 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from opduel.commands.entry import DONE, log
 from opduel.commands.fleet_options import default_certificates
-from opduel.commands.option_types import path, positive
+from opduel.commands.option_types import frequency, path, positive, seconds
 from opduel.fleet.address import FleetChoice, parse_address
+from opduel.fleet.dashboard import parse_dashboard, require_bokeh
+from opduel.fleet.frequency import FrequencyChoice, frequency_set
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Report, RunError, UsageError
+from opduel.records.atomic import path_part
 from opduel.records.case import KIND_NAME
 from opduel.reporters.arguments import Parser
 
@@ -19,6 +23,7 @@ NEEDS_EXTRA = "needs the extra fleet: install it with pip install 'opduel[fleet]
 CERTIFICATE_DAYS = 365
 AHEAD = -1_000_000  # the priority of what is measured ahead
 EACH_RANK = 10_000  # more than a run has shards, each of which has a priority of its own
+BEFORE_RUN_S = 600.0
 # What a shard on another host can't have yet, or what is of one host alone.
 _NOT_IN_A_FLEET = {
     "suite": "suites are measured on one host: leave one of the two options out",
@@ -139,6 +144,12 @@ def fleet_parser() -> Parser:
 
     scheduler = kind("scheduler", "run the scheduler, which hosts and clients connect to")
     scheduler.options()("address ADDRESS", "where it listens, such as tls://0.0.0.0:8786")
+    scheduler.options()(
+        "--dashboard ADDRESS",
+        "serve Dask's dashboard there, as plain HTTP: a port on this machine's loopback, such as 8787, or HOST:PORT "
+        "(default: no dashboard)",
+        type=parse_dashboard,
+    )
     certified(scheduler)
     worker = kind("worker", "be a measuring host of a fleet")
     add = worker.options()
@@ -147,7 +158,24 @@ def fleet_parser() -> Parser:
     add("--tag TAG", "a further tag that runs can ask for with --fleet_tag; repeatable", action="append")
     add("--folder DIR", "where shards are kept while they are measured (default: in the user's cache)", type=path)
     add("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache)", type=path)
-    add("--before_run COMMAND", "a shell command before each shard; if it fails, the host doesn't measure it")
+    add(
+        "--before_run COMMAND",
+        "a shell command that is run on this host before each shard, to drop caches or wait until it has cooled down; "
+        "if it fails, the host does not measure for that run",
+    )
+    add(
+        "--before_run_timeout SECONDS",
+        f"how long it may take; then it is ended, and has failed (default: {BEFORE_RUN_S:g})",
+        type=seconds,
+        default=BEFORE_RUN_S,
+    )
+    add("--governor NAME", "the frequency governor while this is a worker, such as performance; put back at its end")
+    add(
+        "--set_freq FREQUENCY",
+        "one frequency for all processors while this is a worker: a number in MHz, or max, mid or min; put back at "
+        "its end",
+        type=frequency,
+    )
     certified(worker)
     certificates = kind("certificates", "make the certificates of a fleet, or a new one when it expires")
     add = certificates.options()
@@ -179,16 +207,27 @@ def run_fleet_command(arguments: Sequence[str]) -> int:
     folder = options.certificates or default_certificates()
     secured = security.security_of(folder, "--certificates") if address.is_encrypted else None
     if options.do == "scheduler":
-        service.run_scheduler(address, secured)
+        if options.dashboard is not None:
+            require_bokeh()
+        service.run_scheduler(address, secured, options.dashboard)
         return DONE
-    place = (options.folder or service.default_folder()).absolute()
+    name = options.name or service.own_name()
+    place = _writable(options.folder or service.default_folder() / path_part(name))  # hosts may share a home folder
+    frequency = FrequencyChoice(options.governor, options.set_freq)
+    settings = HostSettings(name, place, options.exec_dir, None, options.before_run, options.before_run_timeout)
+    tags = tuple(dict.fromkeys([*service.host_tags(), *frequency.tags, *(options.tag or ())]))
+    with frequency_set(frequency, place):
+        service.run_worker(address, service.WorkerOptions(settings, tags), secured)
+    return DONE
+
+
+def _writable(folder: Path) -> Path:
+    """``--folder``, made if it is not there. UsageError: it can't be."""
+    place = folder.absolute()
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise UsageError(f"--folder {place}: cannot be made ({error.strerror}): give another") from None
     if not os.access(place, os.W_OK):
         raise UsageError(f"--folder {place}: cannot be written: give another")
-    settings = HostSettings(options.name or service.own_name(), place, options.exec_dir, None, options.before_run)
-    tags = tuple(dict.fromkeys([*service.host_tags(), *(options.tag or ())]))
-    service.run_worker(address, service.WorkerOptions(settings, tags), secured)
-    return DONE
+    return place

@@ -96,6 +96,13 @@ def input_sets(text: str) -> int:
     return number
 
 
+def frequency(text: str) -> str:
+    """``max``, ``mid``, ``min``, or a number of MHz; returned as it was given."""
+    if text not in ("max", "mid", "min") and not re.fullmatch(r"[1-9]\d{1,4}(\.\d+)?", text):
+        raise argparse.ArgumentTypeError(f"{text!r}: give max, mid or min, or a number of MHz, as 2400")
+    return text
+
+
 def _names_of(known: Collection[str]) -> Callable[[str], list[str]]:
     """Names that are known, with commas between: ``time,instructions`` -> the names, each once."""
 

@@ -1,20 +1,26 @@
-"""Progress on standard error: a live line on a terminal, a plain one now and then elsewhere."""
+"""Progress on standard error: a live line on a terminal, and one for each host of a fleet; elsewhere a plain line now
+and then."""
 
 import contextlib
 import logging
 import time
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Sequence
+from typing import TextIO, cast
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.file_proxy import FileProxy
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from opduel.harness.schedule import Progress
+from opduel.harness.measurement_plan import HostProgress, Progress
 from opduel.harness.single import SingleProgress
+from opduel.records.text import clipped, counted, printable
 from opduel.reporters.stream import write_text
 
 PLAIN_EVERY_S = 15.0
+FLEET_EVERY_S = 60.0  # plain lines that name hosts; their runs take long
+PLAIN_HOSTS = 8  # named in a plain line
+HOST_WIDTH = 58  # columns, so that bar and clock fit beside it
 REDRAWN_A_SECOND = 1.0  # the redrawing thread runs beside what is measured
 
 
@@ -31,7 +37,7 @@ class ProgressDisplay:
         self._quiet = logging.getLogger("opduel").level > logging.INFO  # asked for by --quiet
         self._printed_at = self._clock()
         self._bar = Bar(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=12),
             TimeElapsedColumn(),
             console=Console(file=stream),
@@ -42,31 +48,80 @@ class ProgressDisplay:
             disable=not self._live or self._quiet,
         )
         self._task = self._bar.add_task("starting the first process pair", total=cases)
+        self._handlers: list[logging.StreamHandler[TextIO]] = []  # whose lines are printed above the live ones
+        self._hosts: list[TaskID] = []
+        self._shards: dict[int, tuple[str, int | None]] = {}  # line -> its host and that one's shard
 
     def __enter__(self) -> "ProgressDisplay":
         with contextlib.suppress(OSError):
             self._bar.start()
+        if self._live and not self._quiet:
+            for handler in logging.getLogger().handlers:
+                if isinstance(handler, logging.StreamHandler) and handler.stream is self._stream:
+                    self._handlers.append(handler)
+                    _write_to(handler, cast("TextIO", FileProxy(self._bar.console, self._stream)))
         return self
 
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(OSError):
             self._bar.stop()
+        for handler in self._handlers:
+            _write_to(handler, self._stream)
+        self._handlers.clear()
 
     def show(self, progress: Progress) -> None:
         """Tell of the latest round."""
-        self._tell(describe(progress), progress.cases - progress.open_cases, progress.cases, progress.elapsed_s)
+        done = progress.cases - progress.open_cases
+        if not progress.hosts:
+            self._tell(describe(progress), done, progress.cases, progress.elapsed_s)
+            return
+        with contextlib.suppress(OSError):
+            self._show_hosts(progress.hosts)
+        self._tell(
+            describe_fleet(progress),
+            done,
+            progress.cases,
+            progress.elapsed_s,
+            FLEET_EVERY_S,
+            f": {hosts_in_words(progress.hosts)}",
+        )
+
+    def _show_hosts(self, hosts: Sequence[HostProgress]) -> None:
+        """A line each, below that of the run; as many as the terminal has, and how many more there are."""
+        room = max(1, self._bar.console.size.height - 3)
+        shown = list(hosts if len(hosts) <= room else hosts[: room - 1])
+        while len(self._hosts) < min(len(hosts), room):
+            self._hosts.append(self._bar.add_task("", total=1))
+        for line, task in enumerate(self._hosts):
+            self._bar.update(task, visible=line < len(shown) or (line == len(shown) < len(hosts)))
+        for line, (task, one) in enumerate(zip(self._hosts, shown, strict=False)):
+            if self._shards.get(line) != (one.name, one.shard):
+                self._shards[line] = one.name, one.shard
+                self._bar.reset(task)  # the clock is that of the shard
+            self._bar.update(task, description=describe_host(one), completed=one.done, total=one.cases or 1)
+        if len(shown) < len(hosts):
+            left = len(hosts) - len(shown)
+            self._bar.update(self._hosts[len(shown)], description=f"  and {left} more", completed=0, total=1)
 
     def show_single(self, progress: SingleProgress) -> None:
         """Tell of the latest case of a single-build run."""
         text = f"round {progress.round} of {progress.rounds}, {progress.done} of {progress.cases} cases"
         self._tell(text, progress.done, progress.cases, progress.elapsed_s)
 
-    def _tell(self, text: str, done: int, total: int, elapsed_s: float) -> None:
+    def _tell(
+        self, text: str, done: int, total: int, elapsed_s: float, every_s: float = PLAIN_EVERY_S, more: str = ""
+    ) -> None:
         with contextlib.suppress(OSError):
             self._bar.update(self._task, description=text, completed=done, total=total)
-            if not self._live and not self._quiet and self._clock() - self._printed_at >= PLAIN_EVERY_S:
+            if not self._live and not self._quiet and self._clock() - self._printed_at >= every_s:
                 self._printed_at = self._clock()
-                write_text(self._stream, f"{text}, {minutes(elapsed_s)} elapsed\n")
+                write_text(self._stream, f"{text}, {minutes(elapsed_s)} elapsed{more}\n")
+
+
+def _write_to(handler: "logging.StreamHandler[TextIO]", stream: TextIO) -> None:
+    with contextlib.suppress(OSError):
+        handler.flush()
+    handler.stream = stream
 
 
 def describe(progress: Progress) -> str:
@@ -76,6 +131,33 @@ def describe(progress: Progress) -> str:
     if progress.end_s is not None:
         return f"{phase} {progress.rounds}, {cases}, about {minutes(progress.end_s)} left"
     return f"{phase} {progress.rounds}, {cases}, next look in {minutes(progress.left_s)}"
+
+
+def describe_fleet(progress: Progress) -> str:
+    """Hosts, cases still open, and how long it takes if the others take as long as those before."""
+    hosts = counted(len(progress.hosts), "host")
+    cases = f"{progress.open_cases} of {progress.cases} cases open"
+    measured = progress.open_cases < progress.cases
+    return f"{hosts}, {cases}" + (f", about {minutes(progress.left_s)} left" if measured else "")
+
+
+def describe_host(host: HostProgress) -> str:
+    """``bench-1: shard 3, round 7, 31 of 40 done``, at most ``HOST_WIDTH`` columns."""
+    name = clipped(printable(host.name), 20)
+    if host.shard is None:
+        return clipped(printable(f"  {name}: {host.doing}"), HOST_WIDTH)
+    return f"  {name}: shard {host.shard + 1}, {host.doing}, {host.done} of {host.cases} done"
+
+
+def hosts_in_words(hosts: Sequence[HostProgress]) -> str:
+    """Of the first hosts what each does, for a plain line."""
+    words = [
+        f"{printable(one.name)} {clipped(printable(one.doing), 80)}"
+        + (f" {one.done}/{one.cases}" if one.shard is not None else "")
+        for one in hosts[:PLAIN_HOSTS]
+    ]
+    more = len(hosts) - PLAIN_HOSTS
+    return ", ".join([*words, *([f"and {more} more"] if more > 0 else [])])
 
 
 def minutes(seconds: float) -> str:

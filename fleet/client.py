@@ -24,11 +24,12 @@ from opduel.comparator import plan_looks
 from opduel.fleet.address import FleetChoice
 from opduel.fleet.archives import Archives
 from opduel.fleet.host import TOPIC, finish, measure
+from opduel.fleet.host_states import LOST, HostStates
 from opduel.fleet.job import KIND_RESOURCE, SLOT, Answer, Job, tag_resource
 from opduel.fleet.kinds import kind_of
 from opduel.fleet.merge import HostReport, merge
 from opduel.fleet.run_log import KIND, count_samples, identity, ids_of, kept_of
-from opduel.fleet.service import connect
+from opduel.fleet.service import connect, dashboard_of
 from opduel.fleet.shards import Shard, cut
 from opduel.fleet.slots import slots_of
 from opduel.fleet.stragglers import UnderWay, pace_of, straggler
@@ -65,6 +66,8 @@ def run_fleet(
         level = logging.DEBUG if choice.priority else logging.INFO  # what is measured ahead says so itself
         of_kind = f" of the kind {choice.kind}" if choice.kind else ""
         log.log(level, "fleet: %s%s, %s", counted(len(hosts), "host"), of_kind, ", ".join(sorted(hosts)))
+        if dashboard := dashboard_of(client, choice):
+            log.log(level, "fleet: dashboard at %s", dashboard)
         with Archives.of(request.control, request.treatment) as archives:
             return _FleetRun(client, choice, request, len(hosts), on_progress, archives).finish()
 
@@ -160,6 +163,8 @@ class _FleetRun:
         self._hosts = hosts
         self._slots = slots_of[choice.address.text, choice.kind]
         self._archives = archives
+        self._states = HostStates()
+        self._states.see(self._there)
         self._kept = kept_of(request, self._run, self._cost)
         if not self._kept.shards:
             shards = cut(request.cases, self._cost, hosts, request.seed)
@@ -209,6 +214,7 @@ class _FleetRun:
         if now - self._looked < LOOK_S:
             return
         self._there, self._looked = _hosts_of(self._client, self._choice), now
+        self._states.see(self._there)
         if self._client.status == "closed":
             self._stopped = "the scheduler does not answer any more"
         elif self._there and not self._eligible() and not self._pending:
@@ -307,8 +313,10 @@ class _FleetRun:
         if future is None:
             return
         attempt = self._pending[future]
-        attempt.told = now
         address = self._there.get(attempt.host or "")
+        if address is None:
+            return
+        attempt.told = now
         log.info(
             "fleet: %s is slow, and %s idle: shard %d moves there with %s",
             attempt.host,
@@ -368,6 +376,7 @@ class _FleetRun:
         if event.get("run") != self._run or attempt is None:
             return
         attempt.host, attempt.heard = event["host"], time.monotonic()
+        self._states.hear(event, attempt.shard.number, len(attempt.shard.cases))
         if event["event"] in ("began", "measuring"):  # the second when its builds are there
             attempt.began, attempt.samples = time.monotonic(), 0
             log.debug("fleet: shard %d %s on %s", attempt.shard.number, event["event"], attempt.host)
@@ -410,6 +419,7 @@ class _FleetRun:
         if answer.needs:
             self._send_builds(answer, attempt)
             return
+        self._states.ended(answer.host)
         if answer.refusal is not None:
             self._again(attempt, answer.refusal, answer.host)
             return
@@ -437,6 +447,7 @@ class _FleetRun:
 
     def _again(self, attempt: _Attempt, why: str, refused_by: str | None) -> None:
         """The shard goes to the next host that is free; never to the one that refused it, if one did."""
+        self._states.ended(refused_by or attempt.host, f"left out: {why}" if refused_by else LOST)
         if refused_by is not None:
             self._refused[refused_by] = why
         log.warning("fleet: %s%s", f"{refused_by}: " if refused_by else "", why)
@@ -461,7 +472,8 @@ class _FleetRun:
         cases, still_open = len(self._request.cases), sum(self._open.values())
         done = max(1, cases - still_open)
         left_s = elapsed_s * still_open / done
-        self._on_progress(Progress(sum(self._rounds.values()), still_open, cases, elapsed_s, left_s))
+        rounds, hosts = sum(self._rounds.values()), self._states.all
+        self._on_progress(Progress(rounds, still_open, cases, elapsed_s, left_s, hosts=hosts))
 
     def _merged(self) -> Report:
         request = self._request

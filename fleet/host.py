@@ -38,13 +38,14 @@ KEPT_DAYS = 14.0  # shards' folders: whoever resumes a run does so sooner
 @dataclass(frozen=True)
 class HostSettings:
     """A measuring host: its name in the fleet, where it keeps shards and builds (None: the user's cache), the
-    processors that it may use (None: all), and the command that is run before each shard."""
+    processors that it may use (None: all), and the command that is run before each shard, and how long it may take."""
 
     name: str
     folder: Path
     exec_dir: Path | None = None
     cpus: frozenset[int] | None = None
     before_run: str | None = None
+    before_run_timeout: float = 600.0
 
 
 class HostPlugin(WorkerPlugin):
@@ -87,8 +88,6 @@ def measure(job: Job) -> Answer:
             (folder / REFUSAL).unlink(missing_ok=True)
             if needs := [digest for digest in job.sent if _lacks(job, digest, host)]:
                 return Answer(host.name, job.key, needs=needs)
-            if refusal := _before(host):
-                return Answer(host.name, job.key, refusal=refusal)
             _run(folder, host, job, worker)
         if (folder / REFUSAL).exists():
             return Answer(host.name, job.key, refusal=(folder / REFUSAL).read_text())
@@ -138,16 +137,6 @@ def receive(
     return None
 
 
-def _before(host: HostSettings) -> str | None:
-    """Run the host's own command; returns why the host can't measure then."""
-    if host.before_run is None:
-        return None
-    done = subprocess.run(host.before_run, shell=True, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        return None
-    return f"--before_run ended with {done.returncode}: {one_line(done.stderr or done.stdout)}"
-
-
 def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
     """Start the process that measures, pass on what it says, and see to it that it ends.
 
@@ -157,6 +146,8 @@ def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
     command = [sys.executable, "-m", "opduel.fleet.shard_process", str(folder), str(host.folder)]
     command += ["--exec_dir", str(host.exec_dir)] if host.exec_dir else []
     command += ["--cpus", ",".join(map(str, sorted(host.cpus)))] if host.cpus else []
+    if host.before_run is not None:
+        command += ["--before_run", host.before_run, "--before_run_timeout", str(host.before_run_timeout)]
     key = worker.get_current_task()
     with (folder / LOG).open("ab") as errors:
         process = subprocess.Popen(

@@ -8,9 +8,10 @@ import platform
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import dask
@@ -18,6 +19,7 @@ import platformdirs
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 
 from opduel.fleet.address import FleetAddress, FleetChoice
+from opduel.fleet.dashboard import LOOPBACK, TOPIC, DashboardAddress, described
 from opduel.fleet.host import HostPlugin, HostSettings
 from opduel.fleet.job import KIND_RESOURCE, SLOT, tag_resource
 from opduel.fleet.kinds import features_of, host_kind
@@ -26,6 +28,8 @@ from opduel.harness.host import PROC, host_name, text_of
 from opduel.records import RunError
 from opduel.records.text import one_line
 
+NO_PAGES = f"{LOOPBACK}:0"  # where Dask's web server listens, which can't be turned off
+PAGES = "distributed.scheduler.http.routes"
 QUIET = "DASK_LOGGING__DISTRIBUTED"
 RETRY_S = 5.0  # between attempts to reach a scheduler
 # Dask would look at the worker's Python every 10 ms, and restart a worker that seems to hang.
@@ -40,6 +44,9 @@ SETTINGS = {
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.low-level-log-length": 100,
     "distributed.comm.timeouts.connect": "10s",
+    # Dask serves pages on hosts and tasks without encryption, also where its connections are encrypted.
+    PAGES: [],
+    "distributed.worker.http.routes": [],
     # What Dask would set for workers (malloc, threads) would change what is measured; and it logs on standard error.
     "distributed.nanny.pre-spawn-environ": {QUIET: "critical"},
 }
@@ -62,6 +69,7 @@ class WorkerOptions:
             "name": self.settings.name,
             "memory_limit": 0,
             "dashboard": False,
+            "dashboard_address": NO_PAGES,
             "resources": dict.fromkeys([SLOT, KIND_RESOURCE + self.kind, *map(tag_resource, self.tags)], 1.0),
             "security": security,
             "plugins": (HostPlugin(self.settings),),
@@ -81,25 +89,49 @@ def host_tags(proc: Path = PROC) -> list[str]:
     return [*found, "gpu"] if Path("/dev/nvidia0").exists() else found
 
 
-def run_scheduler(address: FleetAddress, security: Security | None) -> None:
-    """Run a scheduler at this address until a signal ends it. RunError: the address can't be listened at."""
+def run_scheduler(address: FleetAddress, security: Security | None, dashboard: DashboardAddress | None = None) -> None:
+    """Run a scheduler at this address until a signal ends it, and its dashboard if one is asked for. RunError: one of
+    the addresses can't be listened at."""
 
     async def serve() -> None:
+        place = dashboard or DashboardAddress(LOOPBACK, 0)
         try:
             scheduler = await Scheduler(
                 protocol=address.text.partition(":")[0],
                 host=address.text.partition("//")[2].rpartition(":")[0],
                 port=int(address.text.rpartition(":")[2]),
                 security=security,
-                dashboard=False,
+                dashboard=dashboard is not None,
+                dashboard_address=f"{place.host}:{place.port}",
             )
         except OSError as error:
             raise RunError(f"{address.text}: cannot be listened at ({error.strerror or error}): give another") from None
         async with scheduler:
             log.info("scheduler at %s", scheduler.address)
+            if dashboard is not None:
+                _tell_of_dashboard(scheduler, dashboard)
             await _ended()
 
-    _run(serve())
+    routes = dask.config.get(PAGES)
+    _run(serve(), {PAGES: routes} if dashboard is not None else {})
+
+
+def _tell_of_dashboard(scheduler: Scheduler, asked: DashboardAddress) -> None:
+    """Log where it is, and leave it where clients find it. RunError: Dask took another port."""
+    port = scheduler.http_server.port
+    if asked.port not in (0, port):
+        raise RunError(f"--dashboard {asked.host}:{asked.port}: the port is in use: give another")
+    where = DashboardAddress(asked.host, port)
+    scheduler.log_event(TOPIC, {"host": where.host, "port": where.port})
+    log.info("dashboard at %s", where.link(own_name()))
+    if where.is_open:
+        log.warning("whoever reaches the dashboard sees hosts and runs: it has no password, and no encryption")
+
+
+def dashboard_of(client: Client, choice: FleetChoice) -> str | None:
+    """What to say of the fleet's dashboard; None: it has none."""
+    events = client.get_events(TOPIC)
+    return described(events[-1][1], choice.address) if events else None
 
 
 def run_worker(address: FleetAddress, options: WorkerOptions, security: Security | None) -> None:
@@ -138,9 +170,9 @@ def _why(error: BaseException) -> str:
     return one_line(str(error)) or type(error).__name__
 
 
-def _run(served: Any) -> None:
+def _run(served: Any, settings: Mapping[str, Any] = MappingProxyType({})) -> None:
     _quiet()
-    with dask.config.set(SETTINGS):
+    with dask.config.set({**SETTINGS, **settings}):
         asyncio.run(served)
 
 
@@ -222,7 +254,8 @@ def _local_fleet(count: int) -> Iterator[SpecCluster]:
         settings = HostSettings(name, default_folder() / name, cpus=own)
         settings.folder.mkdir(parents=True, exist_ok=True)
         workers[name] = {"cls": Nanny, "options": WorkerOptions(settings, tuple(host_tags())).of_nanny(None)}
-    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "port": 0, "host": "127.0.0.1"}}
+    options = {"dashboard": False, "dashboard_address": NO_PAGES, "port": 0, "host": LOOPBACK}
+    scheduler = {"cls": Scheduler, "options": options}
     if not each:
         log.warning("fleet: %d workers share %d processors, and disturb each other", count, len(allowed))
     with SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as cluster:

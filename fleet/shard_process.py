@@ -18,12 +18,13 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.builds.transfer import found_at, unpack
+from opduel.fleet.before_run import run_before
 from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, REFUSAL, REPORT, ROUNDS, Job
 from opduel.fleet.stragglers import open_cases
 from opduel.frameworks import Framework, get_framework
@@ -73,6 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("host_folder", type=Path)
     parser.add_argument("--exec_dir", type=Path)
     parser.add_argument("--cpus", default="")
+    parser.add_argument("--before_run")
+    parser.add_argument("--before_run_timeout", type=float, default=0.0)
     asked = parser.parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -92,7 +95,7 @@ def _run(asked: argparse.Namespace) -> int:
     try:
         with (asked.host_folder / ".measuring").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time, whatever became of the worker of the one before
-            _measure(asked.folder, asked.host_folder, asked.exec_dir)
+            _measure(asked.folder, asked.host_folder, asked.exec_dir, lambda: _before(asked))
     except InterruptedRunError:
         return 3
     except OpduelError as error:
@@ -102,8 +105,18 @@ def _run(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(folder: Path, host_folder: Path, exec_dir: Path | None) -> None:
-    """Raises OpduelError: the shard can't be measured here. KeyboardInterrupt: nobody wants its report any more."""
+def _before(asked: argparse.Namespace) -> None:
+    """Run the host's own command. Raises RunError: it failed, or took too long."""
+    if asked.before_run is None:
+        return
+    why = run_before(asked.before_run, asked.before_run_timeout, lambda: _say({"event": "before_run"}))
+    if why is not None:
+        raise RunError(why)
+
+
+def _measure(folder: Path, host_folder: Path, exec_dir: Path | None, before: Callable[[], None]) -> None:
+    """``before`` is called when all that is measured is there. Raises OpduelError: the shard can't be measured here.
+    KeyboardInterrupt: nobody wants its report any more."""
     job: Job = pickle.loads((folder / JOB).read_bytes())
     cases = fetch_files(job.cases, host_folder / "models", lambda _: None)
     framework = get_framework(job.framework).for_cases(cases)
@@ -122,6 +135,7 @@ def _measure(folder: Path, host_folder: Path, exec_dir: Path | None) -> None:
         first_measurement=job.first_measurement,
         elsewhere=job.elsewhere,
     )
+    before()
     _say({"event": "measuring"})
     report = run_ab(request, _tell)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is measured is worth the moment that it takes to write it
@@ -163,7 +177,8 @@ def _build(wanted: Build, job: Job, framework: Framework, cache: BuildCache, hos
 
 
 def _tell(progress: Progress) -> None:
-    _say({"event": "progress", "open": progress.open_cases, "cases": progress.cases, "rounds": progress.rounds})
+    counts = {"open": progress.open_cases, "cases": progress.cases, "rounds": progress.rounds}
+    _say({"event": "progress", **counts, "verifying": progress.verifying})
 
 
 def _say(what: dict[str, Any]) -> None:

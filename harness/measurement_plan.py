@@ -121,8 +121,20 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class HostProgress:
+    """What a host of a fleet does: of its present shard the number (None: it has none), how many of its cases are
+    done, and how many there are."""
+
+    name: str
+    doing: str
+    shard: int | None = None
+    done: int = 0
+    cases: int = 0
+
+
+@dataclass(frozen=True)
 class Progress:
-    """Told after every round: seconds, counts of cases and process pairs."""
+    """Told after every round: seconds, counts of cases and process pairs; and in a fleet, what each host does."""
 
     rounds: int
     open_cases: int
@@ -131,6 +143,7 @@ class Progress:
     left_s: float  # to the next look of the open cases, or to the end of the budget if that comes first
     verifying: bool = False
     end_s: float | None = None  # to the end of the measurement, where earlier runs let one expect it
+    hosts: tuple[HostProgress, ...] = ()
 
 
 @dataclass

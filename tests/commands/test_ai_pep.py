@@ -1,5 +1,6 @@
 """AI-PEP's options: what works on a host works, and each of the others is one line that says what to do instead."""
 
+import argparse
 import json
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from opduel.commands.ai_pep import NOT_TAKEN
 from opduel.commands.builds import library_path
 from opduel.commands.case_selection import Choice, choose, with_files
 from opduel.commands.driver_options import driver_parser, parse
+from opduel.commands.fleet import fleet_parser
 from opduel.commands.options import harness_parser
 from opduel.commands.run_bench import run_bench_parser
 from opduel.harness.specs import find_spec, load_spec
@@ -48,7 +50,7 @@ def test_what_is_not_taken_is_one_line_that_says_what_to_do(run: Run, option: st
 
 
 def test_the_driver_says_the_same() -> None:
-    with pytest.raises(UsageError, match=r"^--reboot: is for phones"):
+    with pytest.raises(UsageError, match=r"^--reboot: is decided on each host: use opduel fleet worker --before_run"):
         parse(["--ab_testing", "-b", "smoke", "--reboot"])
     assert parse(["--ab_testing", "-b", "smoke", "--repo", "git"]).own.repo == "git"
     with pytest.raises(UsageError, match=r"--repo: 'svn': git and hg \(Mercurial\) are supported"):
@@ -65,8 +67,11 @@ def test_what_is_named_instead_is_there() -> None:
         for action in parser._actions
         for name in action.option_strings
     }
+    kinds = next(action for action in fleet_parser()._actions if isinstance(action, argparse._SubParsersAction))
     for why in NOT_TAKEN.values():
-        assert set(re.findall(r"--\w+", why)) <= known - set(REFUSED)
+        ours, _, workers = why.partition("opduel fleet worker")
+        assert set(re.findall(r"--\w+", ours)) <= known - set(REFUSED)
+        assert set(re.findall(r"--\w+", workers)) <= set(kinds.choices["worker"]._option_string_actions)
 
 
 def test_those_not_taken_are_in_the_documentation_and_not_in_the_help() -> None:

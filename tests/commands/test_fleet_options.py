@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from opduel.commands import fleet
 from opduel.commands.calibrate import calibrate
 from opduel.commands.fleet import count_hosts, fleet_choice, measurer, run_fleet_command
 from opduel.commands.harness import run_harness
 from opduel.commands.options import harness_parser
 from opduel.driver.build_turns import LAST
 from opduel.fleet.address import FleetChoice
+from opduel.fleet.frequency import frequency_set
 from opduel.harness.run import run_ab
 from opduel.records import UsageError
 
@@ -30,6 +33,10 @@ def test_what_is_asked_for() -> None:
     assert found is not None
     assert (found.tags, found.hosts, found.excluded) == (("gpu", "fast"), ("a", "b"), ("c",))
     assert (found.address.text, found.timeout_s, found.silence_s) == ("tls://bench:8786", 5.0, 900.0)
+    for name in ("--device", "--devices"):  # AI-PEP's words
+        one = fleet_choice(harness_parser().parse_args(["--fleet", "local:1", name, "a"]))
+        assert one is not None
+        assert one.hosts == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -105,12 +112,31 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
         (["worker", "local:2"], "ADDRESS local:2: give the scheduler's"),
         (["scheduler", "here"], "ADDRESS here: is no address of a fleet"),
         (["worker", "tls://a:1", "--certificates", "/nowhere"], "--certificates /nowhere: ca.pem is missing"),
+        (["worker", "tcp://a:1", "--set_freq", "fast"], "--set_freq: 'fast': give max, mid or min, or a number of MHz"),
+        (
+            ["worker", "tcp://a:1", "--before_run_timeout", "0"],
+            "--before_run_timeout: '0' is not above 0: give seconds",
+        ),
+        (["scheduler", "tcp://a:1", "--dashboard", "here"], "--dashboard: 'here': give a port, as 8787, or HOST:PORT"),
+        (["scheduler", "tcp://a:1", "--dashboard", "8787"], "--dashboard: Dask draws it with bokeh: install that with"),
     ],
 )
-def test_what_parts_of_a_fleet_refuse(words: list[str], why: str) -> None:
+def test_what_parts_of_a_fleet_refuse(words: list[str], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bokeh", None)  # where it is installed, too
     with pytest.raises(UsageError) as caught:
         run_fleet_command(words)
-    assert str(caught.value).startswith(why)
+    assert str(caught.value).removeprefix("argument ").startswith(why)
+
+
+def test_a_host_without_frequency_control_refuses_to_set_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "frequency_set", partial(frequency_set, cpus=tmp_path / "none"))
+    for words, option in (
+        (["--governor", "performance"], "--governor performance"),
+        (["--set_freq", "max"], "--set_freq max"),
+    ):
+        with pytest.raises(UsageError, match=f"^{option}: this host has no frequency control") as caught:
+            run_fleet_command(["worker", "tcp://127.0.0.1:1", "--folder", str(tmp_path), *words])
+        assert caught.value.exit_code == 2
 
 
 def test_a_plain_command_loads_nothing_of_dask() -> None:

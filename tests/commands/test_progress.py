@@ -1,14 +1,25 @@
 """Progress: a live line on a terminal that fits 80 columns, plain lines at intervals elsewhere."""
 
 import io
+import logging
 import os
+import re
 import select
 
 import pytest
 from rich.cells import cell_len
 
-from opduel.commands.progress import PLAIN_EVERY_S, ProgressDisplay, describe, minutes
-from opduel.harness.schedule import Progress
+from opduel.commands.progress import (
+    HOST_WIDTH,
+    PLAIN_EVERY_S,
+    ProgressDisplay,
+    describe,
+    describe_fleet,
+    describe_host,
+    hosts_in_words,
+    minutes,
+)
+from opduel.harness.measurement_plan import HostProgress, Progress
 
 
 def at(seconds: float, rounds: int = 1) -> Progress:
@@ -92,7 +103,106 @@ def test_on_a_terminal_a_live_line_that_fits(reads: bool, monkeypatch: pytest.Mo
             os.close(ours)
 
 
+def screen(text: str) -> list[str]:
+    """The lines that a terminal would show after this text, of the codes that the display uses."""
+    lines, row = [""], 0
+    for code in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", text):
+        if code == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif code == "\x1b[1A":
+            row -= 1
+        elif code == "\x1b[2K":
+            lines[row] = ""
+        elif code[0] not in "\x1b\r":
+            lines[row] += code
+    return [line.rstrip() for line in lines]
+
+
+def test_lines_of_the_log_stay_above_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "80"), ("LINES", "24")):
+        monkeypatch.setenv(name, value)
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs, "w") as stream:
+        handler = logging.StreamHandler(stream)
+        root, log = logging.getLogger(), logging.getLogger("opduel.test")
+        monkeypatch.setattr(root, "handlers", [handler])
+        with ProgressDisplay(16, stream) as display:
+            display.show(of_hosts(3))
+            display._bar.refresh()
+            for number in range(3):
+                log.warning("fleet: host-%d: has gone [x]", number)
+                display._bar.refresh()
+        assert handler.stream is stream
+        log.warning("the end")
+        stream.flush()
+        text = ""
+        while select.select([ours], [], [], 0.2)[0]:
+            text += os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    shown = [line for line in screen(text) if line]
+    assert shown == [*(f"fleet: host-{number}: has gone [x]" for number in range(3)), "the end"]
+
+
 def test_texts() -> None:
     assert describe(at(0, rounds=7)) == "round 7, 3 of 16 cases open, next look in 1:30"
     assert cell_len(describe(at(0, rounds=99999))) < 60
     assert [minutes(seconds) for seconds in (0, 59.9, 60, 3600)] == ["0:00", "0:59", "1:00", "60:00"]
+
+
+def of_hosts(hosts: int, still_open: int = 3) -> Progress:
+    states = tuple(HostProgress(f"host-{number}", "round 7", number, 31, 40) for number in range(hosts))
+    return Progress(rounds=9, open_cases=still_open, cases=16, elapsed_s=60.0, left_s=90.0, hosts=states)
+
+
+def test_what_hosts_do_in_words() -> None:
+    assert describe_fleet(of_hosts(2)) == "2 hosts, 3 of 16 cases open, about 1:30 left"
+    assert describe_fleet(of_hosts(1, 16)) == "1 host, 16 of 16 cases open"  # nothing is done from which it follows
+    assert describe_host(HostProgress("a", "round 7", 2, 31, 40)) == "  a: shard 3, round 7, 31 of 40 done"
+    assert describe_host(HostProgress("a", "no shard")) == "  a: no shard"
+    for one in (
+        HostProgress("h" * 99, "verify 12345", 999, 9999, 9999),
+        HostProgress("a", f"left out: {'because ' * 99}"),
+    ):
+        assert cell_len(describe_host(one)) <= HOST_WIDTH + 10
+    assert hosts_in_words(of_hosts(2).hosts) == "host-0 round 7 31/40, host-1 round 7 31/40"
+    assert hosts_in_words(of_hosts(11).hosts).endswith("host-7 round 7 31/40, and 3 more")
+
+
+def test_elsewhere_a_line_on_all_hosts_each_minute() -> None:
+    stream = io.StringIO()
+    clock = Clock()
+    began = clock.now
+    with ProgressDisplay(16, stream, clock) as display:
+        for second in range(1, 131):
+            clock.now = began + second
+            display.show(of_hosts(2))
+    assert stream.getvalue().splitlines() == 2 * [
+        "2 hosts, 3 of 16 cases open, about 1:30 left, 1:00 elapsed: host-0 round 7 31/40, host-1 round 7 31/40"
+    ]
+
+
+@pytest.mark.parametrize(("hosts", "shown"), [(2, 2), (30, 6)])
+def test_on_a_terminal_a_line_for_each_host_in_place(hosts: int, shown: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 30 hosts as many as a terminal of ten lines has room for; [bold] in a name is a name."""
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "80"), ("LINES", "10")):
+        monkeypatch.setenv(name, value)
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs, "w") as stream:
+        with ProgressDisplay(16, stream) as display:
+            display.show(of_hosts(hosts))
+            display._bar.refresh()
+            progress = of_hosts(hosts)
+            named = (HostProgress("[bold]", "round 8", 1, 40, 40), *progress.hosts[1:])
+            display.show(Progress(9, 3, 16, 60.0, 90.0, hosts=named))
+            display._bar.refresh()
+        text = ""
+        while select.select([ours], [], [], 0.2)[0]:
+            text += os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    first, last = text[: text.index("[bold]")], text[text.index("[bold]") :]
+    assert f"host-{shown - 1}: shard {shown}, round 7, 31 of 40 done" in first
+    assert f"host-{shown}:" not in text
+    assert (f"and {hosts - shown} more" in text) == (hosts > shown)
+    assert "round 8, 40 of 40 done" in last
+    assert "\x1b[1A" in text  # it goes up and draws over what is there

@@ -45,7 +45,7 @@ class Fleet:
             process = subprocess.Popen(
                 command, cwd=ROOT, stderr=errors, start_new_session=True, env={**os.environ, **(env or {})}
             )
-        self._stack.callback(_end, process)
+        self._stack.callback(end_process, process)
         return process, log
 
     def worker(self, name: str, *words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -63,7 +63,7 @@ class Fleet:
             time.sleep(0.05)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     try:

@@ -1,20 +1,26 @@
 """A fleet for real: a scheduler and workers as programs of their own, with certificates, and kills."""
 
+import contextlib
+import http.client
 import os
 import signal
 import subprocess
+import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
-from made_fleet import FUNCTIONS, LONG_S, Fleet, command, report
+from made_fleet import FUNCTIONS, LONG_S, ROOT, Fleet, command, end_process, report
 
 from opduel.commands.fleet import run_fleet_command
 from opduel.fleet.address import FleetChoice, parse_address
 from opduel.fleet.client import wait_for_hosts
-from opduel.fleet.service import connect
+from opduel.fleet.service import connect, dashboard_of
 from opduel.records import RunError
 
 
@@ -22,7 +28,7 @@ from opduel.records import RunError
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     with ExitStack() as stack:
         made = Fleet(tmp_path_factory.mktemp("fleet"), stack)
-        made.worker("one", "--tag", "fast")
+        made.first = made.worker("one", "--tag", "fast", "--before_run", f"echo prepared >> {made.folder / 'prepared'}")
         yield made
 
 
@@ -35,6 +41,31 @@ def test_a_run_on_a_fleet(fleet: Fleet, tmp_path: Path) -> None:
     }
     assert [(host["name"], host["cases"]) for host in found["run"]["fleet"]["hosts"]] == [("one", len(FUNCTIONS))]
     assert all(one["rounds"] for one in found["comparisons"])
+    assert (fleet.folder / "prepared").read_text() == "prepared\n"  # by the host's --before_run, once for its shard
+
+
+def listening(process: int) -> set[tuple[str, int]]:
+    """Where a program listens, and those that it started."""
+    whole = psutil.Process(process)
+    return {
+        (one.laddr.ip, one.laddr.port)
+        for each in [whole, *whole.children(recursive=True)]
+        for one in each.net_connections("tcp")
+        if one.status == psutil.CONN_LISTEN
+    }
+
+
+def test_no_part_of_it_serves_web_pages(fleet: Fleet) -> None:
+    """Dask's would tell without encryption what is measured where."""
+    served = listening(fleet.scheduler.pid) | listening(fleet.first.pid)
+    assert len(served) >= 4  # of scheduler, nanny and worker, each with certificates; and web servers with no pages
+    pages = ("status", "info/main/workers.html", "json/counts.json", "metrics", "health")
+    for _, port in served:
+        for page in pages:
+            with contextlib.suppress(OSError, http.client.HTTPException):  # TLS
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+                connection.request("GET", f"/{page}")
+                assert connection.getresponse().status == 404
 
 
 def test_who_does_not_belong_to_it_is_refused_in_one_line(fleet: Fleet, tmp_path: Path) -> None:
@@ -100,3 +131,76 @@ def test_a_client_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         assert max(one["rounds"] for one in found["comparisons"]) <= 12
         assert found["run"]["rounds"] >= kept - 1  # the first text is not a round
         assert not log.exists()
+
+
+@pytest.mark.nightly
+def test_a_scheduler_on_all_addresses_serves_its_dashboard_on_loopback(tmp_path: Path) -> None:
+    """Without bokeh, which is no part of the environment: the page says so. Clients are told of the address."""
+    code = "import sys; from opduel.commands.entry import run_command; from opduel.fleet.service import run_scheduler; "
+    code += "from opduel.fleet.address import parse_address; from opduel.fleet.dashboard import DashboardAddress; "
+    code += "where = DashboardAddress('127.0.0.1', 0) if sys.argv[1:] else None; "
+    code += "run_command('x', lambda: run_scheduler(parse_address('tcp://0.0.0.0:0'), None, where) or 0)"
+    for words in ([], ["dashboard"]):
+        log = tmp_path / "log"
+        with log.open("wb") as errors:
+            process = subprocess.Popen([sys.executable, "-c", code, *words], cwd=ROOT, stderr=errors)
+        try:
+            end = time.monotonic() + LONG_S
+            while ("dashboard at" if words else "scheduler at") not in log.read_text():
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            own = {address for address in listening(process.pid) if address[0] != "0.0.0.0"}
+            assert {host for host, _ in own} == {"127.0.0.1"}
+            if words:
+                port = log.read_text().partition("scheduler at ")[2].split()[0].rpartition(":")[2]
+                choice = FleetChoice(parse_address(f"tcp://127.0.0.1:{port}"), tmp_path, timeout_s=LONG_S)
+                with connect(choice) as client:
+                    found = dashboard_of(client, choice)
+                assert found == f"http://127.0.0.1:{own.pop()[1]}/status"
+                assert urllib.request.urlopen(found, timeout=10).status == 200
+        finally:
+            end_process(process)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("end_it", ["SIGTERM", "SIGKILL"])
+def test_a_worker_that_ends_puts_the_governor_back(fleet: Fleet, tmp_path: Path, end_it: str) -> None:
+    policy = tmp_path / "sys" / "cpu0" / "cpufreq"
+    policy.mkdir(parents=True)
+    (policy / "scaling_available_governors").write_text("performance powersave\n")
+    (policy / "scaling_governor").write_text("powersave\n")
+    code = "import sys; from functools import partial; from pathlib import Path; "
+    code += "from opduel.commands import fleet; from opduel.commands.entry import run_command; "
+    code += "fleet.frequency_set = partial(fleet.frequency_set, cpus=Path(sys.argv[1])); "
+    code += "run_command('x', lambda: fleet.run_fleet_command(sys.argv[2:]))"
+    words = ["worker", fleet.address, "--certificates", str(fleet.certificates), "--name", f"governed-{end_it}"]
+    words += ["--folder", str(tmp_path), "--governor", "performance"]
+    command = [sys.executable, "-c", code, str(tmp_path / "sys"), *words]
+    log = tmp_path / "log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(command, cwd=ROOT, stderr=errors, start_new_session=True)
+    try:
+        fleet.wait_for(lambda: "measures for" in log.read_text())
+        assert (policy / "scaling_governor").read_text() == "performance\n"
+        asked = FleetChoice(parse_address(fleet.address), fleet.certificates, LONG_S, tags=("governor-performance",))
+        with connect(asked) as client:
+            assert list(wait_for_hosts(client, asked)) == [f"governed-{end_it}"]
+        if end_it == "SIGKILL":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.send_signal(signal.SIGTERM)
+        fleet.wait_for(lambda: (policy / "scaling_governor").read_text() == "powersave\n")
+    finally:
+        end_process(process)
+
+
+@pytest.mark.nightly
+def test_a_host_whose_own_command_fails_is_left_out_and_said_to_be(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.worker("hot", "--before_run", "echo 95 degrees >&2; exit 1")
+    fleet.worker("slow", "--before_run", "sleep 60", "--before_run_timeout", "0.5")
+    words = command(tmp_path, fleet, "--devices", "hot,slow")
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert "hot: --before_run ended with 1: 95 degrees" in last
+    assert "slow: --before_run took more than 0.5 s: it was ended, and nothing is measured here" in last

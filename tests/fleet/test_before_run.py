@@ -1,0 +1,61 @@
+"""A host's own command before a shard: its failures in one line, and nothing of it left running."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from opduel.fleet.before_run import run_before
+
+LONG_S = 30.0
+
+
+def nothing() -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("true", None),
+        ("echo; echo dropped; exit 0", None),
+        ("echo trying; echo no such disk >&2; exit 3", "--before_run ended with 3: no such disk"),
+        ("exit 4", "--before_run ended with 4: it said nothing"),
+        ("kill -9 $$", "--before_run was killed by signal 9: it said nothing"),
+    ],
+)
+def test_what_becomes_of_a_command(command: str, why: str | None) -> None:
+    assert run_before(command, LONG_S, nothing) == why
+
+
+def test_one_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    wrote = tmp_path / "wrote"
+    why = run_before(f"(sleep 1; touch {wrote}) & sleep 60", 0.3, nothing)
+    assert why == "--before_run took more than 0.3 s: it was ended, and nothing is measured here"
+    time.sleep(1)
+    assert not wrote.exists()
+
+
+def test_it_is_reported_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opduel.fleet.before_run.SAID_EVERY_S", 0.2)
+    said: list[float] = []
+    assert run_before("sleep 0.7", LONG_S, lambda: said.append(time.monotonic())) is None
+    assert len(said) > 1
+
+
+def test_an_interrupt_ends_it(tmp_path: Path) -> None:
+    """As that of a measuring process whose worker has gone."""
+    begun, wrote = tmp_path / "begun", tmp_path / "wrote"
+    code = "import sys; from opduel.fleet.before_run import run_before; run_before(sys.argv[1], 60, lambda: None)"
+    command = [sys.executable, "-c", code, f"touch {begun}; sleep 1; touch {wrote}; sleep 60"]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL) as process:
+        end = time.monotonic() + LONG_S
+        while not begun.exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        process.send_signal(2)
+        process.wait(LONG_S)
+    time.sleep(1)
+    assert not wrote.exists()
