@@ -68,14 +68,14 @@ def hosts_of(report: Report) -> list[HostPart]:
     if fleet is None or not fleet.hosts:
         return [_only_host(report)]
     several = len(fleet.hosts) > 1
-    validity = report.run.validity
-    host_of = {one.case: one.host for one in report.comparisons}
+    all_reasons = report.run.validity.reasons[:MOST_HOSTS]
+    comparisons, checks = _by_host(report)
     found: dict[str, HostPart] = {}
     for entry in fleet.hosts[:MOST_HOSTS]:
         own = entry.get("host")
         kind = kind_of(HostRecord.of(own) if isinstance(own, Mapping) else HostRecord())
         name, is_named = _named(entry.name, kind)
-        reasons = [one for one in validity.reasons if not several or one.startswith(f"{entry.name}: ")]
+        reasons = [one for one in all_reasons if not several or one.startswith(f"{entry.name}: ")]
         valid = entry.valid is not False
         part = HostPart(
             name,
@@ -86,11 +86,26 @@ def hosts_of(report: Report) -> list[HostPart]:
             _whole(entry.rounds),
             valid,
             None if valid else _line(one.removeprefix(f"{entry.name}: ") for one in reasons),
-            [one for one in report.comparisons if one.host == entry.name],
-            [one for one in validity.aa_checks if one.case is not None and host_of.get(one.case) == entry.name],
+            comparisons.get(entry.name, ()),
+            checks.get(entry.name, ()),
         )
         found.setdefault(name, part)
     return list(found.values())
+
+
+def _by_host(report: Report) -> tuple[dict[str, list[Comparison]], dict[str, list[AACheckRecord]]]:
+    """The comparisons and A/A checks of each host of a fleet."""
+    comparisons: dict[str, list[Comparison]] = {}
+    host_of = {}
+    for one in report.comparisons:
+        if one.host is not None:
+            comparisons.setdefault(one.host, []).append(one)
+            host_of[one.case] = one.host
+    checks: dict[str, list[AACheckRecord]] = {}
+    for check in report.run.validity.aa_checks:
+        if check.case in host_of:
+            checks.setdefault(host_of[check.case], []).append(check)
+    return comparisons, checks
 
 
 def kind_of(host: HostRecord) -> str:
