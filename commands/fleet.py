@@ -111,7 +111,7 @@ def count_hosts(options: argparse.Namespace) -> int:
         return 1
     if choice.address.workers is not None and not (choice.tags or choice.hosts or choice.excluded):
         return choice.address.workers  # which are started when something is measured
-    from opduel.fleet.client import wait_for_hosts  # measurer() has said what is missing
+    from opduel.fleet.hosts import wait_for_hosts  # measurer() has said what is missing
     from opduel.fleet.service import connect
 
     try:

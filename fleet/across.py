@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from distributed import Client
 
 from opduel.fleet.address import FleetChoice
-from opduel.fleet.client import kinds_there, run_fleet, wait_for_hosts
+from opduel.fleet.client import run_fleet
+from opduel.fleet.hosts import kinds_there, wait_for_hosts
 from opduel.fleet.merge import KindReport, merge_kinds
 from opduel.fleet.service import connect
 from opduel.harness.checkpoint import RoundLog, fingerprint

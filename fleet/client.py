@@ -7,35 +7,34 @@ come back is in the run's log, which is the truth.
 import contextlib
 import json
 import logging
-import math
 import queue
 import secrets
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from distributed import Client, Future, KilledWorker
 
-from opduel.comparator import plan_looks
 from opduel.fleet.address import FleetChoice
 from opduel.fleet.archives import Archives
 from opduel.fleet.host import TOPIC, finish, measure
 from opduel.fleet.host_states import LOST, HostStates
+from opduel.fleet.hosts import hosts_of, wait_for_hosts
 from opduel.fleet.job import KIND_RESOURCE, SLOT, Answer, Job, tag_resource
-from opduel.fleet.kinds import kind_of
-from opduel.fleet.merge import HostReport, merge
+from opduel.fleet.merge import HostReport
+from opduel.fleet.outcome import Course, of_family, report_of
 from opduel.fleet.run_log import KIND, count_samples, identity, ids_of, kept_of
 from opduel.fleet.service import connect, dashboard_of
 from opduel.fleet.shards import Shard, cut
 from opduel.fleet.slots import slots_of
 from opduel.fleet.stragglers import UnderWay, pace_of, straggler
 from opduel.harness.measurement_plan import Progress
-from opduel.harness.run import InterruptedRunError, RunRequest
-from opduel.records import SAMPLED, Case, Report, RunError
+from opduel.harness.run import RunRequest
+from opduel.records import SAMPLED, Case, Report
 from opduel.records.text import counted, one_line
 from opduel.reporters.document import from_text
 
@@ -74,44 +73,6 @@ def run_fleet(
 
 def _nothing_yet(request: RunRequest) -> Progress:
     return Progress(0, len(request.cases), len(request.cases), 0.0, 0.0)
-
-
-def _wanted(client: Client, choice: FleetChoice) -> Iterator[tuple[str, str, str | None]]:
-    """Of the measuring hosts that are wanted the name, the worker's address, and the kind."""
-    for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
-        resources = worker.get("resources") or {}
-        tags = frozenset(tag for tag in choice.tags if tag_resource(tag) in resources)
-        kind = kind_of(resources, choice.platforms)
-        if SLOT in resources and choice.wants(str(worker["name"]), tags, kind):
-            yield str(worker["name"]), address, kind
-
-
-def _hosts_of(client: Client, choice: FleetChoice) -> dict[str, str]:
-    """The names of the measuring hosts that are wanted -> their workers' addresses."""
-    return {name: address for name, address, _ in _wanted(client, choice)}
-
-
-def kinds_there(client: Client, choice: FleetChoice) -> list[str]:
-    """The kinds of the measuring hosts that are wanted, in alphabetical order."""
-    return sorted({kind for _, _, kind in _wanted(client, choice) if kind is not None})
-
-
-def wait_for_hosts(
-    client: Client, choice: FleetChoice, while_waiting: Callable[[], None] = lambda: None
-) -> dict[str, str]:
-    """The wanted hosts' names and addresses: those there now, or the first to come. RunError: none in time."""
-    end = time.monotonic() + choice.timeout_s
-    while not (found := _hosts_of(client, choice)):
-        while_waiting()
-        if time.monotonic() > end:
-            workers = client.scheduler_info(n_workers=-1)["workers"].values()
-            there = ", ".join(sorted(str(worker["name"]) for worker in workers)) or "none"
-            raise RunError(
-                f"--fleet {choice.address.text}: no worker is {choice.words} within {choice.timeout_s:g} s "
-                f"(workers there: {there}): start one with opduel fleet worker"
-            )
-        time.sleep(POLL_S)
-    return found
 
 
 @dataclass
@@ -153,7 +114,7 @@ class _FleetRun:
         self._rounds: dict[str, int] = {}
         self._failed: Counter[str] = Counter()  # shard's key -> attempts
         self._refused: dict[str, str] = {}  # host -> why it can't measure this run
-        self._there = _hosts_of(client, choice)
+        self._there = hosts_of(client, choice)
         self._looked = time.monotonic()
         self._alone: float | None = None  # since when no host is there
         self._slow: set[str] = set()  # hosts that get no further shard while there are others
@@ -201,19 +162,13 @@ class _FleetRun:
         known = prior.of(case) if prior else None
         return known.fork_s if known else 1.0
 
-    def _of_family(self, given_up: int) -> int:
-        """How many comparisons attempts that were given up stand for: with several kinds of host as many of each, so
-        that the levels of all kinds together stay alpha."""
-        own = sum(case.metric in SAMPLED for case in self._request.cases)
-        return given_up * (1 + math.ceil(self._request.elsewhere / max(1, own)))
-
     def _look_for_hosts(self) -> None:
         """See which hosts are there, and say when none is; the run ends when that lasts as long as no host may be
         silent, or when all refuse it."""
         now, was_alone = time.monotonic(), self._alone
         if now - self._looked < LOOK_S:
             return
-        self._there, self._looked = _hosts_of(self._client, self._choice), now
+        self._there, self._looked = hosts_of(self._client, self._choice), now
         self._states.see(self._there)
         if self._client.status == "closed":
             self._stopped = "the scheduler does not answer any more"
@@ -261,7 +216,7 @@ class _FleetRun:
             configuration=configuration,
             labels=request.labels,
             # Of what has moved always the same, or its rounds were of no use.
-            elsewhere=len(elsewhere) + request.elsewhere + self._of_family(self._kept.moved.get(key, 0)),
+            elsewhere=len(elsewhere) + request.elsewhere + of_family(request, self._kept.moved.get(key, 0)),
             suspects_only=request.suspects_only,
             first_measurement=first,
             env=request.env,
@@ -476,31 +431,9 @@ class _FleetRun:
         self._on_progress(Progress(rounds, still_open, cases, elapsed_s, left_s, hosts=hosts))
 
     def _merged(self) -> Report:
-        request = self._request
-        if not self._done:
-            error = InterruptedRunError if self._interrupted else RunError
-            raise error(f"nothing was measured: {self._stopped}")
         parts = [self._done[key] for key in self._shards if key in self._done]
-        reasons = [part.report.run.stop_reason for part in parts if part.report.run.is_cut_short]
-        reasons = [self._stopped, *reasons] if self._stopped else reasons
-        own = {
-            "id": f"{self._started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
-            "started": self._started.isoformat(timespec="seconds"),
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-            "configuration": asdict(request.configuration),
-            "time_budget": request.configuration.time_budget,
-            # Of what was measured before, or ahead, this start has seen only the end.
-            "wall_s": max(time.monotonic() - self._began, *(part.report.run.wall_s or 0.0 for part in parts)),
-            "complete": not reasons,
-            "stop_reason": "; ".join(dict.fromkeys(filter(None, reasons))) or None,
-            **({"aborted": True, "interrupted": self._interrupted} if self._stopped else {}),
-            "resumable": request.log is not None and self._stopped is not None,
-            **request.labels,
-        }
-        looks = plan_looks(request.configuration.max_rounds)
-        given_up = self._kept.given_up
-        elsewhere = request.elsewhere + self._of_family(given_up) - given_up
-        return merge(parts, request.cases, looks, request.configuration.alpha, own, elsewhere, given_up)
+        course = Course(self._started, time.monotonic() - self._began, self._stopped, self._interrupted)
+        return report_of(self._request, parts, course, self._kept.given_up)
 
 
 def _why_lost(future: Future, shard: Shard) -> str:

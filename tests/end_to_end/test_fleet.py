@@ -19,7 +19,7 @@ from made_fleet import FUNCTIONS, LONG_S, ROOT, Fleet, command, end_process, rep
 
 from opduel.commands.fleet import run_fleet_command
 from opduel.fleet.address import FleetChoice, parse_address
-from opduel.fleet.client import wait_for_hosts
+from opduel.fleet.hosts import wait_for_hosts
 from opduel.fleet.service import connect, dashboard_of
 from opduel.records import RunError
 

@@ -20,7 +20,7 @@ from made_fleet import LONG_S, ROOT, Fleet, command, report
 
 from benchmarks.namespaces import Network
 from opduel.fleet.address import FleetChoice, parse_address
-from opduel.fleet.client import wait_for_hosts
+from opduel.fleet.hosts import wait_for_hosts
 from opduel.fleet.service import connect
 
 pytestmark = pytest.mark.nightly

@@ -1,0 +1,60 @@
+"""The report of a run on a fleet, of the parts that were measured and of how it went."""
+
+import math
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from opduel.comparator import plan_looks
+from opduel.fleet.merge import HostReport, merge
+from opduel.harness.run import InterruptedRunError, RunRequest
+from opduel.records import SAMPLED, Report, RunError
+
+
+@dataclass(frozen=True)
+class Course:
+    """When a run began, how long it took, why it was stopped (None: it was not), and whether by a signal."""
+
+    started: datetime
+    wall_s: float
+    stopped: str | None
+    interrupted: bool
+
+
+def of_family(request: RunRequest, given_up: int) -> int:
+    """How many comparisons attempts that were given up stand for: with several kinds of host as many of each, so that
+    the levels of all kinds together stay alpha."""
+    own = sum(case.metric in SAMPLED for case in request.cases)
+    return given_up * (1 + math.ceil(request.elsewhere / max(1, own)))
+
+
+def report_of(request: RunRequest, parts: Sequence[HostReport], course: Course, given_up: int) -> Report:
+    """The report of all parts; ``given_up``: how many comparisons were begun on a host and made on another.
+
+    Raises:
+        InterruptedRunError: a signal ended the run before a part was measured.
+        RunError: no part could be measured.
+    """
+    if not parts:
+        error = InterruptedRunError if course.interrupted else RunError
+        raise error(f"nothing was measured: {course.stopped}")
+    reasons = [part.report.run.stop_reason for part in parts if part.report.run.is_cut_short]
+    reasons = [course.stopped, *reasons] if course.stopped else reasons
+    own = {
+        "id": f"{course.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
+        "started": course.started.isoformat(timespec="seconds"),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "configuration": asdict(request.configuration),
+        "time_budget": request.configuration.time_budget,
+        # Of what was measured before, or ahead, this start has seen only the end.
+        "wall_s": max(course.wall_s, *(part.report.run.wall_s or 0.0 for part in parts)),
+        "complete": not reasons,
+        "stop_reason": "; ".join(dict.fromkeys(filter(None, reasons))) or None,
+        **({"aborted": True, "interrupted": course.interrupted} if course.stopped else {}),
+        "resumable": request.log is not None and course.stopped is not None,
+        **request.labels,
+    }
+    looks = plan_looks(request.configuration.max_rounds)
+    elsewhere = request.elsewhere + of_family(request, given_up) - given_up
+    return merge(parts, request.cases, looks, request.configuration.alpha, own, elsewhere, given_up)
