@@ -22,4 +22,4 @@ def test_the_table_is_sorted_and_opens_cases(page: Page, tmp_path: Path) -> None
     violations = Axe().run(page).response["violations"]
     assert [one["id"] for one in violations] == []
     table.get_by_role("row", name="slower").get_by_role("link", name="regressed").click()
-    expect(page.get_by_text(f"bench-x, of the kind {OLD}")).to_be_visible()
+    expect(page.get_by_role("dialog", name=f"slower@{OLD}")).to_contain_text(f"bench-x, of the kind {OLD}")
