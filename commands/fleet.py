@@ -8,6 +8,7 @@ from dataclasses import replace
 from opduel.commands.entry import DONE, log
 from opduel.commands.fleet_options import default_certificates
 from opduel.commands.option_types import path, positive
+from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.fleet.address import FleetChoice, parse_address
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import RunRequest, run_ab
@@ -19,7 +20,6 @@ CERTIFICATE_DAYS = 365
 AFTER_ALL = -1_000_000  # the priority of what may turn out to be measured in vain
 # What a shard on another host can't have yet, or what is of one host alone.
 _NOT_IN_A_FLEET = {
-    "suite": "suites are measured on one host: leave one of the two options out",
     "golden": "stored outputs lie on one host: leave one of the two options out",
     "fuzz": "random inputs are shrunk on one host: leave one of the two options out",
     "profile_output": "profiles lie on the hosts that make them: leave one of the two options out",
@@ -49,9 +49,9 @@ def fleet_choice(options: argparse.Namespace) -> FleetChoice | None:
     )
 
 
-def measurer(options: argparse.Namespace, ahead: bool = False) -> Measure:
-    """What measures: this host, or the fleet that the options name; ``ahead``: after what is not measured ahead.
-    UsageError: as ``fleet_choice``, or the extra is not installed."""
+def measurer(options: argparse.Namespace, ahead: bool = False, suite: ChosenSuite | None = None) -> Measure:
+    """What measures: this host, or the fleet that the options name; ``ahead``: after what is not measured ahead;
+    ``suite``: the one that the cases are of. UsageError: as ``fleet_choice``, or the extra is not installed."""
     choice = fleet_choice(options)
     if choice is None:
         return run_ab
@@ -63,9 +63,7 @@ def measurer(options: argparse.Namespace, ahead: bool = False) -> Measure:
         raise UsageError(f"--fleet: {NEEDS_EXTRA}") from None
 
     def measure(request: RunRequest, on_progress: Callable[[Progress], None]) -> Report:
-        if request.framework.two_sided:
-            raise UsageError("--fleet: two frameworks are compared on one host: leave --fleet out")
-        return run_fleet(request, choice, on_progress)
+        return run_fleet(request, choice, on_progress, suite)
 
     return measure
 

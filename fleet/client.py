@@ -19,6 +19,7 @@ from typing import Any
 from distributed import Client, Future, KilledWorker
 
 from opduel.comparator import plan_looks
+from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.fleet.address import FleetChoice
 from opduel.fleet.archives import Archives
 from opduel.fleet.host import TOPIC, measure
@@ -43,10 +44,13 @@ log = logging.getLogger(__name__)
 
 
 def run_fleet(
-    request: RunRequest, choice: FleetChoice, on_progress: Callable[[Progress], None] = lambda _: None
+    request: RunRequest,
+    choice: FleetChoice,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    suite: ChosenSuite | None = None,
 ) -> Report:
     """Measure both builds against each other on the hosts of a fleet; the report is as that of ``run_ab``, and says of
-    each case which host it was measured on.
+    each case which host it was measured on. ``suite``: the one that the cases are of, if they are of one.
 
     With a log (``request.log``) a further start goes on where this one ended, however that was: shards that were
     measured are not measured again, and the others go on from their rounds where the same host takes them.
@@ -60,7 +64,7 @@ def run_fleet(
         hosts = wait_for_hosts(client, choice)
         level = logging.DEBUG if choice.priority else logging.INFO  # what is measured ahead says so itself
         log.log(level, "fleet: %s, %s", counted(len(hosts), "host"), ", ".join(sorted(hosts)))
-        with Archives.of(request.control, request.treatment) as archives:
+        with Archives.of(request, suite) as archives:
             return _FleetRun(client, choice, request, len(hosts), on_progress, archives).finish()
 
 
@@ -215,7 +219,8 @@ class _FleetRun:
             first_measurement=first,
             env=request.env,
             kept=self._kept.get(key, {}),
-            sent=self._archives.digests,
+            sent=self._archives.needed_by(shard.cases),
+            suite=self._archives.suite_for(shard.cases),
         )
         resources = {SLOT: 1.0, **{tag_resource(tag): 1.0 for tag in choice.tags}}
         workers = self._eligible() if choice.hosts or choice.excluded or self._refused else None
@@ -290,7 +295,7 @@ class _FleetRun:
 
     def _answered(self, answer: Answer, attempt: _Attempt) -> None:
         if answer.needs:
-            self._send_builds(answer, attempt)
+            self._send(answer, attempt)
             return
         if answer.report is None:
             self._again(attempt, answer.refusal or "no report", answer.host)
@@ -300,8 +305,8 @@ class _FleetRun:
         self._done[attempt.key] = HostReport(answer.host, from_text(text))
         self._open[attempt.key] = 0
 
-    def _send_builds(self, answer: Answer, attempt: _Attempt) -> None:
-        """Send a host the builds that it needs, and submit its shard again."""
+    def _send(self, answer: Answer, attempt: _Attempt) -> None:
+        """Send a host what it needs, and submit its shard again."""
         address = _hosts_of(self._client, self._choice).get(answer.host)
         try:
             why = self._archives.send(self._client, answer.host, address, answer.needs) if address else "has gone"
@@ -382,6 +387,7 @@ def _identity(request: RunRequest) -> str:
             "cases": [case.measured_by() for case in request.cases],
             "configuration": asked,
             "seed": request.seed,
+            **({"suite": dict(of_suite)} if (of_suite := request.framework.suite_variables) else {}),
         }
     )
 
