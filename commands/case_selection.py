@@ -18,6 +18,7 @@ from opduel.commands.entry import log
 from opduel.commands.option_types import share
 from opduel.commands.options import asked_metrics, by_metric
 from opduel.commands.programs import refuse_program_options, with_arguments
+from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.harness.models import fetch_files
 from opduel.harness.specs import (
@@ -55,6 +56,7 @@ class Choice:
     framework: Framework | None = None
     labels: Mapping[str, Any] = field(default_factory=dict)
     kept: object = None  # what the cases need as long as they are measured
+    suite: ChosenSuite | None = None  # what they are of
 
     @property
     def name(self) -> str:

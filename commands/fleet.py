@@ -9,6 +9,7 @@ from pathlib import Path
 from opduel.commands.entry import DONE, log
 from opduel.commands.fleet_options import default_certificates
 from opduel.commands.option_types import frequency, path, positive, seconds
+from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.fleet.address import FleetChoice, parse_address
 from opduel.fleet.dashboard import parse_dashboard, require_bokeh
 from opduel.fleet.frequency import FrequencyChoice, frequency_set
@@ -26,7 +27,6 @@ EACH_RANK = 10_000  # more than a run has shards, each of which has a priority o
 BEFORE_RUN_S = 600.0
 # What a shard on another host can't have yet, or what is of one host alone.
 _NOT_IN_A_FLEET = {
-    "suite": "suites are measured on one host: leave one of the two options out",
     "golden": "stored outputs lie on one host: leave one of the two options out",
     "fuzz": "random inputs are shrunk on one host: leave one of the two options out",
     "profile_output": "profiles lie on the hosts that make them: leave one of the two options out",
@@ -82,9 +82,10 @@ def _platforms(options: argparse.Namespace) -> tuple[str, ...]:
     return names
 
 
-def measurer(options: argparse.Namespace, rank: int | None = None) -> Measure:
+def measurer(options: argparse.Namespace, rank: int | None = None, suite: ChosenSuite | None = None) -> Measure:
     """What measures: this host, or the fleet that the options name. ``rank``: of what is measured ahead, the lowest
-    first; all of it after what is needed now (None). UsageError: as ``fleet_choice``, or the extra is not installed."""
+    first; all of it after what is needed now (None). ``suite``: the one that the cases are of. UsageError: as
+    ``fleet_choice``, or the extra is not installed."""
     choice = fleet_choice(options)
     if choice is None:
         return run_ab
@@ -99,7 +100,7 @@ def measurer(options: argparse.Namespace, rank: int | None = None) -> Measure:
     def measure(request: RunRequest, on_progress: Callable[[Progress], None]) -> Report:
         if request.framework.two_sided:
             raise UsageError("--fleet: two frameworks are compared on one host: leave --fleet out")
-        return (run_across if choice.each_kind else run_fleet)(request, choice, on_progress)
+        return (run_across if choice.each_kind else run_fleet)(request, choice, on_progress, suite)
 
     return measure
 

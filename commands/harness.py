@@ -87,7 +87,7 @@ def _run_ab(
     """Both builds against each other; returns the exit code. ``callgrind``: the folder for its files."""
     if options.fuzz is None and options.fuzz_spec is not None:
         raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
-    measure = measurer(options)
+    measurer(options)  # what is wrong with its options is said before anything is built
     fuzz = Fuzz(options) if options.fuzz is not None else None
     session, request = plan_run(options, KeptAnswers(config_path()), command)
     request = replace(request, log=rounds, callgrind=callgrind)
@@ -99,7 +99,7 @@ def _run_ab(
     log.info("%s of %s, %s against %s", counted(count, "case"), name, *names)
     log_forecast(request)
     with ProgressDisplay(count, sys.stderr) as display:
-        report = measure(request, display.show)
+        report = measurer(options, suite=session.choice.suite)(request, display.show)
     warn_of_report(report)
     log_profiles(report.run)
     tell(_heard(session.reporters, report, rounds), report, callgrind=callgrind)

@@ -51,8 +51,8 @@ class HarnessAdapter:
         return count_hosts(self._as_asked.options)
 
     def measure_ahead(self, order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
-        """Make a run that will probably be ordered; None if that takes no measuring, or more than a spec."""
-        if order.control.digest == order.treatment.digest or self._suite is not None:
+        """Make a run that will probably be ordered; None if that takes no measuring."""
+        if order.control.digest == order.treatment.digest:
             return None
 
         def hear(_: Progress) -> None:
@@ -61,10 +61,15 @@ class HarnessAdapter:
 
         other = copy(self)  # its cases are those of these builds
         other._choose_cases(order)
+        if self._suite is not None:
+            order = other._of_suite(self._suite.another(), order)
         request = other._request(order)
-        if order.cases is None and not order.log.rounds():  # once it has rounds, ``measure`` doesn't look
+        if (
+            order.cases is None and not order.log.rounds() and self._suite is None
+        ):  # with rounds, ``measure`` doesn't look
             other._look_for_operators(request, [order.control, order.treatment])
-        report = measurer(self._as_asked.options, rank)(request, hear)
+        measure = measurer(self._as_asked.options, rank, other._measuring.choice.suite)
+        report = measure(request, hear)
         return None if report.run.interrupted else report
 
     def _choose_cases(self, order: RunOrder) -> None:
@@ -104,7 +109,7 @@ class HarnessAdapter:
             callgrind = stack.enter_context(callgrind_folder())
             with ProgressDisplay(len(request.cases), sys.stderr) as display:
                 try:
-                    measure = measurer(self._as_asked.options)
+                    measure = measurer(self._as_asked.options, suite=self._measuring.choice.suite)
                     report = measure(replace(request, callgrind=callgrind), display.show)
                 except InterruptedRunError as error:
                     raise KeyboardInterrupt(str(error)) from None

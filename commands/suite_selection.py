@@ -1,6 +1,7 @@
 """--suite: what is measured is a suite that somebody else wrote, as both builds say what it has."""
 
 import argparse
+import copy
 import logging
 import re
 from collections import Counter
@@ -24,8 +25,9 @@ from opduel.driver.suites.discovery import (
     problems_of,
     skipped_by_parameters,
 )
+from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.driver.suites.source import literal_words, mentions, open_suite
-from opduel.driver.suites.work import SuiteWork, new_work_folder
+from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.records import METRICS, Build, Case, UsageError, case_id_for
 from opduel.records.measurement import Side
@@ -74,6 +76,12 @@ class SuiteSelection:
             self.work = SuiteWork.of(self.suite, new_work_folder())
         self._is_new = False
 
+    def another(self) -> "SuiteSelection":
+        """The same, with copies of its own, for a run that is made at the same time. RunError: they can't be made."""
+        found = copy.copy(self)
+        found.work, found._is_new = SuiteWork.of(self.suite, new_work_folder()), True
+        return found
+
     def refuse_unknown(self, elsewhere: Callable[[str], bool]) -> None:
         """Raise UsageError where ``-b`` can match nothing: each pattern has a word that neither the suite has nor
         ``elsewhere``, by which parameters may be named. What it matches is known only when there are builds."""
@@ -96,8 +104,8 @@ class SuiteSelection:
         return {side: self.work.on_side(side, build) for side, build in builds.items()}
 
     def choose(self, sides: Mapping[Side, Build], seed: int = 0) -> Choice:
-        """The cases of the suite that the options choose, on what ``on_sides`` returned; their ``setup_cache`` is run.
-        ``seed`` draws those of ``--sample``.
+        """The cases of the suite that the options choose, on what ``on_sides`` returned; their ``setup_cache`` is run,
+        unless a fleet measures them: then each of its hosts does that. ``seed`` draws those of ``--sample``.
 
         Raises:
             UsageError: the suite can't be imported, has no benchmarks, or none is chosen; RunError: a build doesn't
@@ -121,12 +129,16 @@ class SuiteSelection:
         require_two_to_inject(options, cases)
         kept = {(case.operator, tuple(case.inputs.values())) for case in cases}
         chosen = [one for one in chosen if (one.benchmark.name, tuple(one.parameters.values())) in kept]
-        problems += self.work.make_caches(sides, self.framework, chosen, options.timeout, variables(options))
+        orders = cache_orders(chosen, options.timeout)
+        if options.fleet is None:
+            problems += self.work.make_caches(sides, self.framework, orders, variables(options))
         _log_problems(problems)
         framework = self.work.framework(self.framework, _modules(chosen, found))
         labels = {"suite": self._record(found, chosen, problems)}
+        keys = {one.benchmark.name: one.benchmark.setup_cache for one in chosen if one.benchmark.setup_cache}
+        suite = ChosenSuite(self.suite, orders, keys)
         name = self.suite.name
-        return Choice(self.framework.name, None, cases, name, framework=framework, labels=labels, kept=self.work)
+        return Choice(self.framework.name, None, cases, name, framework, labels, kept=self.work, suite=suite)
 
     def _is_chosen(self, name: str) -> bool:
         return not self.patterns or any(re.search(pattern, name) for pattern in self.patterns)

@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from functools import partial
 
 from distributed import Client
 
+from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.fleet.address import FleetChoice
 from opduel.fleet.client import run_fleet
 from opduel.fleet.hosts import kinds_there, wait_for_hosts
@@ -36,7 +38,10 @@ log = logging.getLogger(__name__)
 
 
 def run_across(
-    request: RunRequest, choice: FleetChoice, on_progress: Callable[[Progress], None] = lambda _: None
+    request: RunRequest,
+    choice: FleetChoice,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    suite: ChosenSuite | None = None,
 ) -> Report:
     """Measure all cases on each kind of host (``choice.each_kind``), but a case that has a kind already on that alone.
 
@@ -52,7 +57,8 @@ def run_across(
         kinds = list(dict.fromkeys(row.kind for row in rows if row.kind is not None))
         log.info("fleet: %s of host: %s", counted(len(kinds), "kind"), ", ".join(kinds))
         runs = [_of_kind(request, rows, kind) for kind in kinds]
-        return _Runs(runs, choice, on_progress).finish(rows, request.log)
+        measure = run_fleet if suite is None else partial(run_fleet, suite=suite)
+        return _Runs(runs, choice, measure, on_progress).finish(rows, request.log)
 
 
 def rows_of(cases: Sequence[Case], kinds: Sequence[str]) -> list[Case]:
@@ -116,8 +122,14 @@ class _KindRun:
 class _Runs:
     """The runs of all kinds, each in a thread, until all have ended."""
 
-    def __init__(self, runs: Sequence[_KindRun], choice: FleetChoice, on_progress: Callable[[Progress], None]) -> None:
-        self._runs, self._choice, self._on_progress = runs, choice, on_progress
+    def __init__(
+        self,
+        runs: Sequence[_KindRun],
+        choice: FleetChoice,
+        measure: Callable[[RunRequest, FleetChoice, Callable[[Progress], None]], Report],
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self._runs, self._choice, self._measure_on, self._on_progress = runs, choice, measure, on_progress
         self._asked: queue.SimpleQueue[tuple[Callable[[], None], Future[None]]] = queue.SimpleQueue()
         self._progress: dict[str, Progress] = {}
         self._reports: dict[str, Report] = {}
@@ -151,7 +163,7 @@ class _Runs:
         """In a thread of its own: the run of one kind."""
         try:
             choice = replace(self._choice, kind=one.kind)
-            self._reports[one.kind] = run_fleet(one.request, choice, lambda told: self._hear(one.kind, told))
+            self._reports[one.kind] = self._measure_on(one.request, choice, lambda told: self._hear(one.kind, told))
         except OpduelError as error:
             self._why[one.kind] = str(error)
             log.warning("fleet: %s: %s", one.kind, error)

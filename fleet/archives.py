@@ -1,4 +1,4 @@
-"""Builds that only the client's host has, sent to those that are to measure them."""
+"""What only the client's host has, sent to those that need it: builds of commits, a suite's files, files of cases."""
 
 import contextlib
 import logging
@@ -6,14 +6,20 @@ import secrets
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from distributed import Client
 
-from opduel.driver.builds.transfer import pack
+from opduel.driver.builds.transfer import pack, sha256_of
+from opduel.driver.suites.elsewhere import ChosenSuite, pack_suite
 from opduel.fleet.host import has_archive, receive
-from opduel.records import Build
+from opduel.fleet.job import SuiteJob
+from opduel.harness.models import checksum_of, original_of
+from opduel.harness.run import RunRequest
+from opduel.records import Case, ModelFile, RunError
 
 PIECE = 8 * 2**20  # bytes
 
@@ -22,32 +28,59 @@ log = logging.getLogger(__name__)
 _sending: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
-class Archives:
-    """The builds of commits, which hosts can't make by themselves; packed when the first host needs them."""
+@dataclass(frozen=True)
+class _Content:
+    """What can be sent. ``packed`` writes it to a path, and returns where it lies then, and that file's SHA-256."""
 
-    def __init__(self, folder: Path, builds: Sequence[Build]) -> None:
-        self._folder = folder
-        self._builds = {build.digest: build for build in builds}
-        self._packed: dict[str, str] = {}  # digest -> SHA-256 of the archive
+    name: str
+    packed: Callable[[Path], tuple[Path, str]]
+
+
+class Archives:
+    """What hosts can't have by themselves, by its digest; packed when the first host needs it."""
+
+    def __init__(self, folder: Path, request: RunRequest, suite: ChosenSuite | None) -> None:
+        """The builds that were made of a commit; the suite; the files of the cases, fetched for this host."""
+        self._folder, self._suite, self._framework = folder, suite, request.framework
+        self._contents: dict[str, _Content] = {}
+        self._packed: dict[str, tuple[Path, str]] = {}  # digest -> the archive, and its SHA-256
+        for build in (request.control, request.treatment):
+            if build.commit is not None and build.directory is not None:
+                self._contents[build.digest] = _Content(build.requested, _into(partial(pack, build)))
+        if suite is not None:
+            name = f"the suite {suite.suite.name}"
+            self._contents[suite.suite.digest] = _Content(name, _into(partial(pack_suite, suite.suite)))
+        self._of_all = tuple(self._contents)  # needed by every case
+        for file in (file for case in request.cases for file in case.files.values()):
+            if file.path is not None:
+                self._contents[checksum_of(file)] = _Content(file.location, partial(_as_it_is, file))
 
     @classmethod
     @contextlib.contextmanager
-    def of(cls, *builds: Build) -> Iterator["Archives"]:
-        """Of those of the builds that were made of a commit."""
-        with tempfile.TemporaryDirectory(prefix="opduel-builds-") as folder:
-            yield cls(Path(folder), [one for one in builds if one.commit is not None and one.directory is not None])
+    def of(cls, request: RunRequest, suite: ChosenSuite | None) -> Iterator["Archives"]:
+        """Of a run."""
+        with tempfile.TemporaryDirectory(prefix="opduel-archives-") as folder:
+            yield cls(Path(folder), request, suite)
 
-    @property
-    def digests(self) -> tuple[str, ...]:
-        """The builds'."""
-        return tuple(self._builds)
+    def needed_by(self, cases: Sequence[Case]) -> tuple[str, ...]:
+        """The digests of all that these cases need."""
+        files = dict.fromkeys(checksum_of(file) for case in cases for file in case.files.values())
+        return (*self._of_all, *(digest for digest in files if digest in self._contents))
+
+    def suite_for(self, cases: Sequence[Case]) -> SuiteJob | None:
+        """What a host needs to know of the suite for these cases."""
+        if self._suite is None:
+            return None
+        suite, variables = self._suite.suite, self._framework.suite_variables
+        orders = tuple(self._suite.needed_by(cases))
+        return SuiteJob(suite.digest, suite.folder.name, suite.requirements, dict(variables), orders)
 
     def send(self, client: Client, host: str, address: str, digests: Sequence[str]) -> str | None:
-        """Send these builds to a host, one after the other; returns why it could not take one.
+        """Send these to a host, one after the other; returns why it could not take one.
 
         Raises:
             OSError: the host can't be reached.
-            RunError: a build can't be packed.
+            RunError: one can't be packed.
         """
         with _sending[address]:
             for digest in digests:
@@ -58,15 +91,29 @@ class Archives:
         return None
 
     def _send_one(self, client: Client, host: str, address: str, digest: str) -> str | None:
-        path, sender = self._folder / digest, secrets.token_hex(8)
+        content, sender = self._contents[digest], secrets.token_hex(8)
         if digest not in self._packed:
-            self._packed[digest] = pack(self._builds[digest], path)
-        whole, sha256 = path.stat().st_size, self._packed[digest]
-        log.info("fleet: sending %s (%.0f MB) to %s", self._builds[digest].requested, whole / 1e6, host)
+            self._packed[digest] = content.packed(self._folder / digest)
+        path, sha256 = self._packed[digest]
+        whole = path.stat().st_size
+        log.info("fleet: sending %s (%.1f MB) to %s", content.name, whole / 1e6, host)
         with path.open("rb") as file:
-            while content := file.read(PIECE):
-                offset = file.tell() - len(content)
-                told = client.run(receive, digest, sender, offset, content, whole, sha256, workers=[address])
-                if why := told[address]:
-                    return str(why)
+            while (piece := file.read(PIECE)) or not whole:
+                offset = file.tell() - len(piece)
+                told = client.run(receive, digest, sender, offset, piece, whole, sha256, workers=[address])
+                if (why := told[address]) or not whole:
+                    return None if why is None else str(why)
         return None
+
+
+def _into(pack_it: Callable[[Path], str]) -> Callable[[Path], tuple[Path, str]]:
+    return lambda archive: (archive, pack_it(archive))
+
+
+def _as_it_is(file: ModelFile, _: Path) -> tuple[Path, str]:
+    try:
+        if (path := original_of(file)) is not None:
+            return path, sha256_of(path)
+        raise RunError(f"{file.path}: is no longer the file that was fetched: start the run again")
+    except OSError as error:
+        raise RunError(f"{file.path}: cannot be read ({error.strerror}): start the run again") from None

@@ -19,6 +19,7 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker
 
+from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.fleet.address import FleetChoice
 from opduel.fleet.archives import Archives
 from opduel.fleet.host import TOPIC, finish, measure
@@ -47,10 +48,13 @@ log = logging.getLogger(__name__)
 
 
 def run_fleet(
-    request: RunRequest, choice: FleetChoice, on_progress: Callable[[Progress], None] = lambda _: None
+    request: RunRequest,
+    choice: FleetChoice,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    suite: ChosenSuite | None = None,
 ) -> Report:
     """Measure both builds against each other on the hosts of a fleet; the report is as that of ``run_ab``, and says of
-    each case which host it was measured on.
+    each case which host it was measured on. ``suite``: the one that the cases are of, if they are of one.
 
     With a log (``request.log``) a further start goes on where this one ended, however that was: shards that were
     measured are not measured again, and the others go on from their rounds where the same host takes them.
@@ -67,7 +71,7 @@ def run_fleet(
         log.log(level, "fleet: %s%s, %s", counted(len(hosts), "host"), of_kind, ", ".join(sorted(hosts)))
         if dashboard := dashboard_of(client, choice):
             log.log(level, "fleet: dashboard at %s", dashboard)
-        with Archives.of(request.control, request.treatment) as archives:
+        with Archives.of(request, suite) as archives:
             return _FleetRun(client, choice, request, len(hosts), on_progress, archives).finish()
 
 
@@ -221,7 +225,8 @@ class _FleetRun:
             first_measurement=first,
             env=request.env,
             kept=self._kept.rounds.get(key, {}),
-            sent=self._archives.digests,
+            sent=self._archives.needed_by(shard.cases),
+            suite=self._archives.suite_for(shard.cases),
         )
         resources = dict.fromkeys([SLOT, *map(tag_resource, choice.tags)], 1.0)
         if choice.across and choice.kind:
@@ -372,7 +377,7 @@ class _FleetRun:
 
     def _answered(self, answer: Answer, attempt: _Attempt) -> None:
         if answer.needs:
-            self._send_builds(answer, attempt)
+            self._send(answer, attempt)
             return
         self._states.ended(answer.host)
         if answer.refusal is not None:
@@ -387,8 +392,8 @@ class _FleetRun:
         self._done[attempt.key] = HostReport(answer.host, report)
         self._open[attempt.key] = 0
 
-    def _send_builds(self, answer: Answer, attempt: _Attempt) -> None:
-        """Send a host the builds that it needs, and submit its shard again."""
+    def _send(self, answer: Answer, attempt: _Attempt) -> None:
+        """Send a host what it needs, and submit its shard again."""
         address = self._there.get(answer.host)
         try:
             why = self._archives.send(self._client, answer.host, address, answer.needs) if address else "has gone"

@@ -23,7 +23,8 @@ from distributed import WorkerPlugin, get_worker
 
 from opduel import __version__
 from opduel.driver.builds.transfer import found_at, sha256_of
-from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, LOG, REFUSAL, REPORT, ROUNDS, Answer, Job
+from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, LOG, MODELS, REFUSAL, REPORT, ROUNDS, Answer, Job
+from opduel.harness.models import checksum_of, place_of
 from opduel.records.atomic import write_atomically
 from opduel.records.text import one_line
 
@@ -103,13 +104,17 @@ def measure(job: Job) -> Answer:
 
 
 def _lacks(job: Job, digest: str, host: HostSettings) -> bool:
-    """Whether the host has neither that build where the client has it, nor its archive."""
-    build = next(one for one in (job.control, job.treatment) if one.digest == digest)
-    return found_at(build.directory, digest) is None and not (host.folder / BUILDS / digest).exists()
+    """Whether the host has neither this where its own things of that kind are, nor the client's archive of it."""
+    if (host.folder / BUILDS / digest).exists():
+        return False
+    if any(found_at(one.directory, digest) for one in (job.control, job.treatment) if one.digest == digest):
+        return False
+    files = (file for case in job.cases for file in case.files.values() if checksum_of(file) == digest)
+    return not any(place_of(file, host.folder / MODELS).exists() for file in files)
 
 
 def has_archive(digest: str, dask_worker: Any) -> bool:
-    """Whether the host has that build's archive."""
+    """Whether the host has the archive of this digest."""
     host: HostSettings = dask_worker.plugins[HostPlugin.name].settings
     return (host.folder / BUILDS / digest).exists()
 
@@ -117,8 +122,8 @@ def has_archive(digest: str, dask_worker: Any) -> bool:
 def receive(
     digest: str, sender: str, offset: int, content: bytes, whole: int, sha256: str, dask_worker: Any
 ) -> str | None:
-    """Take a piece of a build's archive of ``whole`` bytes; returns why it can't be taken. ``sender``: of these pieces,
-    for another may send the same build meanwhile."""
+    """Take a piece of an archive of ``whole`` bytes; returns why it can't be taken. ``sender``: of these pieces,
+    for another run may send the same meanwhile."""
     host: HostSettings = dask_worker.plugins[HostPlugin.name].settings
     folder = host.folder / BUILDS
     part = folder / f".{digest}.{sender}.part"
@@ -130,10 +135,10 @@ def receive(
         if offset + len(content) < whole:
             return None
         if part.stat().st_size != whole or sha256_of(part) != sha256:
-            return "a build arrived damaged"
+            return "an archive arrived damaged"
         part.replace(folder / digest)
     except OSError as error:
-        return f"cannot keep builds in {folder} ({error.strerror}): free space there, or give --folder"
+        return f"cannot keep archives in {folder} ({error.strerror}): free space there, or give --folder"
     return None
 
 

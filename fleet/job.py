@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opduel import __version__
+from opduel.driver.suites.work import CacheOrder
 from opduel.harness.measurement_plan import FirstMeasurement
 from opduel.records import Build, Case, RunConfiguration
 
 JOB, REPORT, REFUSAL, ROUNDS, LOG = "job.pickle", "report.json", "refusal.txt", "rounds", "log.txt"  # in its folder
 FINISH = b"f"  # said to the process that measures
 DISK_FULL = 4  # its exit code when it cannot write what it measured
-BUILDS = "builds"  # a host's folder of archives
+BUILDS, MODELS = "builds", "models"  # a host's folders of archives, and of files of cases
 SLOT = "opduel"  # the resource of which each measuring host has one, so that it measures one shard at a time
 
 KIND_RESOURCE = "opduel kind "  # and then a host's kind (``opduel.fleet.kinds``)
@@ -23,6 +24,19 @@ def tag_resource(tag: str) -> str:
 
 
 @dataclass(frozen=True)
+class SuiteJob:
+    """A suite, as the job needs it: an archive of its files is sent, whose digest is ``digest``; they are imported as
+    ``package``. ``requirements``: what builds of requirements have for it. ``variables``: those of the workers
+    of both sides. ``caches``: every ``setup_cache`` that the job's cases need, to be run on its host."""
+
+    digest: str
+    package: str
+    requirements: Sequence[str]
+    variables: Mapping[str, str]
+    caches: Sequence[CacheOrder]
+
+
+@dataclass(frozen=True)
 class Job:
     """One shard, to be measured on one host.
 
@@ -30,7 +44,7 @@ class Job:
     ``treatment`` are the client's records of the builds: a host makes its own of what was asked for, and compares the
     digests.  ``elsewhere``: comparisons of the same family on other hosts.  ``kept``: by host, the rounds that it
     measured of this shard, as it sent them.  ``env``: variables of the workers, which may be secrets.  ``sent``: the
-    digests of the builds that no host can make by itself, so that they are sent.
+    digests of what no host can have by itself, so that it is sent: builds of commits, the suite, files of cases.
     """
 
     run: str
@@ -48,13 +62,14 @@ class Job:
     env: Mapping[str, str] = field(default_factory=dict)
     kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sent: Sequence[str] = ()
+    suite: SuiteJob | None = None
     version: str = __version__
 
 
 @dataclass(frozen=True)
 class Answer:
     """What became of a job on a host: ``report``, the document in JSON; ``refusal``, why this host can't measure it, in
-    one line; or ``needs``, the digests of the builds that it has to be sent. The report of a host that was told to
+    one line; or ``needs``, the digests of what it has to be sent. The report of a host that was told to
     finish has the cases that were settled; without any there is none of these."""
 
     host: str

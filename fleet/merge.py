@@ -137,6 +137,8 @@ def merge(
     ]
     kept = tuple(case for case in cases if case.id not in skipped)
     record = {**_merged_run(parts), **run, "fleet": {"hosts": _hosts(parts), "given_up": given_up}}
+    if record.get("suite"):
+        record["suite"] = {**record["suite"], "problems": _problems_of_suite(parts, record["suite"]["problems"])}
     host = HostRecord(_merged_host([part.report.host for part in parts]))
     return Report(RunRecord(record), first.control, first.treatment, host, comparisons, cases=kept)
 
@@ -228,6 +230,16 @@ def _merged_run(parts: Sequence[HostReport]) -> dict[str, Any]:
             "aa_checks": [check for one in validities for check in one.get("aa_checks") or ()],
         },
     }
+
+
+def _problems_of_suite(parts: Sequence[HostReport], known: Sequence[str]) -> list[str]:
+    """What is wrong with the suite: what was known before, and on which hosts its ``setup_cache`` failed."""
+    of_hosts: dict[str, list[str]] = {}
+    for part in parts:
+        for line in (part.report.run.get("suite") or {}).get("problems") or ():
+            of_hosts.setdefault(line, []).append(part.host)
+    new = (f"{', '.join(dict.fromkeys(on))}: {line}" for line, on in of_hosts.items() if line not in known)
+    return [*known, *new]
 
 
 def _hosts(parts: Sequence[HostReport]) -> list[dict[str, Any]]:

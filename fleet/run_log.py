@@ -88,6 +88,7 @@ def identity(request: RunRequest) -> str:
             "cases": [case.measured_by() for case in request.cases],
             "configuration": asked,
             "seed": request.seed,
+            **({"suite": dict(of_suite)} if (of_suite := request.framework.suite_variables) else {}),
         }
     )
 

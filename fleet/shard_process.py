@@ -18,23 +18,26 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.builds.transfer import found_at, unpack
+from opduel.driver.suites.work import without_suite
 from opduel.fleet.before_run import run_before
 from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, REFUSAL, REPORT, ROUNDS, Job
+from opduel.fleet.received import SuiteHere, cases_with_files
 from opduel.fleet.stragglers import open_cases
 from opduel.frameworks import Framework, get_framework
 from opduel.harness.measurement_plan import Progress
-from opduel.harness.models import fetch_files
 from opduel.harness.run import InterruptedRunError, RunRequest, run_ab
 from opduel.records import Build, OpduelError, Report, RunError, RunRecord
 from opduel.records.atomic import write_atomically
+from opduel.records.measurement import Side
 from opduel.reporters.document import to_bytes
 
+SAID_EVERY_S = 60.0  # that a host is at work, as long as setup_cache runs: whoever says nothing is given up
 _finishing = threading.Event()
 
 
@@ -118,17 +121,26 @@ def _measure(folder: Path, host_folder: Path, exec_dir: Path | None, before: Cal
     """``before`` is called when all that is measured is there. Raises OpduelError: the shard can't be measured here.
     KeyboardInterrupt: nobody wants its report any more."""
     job: Job = pickle.loads((folder / JOB).read_bytes())
-    cases = fetch_files(job.cases, host_folder / "models", lambda _: None)
+    cases = cases_with_files(job.cases, host_folder)
     framework = get_framework(job.framework).for_cases(cases)
+    suite = SuiteHere(job, job.suite, host_folder) if job.suite else None
+    framework = suite.framework(framework) if suite else framework
     cache = BuildCache(exec_dir)
+    wanted: dict[Side, Build] = {"control": job.control, "treatment": job.treatment}
+    builds = {side: _build(side, one, job, framework, cache, host_folder) for side, one in wanted.items()}
+    labels = job.labels
+    if suite:
+        with _heard():
+            builds, problems = suite.prepare(builds, framework)
+        labels = {**labels, "suite": {**labels["suite"], "problems": [*labels["suite"]["problems"], *problems]}}
     request = RunRequest(
         framework=framework,
-        control=_build(job.control, job, framework, cache, host_folder),
-        treatment=_build(job.treatment, job, framework, cache, host_folder),
+        control=builds["control"],
+        treatment=builds["treatment"],
         cases=cases,
         seed=job.seed,
         configuration=job.configuration,
-        labels=job.labels,
+        labels=labels,
         log=StreamedRounds(folder / ROUNDS),
         suspects_only=job.suspects_only,
         env=job.env,
@@ -159,21 +171,41 @@ def _settled(report: Report) -> Report:
     )
 
 
-def _build(wanted: Build, job: Job, framework: Framework, cache: BuildCache, host_folder: Path) -> Build:
+def _build(side: Side, wanted: Build, job: Job, framework: Framework, cache: BuildCache, host_folder: Path) -> Build:
     """The build that is wanted: the client's own, if this host has it at the same place; a copy of it, if hosts can't
     make it; else this host's own of what was asked for. Raises OpduelError: it can't be had, or is not the client's."""
     sdists = job.configuration.allow_sdist
+    own = framework.of_side(side)
     made = found_at(wanted.directory, wanted.digest)
     if made is None and wanted.digest in job.sent:
-        made = unpack(host_folder / BUILDS / wanted.digest, framework.name, wanted.digest, cache)
+        made = unpack(host_folder / BUILDS / wanted.digest, own.name, wanted.digest, cache)
     if made is None:
-        made = resolve_build(wanted.requested, framework, cache, dict(wanted.environment), sdists)
+        made = resolve_build(wanted.requested, own, cache, without_suite(wanted.environment), sdists)
     if made.digest != wanted.digest:
         raise RunError(
             f"{wanted.requested}: the build here differs from the client's (Python {made.python} and {wanted.python}, "
             f"digests {made.digest[:12]} and {wanted.digest[:12]}): give all hosts the same Python and packages"
         )
-    return dataclasses.replace(made, requested=wanted.requested, commit=wanted.commit)
+    made = dataclasses.replace(made, requested=wanted.requested, commit=wanted.commit)
+    return framework.equipped(side, made, job.configuration.threads)
+
+
+@contextlib.contextmanager
+def _heard() -> Iterator[None]:
+    """Within it, the client hears now and then that this host is at work."""
+    ended = threading.Event()
+
+    def say() -> None:
+        while not ended.wait(SAID_EVERY_S):
+            _say({"event": "preparing"})
+
+    thread = threading.Thread(target=say, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _tell(progress: Progress) -> None:

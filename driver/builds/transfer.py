@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
@@ -34,15 +35,29 @@ def pack(build: Build, archive: Path) -> str:
     """
     if build.directory is None:
         raise RunError(f"{build.requested}: lies in no build cache, so that it cannot be copied to other hosts")
+    folder = Path(build.directory)
     try:
-        with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar:
-            tar.add(Path(build.directory) / FILE_NAME, FILE_NAME)  # first: it says what the rest is
-            for path in sorted(Path(build.directory).iterdir()):
-                if path.name != FILE_NAME:
-                    tar.add(path, path.name)
+        others = sorted(path.name for path in folder.iterdir() if path.name != FILE_NAME)
+    except OSError as error:
+        raise RunError(f"{folder}: {error.strerror}: make it readable") from None
+    return pack_files(folder, [FILE_NAME, *others], archive)  # the first says what the rest is
+
+
+def pack_files(folder: Path, names: Sequence[str], archive: Path, dereference: bool = False) -> str:
+    """Write what the folder has of these names to ``archive``, a tar file; returns its SHA-256. ``dereference``: files
+    in place of links.
+
+    Raises:
+        RunError: a file can't be read or written.
+    """
+    try:
+        with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT, dereference=dereference) as tar:
+            for name in names:
+                tar.add(folder / name, name)
         return sha256_of(archive)
     except OSError as error:
-        raise RunError(f"{archive}: {error.strerror}: free space there, or name another folder in TMPDIR") from None
+        place = error.filename or archive
+        raise RunError(f"{place}: {error.strerror}: free space there, or name another folder in TMPDIR") from None
 
 
 def sha256_of(path: Path) -> str:

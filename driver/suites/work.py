@@ -22,32 +22,65 @@ log = logging.getLogger(__name__)
 
 CACHE_BYTES = 512 * 2**20  # the most that one setup_cache may write, into its folder and into the suite's
 RESERVE_BYTES = 2**30  # free on the disk after that
+_COPY, _WORK = "OPDUEL_SUITE", "OPDUEL_SUITE_WORK"  # a side's variables
 _PREFIX, _LOCK = "opduel-suite-", "owner.lock"  # locked as long as the process lives that has the folder
 FAILED_FILE = "failed.txt"  # in place of what setup_cache made: why there is nothing (adaptor/benchmarks.py)
 
 
 @dataclass(frozen=True)
+class CacheOrder:
+    """A ``setup_cache`` to run on one side: by the name of the benchmark ``benchmark``, in the folder ``key``, for
+    ``limit_s`` seconds at most."""
+
+    key: str
+    side: Side
+    benchmark: str
+    limit_s: float
+
+
+def cache_orders(chosen: Sequence[SuiteCase], timeout_s: float | None) -> list[CacheOrder]:
+    """Each ``setup_cache`` that the chosen cases need, once for each side that has one of them. ``timeout_s`` overrides
+    what the suite says, of benchmarks that share it the most."""
+    limits, needed = _limits(chosen), _needed(chosen)
+    return [
+        CacheOrder(key, side, needed[key, side], timeout_s or limit_s)
+        for key, limit_s in limits.items()
+        for side in SIDES
+        if (key, side) in needed
+    ]
+
+
+@dataclass(frozen=True)
 class SuiteWork:
-    """``folder`` has one of each side's, of equally long names: ``c`` and ``t``. It is removed when nobody has this any
-    more, and at the end of the process."""
+    """``root`` has a folder for each side, of equally long names: ``c`` and ``t``. ``folder``: the same, if it is to be
+    removed when nobody has this any more, and at the end of the process."""
 
     suite: Suite
-    folder: "tempfile.TemporaryDirectory[str]"
+    root: Path
     copies: Mapping[Side, Path]
+    folder: "tempfile.TemporaryDirectory[str] | None" = None
 
     @classmethod
     def of(cls, suite: Suite, folder: "tempfile.TemporaryDirectory[str]") -> "SuiteWork":
         """A copy for either side; what one side's benchmarks write into theirs is not seen by the other."""
-        copies = {side: copy_suite(suite, _made(Path(folder.name) / side[0])) for side in SIDES}
-        return cls(suite, folder, copies)
+        return replace(cls.within(suite, Path(folder.name)), folder=folder)
+
+    @classmethod
+    def within(cls, suite: Suite, root: Path) -> "SuiteWork":
+        """The same in a folder that stays. Copies that are there already are taken as they are."""
+        copies = {side: root / side[0] / suite.folder.name for side in SIDES}
+        for copy in copies.values():
+            if not copy.exists():
+                copy_suite(suite, _made(copy.parent))
+        return cls(suite, root, copies)
 
     def place(self, side: Side) -> Path:
         """Where a side's benchmarks work."""
-        return _made(Path(self.folder.name) / side[0] / "work")
+        return _made(self.root / side[0] / "work")
 
     def on_side(self, side: Side, build: Build) -> Build:
         """The build, with the variables that say where its copy is."""
-        variables = {"OPDUEL_SUITE": str(self.copies[side]), "OPDUEL_SUITE_WORK": str(self.place(side))}
+        variables = {_COPY: str(self.copies[side]), _WORK: str(self.place(side))}
         return replace(build, environment={**build.environment, **variables})
 
     def framework(self, framework: Framework, modules: Sequence[str]) -> Framework:
@@ -55,41 +88,38 @@ class SuiteWork:
         variables = {"OPDUEL_SUITE_DIGEST": self.suite.digest, "OPDUEL_SUITE_MODULES": ",".join(modules)}
         return framework.of_suite(variables)
 
+    def is_made(self, order: CacheOrder) -> bool:
+        """Whether that ``setup_cache`` was run here, with or without success."""
+        return (self.place(order.side) / order.key).exists()
+
+    def problem(self, order: CacheOrder) -> str | None:
+        """Why that ``setup_cache``, which was run here, failed; None if it didn't."""
+        path = self.place(order.side) / order.key / FAILED_FILE
+        return f"{order.side}: {path.read_text(encoding='utf-8')}" if path.exists() else None
+
     def make_caches(
         self,
         builds: Mapping[Side, Build],
         framework: Framework,
-        chosen: Sequence[SuiteCase],
-        timeout_s: float | None,
+        orders: Sequence[CacheOrder],
         env: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Run each ``setup_cache`` that the chosen cases need, once on each side that has one of them; returns a line
-        for each that failed, whose cases then fail.
-
-        ``timeout_s`` overrides what the suite says, of benchmarks that share it the most; ``env`` has the user's
-        variables.
-        """
-        limits, needed = _limits(chosen), _needed(chosen)
-        problems = []
+        """Run each of these; returns a line for each that failed, whose cases then fail. ``env`` has the user's
+        variables."""
         written = {side: _Written(self.copies[side], _made(self.place(side) / "written")) for side in builds}
-        for key, limit_s in limits.items():
-            for side, build in builds.items():
-                name = needed.get((key, side))
-                if name is None:
-                    continue
-                log.info("setup_cache of %s on the %s", name, side)
-                folder = self.place(side) / key
-                environment = suite_environment(build, framework, env)
-                why = self._make_cache(build, side, framework, name, folder, timeout_s or limit_s, environment)
-                kept = written[side].keep()  # also after a failure, or the next one would be blamed for it
-                why = why or kept
-                if why is not None:
-                    reason = f"setup_cache of {name}: {why}"
-                    (folder / FAILED_FILE).write_text(reason, encoding="utf-8")
-                    problems.append(f"{side}: {reason}")
+        for order in orders:
+            side, name = order.side, order.benchmark
+            log.info("setup_cache of %s on the %s", name, side)
+            folder = self.place(side) / order.key
+            environment = suite_environment(builds[side], framework, env)
+            why = self._make_cache(builds[side], side, framework, name, folder, order.limit_s, environment)
+            kept = written[side].keep()  # also after a failure, or the next one would be blamed for it
+            why = why or kept
+            if why is not None:
+                (folder / FAILED_FILE).write_text(f"setup_cache of {name}: {why}", encoding="utf-8")
         for one in written.values():
             one.put_back()
-        return problems
+        return [line for line in map(self.problem, orders) if line is not None]
 
     def _make_cache(
         self,
@@ -121,6 +151,11 @@ class SuiteWork:
             _made(folder)
             return f"wrote {size >> 20} MiB, more than {most >> 20}"
         return None
+
+
+def without_suite(environment: Mapping[str, str]) -> dict[str, str]:
+    """A build's variables without those that say where its copy is, on the host that has it."""
+    return {name: value for name, value in environment.items() if name not in (_COPY, _WORK)}
 
 
 def _limits(chosen: Sequence[SuiteCase]) -> dict[str, float]:

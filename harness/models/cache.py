@@ -50,10 +50,30 @@ def fetch_files(
     return result
 
 
+def checksum_of(file: ModelFile) -> str:
+    """The checksum that it is known by, and which one that is: ``sha256-1234...``."""
+    return f"sha256-{file.sha256}" if file.sha256 else f"md5-{file.md5}"
+
+
+def place_of(file: ModelFile, cache: Path) -> Path:
+    """Where it is in the cache, if it is there; of a member of an archive, the archive."""
+    return cache / checksum_of(file) / (file.filename or _filename(file.location))
+
+
+def original_of(file: ModelFile) -> Path | None:
+    """What was fetched for a file that has a ``path``: itself, or the archive that it is a member of; None where that
+    is gone."""
+    if file.path is None:
+        return None
+    own = Path(file.path)
+    candidates = [own] if file.member is None else sorted(own.parent.iterdir()) if own.parent.is_dir() else []
+    return next((path for path in candidates if _mismatch(path, file) is None), None)
+
+
 def _fetch(file: ModelFile, cache: Path, tell: Callable[[str], None], limits: Limits) -> Path:
     """The file's path in the cache, its content that of the checksum."""
-    folder = cache / (f"sha256-{file.sha256}" if file.sha256 else f"md5-{file.md5}")
-    target = folder / (file.filename or _filename(file.location))
+    target = place_of(file, cache)
+    folder = target.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if _mismatch(target, file) is not None:

@@ -17,7 +17,7 @@ from made_repository import serve
 from opduel.driver.suites import work as suite_work
 from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, all_cases, discover, problems_of
 from opduel.driver.suites.source import find_benchmarks, open_suite, read_configuration
-from opduel.driver.suites.work import SuiteWork, new_work_folder
+from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
 from opduel.frameworks import Framework, get_framework
 from opduel.records import Build, UsageError
 
@@ -217,7 +217,7 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
     assert len({len(folder) for folder in folders}) == 1
     found = discover(builds["control"], FRAMEWORK, made.copies["control"], made.place("control"))
     chosen = [one for one in all_cases(dict.fromkeys(builds, found)) if one.benchmark.setup_cache]
-    problems = made.make_caches(builds, FRAMEWORK, chosen, None)
+    problems = made.make_caches(builds, FRAMEWORK, cache_orders(chosen, None))
     told: Sequence[tuple[str, str]] = [
         ("CacheFails", "OSError: no data set"),
         ("CacheTooLarge", "wrote more than 32 MiB"),
@@ -234,7 +234,7 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
         swept = made.copies[side] / "swept"
         assert {path.name: path.read_text() for path in swept.iterdir()} == {"Sweeps": "3", "SweepsToo": "3"}
     assert len(problems) == 8
-    folder = Path(made.folder.name)
+    folder = made.root
     del made
     assert not folder.exists()
 
@@ -283,7 +283,7 @@ def test_one_setup_cache_that_writes_too_much_into_the_suite_costs_no_other(
     found = discover(builds["control"], FRAMEWORK, made.copies["control"], made.place("control"))
     chosen = {one.benchmark.name.split(".")[1]: one for one in all_cases({"control": found})}
     order = [chosen[name] for name in ("Small", "Large", "Fails", "Another", "Writer")]
-    too_large, failed = made.make_caches(builds, FRAMEWORK, order, None)
+    too_large, failed = made.make_caches(builds, FRAMEWORK, cache_orders(order, None))
     assert "setup_cache of one.Large.time_nothing" in too_large
     assert "more than 1 MiB" in too_large
     assert failed == "control: setup_cache of one.Fails.time_nothing: OSError: no data set"
@@ -332,6 +332,6 @@ def test_a_shared_cache_is_made_by_a_benchmark_that_the_side_has(
     alone = SuiteCase(replace(PLAIN, name="m.alone", setup_cache="cache-2"), {}, ("treatment",))
     builds = dict.fromkeys(made.copies, BUILD)
     for chosen in ([old, new, alone], [new, old, alone]):
-        assert made.make_caches(builds, FRAMEWORK, chosen, None) == []
+        assert made.make_caches(builds, FRAMEWORK, cache_orders(chosen, None)) == []
         assert asked == [("control", "m.old", 90.0), ("treatment", "m.new", 90.0), ("treatment", "m.alone", 60.0)]
         asked.clear()

@@ -1,0 +1,57 @@
+"""A suite on a host that doesn't have its files: what has to be there; packed where the suite is, unpacked there."""
+
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opduel.driver.builds.transfer import pack_files
+from opduel.driver.suites.source import Suite, digest_of, files_of
+from opduel.driver.suites.work import CacheOrder
+from opduel.records import Case, RunError
+from opduel.records.text import one_line
+
+
+@dataclass(frozen=True)
+class ChosenSuite:
+    """A suite of which cases were chosen. ``orders``: every ``setup_cache`` that these need; ``keys``: the name of a
+    benchmark that has one -> its folder."""
+
+    suite: Suite
+    orders: Sequence[CacheOrder]
+    keys: Mapping[str, str]
+
+    def needed_by(self, cases: Sequence[Case]) -> list[CacheOrder]:
+        """What these cases need."""
+        needed = {self.keys.get(case.operator) for case in cases}
+        return [order for order in self.orders if order.key in needed]
+
+
+def pack_suite(suite: Suite, archive: Path) -> str:
+    """Write the suite's files to ``archive``, a tar file; returns its SHA-256.
+
+    Raises:
+        RunError: they are no longer what they were when the run began, or can't be read or written.
+    """
+    if digest_of(suite.folder) != suite.digest:
+        raise RunError(f"--suite {suite.folder}: was changed since it was read: start the run again")
+    names = [str(path) for path in files_of(suite.folder) if (suite.folder / path).is_file()]
+    return pack_files(suite.folder, names, archive, dereference=True)
+
+
+def unpack_suite(archive: Path, digest: str, folder: Path) -> None:
+    """Put the suite's files in ``folder``.
+
+    Raises:
+        RunError: the archive is damaged or holds another suite, or the folder can't be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+    except tarfile.TarError as error:
+        raise RunError(f"{archive}: is damaged ({one_line(str(error))}): start the run again") from None
+    except OSError as error:
+        raise RunError(f"{error.filename or folder}: {error.strerror}: free some space, or give --folder") from None
+    if digest_of(folder) != digest:
+        raise RunError(f"{archive}: holds another suite than {digest[:12]}: start the run again")
