@@ -6,7 +6,7 @@ not know are kept, and so is a value of another type than it should have, whose 
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, Self, get_type_hints
 
 from opduel.records.configuration import RunConfiguration
 from opduel.records.typed import UNKNOWN, fitting
@@ -25,7 +25,7 @@ class JsonObject(Mapping[str, Any]):
                 object.__setattr__(self, name, value)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "JsonObject":
+    def of(cls, values: Mapping[str, Any]) -> Self:
         """``values``, or the object that they are already."""
         return values if type(values) is cls else cls(values)
 

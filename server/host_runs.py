@@ -49,7 +49,8 @@ def keep_hosts(
     """Store the hosts of the run of that number; ``numbers`` has those of its cases by their ids."""
     known = _references(session, run_number, threads)
     references = {case: total / runs for case, (total, runs) in known.items()}
-    rows, excesses = [], {}
+    rows: list[dict[str, Any]] = []
+    excesses: dict[int, float] = {}
     for part in hosts_of(report):
         spreads = _spreads(part, numbers)
         noise = run_noise(spreads, references)

@@ -98,9 +98,8 @@ def count_hosts(session: Session) -> int:
 
 def list_hosts(session: Session, limit: int, offset: int = 0) -> list[HostSeen]:
     """Hosts, those seen last first; of these, those that need attention before the others."""
-    rows = _seen(session, limit, offset)
     around = _around(session)
-    found = [_host(session, *row, around) for row in rows]
+    found = [_host(session, row, around) for row in _seen(session, limit, offset)]
     return sorted(found, key=lambda one: not one.marks)
 
 
@@ -108,7 +107,7 @@ def find_host(session: Session, name: str) -> HostSeen | None:
     """The host of that name; None if there is none."""
     query = select(HostRun.host, func.count(), func.max(HostRun.started)).where(HostRun.host == name)
     row = session.execute(query.group_by(HostRun.host)).one_or_none()
-    return None if row is None else _host(session, *row, _around(session))
+    return None if row is None else _host(session, row, _around(session))
 
 
 def _seen(session: Session, limit: int, offset: int = 0) -> Sequence[Any]:
@@ -129,7 +128,8 @@ def _around(session: Session) -> dict[str, dict[str, float]]:
     return found
 
 
-def _host(session: Session, name: str, runs: int, last: datetime, around: dict[str, dict[str, float]]) -> HostSeen:
+def _host(session: Session, row: Any, around: dict[str, dict[str, float]]) -> HostSeen:
+    name, runs, last = row
     query = select(*HostRun.__table__.columns, *_RUN_COLUMNS).join(Run).where(HostRun.host == name)
     latest = session.execute(query.order_by(HostRun.started.desc(), HostRun.run_number.desc()).limit(WINDOW)).all()
     kind = latest[0].kind
