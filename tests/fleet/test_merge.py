@@ -152,3 +152,14 @@ def test_no_host_flags_what_all_together_do_not(hosts: list[list[float]]) -> Non
     for own in hosts:
         alone = benjamini_hochberg([*own, *(1.0 for _ in range(len(everything) - len(own)))])[: len(own)]
         assert all(next(together) <= q + 1e-12 for q in alone)
+
+
+def test_what_is_wrong_with_a_suite_names_the_hosts_on_which_it_is() -> None:
+    cases = [a_case(name) for name in "abc"]
+    known, own = "x: cannot be imported", "control: setup_cache of one.A: OSError: no data set"
+    parts = [
+        HostReport(host, shard([case], [0.0], 2, suite={"name": "s", "problems": problems}))
+        for host, case, problems in zip("oto", cases, ([known], [known, own], [known, own]), strict=True)
+    ]
+    whole = merge(parts, cases, LOOKS, ALPHA, {"id": "whole", "suite": {"name": "s", "problems": [known]}})
+    assert whole.run["suite"] == {"name": "s", "problems": [known, f"t, o: {own}"]}
