@@ -18,10 +18,10 @@ from opduel.reporters.arguments import Parser
 NEEDS_EXTRA = "needs the extra fleet: install it with pip install 'opduel[fleet]'"
 CERTIFICATE_DAYS = 365
 AFTER_ALL = -1_000_000  # the priority of what may turn out to be measured in vain
-# What a shard on another host can't have yet, or what is of one host alone.
+# What is of one host alone.
 _NOT_IN_A_FLEET = {
-    "golden": "stored outputs lie on one host: leave one of the two options out",
-    "fuzz": "random inputs are shrunk on one host: leave one of the two options out",
+    "golden": "outputs are compared with stored ones on one host: leave one of the two options out",
+    "fuzz": "random inputs are compared and shrunk on one host: leave one of the two options out",
     "profile_output": "profiles lie on the hosts that make them: leave one of the two options out",
 }
 _WITH_IT = ("fleet_tag", "devices", "excluded_devices", "fleet_certificates")
