@@ -25,10 +25,10 @@ CERTIFICATE_DAYS = 365
 AHEAD = -1_000_000  # the priority of what is measured ahead
 EACH_RANK = 10_000  # more than a run has shards, each of which has a priority of its own
 BEFORE_RUN_S = 600.0
-# What a shard on another host can't have yet, or what is of one host alone.
+# What is of one host alone.
 _NOT_IN_A_FLEET = {
-    "golden": "stored outputs lie on one host: leave one of the two options out",
-    "fuzz": "random inputs are shrunk on one host: leave one of the two options out",
+    "golden": "outputs are compared with stored ones on one host: leave one of the two options out",
+    "fuzz": "random inputs are compared and shrunk on one host: leave one of the two options out",
     "profile_output": "profiles lie on the hosts that make them: leave one of the two options out",
 }
 _WITH_IT = ("fleet_tag", "devices", "excluded_devices", "fleet_certificates", "across")
@@ -98,8 +98,6 @@ def measurer(options: argparse.Namespace, rank: int | None = None, suite: Chosen
         raise UsageError(f"--fleet: {NEEDS_EXTRA}") from None
 
     def measure(request: RunRequest, on_progress: Callable[[Progress], None]) -> Report:
-        if request.framework.two_sided:
-            raise UsageError("--fleet: two frameworks are compared on one host: leave --fleet out")
         return (run_across if choice.each_kind else run_fleet)(request, choice, on_progress, suite)
 
     return measure

@@ -44,7 +44,6 @@ def test_what_is_asked_for() -> None:
     [
         (["--devices", "a"], "--devices: chooses hosts of a fleet: add --fleet ADDRESS"),
         (["--fleet_tag", "gpu"], "--fleet_tag: chooses hosts of a fleet"),
-        (["--fleet", "local:2", "--suite", "x"], "--suite: does not go with --fleet"),
         (["--fleet", "local:2", "--golden", "x"], "--golden: does not go with --fleet"),
         (["--fleet", "local:2", "--fuzz", "3"], "--fuzz: does not go with --fleet"),
         (["--fleet", "local:2", "--profile_output", "x"], "--profile_output: does not go with --fleet"),

@@ -3,6 +3,7 @@
 import dataclasses
 import random
 import sys
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +21,7 @@ from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import Session, plan_session
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.runs import RunOrder
+from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.harness import schedule
 from opduel.harness.checkpoint import KeptRound, from_text
 from opduel.harness.pair import Round, RoundResult
@@ -289,3 +291,40 @@ def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
         adapter.measure(order(name, control=one_of("control"), treatment=one_of(name)))
     why = "treatment: setup_cache of one.Cached.track_made: OSError: as it was made to"
     assert left == [([why], ["failed.txt"]), ([], [])]
+
+
+def test_a_suite_is_measured_ahead_in_copies_of_its_own(
+    tmp_path: Path, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ``setup_cache`` is run by hosts alone."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "one.py").write_text(BREAKABLE)
+    words = ["--suite", str(tmp_path / "benchmarks"), "--local_reporter", str(tmp_path / "reports")]
+    options = harness_parser().parse_args([*words, "--fleet", "local:2"])
+    suite = SuiteSelection(options)
+    asked: list[tuple[bool, RunRequest, ChosenSuite | None]] = []
+
+    def measures(_: Namespace, ahead: bool = False, suite: ChosenSuite | None = None) -> Callable[..., Report]:
+        def look(request: RunRequest, *_: Any) -> Report:
+            asked.append((ahead, request, suite))
+            return without_measuring(request, "only looked at")
+
+        return look
+
+    def one_of(name: str) -> Build:
+        return Build("asv", name, "interpreter", sys.executable, "1", "3", name, environment={"NAME": name})
+
+    monkeypatch.setattr("opduel.commands.harness_adapter.measurer", measures)
+    adapter = HarnessAdapter(plan_session(options, {}, ["repo_driver.py"], chosen=suite.none_yet), suite)
+    ordered = order("step", control=one_of("control"), treatment=one_of("treatment"))
+    assert adapter.measure_ahead(ordered, lambda: False) is not None
+    adapter.measure(ordered)
+    (_, first, _), (_, second, _) = asked
+    assert [ahead for ahead, _, _ in asked] == [True, False]
+    assert first.cases == second.cases != []
+    assert first.framework.suite_variables == second.framework.suite_variables
+    assert first.treatment.environment["OPDUEL_SUITE"] != second.treatment.environment["OPDUEL_SUITE"]
+    for _, request, chosen in asked:
+        assert chosen is not None
+        assert [one.side for one in chosen.needed_by(request.cases)] == ["control", "treatment"]
+        assert not list(Path(request.treatment.environment["OPDUEL_SUITE_WORK"]).rglob("made_by.txt"))

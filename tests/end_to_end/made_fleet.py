@@ -33,11 +33,16 @@ class Fleet:
         self.address = log.read_text().partition("scheduler at ")[2].split()[0]
 
     def start(
-        self, name: str, *words: str, certificates: Path | None = None, env: Mapping[str, str] | None = None
+        self,
+        name: str,
+        *words: str,
+        certificates: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        within: Sequence[str] = (),
     ) -> tuple[subprocess.Popen[bytes], Path]:
-        """One of its programs, and its log; ``env``: further variables."""
+        """One of its programs, run by the command ``within``, and its log; ``env``: further variables."""
         log = self.folder / f"{name}.log"
-        command = [sys.executable, "-m", "opduel", "fleet", *words]
+        command = [*within, sys.executable, "-m", "opduel", "fleet", *words]
         command += ["--certificates", str(certificates or self.certificates)]
         if self._network and words[0] == "worker":
             command = self._network.command(name, command)
@@ -48,10 +53,13 @@ class Fleet:
         self._stack.callback(end_process, process)
         return process, log
 
-    def worker(self, name: str, *words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def worker(
+        self, name: str, *words: str, env: Mapping[str, str] | None = None, within: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
         """A measuring host, when it is there."""
         place = () if "--folder" in words else ("--folder", str(self.folder / name))
-        process, log = self.start(name, "worker", self.address, "--name", name, *place, *words, env=env)
+        named = ("worker", self.address, "--name", name)
+        process, log = self.start(name, *named, *place, *words, env=env, within=within)
         self.wait_for(lambda: f"{name} measures for" in log.read_text())
         return process
 

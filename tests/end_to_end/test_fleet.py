@@ -204,3 +204,73 @@ def test_a_host_whose_own_command_fails_is_left_out_and_said_to_be(fleet: Fleet,
     last = done.stderr.splitlines()[-1]
     assert "hot: --before_run ended with 1: 95 degrees" in last
     assert "slow: --before_run took more than 0.5 s: it was ended, and nothing is measured here" in last
+
+
+SUITE = """
+from pathlib import Path
+
+class Cached:
+    def setup_cache(self):
+        return (Path(__file__).parent / "answer.txt").read_text()
+
+    def track_answer(self, cache):
+        return int(cache)
+
+    def time_answer(self, cache):
+        sum(range(int(cache) * 100))
+
+def time_sum():
+    sum(range(5000))
+
+class Fails:
+    def setup_cache(self):
+        raise OSError("no data set")
+
+    def time_never(self, cache):
+        pass
+"""
+HIDING = 'for one in $HIDDEN; do mount -t tmpfs none "$one" || exit 1; done; exec "$@"'
+
+
+def hides_folders() -> bool:
+    """Whether this user may have mounts of its own."""
+    done = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not hides_folders(), reason="needs root, for a mount namespace")
+def test_a_suite_on_hosts_that_cannot_see_the_clients_files(tmp_path: Path) -> None:
+    """Neither its folder nor the copies that the client makes; and what no host can do is reported."""
+    suite, temporary = tmp_path / "client" / "bench", tmp_path / "client" / "tmp"
+    suite.mkdir(parents=True)
+    temporary.mkdir()
+    (suite / "one.py").write_text(SUITE)
+    (suite / "answer.txt").write_text("42")
+    with ExitStack() as stack:
+        made = Fleet(tmp_path, stack)
+        within = ["env", f"HIDDEN={tmp_path / 'client'}", "unshare", "-m", "sh", "-c", HIDING, "sh"]
+        for name in ("one", "two"):
+            made.worker(name, within=within)
+        own = str(Path(sys.executable).parent.parent)
+        words = ["--suite", str(suite), "--control", own, "--treatment", own, "--max_rounds", "2", "--sentinels", "0"]
+        words += ["--busy_host", "report", "--explain", "none", "--simple_local_reporter", str(tmp_path / "report")]
+        words += ["--fleet", made.address, "--fleet_certificates", str(made.certificates)]
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "harness.py"), *words],
+            env={**os.environ, "TMPDIR": str(temporary)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode in (0, 1), done.stderr
+    found = report(tmp_path)
+    rows = {one["case"]: one for one in found["comparisons"]}
+    assert rows["one.Cached.track_answer/value"]["control"] == 42
+    assert all(rows[case]["rounds"] for case in ("one.Cached.time_answer", "one.time_sum"))
+    assert (rows["one.Fails.time_never"]["failure"] or {})["side"] == "both"
+    host = rows["one.Fails.time_never"]["host"]
+    why = "setup_cache of one.Fails.time_never: OSError: no data set"
+    assert found["run"]["suite"]["problems"] == [f"{host}: {side}: {why}" for side in ("control", "treatment")]
+    assert "fleet: sending the suite bench" in done.stderr
+    assert not list(temporary.rglob("failed.txt"))

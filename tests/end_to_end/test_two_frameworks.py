@@ -14,7 +14,8 @@ SIDES = ("--control", "numpy==2.2.6", "--treatment", "mxnet==1.9.1")
 
 @pytest.mark.nightly
 @pytest.mark.wheels
-def test_two_operators_are_compared_on_the_same_inputs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fleet", [(), ("--fleet", "local:2")], ids=["host", "fleet"])
+def test_two_operators_are_compared_on_the_same_inputs(fleet: tuple[str, ...], tmp_path: Path) -> None:
     """Both of Python packages here; two frameworks, with the words for them, are below."""
     names = {"same": "numpy.positive", "other": "numpy.negative"}
     tests = [
@@ -29,7 +30,7 @@ def test_two_operators_are_compared_on_the_same_inputs(tmp_path: Path) -> None:
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps({"framework": "cross", "tests": tests}))
     sides = ("--control", "numpy==1.26.4", "--treatment", "numpy==2.2.6")
-    report, _, _ = finished(tmp_path, 1, "-b", str(spec), "--metric", "time,error", "--max_rounds", "2", *sides)
+    report, _, _ = finished(tmp_path, 1, "-b", str(spec), "--metric", "time,error", "--max_rounds", "2", *sides, *fleet)
     found = {one["case"]: one for one in report["comparisons"]}
     assert {case: one["failure"] for case, one in found.items()} == dict.fromkeys(found)
     assert found["same/forward"]["ratio"] is not None

@@ -217,3 +217,14 @@ def test_a_second_chance_is_paid_for(counted: bool, low: float, high: float) -> 
         given_up = stay.count(False) if counted else 0
         wrong += min(benjamini_hochberg([*final, *(1.0,) * given_up])) <= ALPHA
     assert low < wrong / runs < high
+
+
+def test_what_is_wrong_with_a_suite_names_the_hosts_on_which_it_is() -> None:
+    cases = [a_case(name) for name in "abc"]
+    known, own = "x: cannot be imported", "control: setup_cache of one.A: OSError: no data set"
+    parts = [
+        HostReport(host, shard([case], [0.0], 2, suite={"name": "s", "problems": problems}))
+        for host, case, problems in zip("oto", cases, ([known], [known, own], [known, own]), strict=True)
+    ]
+    whole = merge(parts, cases, LOOKS, ALPHA, {"id": "whole", "suite": {"name": "s", "problems": [known]}})
+    assert whole.run["suite"] == {"name": "s", "problems": [known, f"t, o: {own}"]}
