@@ -35,7 +35,7 @@ def test_two_senders_of_one_build_do_not_disturb_each_other(tmp_path: Path, work
     assert receive(DIGEST, "a", 400, CONTENT[400:], *rest) is None
     assert receive(DIGEST, "b", 500, CONTENT[500:], *rest) is None
     assert (tmp_path / "host" / BUILDS / DIGEST).read_bytes() == CONTENT
-    assert receive(DIGEST, "c", 0, CONTENT[:-1] + b"!", *rest) == "a build arrived damaged"
+    assert receive(DIGEST, "c", 0, CONTENT[:-1] + b"!", *rest) == "an archive arrived damaged"
 
 
 def test_what_several_runs_want_to_send_is_sent_once(
@@ -43,7 +43,8 @@ def test_what_several_runs_want_to_send_is_sent_once(
 ) -> None:
     (tmp_path / "host").mkdir()
     monkeypatch.setattr(archives, "PIECE", 100)
-    build = Build("toy", "abc", "source", "/python", "1.0", "3.11", DIGEST)
+    build = Build("toy", "abc", "source", "/python", "1.0", "3.11", DIGEST, commit="abc", directory="/built")
+    request: Any = SimpleNamespace(control=build, treatment=build, cases=(), framework=None)
     pieces: list[str] = []
 
     def run(function: Callable[..., Any], *arguments: Any, workers: list[str]) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def test_what_several_runs_want_to_send_is_sent_once(
         folder = tmp_path / str(number)
         folder.mkdir()
         client: Any = SimpleNamespace(run=run)
-        said.append(Archives(folder, [build]).send(client, "bench-1", "tcp://bench-1:1", [DIGEST]))
+        said.append(Archives(folder, request, None).send(client, "bench-1", "tcp://bench-1:1", [DIGEST]))
 
     threads = [threading.Thread(target=send, args=(number,)) for number in range(3)]
     for thread in threads:
