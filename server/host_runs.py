@@ -49,7 +49,8 @@ def keep_hosts(
     """Store the hosts of the run of that number; ``numbers`` has those of its cases by their ids."""
     known = _references(session, run_number, threads)
     references = {case: total / runs for case, (total, runs) in known.items()}
-    rows, excesses = [], {}
+    rows: list[dict[str, Any]] = []
+    excesses: dict[int, float] = {}
     for part in hosts_of(report):
         spreads = _spreads(part, numbers)
         noise = run_noise(spreads, references)
@@ -73,7 +74,7 @@ def hosts_of(report: Report) -> list[HostPart]:
     found: dict[str, HostPart] = {}
     for entry in fleet.hosts[:MOST_HOSTS]:
         own = entry.get("host")
-        kind = kind_of(HostRecord.of(own) if isinstance(own, Mapping) else HostRecord())
+        kind = kind_of(HostRecord(own if isinstance(own, Mapping) else {}))
         name, is_named = _named(entry.name, kind)
         reasons = [one for one in all_reasons if not several or one.startswith(f"{entry.name}: ")]
         valid = entry.valid is not False
