@@ -74,7 +74,7 @@ def hosts_of(report: Report) -> list[HostPart]:
     found: dict[str, HostPart] = {}
     for entry in fleet.hosts[:MOST_HOSTS]:
         own = entry.get("host")
-        kind = kind_of(HostRecord.of(own) if isinstance(own, Mapping) else HostRecord())
+        kind = kind_of(HostRecord(own if isinstance(own, Mapping) else {}))
         name, is_named = _named(entry.name, kind)
         reasons = [one for one in all_reasons if not several or one.startswith(f"{entry.name}: ")]
         valid = entry.valid is not False

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from opduel.comparator.host_noise import (
@@ -25,6 +25,9 @@ from opduel.server.models import HostRun, Run
 from opduel.server.queries import noise_of
 
 COMPARED = 50  # hosts, those seen last, whose noise others of their kind are compared with
+_SEEN: Select[Any] = select(
+    HostRun.host, func.count().label("runs"), func.max(HostRun.started).label("last_seen")
+).group_by(HostRun.host)
 _RUN_COLUMNS = (Run.run_id, Run.framework, Run.spec, Run.platform, Run.category)
 
 Rule = Literal["rise", "others", "aa"]
@@ -98,22 +101,21 @@ def count_hosts(session: Session) -> int:
 
 def list_hosts(session: Session, limit: int, offset: int = 0) -> list[HostSeen]:
     """Hosts, those seen last first; of these, those that need attention before the others."""
+    rows = _seen(session, limit, offset)
     around = _around(session)
-    found = [_host(session, row, around) for row in _seen(session, limit, offset)]
+    found = [_host(session, row, around) for row in rows]
     return sorted(found, key=lambda one: not one.marks)
 
 
 def find_host(session: Session, name: str) -> HostSeen | None:
     """The host of that name; None if there is none."""
-    query = select(HostRun.host, func.count(), func.max(HostRun.started)).where(HostRun.host == name)
-    row = session.execute(query.group_by(HostRun.host)).one_or_none()
+    row = session.execute(_SEEN.where(HostRun.host == name)).one_or_none()
     return None if row is None else _host(session, row, _around(session))
 
 
 def _seen(session: Session, limit: int, offset: int = 0) -> Sequence[Any]:
-    last = func.max(HostRun.started)
-    query = select(HostRun.host, func.count(), last).group_by(HostRun.host).order_by(last.desc(), HostRun.host)
-    return session.execute(query.limit(limit).offset(offset)).all()
+    ordered = _SEEN.order_by(func.max(HostRun.started).desc(), HostRun.host)
+    return session.execute(ordered.limit(limit).offset(offset)).all()
 
 
 def _around(session: Session) -> dict[str, dict[str, float]]:
@@ -128,8 +130,8 @@ def _around(session: Session) -> dict[str, dict[str, float]]:
     return found
 
 
-def _host(session: Session, row: Any, around: dict[str, dict[str, float]]) -> HostSeen:
-    name, runs, last = row
+def _host(session: Session, seen: Any, around: dict[str, dict[str, float]]) -> HostSeen:
+    name = seen.host
     query = select(*HostRun.__table__.columns, *_RUN_COLUMNS).join(Run).where(HostRun.host == name)
     latest = session.execute(query.order_by(HostRun.started.desc(), HostRun.run_number.desc()).limit(WINDOW)).all()
     kind = latest[0].kind
@@ -138,7 +140,7 @@ def _host(session: Session, row: Any, around: dict[str, dict[str, float]]) -> Ho
     rose = noise[rise.start][0] if rise else None
     others = [one for host, one in around.get(kind, {}).items() if host != name]
     marks = [*_rise_mark(rise, rose), *_others_mark(level, others), *_aa_mark(latest)]
-    return HostSeen(name, latest[0].is_named, kind, last, runs, latest, level, rise, rose, marks)
+    return HostSeen(name, latest[0].is_named, kind, seen.last_seen, seen.runs, latest, level, rise, rose, marks)
 
 
 def _values(noise: Iterable[tuple[datetime, float]]) -> list[float]:

@@ -43,7 +43,8 @@ def test_what_several_runs_want_to_send_is_sent_once(
 ) -> None:
     (tmp_path / "host").mkdir()
     monkeypatch.setattr(archives, "PIECE", 100)
-    build = Build("toy", "abc", "source", "/python", "1.0", "3.11", DIGEST, commit="abc", directory="/built")
+    commit: Any = "abc"
+    build = Build("toy", "abc", "source", "/python", "1.0", "3.11", DIGEST, commit=commit, directory="/built")
     request: Any = SimpleNamespace(control=build, treatment=build, cases=(), framework=None)
     pieces: list[str] = []
 
