@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import DONE, INCOMPLETE, log
+from opduel.commands.fleet import fleet_choice
 from opduel.commands.options import asked_metrics, refuse
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import exit_code, plan_session, tell
@@ -30,6 +31,7 @@ _NOT_HERE = (*_OF_TIMES, *_OF_ROUNDS, *(name for name in SINGLE_ONLY if name not
 def run_golden(options: argparse.Namespace, command: Sequence[str]) -> int:
     """Keep outputs, or with ``--metric error`` compare with those that were kept; returns the exit code. UsageError:
     wrong options, a folder that can't be used, other inputs; RunError: nothing could be computed."""
+    fleet_choice(options)
     if not (options.treatment or options.single) or options.control is not None or options.info is not None:
         raise UsageError("--golden: measures one build: give it with --treatment, and leave --control and --info out")
     metrics = asked_metrics(options)

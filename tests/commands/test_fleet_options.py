@@ -64,6 +64,8 @@ def test_names_are_separated_by_commas() -> None:
 def test_one_build_and_a_calibration_are_for_this_host() -> None:
     with pytest.raises(UsageError, match="--fleet: belongs to an A/B"):
         run_harness(["-b", "smoke", "--single", "--fleet", "local:2"])
+    with pytest.raises(UsageError, match="--golden: does not go with --fleet: outputs are compared with stored ones"):
+        run_harness(["-b", "smoke", "--golden", "x", "--treatment", "mxnet==1.9.1", "--fleet", "local:2"])
     with pytest.raises(UsageError, match="--fleet: is for other hosts, and --calibrate judges this one"):
         calibrate(["--fleet", "local:2"])
 

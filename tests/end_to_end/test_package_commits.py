@@ -125,7 +125,8 @@ def a_line(folder: Path, commits: int, slow: int) -> Tiny:
     code = CODE.replace("FACTOR", "2").replace("answer()", "answer(times)")
     code = code.replace("return total", "sum(range(1000))\n    return total") + OTHER
     native = NATIVE.replace("FACTOR", "10")
-    tiny.add("0", {"pyproject.toml": PROJECT, "src/tinysum/__init__.py": code, "src/tinysum/_native.c": native})
+    sources = {"pyproject.toml": PROJECT, "src/tinysum/__init__.py": code, "src/tinysum/_native.c": native}
+    tiny.add("0", {**sources, **SUITE})
     for number in range(1, commits + 1):
         text = code if number < slow else code.replace("range(1000)", "range(3000)")
         tiny.add(str(number), {"src/tinysum/__init__.py": f"{text}\nANY = {number}\n"})
@@ -151,12 +152,14 @@ def reported_once(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.nightly
-def test_a_fleet_names_the_same_commit_and_measures_ahead(tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["spec", "suite"])
+def test_a_fleet_names_the_same_commit_and_measures_ahead(what: str, tmp_path: Path) -> None:
     """Sixteen commits, of which the eleventh makes it slower."""
     tiny = a_line(tmp_path, 15, 11)
     ends = ("--base_commit", tiny.commits["0"], "--exact_base", "--commit", tiny.commits["15"])
+    suite = ("--suite", f"{tiny.folder}@{tiny.commits['15']}:asv_bench") if what == "suite" else ()
     options = ("--threshold", "20%", "--regression", "--fleet", "local:2")
-    ended = driven(tmp_path, "--remote_repository", str(tiny.folder), *ends, *options)
+    ended = driven(tmp_path, "--remote_repository", str(tiny.folder), *ends, *options, *suite)
     assert ended.returncode == 1, ended.stderr
     assert f"first bad: {tiny.commits['11'][:12]} " in ended.stdout
     assert "measuring ahead: " in ended.stderr
