@@ -271,15 +271,11 @@ class _FleetRun:
         if future is None:
             return
         attempt = self._pending[future]
-        attempt.told = now
         address = self._there.get(attempt.host or "")
-        log.info(
-            "fleet: %s is slow, and %s idle: shard %d moves there with %s",
-            attempt.host,
-            "another host is" if idle == 1 else f"{idle} hosts are",
-            attempt.shard.number,
-            counted(self._open[attempt.key], "open case"),
-        )
+        if address is None:  # it has gone, and its shard with it
+            return
+        attempt.told = now
+        log.debug("fleet: %s is slow: asked to finish shard %d", attempt.host, attempt.shard.number)
 
         def tell() -> None:  # a host that hangs never says that it has heard
             with contextlib.suppress(Exception):
@@ -294,6 +290,8 @@ class _FleetRun:
         left = {case.id for case in attempt.shard.cases} - settled - skipped
         cases = [case for case in attempt.shard.cases if case.id in left]
         self._slow.add(answer.host)
+        words = counted(len(cases), "open case"), attempt.shard.number
+        log.info("fleet: %s is slow: other hosts take over %s of shard %d, from the start", answer.host, *words)
         part = HostReport(answer.host, report, whole=False) if report else None
         shards = cut(cases, self._cost, len(self._eligible()) or 1, self._request.seed)
         text = answer.report.decode() if answer.report else None
@@ -331,6 +329,8 @@ class _FleetRun:
         attempt = next((one for one in self._pending.values() if one.key == key), None)
         if event.get("run") != self._run or attempt is None:
             return
+        if attempt.host != event["host"]:  # Dask has given it to another, which nobody has asked to finish
+            attempt.told = None
         attempt.host, attempt.heard = event["host"], time.monotonic()
         if event["event"] in ("began", "measuring"):  # the second when its builds are there
             attempt.began, attempt.samples = time.monotonic(), 0
