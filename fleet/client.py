@@ -38,7 +38,7 @@ from opduel.reporters.document import from_text
 POLL_S = 0.3
 LOOK_S = 2.0  # between looks at which hosts are there
 ATTEMPTS = 4  # of one shard, whatever became of the others
-FINISH_S = 60.0  # for a host that was told to finish
+FINISH_S = 60.0  # for a host that was asked to finish
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def wait_for_hosts(client: Client, choice: FleetChoice) -> dict[str, str]:
 @dataclass
 class _Attempt:
     """A shard on its way: which attempt it is, the workers that may take it (None: all), the host that has begun with
-    it, and when; how many samples came from there, when something was heard of it, and when it was told to finish."""
+    it, and when; how many samples came from there, when something was heard of it, and when it was asked to finish."""
 
     shard: Shard
     key: str
