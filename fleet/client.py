@@ -42,7 +42,7 @@ from opduel.reporters.document import from_text
 POLL_S = 0.3
 LOOK_S = 2.0  # between looks at which hosts are there
 ATTEMPTS = 4  # of one shard, whatever became of the others
-FINISH_S = 60.0  # for a host that was told to finish
+FINISH_S = 60.0  # for a host that was asked to finish
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def _nothing_yet(request: RunRequest) -> Progress:
 @dataclass
 class _Attempt:
     """A shard on its way: which attempt it is, the workers that may take it (None: all), the host that has begun with
-    it, and when; how many samples came from there, when something was heard of it, and when it was told to finish."""
+    it, and when; how many samples came from there, when something was heard of it, and when it was asked to finish."""
 
     shard: Shard
     key: str
@@ -274,16 +274,10 @@ class _FleetRun:
             return
         attempt = self._pending[future]
         address = self._there.get(attempt.host or "")
-        if address is None:
+        if address is None:  # it has gone, and its shard with it
             return
         attempt.told = now
-        log.info(
-            "fleet: %s is slow, and %s idle: shard %d moves there with %s",
-            attempt.host,
-            "another host is" if idle == 1 else f"{idle} hosts are",
-            attempt.shard.number,
-            counted(self._open[attempt.key], "open case"),
-        )
+        log.debug("fleet: %s is slow: asked to finish shard %d", attempt.host, attempt.shard.number)
 
         def tell() -> None:  # a host that hangs never says that it has heard
             with contextlib.suppress(Exception):
@@ -298,6 +292,8 @@ class _FleetRun:
         left = {case.id for case in attempt.shard.cases} - settled - skipped
         cases = [case for case in attempt.shard.cases if case.id in left]
         self._slow.add(answer.host)
+        words = counted(len(cases), "open case"), attempt.shard.number
+        log.info("fleet: %s is slow: other hosts take over %s of shard %d, from the start", answer.host, *words)
         part = HostReport(answer.host, report, whole=False) if report else None
         shards = cut(cases, self._cost, len(self._eligible()) or 1, self._request.seed)
         text = answer.report.decode() if answer.report else None
@@ -335,6 +331,8 @@ class _FleetRun:
         attempt = next((one for one in self._pending.values() if one.key == key), None)
         if event.get("run") != self._run or attempt is None:
             return
+        if attempt.host != event["host"]:  # Dask has given it to another, which nobody has asked to finish
+            attempt.told = None
         attempt.host, attempt.heard = event["host"], time.monotonic()
         self._states.hear(event, attempt.shard.number, len(attempt.shard.cases))
         if event["event"] in ("began", "measuring"):  # the second when its builds are there

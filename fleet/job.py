@@ -69,7 +69,7 @@ class Job:
 @dataclass(frozen=True)
 class Answer:
     """What became of a job on a host: ``report``, the document in JSON; ``refusal``, why this host can't measure it, in
-    one line; or ``needs``, the digests of what it has to be sent. The report of a host that was told to
+    one line; or ``needs``, the digests of what it has to be sent. The report of a host that was asked to
     finish has the cases that were settled; without any there is none of these."""
 
     host: str
