@@ -4,6 +4,7 @@ It is plain HTTP and asks for no password: on loopback, unless another address i
 """
 
 import argparse
+import importlib
 import ipaddress
 import re
 from collections.abc import Mapping
@@ -50,7 +51,7 @@ def parse_dashboard(text: str) -> DashboardAddress:
 def require_bokeh() -> None:
     """UsageError: it is not there, without which Dask serves an empty page."""
     try:
-        import bokeh  # noqa: F401
+        importlib.import_module("bokeh")
     except ImportError:
         raise UsageError("--dashboard: Dask draws it with bokeh: install that with pip install 'bokeh>=3.1'") from None
 

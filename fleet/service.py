@@ -123,7 +123,8 @@ def run_scheduler(address: FleetAddress, security: Security | None, dashboard: D
 
 def _tell_of_dashboard(scheduler: Scheduler, asked: DashboardAddress) -> None:
     """Log where it is, and leave it where clients find it. RunError: Dask took another port."""
-    port = scheduler.http_server.port
+    server: Any = scheduler.http_server
+    port = server.port
     if asked.port not in (0, port):
         raise RunError(f"--dashboard {asked.host}:{asked.port}: the port is in use: give another")
     where = DashboardAddress(asked.host, port)
