@@ -95,10 +95,12 @@ class ProgressDisplay:
         for line, task in enumerate(self._hosts):
             self._bar.update(task, visible=line < len(shown) or (line == len(shown) < len(hosts)))
         for line, (task, one) in enumerate(zip(self._hosts, shown, strict=False)):
+            text, total = describe_host(one), one.cases or 1
             if self._shards.get(line) != (one.name, one.shard):
                 self._shards[line] = one.name, one.shard
-                self._bar.reset(task)  # the clock is that of the shard
-            self._bar.update(task, description=describe_host(one), completed=one.done, total=one.cases or 1)
+                self._bar.reset(task, description=text, completed=one.done, total=total)  # the clock is the shard's
+            else:
+                self._bar.update(task, description=text, completed=one.done, total=total)
         if len(shown) < len(hosts):
             left = len(hosts) - len(shown)
             self._bar.update(self._hosts[len(shown)], description=f"  and {left} more", completed=0, total=1)

@@ -136,9 +136,7 @@ def test_lines_of_the_log_stay_above_the_hosts(monkeypatch: pytest.MonkeyPatch) 
         assert handler.stream is stream
         log.warning("the end")
         stream.flush()
-        text = ""
-        while select.select([ours], [], [], 0.2)[0]:
-            text += os.read(ours, 1 << 16).decode()
+        text = all_of(ours)
     os.close(ours)
     shown = [line for line in screen(text) if line]
     assert shown == [*(f"fleet: host-{number}: has gone [x]" for number in range(3)), "the end"]
@@ -148,6 +146,14 @@ def test_texts() -> None:
     assert describe(at(0, rounds=7)) == "round 7, 3 of 16 cases open, next look in 1:30"
     assert cell_len(describe(at(0, rounds=99999))) < 60
     assert [minutes(seconds) for seconds in (0, 59.9, 60, 3600)] == ["0:00", "0:59", "1:00", "60:00"]
+
+
+def all_of(terminal: int) -> str:
+    """What was written to it."""
+    content = b""
+    while select.select([terminal], [], [], 0.2)[0]:
+        content += os.read(terminal, 1 << 16)
+    return content.decode()
 
 
 def of_hosts(hosts: int, still_open: int = 3) -> Progress:
@@ -196,9 +202,7 @@ def test_on_a_terminal_a_line_for_each_host_in_place(hosts: int, shown: int, mon
             named = (HostProgress("[bold]", "round 8", 1, 40, 40), *progress.hosts[1:])
             display.show(Progress(9, 3, 16, 60.0, 90.0, hosts=named))
             display._bar.refresh()
-        text = ""
-        while select.select([ours], [], [], 0.2)[0]:
-            text += os.read(ours, 1 << 16).decode()
+        text = all_of(ours)
     os.close(ours)
     first, last = text[: text.index("[bold]")], text[text.index("[bold]") :]
     assert f"host-{shown - 1}: shard {shown}, round 7, 31 of 40 done" in first
