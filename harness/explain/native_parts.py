@@ -65,9 +65,14 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
             if amount and (other := part_name(caller, shared)) != name:
                 by[other] = by.get(other, 0) + amount
     return {
-        name: Part(whole.self_cost / calls, whole.calls / calls or None, where[name], _shares(callers[name]))
+        name: Part(whole.self_cost / calls, _calls(name, whole, calls), where[name], _shares(callers[name]))
         for name, whole in merged.items()
     }
+
+
+def _calls(name: str, cost: FunctionCost, calls: int) -> float | None:
+    """How often a call of the case calls it; None for what is several functions that call each other."""
+    return None if name.startswith(OF) else cost.calls / calls or None
 
 
 def _shares(amounts: Mapping[str, int]) -> dict[str, float]:

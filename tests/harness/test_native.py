@@ -299,6 +299,6 @@ def test_a_function_that_one_side_calls_is_seen_and_what_valgrind_lacks_is_said(
 
 def test_what_ctypes_calls_is_one_part_whatever_libffi_says_of_itself() -> None:
     call, nameless = FunctionId(f"{OF}ffi_call", "/lib/libffi.so.8"), FunctionId(NAMELESS, "/lib/libffi.so.8")
-    found = profile({call: FunctionCost(6), nameless: FunctionCost(4), FunctionId(f"{OF}f", NUMPY): FunctionCost(5)})
-    parts = {name: part.amount for name, part in parts_of(found, 1, set()).items()}
-    assert parts == {"what ctypes calls (libffi.so)": 10.0, f"{OF}f": 5.0}
+    found = profile({call: FunctionCost(6), nameless: FunctionCost(4), FunctionId(f"{OF}f", NUMPY): FunctionCost(5, 9)})
+    parts = {name: (part.amount, part.calls) for name, part in parts_of(found, 1, set()).items()}
+    assert parts == {"what ctypes calls (libffi.so)": (10.0, None), f"{OF}f": (5.0, None)}
