@@ -4,11 +4,11 @@ It is plain HTTP and asks for no password: on loopback, unless another address i
 """
 
 import argparse
-import importlib
 import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from opduel.fleet.address import FleetAddress
 from opduel.records import UsageError
@@ -50,10 +50,8 @@ def parse_dashboard(text: str) -> DashboardAddress:
 
 def require_bokeh() -> None:
     """UsageError: it is not there, without which Dask serves an empty page."""
-    try:
-        importlib.import_module("bokeh")
-    except ImportError:
-        raise UsageError("--dashboard: Dask draws it with bokeh: install that with pip install 'bokeh>=3.1'") from None
+    if find_spec("bokeh") is None:
+        raise UsageError("--dashboard: Dask draws it with bokeh: install that with pip install 'bokeh>=3.1'")
 
 
 def described(event: Mapping[str, object], scheduler: FleetAddress) -> str:

@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,9 +21,10 @@ from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 from opduel.fleet.address import FleetAddress, FleetChoice
 from opduel.fleet.dashboard import LOOPBACK, TOPIC, DashboardAddress, described
 from opduel.fleet.host import HostPlugin, HostSettings
-from opduel.fleet.job import SLOT, tag_resource
+from opduel.fleet.job import KIND_RESOURCE, SLOT, tag_resource
+from opduel.fleet.kinds import features_of, host_kind
 from opduel.fleet.security import security_of
-from opduel.harness.host import PROC, text_of
+from opduel.harness.host import PROC, host_name, text_of
 from opduel.records import RunError
 from opduel.records.text import one_line
 
@@ -31,7 +32,6 @@ NO_PAGES = f"{LOOPBACK}:0"  # where Dask's web server listens, which can't be tu
 PAGES = "distributed.scheduler.http.routes"
 QUIET = "DASK_LOGGING__DISTRIBUTED"
 RETRY_S = 5.0  # between attempts to reach a scheduler
-FEATURES = ("avx", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
 # Dask would look at the worker's Python every 10 ms, and restart a worker that seems to hang.
 SETTINGS = {
     "distributed.worker.profile.enabled": False,
@@ -56,10 +56,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """What a measuring host is started with."""
+    """What a measuring host is started with; ``kind``: what ``--across hosts`` tells hosts apart by."""
 
     settings: HostSettings
     tags: tuple[str, ...] = ()
+    kind: str = field(default_factory=host_kind)
 
     def of_nanny(self, security: Security | None) -> dict[str, Any]:
         """The arguments of Dask's nanny: a worker with one slot, and the host's tags."""
@@ -69,7 +70,7 @@ class WorkerOptions:
             "memory_limit": 0,
             "dashboard": False,
             "dashboard_address": NO_PAGES,
-            "resources": {SLOT: 1.0, **{tag_resource(tag): 1.0 for tag in self.tags}},
+            "resources": dict.fromkeys([SLOT, KIND_RESOURCE + self.kind, *map(tag_resource, self.tags)], 1.0),
             "security": security,
             "plugins": (HostPlugin(self.settings),),
             "local_directory": str(self.settings.folder / ".dask"),
@@ -84,13 +85,7 @@ def default_folder() -> Path:
 def host_tags(proc: Path = PROC) -> list[str]:
     """What this machine is, as tags: ``linux-x86_64``, the instructions that its processor has, ``gpu``."""
     found = [f"{platform.system()}-{platform.machine()}".lower()]
-    flags = set()
-    for line in text_of(proc / "cpuinfo").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in ("flags", "Features"):
-            flags = set(value.split())
-            break
-    found += [feature for feature in FEATURES if feature in flags]
+    found += features_of(text_of(proc / "cpuinfo"))
     return [*found, "gpu"] if Path("/dev/nvidia0").exists() else found
 
 
@@ -270,4 +265,4 @@ def _local_fleet(count: int) -> Iterator[SpecCluster]:
 
 def own_name() -> str:
     """What a host is called if nobody says otherwise."""
-    return socket.gethostname().partition(".")[0]
+    return host_name() or socket.gethostname()
