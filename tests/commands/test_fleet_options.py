@@ -86,7 +86,7 @@ def test_the_workers_of_a_fleet_on_this_machine_are_counted_without_starting_the
 def test_what_is_needed_now_comes_before_all_that_is_measured_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     priorities = []
 
-    def run_fleet(_request: object, chosen: FleetChoice, _hear: object) -> None:
+    def run_fleet(_request: object, chosen: FleetChoice, _hear: object, _suite: object) -> None:
         priorities.append(chosen.priority)
 
     monkeypatch.setattr("opduel.fleet.client.run_fleet", run_fleet)

@@ -66,6 +66,7 @@ def rows(found: dict[str, Any]) -> dict[str, str]:
     return {one["case"]: one["verdict"] for one in found["comparisons"]}
 
 
+@pytest.mark.nightly
 def test_a_platform_without_a_host_leaves_the_others(fleet: Fleet, tmp_path: Path) -> None:
     words = ["--platforms", "a,none", "--fleet_timeout", "1"]
     done = subprocess.run(command(tmp_path, fleet, *words), capture_output=True, text=True, check=False)
