@@ -253,9 +253,11 @@ def main() -> int:
     results = read_results(options.data)
     if not results:
         raise UsageError(f"--data {options.data}: holds no result: run without --table first")
-    for name in LOADS:
-        if of_load := [result for result in results if result.load == name]:
-            print(f"Load: {name}\n\n{(markdown if options.markdown else plain)(rows_of(of_load))}\n")
+    for spec, name in sorted(
+        {(one.spec, one.load) for one in results}, key=lambda one: (one[0], [*LOADS].index(one[1]))
+    ):
+        rows = rows_of(one for one in results if (one.spec, one.load) == (spec, name))
+        print(f"Spec: {spec}, load: {name}\n\n{(markdown if options.markdown else plain)(rows)}\n")
     if failures:
         raise RunError(f"{failures} measurements failed; the same command tries them again")
     return DONE

@@ -43,7 +43,7 @@ def test_the_table_comes_from_the_results_alone(tmp_path: Path) -> None:
     append_result(tmp_path / "data.jsonl", replace(result, load="bursts", seconds=8.0))
     code, out, err = peers("--table", "--markdown", "--data", str(tmp_path / "data.jsonl"))
     assert code == 0, err
-    quiet, bursts = out.split("Load: bursts")
-    assert "Load: quiet" in quiet
+    quiet, bursts = out.split("Spec: smoke, load: bursts\n")
+    assert "Spec: smoke, load: quiet\n" in quiet
     assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 2.0 |" in quiet
     assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 4.0 |" in bursts
