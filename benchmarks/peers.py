@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """The same cases, the same injected slowdowns, the same machine: what other tools' procedures say, and what ours does.
 
-    .venv/bin/python benchmarks/peers.py --sessions 10 --inject 0.05 --folder reports/peers
-    .venv/bin/python benchmarks/peers.py --table --markdown --folder reports/peers
+    .venv/bin/python benchmarks/peers.py --sessions 10 --inject 0.05 0.02 0.01 --loads quiet bursts --minutes 120
+    .venv/bin/python benchmarks/peers.py --table --markdown
 
 A session draws from its seed which cases are slowed, one of every two, as harness.py --inject does, and runs every
-tool on them, in random order. Results are appended to results.jsonl in --folder; what is there is not done again,
-so a run that was stopped goes on where it was. docs/explanation/peers.md says what each tool is.
+tool on them, in random order. Results are appended to --data; what is there is not done again, so a run that was
+stopped goes on where it was. docs/explanation/peers.md says what each tool is, benchmarks/loads.py what each load.
 """
 
 import argparse
 import logging
+import math
 import os
 import platform
 import random
@@ -25,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 
 import yaml  # noqa: E402
 
+from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
 from benchmarks.peer_tools.ours import Ours  # noqa: E402
 from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, Tango  # noqa: E402
 from benchmarks.peer_tools.real_asv import Asv  # noqa: E402
@@ -43,6 +45,7 @@ from opduel.harness.schedule import MeasurementPlan  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
 from opduel.records import RunError, UsageError  # noqa: E402
 
+DATA = ROOT / "benchmarks" / "results" / "peers.jsonl"
 PINS = ROOT / "benchmarks" / "peer_tools" / "pins.yaml"
 ON_REQUEST = ("pyperf-defaults",)  # some 80 s a case
 
@@ -89,7 +92,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--pyperf_options", default="--processes 3", help="of pyperf's runner, in one word; default: %(default)r"
     )
-    made.add_argument("--folder", type=Path, default=Path("reports/peers"), help="default: %(default)s")
+    made.add_argument("--loads", nargs="+", choices=LOADS, default=[QUIET], help="beside the sessions; default: quiet")
+    made.add_argument("--minutes", type=float, default=math.inf, help="no tool begins later; default: no limit")
+    made.add_argument("--data", type=Path, default=DATA, metavar="FILE", help=f"default: {DATA.relative_to(ROOT)}")
+    made.add_argument(
+        "--folder", type=Path, default=Path("reports/peers"), help="for what tools write; default: %(default)s"
+    )
     made.add_argument("--table", action="store_true", help="measure nothing; print the table of what is there")
     made.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     return made
@@ -138,19 +146,30 @@ class Session:
     number: int
     seed: int
     share: float
+    load: str
 
     def injected(self, bench: Bench) -> frozenset[str]:
         """The ids of the cases that harness.py --inject would slow."""
         return MeasurementPlan(bench.cases, plan_looks(DEFAULT_MAX_ROUNDS), 0.05, self.seed, inject=self.share).injected
 
     def __str__(self) -> str:
-        return f"session {self.number}, +{100 * self.share:g} %"
+        return f"session {self.number}, +{100 * self.share:g} %, {self.load}"
+
+    @property
+    def file_name(self) -> str:
+        """Of its folder."""
+        return f"{self.number}-{self.share:g}-{self.load}"
 
 
 def sessions_of(options: argparse.Namespace) -> list[Session]:
     """In the order in which they are run."""
     numbers = range(options.sessions)
-    return [Session(number, options.seed + number, share) for number in numbers for share in options.inject]
+    return [
+        Session(number, options.seed + number, share, load)
+        for number in numbers
+        for share in options.inject
+        for load in options.loads
+    ]
 
 
 def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result:
@@ -163,8 +182,10 @@ def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     injected = session.injected(bench)
-    began = time.monotonic()
-    answers = tool.measure(Trial(bench, session.seed, session.share, injected, folder))
+    with load(session.load):
+        began = time.monotonic()
+        answers = tool.measure(Trial(bench, session.seed, session.share, injected, folder))
+        seconds = time.monotonic() - began
     return Result(
         session=session.number,
         tool=tool.name,
@@ -175,44 +196,38 @@ def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result
         seed=session.seed,
         share=session.share,
         injected=sorted(injected),
-        seconds=time.monotonic() - began,
+        seconds=seconds,
         answers=answers,
         host={"cpus": sorted(os.sched_getaffinity(0)), "kernel": platform.release(), "load": os.getloadavg()[0]},
+        load=session.load,
     )
 
 
-def measure(options: argparse.Namespace, results_file: Path) -> int:
-    """All sessions; a tool that fails costs its own result and no other's. Returns the number of failures."""
+def measure(options: argparse.Namespace) -> int:
+    """All sessions, as long as there is time; a tool that fails costs its own result and no other's. Returns the number
+    of failures."""
+    ends = time.monotonic() + 60 * options.minutes
     tools = chosen_tools(options)
     bench = make_bench(options)
     for tool in tools:
         tool.set_up(bench)
-    there = {result.key for result in read_results(results_file)}
+    there = {result.key for result in read_results(options.data)}
     cases = tuple(sorted(case.id for case in bench.cases))
     failures = 0
     for session in sessions_of(options):
+        of_bench = (bench.release, bench.spec, session.seed, session.share, session.load, cases)
         for tool in random.Random(f"order {session}").sample(tools, len(tools)):
-            key = (
-                session.number,
-                tool.name,
-                tool.settings,
-                bench.release,
-                bench.spec,
-                session.seed,
-                session.share,
-                cases,
-            )
-            if key in there:
+            if (session.number, tool.name, tool.settings, *of_bench) in there:
                 continue
+            if time.monotonic() >= ends:
+                return failures
             try:
-                result = run_tool(
-                    tool, bench, session, options.folder / "work" / f"{session.number}-{session.share:g}-{tool.name}"
-                )
+                result = run_tool(tool, bench, session, options.folder / "work" / f"{session.file_name}-{tool.name}")
             except (RunError, ValueError) as error:
                 log.warning("%s, %s: %s", session, tool.name, error)
                 failures += 1
             else:
-                append_result(results_file, result)
+                append_result(options.data, result)
                 log.info("%s, %s: %.1f s a case", session, tool.name, result.seconds / len(cases))
     return failures
 
@@ -234,12 +249,15 @@ def chosen_tools(options: argparse.Namespace) -> list[Tool]:
 def main() -> int:
     """Measure unless only the table is wanted; print the table."""
     options = parser().parse_args()
-    results_file = options.folder / "results.jsonl"
-    failures = 0 if options.table else measure(options, results_file)
-    results = read_results(results_file)
+    failures = 0 if options.table else measure(options)
+    results = read_results(options.data)
     if not results:
-        raise UsageError(f"{results_file}: holds no result: run without --table first")
-    print((markdown if options.markdown else plain)(rows_of(results)))
+        raise UsageError(f"--data {options.data}: holds no result: run without --table first")
+    for spec, name in sorted(
+        {(one.spec, one.load) for one in results}, key=lambda one: (one[0], [*LOADS].index(one[1]))
+    ):
+        rows = rows_of(one for one in results if (one.spec, one.load) == (spec, name))
+        print(f"Spec: {spec}, load: {name}\n\n{(markdown if options.markdown else plain)(rows)}\n")
     if failures:
         raise RunError(f"{failures} measurements failed; the same command tries them again")
     return DONE

@@ -27,6 +27,7 @@ class Result:
     seconds: float
     answers: Mapping[str, Mapping[str, Answer]]  # rule -> case id -> answer
     host: Mapping[str, Any]
+    load: str = "quiet"  # beside it: a name of benchmarks/loads.py
 
     @property
     def cases(self) -> list[str]:
@@ -36,7 +37,8 @@ class Result:
     @property
     def key(self) -> tuple[Any, ...]:
         """What a later call need not do again."""
-        return (self.session, self.tool, self.settings, self.build, self.spec, self.seed, self.share, tuple(self.cases))
+        asked = (self.session, self.tool, self.settings, self.build, self.spec, self.seed, self.share, self.load)
+        return (*asked, tuple(self.cases))
 
 
 def read_results(path: Path) -> list[Result]:

@@ -33,6 +33,7 @@ def test_what_is_appended_is_read_back_and_has_the_same_key(tmp_path: Path) -> N
     assert read_results(path) == [RESULT, other]
     assert [one.key for one in read_results(path)] == [RESULT.key, other.key]
     assert RESULT.key != other.key
+    assert replace(RESULT, load="bursts").key != RESULT.key
 
 
 def test_a_line_that_was_cut_off_is_passed_over_and_then_replaced(tmp_path: Path) -> None:

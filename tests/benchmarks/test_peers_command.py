@@ -1,6 +1,7 @@
 """benchmarks/peers.py: wrong usage is one line and exit code 2; what is there gives the table without measuring."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,12 @@ def peers(*arguments: str) -> tuple[int, str, str]:
         (["--tools", "naive,stopwatch"], "stopwatch"),
         (["--operators", "exp"], "--operators"),
         (["--sessions", "0"], "--sessions"),
-        (["--table"], "results.jsonl"),
+        (["--table"], "holds no result"),
+        (["--loads", "traffic"], "--loads"),
     ],
 )
 def test_wrong_usage_is_one_line(arguments: list[str], words: str, tmp_path: Path) -> None:
-    code, _, err = peers("--folder", str(tmp_path), *arguments)
+    code, _, err = peers("--data", str(tmp_path / "data.jsonl"), *arguments)
     assert code == 2
     assert words in err
     assert len(err.splitlines()) == 1
@@ -37,7 +39,11 @@ def test_wrong_usage_is_one_line(arguments: list[str], words: str, tmp_path: Pat
 def test_the_table_comes_from_the_results_alone(tmp_path: Path) -> None:
     answers = {"a rule": {"a": "same", "b": "slower"}}
     result = Result(0, "tango", "3 s", "real", "mxnet==1.9.1", "smoke", 1, 0.05, ["b"], 4.0, answers, {})
-    append_result(tmp_path / "results.jsonl", result)
-    code, out, err = peers("--table", "--markdown", "--folder", str(tmp_path))
+    append_result(tmp_path / "data.jsonl", result)
+    append_result(tmp_path / "data.jsonl", replace(result, load="bursts", seconds=8.0))
+    code, out, err = peers("--table", "--markdown", "--data", str(tmp_path / "data.jsonl"))
     assert code == 0, err
-    assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 2.0 |" in out
+    quiet, bursts = out.split("Spec: smoke, load: bursts\n")
+    assert "Spec: smoke, load: quiet\n" in quiet
+    assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 2.0 |" in quiet
+    assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 4.0 |" in bursts
