@@ -17,7 +17,7 @@ from opduel.driver.function_lines import changes_function, defines, function_ran
 from opduel.driver.git.patch import ChangedFile, parse_patch
 from opduel.driver.git.repository import Repository
 from opduel.records import Candidate, Cause, Commit
-from opduel.records.cause import without_clone
+from opduel.records.cause import source_file_of, without_clone
 
 How = Literal["changed", "named", "in"]
 
@@ -165,6 +165,10 @@ class _Code:
 
     def matches(self, case: str, source: str, part: Candidate) -> Iterator[Match]:
         """The files of the strongest claim about a function; none for one that has no name to look for."""
+        sources = [file for name in (part.name, part.was, *part.merged) if (file := source_file_of(name))]
+        if sources:
+            yield from self._in_files(case, part.name, sources)
+            return
         names = {bare_name(name) for name in (part.name, part.was, *part.merged)}
         names = {name for name in names if len(name) >= SHORTEST_NAME}
         if not names:
@@ -176,6 +180,13 @@ class _Code:
             yield from (Match(case, part.name, path, how) for path in found)
             if found:
                 return
+
+    def _in_files(self, case: str, function: str, sources: Sequence[str]) -> Iterator[Match]:
+        """Of code without symbols only its source file is known, by a path as the compiler was given it."""
+        paths = [PurePosixPath(source).parts for source in sources]
+        for one in self._files:
+            if any(_ends_alike(path, PurePosixPath(one.path).parts) for path in paths):
+                yield Match(case, function, one.path, "in")
 
     def _of(self, source: str, part: Candidate) -> tuple[Sequence[ChangedFile], bool]:
         """The files that a function can be in, or be called in; and whether it can be defined there. Where its own file

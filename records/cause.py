@@ -9,6 +9,8 @@ from opduel.records.measurement import Side
 
 # What is looked at: a source. Each has one unit, in which its parts add up to the whole of a call, or nearly so.
 Source = Literal["native functions", "Python functions", "operators", "primitives", "resources", "libraries"]
+CODE_OF = "code without symbols of "  # a source file, a class, or an exported function, is said after it
+_SOURCE_FILE = re.compile(rf"{CODE_OF}([\w./+-]+(?:\.(?:cc|cpp|cxx|c|cu|C)|-inl\.h))$")
 _CLONE = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|clone)(?:\.\d+)*|@plt| ?\[clone [^\]]*\])+$")
 
 
@@ -129,3 +131,9 @@ class Cause:
 def without_clone(name: str) -> str:
     """A function's name without what a compiler adds to its clones: ``.constprop.0``, ``.isra.0``, ``.cold``."""
     return _CLONE.sub("", name)
+
+
+def source_file_of(name: str) -> str | None:
+    """The source file that code without symbols is of, by the name of its part; None if that says no file."""
+    found = _SOURCE_FILE.match(name)
+    return found[1] if found else None

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from opduel.harness.explain.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
-from opduel.harness.explain.stripped import OF
-from opduel.records.cause import Part
+from opduel.records.cause import CODE_OF, Part
 from opduel.records.measurement import SIDES, Side
 
 SAID = 0.005  # a smaller share of code without symbols is not worth a note
@@ -37,7 +36,7 @@ def shared_names(profiles: Iterable[CallgrindProfile]) -> set[str]:
 def part_name(function: FunctionId, shared: set[str]) -> str:
     """What a function is called in every build; with its library where the name is a ``shared`` one."""
     library = library_name(function.library) or GENERATED
-    if library == FFI and (function.name == NAMELESS or function.name.startswith(OF)):
+    if library == FFI and (function.name == NAMELESS or function.name.startswith(CODE_OF)):
         return BY_CTYPES
     if function.name == NAMELESS:
         return f"{library} (no symbols)"
@@ -72,7 +71,7 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
 
 def _calls(name: str, cost: FunctionCost, calls: int) -> float | None:
     """How often a call of the case calls it; None for what is several functions that call each other."""
-    return None if name.startswith(OF) else cost.calls / calls or None
+    return None if name.startswith(CODE_OF) else cost.calls / calls or None
 
 
 def _shares(amounts: Mapping[str, int]) -> dict[str, float]:
@@ -91,7 +90,7 @@ def without_symbols(profiles: Mapping[Side, Sequence[CallgrindProfile]]) -> str:
             (number, function): cost.self_cost
             for number, profile in enumerate(profiles[side])
             for function, cost in profile.functions.items()
-            if (function.name == NAMELESS or function.name.startswith(OF)) and cost.self_cost
+            if (function.name == NAMELESS or function.name.startswith(CODE_OF)) and cost.self_cost
         }
         libraries |= {library_name(function.library) or GENERATED for _, function in stripped}
         shares.append(sum(stripped.values()) / max(1, sum(one.total for one in profiles[side])))

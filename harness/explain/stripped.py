@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from opduel.comparator.cause_wording import bare
 from opduel.harness.explain.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
+from opduel.records.cause import CODE_OF
 
 Table = npt.NDArray[np.int64]
-OF = "code without symbols of "  # what, is said after it
 DEEPEST = 12  # calls between a function and the one that it counts for
 LONGEST_FUNCTION = 1 << 20  # bytes of code that are looked through
 LONGEST_NAME = 400
@@ -195,7 +195,7 @@ def _owner(function: FunctionId, profile: CallgrindProfile) -> FunctionId:
     build has in another function."""
     for at in _way_up(function, profile):
         if at.library == function.library and (name := next(iter(_sources(at)), "") or bare(at.name) or _class_of(at)):
-            return FunctionId(OF + name, function.library)
+            return FunctionId(CODE_OF + name, function.library)
     return FunctionId(NAMELESS, function.library)
 
 

@@ -63,6 +63,28 @@ def test_a_function_that_is_merely_in_a_changed_file(made: Made) -> None:
     assert list(changed_code_lines(found)) == ["in a file that the culprit changed: src/sum.cc (mx::Sum(int))"]
 
 
+def test_code_without_symbols_of_a_changed_file(made: Made) -> None:
+    """Its file is known, and no function: other files, and words that look like the end of its name, are no match."""
+    files = {"src/op/sum.cc": KERNEL, "src/other/sum.cc": KERNEL, "src/noise.cc": "int cc;\n"}
+    good = made.commit(files)
+    bad = made.commit({**{path: f"{text}// other\n" for path, text in files.items()}, "src/noise.cc": "int cc = 2;\n"})
+    cause = named("native functions", "code without symbols of ../src/op/sum.cc", "libmx.so")
+    short = named("native functions", "code without symbols of sum.cc", "libmx.so")
+    found = changed(made, good, bad, a=cause, b=short)
+    assert [(one.case, one.file, one.how) for one in found.matches] == [
+        ("a", "src/op/sum.cc", "in"),
+        ("b", "src/op/sum.cc", "in"),
+        ("b", "src/other/sum.cc", "in"),
+    ]
+
+
+def test_code_without_symbols_of_a_class(made: Made) -> None:
+    good = made.commit({"src/sum.cc": KERNEL})
+    bad = made.commit({"src/sum.cc": KERNEL.replace("s = 0", "s = slow()")})
+    found = changed(made, good, bad, a=named("native functions", "code without symbols of mx::op::Sum", "libmx.so"))
+    assert [one.how for one in found.matches] == ["changed"]
+
+
 def test_a_function_that_the_commit_has_nothing_to_do_with(made: Made) -> None:
     good = made.commit({"src/sum.cc": KERNEL})
     bad = made.commit({"src/sum.cc": KERNEL.replace("return 1", "return 2")})

@@ -29,10 +29,9 @@ from opduel.harness.explain.native import (
     why_not,
 )
 from opduel.harness.explain.native_parts import library_name, parts_of, shared_names, without_symbols
-from opduel.harness.explain.stripped import OF
 from opduel.harness.instructions import MOST_CALLS
 from opduel.records import Case, Frame
-from opduel.records.cause import Part
+from opduel.records.cause import CODE_OF, Part
 
 NUMPY = "/x/site-packages/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so"
 
@@ -298,7 +297,9 @@ def test_a_function_that_one_side_calls_is_seen_and_what_valgrind_lacks_is_said(
 
 
 def test_what_ctypes_calls_is_one_part_whatever_libffi_says_of_itself() -> None:
-    call, nameless = FunctionId(f"{OF}ffi_call", "/lib/libffi.so.8"), FunctionId(NAMELESS, "/lib/libffi.so.8")
-    found = profile({call: FunctionCost(6), nameless: FunctionCost(4), FunctionId(f"{OF}f", NUMPY): FunctionCost(5, 9)})
+    call, nameless = FunctionId(f"{CODE_OF}ffi_call", "/lib/libffi.so.8"), FunctionId(NAMELESS, "/lib/libffi.so.8")
+    found = profile(
+        {call: FunctionCost(6), nameless: FunctionCost(4), FunctionId(f"{CODE_OF}f", NUMPY): FunctionCost(5, 9)}
+    )
     parts = {name: (part.amount, part.calls) for name, part in parts_of(found, 1, set()).items()}
-    assert parts == {"what ctypes calls (libffi.so)": (10.0, None), f"{OF}f": (5.0, None)}
+    assert parts == {"what ctypes calls (libffi.so)": (10.0, None), f"{CODE_OF}f": (5.0, None)}

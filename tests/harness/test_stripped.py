@@ -10,7 +10,8 @@ import pytest
 from opduel.harness.explain import stripped
 from opduel.harness.explain.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId, read_callgrind
 from opduel.harness.explain.native_parts import parts_of, without_symbols
-from opduel.harness.explain.stripped import OF, Library, class_name, described, locate
+from opduel.harness.explain.stripped import Library, class_name, described, locate
+from opduel.records.cause import CODE_OF
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or not all(map(shutil.which, ("g++", "strip"))), reason="needs g++ on x86-64"
@@ -94,10 +95,10 @@ def test_functions_count_for_the_nearest_that_is_known(library: tuple[Path, dict
         assert found.total == 14
         return {one.name for one in found.functions if not one.address} - {known.name, omp.name}
 
-    assert owner({compute: 10}) == {OF + "kernels::Sum"}
-    assert owner({known: 10}) == {OF + "exported", OF + "kernels::Sum"}
-    assert owner({omp: 10}) == {OF + "exported", OF + "kernels::Sum"}, "through another library"
-    assert owner({python: 10}) == {NAMELESS, OF + "kernels::Sum"}
+    assert owner({compute: 10}) == {CODE_OF + "kernels::Sum"}
+    assert owner({known: 10}) == {CODE_OF + "exported", CODE_OF + "kernels::Sum"}
+    assert owner({omp: 10}) == {CODE_OF + "exported", CODE_OF + "kernels::Sum"}, "through another library"
+    assert owner({python: 10}) == {NAMELESS, CODE_OF + "kernels::Sum"}
 
 
 def test_what_is_no_such_library_is_not_described(tmp_path: Path) -> None:
@@ -130,9 +131,9 @@ def test_callgrind_s_addresses_are_those_of_functions(library: tuple[Path, dict[
     }
     found = described(profile)
     parts = parts_of(found, 1, set())
-    assert parts[OF + "src/src/sum.cc"].where == path.name
+    assert parts[CODE_OF + "src/src/sum.cc"].where == path.name
     # ``turned`` has one caller for most, whose class it counts for
-    amounts = {name.removeprefix(OF): part.amount for name, part in parts.items() if name.startswith(OF)}
+    amounts = {name.removeprefix(CODE_OF): part.amount for name, part in parts.items() if name.startswith(CODE_OF)}
     assert amounts["kernels::Sum"] > 20 * amounts["src/src/sum.cc"]
     assert "libkernels.so" in without_symbols({"control": [found], "treatment": [found]})
 
