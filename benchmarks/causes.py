@@ -115,9 +115,10 @@ class Trials:
         kept = self._folder / f"{module_of(number)}.truth.json"
         if not kept.exists():
             pythons = {side: self._places[side] / "bin" / "python" for side in SIDES}
-            share = true_share(pythons, module_of(number), cause.clocked, {**os.environ, **worker_environment()})
-            kept.write_text(json.dumps(share))
-        return replace(cause, truths=[replace(one, share=json.loads(kept.read_text())) for one in cause.truths])
+            found = true_share(pythons, module_of(number), cause.clocked, {**os.environ, **worker_environment()})
+            kept.write_text(json.dumps(found))
+        share, reach = json.loads(kept.read_text())
+        return replace(cause, truths=[replace(one, share=share, reach=reach) for one in cause.truths])
 
     def _measured(self, causes: Mapping[int, Cause]) -> dict[str, Mapping[str, Any]]:
         """The copy of the package -> its comparison in the report's document. RunError: there is no report."""

@@ -17,13 +17,15 @@ class Truth:
     """A part of the call that the cause is in.
 
     ``name``: a pattern for what a right sentence names. ``share``: of the change that ``source`` saw, what the parts
-    have together that match ``parts`` (default: ``name``), 1 = all; None: it isn't known beforehand.
+    have together that match ``parts`` (default: ``name``), 1 = all; None: it isn't known beforehand. ``reach``: how far
+    it may be off, where it was measured.
     """
 
     name: str
     share: float | None = 1.0
     source: str = "native functions"
     parts: str = ""
+    reach: float = 0.0
 
 
 @dataclass(frozen=True)

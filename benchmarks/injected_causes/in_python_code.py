@@ -199,7 +199,7 @@ PYTHON = (
         "gather",
         {"array": {"call": "numpy.random.rand", "args": [{"value": 200000}]}},
         [("    array = np.asarray(array)\n    return array[:", "    array = np.array(array)\n    return array[:")],
-        _in_python("array"),  # and the sum reads it from further away in the caches: ``clocked``
+        _in_python(r"numpy\.array"),  # and the sum reads it from further away in the caches: ``clocked``
         {
             side: "VALUES = np.random.rand(200000)\n"
             + _clocked(f"part = np.{name}(VALUES)", "part[: part.size // 2].sum()")

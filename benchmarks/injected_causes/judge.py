@@ -40,9 +40,11 @@ class Judged:
 
     @property
     def is_within(self) -> bool:
-        """Whether each true share is within the interval that was claimed, in whole percents."""
+        """Whether each true share is within the interval that was claimed, in whole percents; of one that was measured,
+        whether the two intervals overlap."""
         return all(
-            found is not None and found[1] - HALF_A_POINT <= (truth.share or 0.0) <= found[2] + HALF_A_POINT
+            found is not None
+            and found[1] - HALF_A_POINT - truth.reach <= (truth.share or 0.0) <= found[2] + HALF_A_POINT + truth.reach
             for truth, found in self.shares
         )
 
@@ -61,7 +63,8 @@ def judged(cause: Cause, comparison: Mapping[str, Any]) -> Judged:
 def _share(truth: Truth, examinations: Sequence[Mapping[str, Any]]) -> tuple[float, float, float] | None:
     """The share and its limits that the truth's source claims for its parts; None if it claims none.
 
-    Limits of several parts are added: they hold together, and so do their sums.
+    Limits of several parts are added: they hold together, and so do their sums. Where some of them are too small to be
+    listed, what no listed part has may be theirs.
     """
     for one in examinations:
         if one["source"] != truth.source:
@@ -71,7 +74,10 @@ def _share(truth: Truth, examinations: Sequence[Mapping[str, Any]]) -> tuple[flo
         ]
         if parts:
             low, high = (sum(part["ci"][end] for part in parts) for end in (0, 1))
-            return sum(part["share"] for part in parts), low, high
+            unlisted = (
+                1 - sum(part["share"] for part in one["candidates"] if part["ci"] is not None) if truth.parts else 0
+            )
+            return sum(part["share"] for part in parts), low + min(0.0, unlisted), high + max(0.0, unlisted)
     return None
 
 

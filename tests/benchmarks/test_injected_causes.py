@@ -53,6 +53,21 @@ def test_a_share_is_within_where_its_interval_has_the_truth() -> None:
     assert not found({**part("memcpy", 0.7), "share": None, "ci": None}, part("check", 0.3)).is_within
 
 
+def test_parts_that_are_too_small_to_be_listed_may_have_what_no_other_has() -> None:
+    several = Cause("a copy", "extra copy", "C", "reverse", {}, [], [Truth("memcpy", 1.0, parts="memcpy|malloc")])
+    alone = Cause("a copy", "extra copy", "C", "reverse", {}, [], [Truth("memcpy", 1.0)])
+    copied = comparison(part("memcpy", 0.985, 0.001))
+    assert judged(several, copied).is_within
+    assert not judged(alone, copied).is_within
+    assert not judged(several, comparison(part("memcpy", 0.985, 0.001), part("g", 0.01, 0.001))).is_within
+
+
+def test_a_measured_share_may_be_off_by_its_own_interval() -> None:
+    known = Truth("memcpy", 0.75, reach=0.05)
+    assert judged(Cause("a", "b", "C", "f", {}, [], [known]), comparison(part("memcpy", 0.71))).is_within
+    assert not judged(Cause("a", "b", "C", "f", {}, [], [known]), comparison(part("memcpy", 0.68))).is_within
+
+
 def test_counts_aims_and_what_was_missed() -> None:
     right, wrong = found(*RIGHT), judged(COPY, {"ratio": 1.0, "cause": None})
     silent, loud = Equal(3.0, ["not explained: nothing"] * 2), Equal(3.0, ["not explained: nothing", "f accounts"])
@@ -91,8 +106,9 @@ def test_a_share_is_measured_by_the_clock() -> None:
         "control": SPINNING.replace("PART", "10_000").replace("REST", "10_000"),
         "treatment": SPINNING.replace("PART", "40_000").replace("REST", "20_000"),
     }
-    share = true_share(dict.fromkeys(texts, Path(sys.executable)), "json", texts, dict(os.environ))
-    assert share == pytest.approx(0.75, abs=0.05)
+    share, reach = true_share(dict.fromkeys(texts, Path(sys.executable)), "json", texts, dict(os.environ))
+    assert share == pytest.approx(0.75, abs=0.05 + reach)
+    assert reach > 0
 
 
 def test_every_cause_changes_a_passage_that_is_there_once_and_knows_its_truth() -> None:
