@@ -302,11 +302,11 @@ def test_a_suite_is_measured_ahead_in_copies_of_its_own(
     words = ["--suite", str(tmp_path / "benchmarks"), "--local_reporter", str(tmp_path / "reports")]
     options = harness_parser().parse_args([*words, "--fleet", "local:2"])
     suite = SuiteSelection(options)
-    asked: list[tuple[bool, RunRequest, ChosenSuite | None]] = []
+    asked: list[tuple[int | None, RunRequest, ChosenSuite | None]] = []
 
-    def measures(_: Namespace, ahead: bool = False, suite: ChosenSuite | None = None) -> Callable[..., Report]:
+    def measures(_: Namespace, rank: int | None = None, suite: ChosenSuite | None = None) -> Callable[..., Report]:
         def look(request: RunRequest, *_: Any) -> Report:
-            asked.append((ahead, request, suite))
+            asked.append((rank, request, suite))
             return without_measuring(request, "only looked at")
 
         return look
@@ -317,10 +317,10 @@ def test_a_suite_is_measured_ahead_in_copies_of_its_own(
     monkeypatch.setattr("opduel.commands.harness_adapter.measurer", measures)
     adapter = HarnessAdapter(plan_session(options, {}, ["repo_driver.py"], chosen=suite.none_yet), suite)
     ordered = order("step", control=one_of("control"), treatment=one_of("treatment"))
-    assert adapter.measure_ahead(ordered, lambda: False) is not None
+    assert adapter.measure_ahead(ordered, 3, lambda: False) is not None
     adapter.measure(ordered)
     (_, first, _), (_, second, _) = asked
-    assert [ahead for ahead, _, _ in asked] == [True, False]
+    assert [rank for rank, _, _ in asked] == [3, None]
     assert first.cases == second.cases != []
     assert first.framework.suite_variables == second.framework.suite_variables
     assert first.treatment.environment["OPDUEL_SUITE"] != second.treatment.environment["OPDUEL_SUITE"]
