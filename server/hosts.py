@@ -25,7 +25,7 @@ from opduel.server.models import HostRun, Run
 from opduel.server.queries import noise_of
 
 COMPARED = 50  # hosts, those seen last, whose noise others of their kind are compared with
-_SEEN: Select[Any] = select(
+_SEEN: Select[str, int, datetime] = select(
     HostRun.host, func.count().label("runs"), func.max(HostRun.started).label("last_seen")
 ).group_by(HostRun.host)
 _RUN_COLUMNS = (Run.run_id, Run.framework, Run.spec, Run.platform, Run.category)
