@@ -64,7 +64,8 @@ def downgrade() -> None:
 
 _RUNS = sa.text("SELECT number FROM runs ORDER BY received, number")
 _STARTED = sa.column("started", sa.DateTime(timezone=True))
-_RUN: "sa.Select[*tuple[Any, ...]]" = sa.select(_STARTED, sa.column("threads")).select_from(sa.table("runs", sa.column("number")))
+_TABLE = sa.table("runs", sa.column("number"))
+_RUN: "sa.Select[*tuple[Any, ...]]" = sa.select(_STARTED, sa.column("threads")).select_from(_TABLE)
 _CONTENT = sa.text("SELECT content FROM documents WHERE run_number = :run")
 _CASES = sa.text('SELECT "case", number FROM cases JOIN results ON case_number = number WHERE run_number = :run')
 
