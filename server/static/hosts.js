@@ -4,6 +4,7 @@
   "use strict";
 
   const ROW = 26; // pixels a host
+  const LABEL = 56; // pixels from the label of one tick to the next
   const HEIGHT = 280;
   const MARGINS = { marginLeft: 62, marginRight: 20, marginTop: 30, marginBottom: 46 };
   const { changeText, name } = opduelDraw;
@@ -39,6 +40,15 @@
     return d3.ticks(Math.expm1(Math.max(low, -5)), Math.expm1(Math.min(high, 5)), count).map(Math.log1p);
   }
 
+  /** Those of some ticks whose labels don't touch, with 0: round changes lie closer together the larger they are. */
+  function apart(ticks, scale) {
+    const kept = [0];
+    for (const tick of d3.sort(ticks, Math.abs)) {
+      if (kept.every((other) => Math.abs(scale(other) - scale(tick)) >= LABEL)) kept.push(tick);
+    }
+    return d3.sort(kept);
+  }
+
   /** Both ends of some log ratios and 0, with a little room. */
   function domainOf(values) {
     const [low, high] = d3.extent([...values, -0.1, 0.1]);
@@ -66,7 +76,7 @@
     const known = hosts.filter((one) => one.level !== null);
     const look = { x: "level", y: "place", r: 5.5 };
     const said = (one) => `${one.label}\n${rounded(one.level)} now`;
-    const ticks = ticksOf(domain, Math.max(2, (width - names) / 80));
+    const ticks = apart(ticksOf(domain, Math.max(2, (width - names) / 80)), d3.scaleLinear(domain, [names, width - 22]));
     const svg = Plot.plot({
       width, height: hosts.length * ROW + 34, marginLeft: names, marginRight: 22, marginTop: 30, marginBottom: 4, className: plotClass,
       x: { domain, label: null, axis: null },
