@@ -64,9 +64,8 @@ class HarnessAdapter:
         if self._suite is not None:
             order = other._of_suite(self._suite.another(), order)
         request = other._request(order)
-        if (
-            order.cases is None and not order.log.rounds() and self._suite is None
-        ):  # with rounds, ``measure`` doesn't look
+        # Once there are rounds, ``measure`` doesn't look.
+        if order.cases is None and not order.log.rounds() and self._suite is None:
             other._look_for_operators(request, [order.control, order.treatment])
         measure = measurer(self._as_asked.options, rank, other._measuring.choice.suite)
         report = measure(request, hear)

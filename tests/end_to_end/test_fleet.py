@@ -135,7 +135,7 @@ def test_a_client_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_a_scheduler_on_all_addresses_serves_its_dashboard_on_loopback(tmp_path: Path) -> None:
-    """Without bokeh, which is no part of the environment: the page says so. Clients are told of the address."""
+    """Without bokeh, which is no part of the environment: the page says so. Clients get its address."""
     code = "import sys; from opduel.commands.entry import run_command; from opduel.fleet.service import run_scheduler; "
     code += "from opduel.fleet.address import parse_address; from opduel.fleet.dashboard import DashboardAddress; "
     code += "where = DashboardAddress('127.0.0.1', 0) if sys.argv[1:] else None; "

@@ -69,22 +69,29 @@ def test_what_a_shard_flags_is_flagged_whatever_the_others_come_to() -> None:
     assert whole.comparisons[0].q_value <= ALPHA
 
 
+def a_part(own: Sequence[Case], changes: Sequence[float], elsewhere: int, looks: Looks) -> Report:
+    """A shard with these changes; so many further comparisons are made elsewhere."""
+    measured = {case.id: samples(case, change, 0.006)[:5] for case, change in zip(own, changes, strict=True)}
+    made = compare_cases(own, measured, {}, looks, ALPHA, others=(1.0,) * elsewhere)
+    return replace(report(made, complete=True), cases=tuple(own))
+
+
+def smallest_flagged(case: Case, looks: Looks) -> float:
+    """The smallest change that is flagged where the case is the only one."""
+    sizes = [size / 1000 for size in range(20, 400, 5)]
+    return next(size for size in sizes if a_part([case], [size], 0, looks).comparisons[0].verdict == "regressed")
+
+
 def test_the_correction_is_over_all_hosts() -> None:
     """A change that would be flagged alone isn't among many cases of other hosts; with changes there, it is."""
     looks = plan_looks(5)
     cases = [a_case(f"c{number}") for number in range(60)]
 
-    def part(own: Sequence[Case], changes: Sequence[float], elsewhere: int) -> Report:
-        measured = {case.id: samples(case, change, 0.006)[:5] for case, change in zip(own, changes, strict=True)}
-        made = compare_cases(own, measured, {}, looks, ALPHA, others=(1.0,) * elsewhere)
-        return replace(report(made, complete=True), cases=tuple(own))
-
-    sizes = [size / 1000 for size in range(20, 400, 5)]
-    alone = next(size for size in sizes if part(cases[:1], [size], 0).comparisons[0].verdict == "regressed")
-    among_many = part(cases[:1], [alone], 59)
+    alone = smallest_flagged(cases[0], looks)
+    among_many = a_part(cases[:1], [alone], 59, looks)
     assert among_many.comparisons[0].verdict == "inconclusive"
     for changes, verdict in ((0.0, "inconclusive"), (0.5, "regressed")):
-        parts = [HostReport("one", among_many), HostReport("two", part(cases[1:], [changes] * 59, 1))]
+        parts = [HostReport("one", among_many), HostReport("two", a_part(cases[1:], [changes] * 59, 1, looks))]
         assert merge(parts, cases, looks, ALPHA, {}).comparisons[0].verdict == verdict
 
 
@@ -173,6 +180,8 @@ def test_cases_that_were_begun_twice_are_two_in_the_family() -> None:
         assert found.q_value == pytest.approx(q_value * (30 + given_up) / 30)
         assert found.verdict == ("regressed" if found.q_value <= ALPHA else "inconclusive")
     assert (found.verdict, found.suspected) == ("inconclusive", "regressed")
+    both = merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, elsewhere=30, given_up=3).comparisons[0]
+    assert both.q_value == pytest.approx(q_value * 63 / 30), "those of other kinds of host count, too"
     assert merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, given_up=3).run["fleet"]["given_up"] == 3
     assert found.note.startswith("regressed if no case had been begun on two hosts")
 
@@ -181,14 +190,8 @@ def test_a_part_that_lost_its_open_cases_is_not_weighed_again() -> None:
     looks = plan_looks(5)
     cases = [a_case(f"c{number}") for number in range(60)]
 
-    def part(own: Sequence[Case], changes: Sequence[float], elsewhere: int) -> Report:
-        measured = {case.id: samples(case, change, 0.006)[:5] for case, change in zip(own, changes, strict=True)}
-        made = compare_cases(own, measured, {}, looks, ALPHA, others=(1.0,) * elsewhere)
-        return replace(report(made, complete=True), cases=tuple(own))
-
-    sizes = [size / 1000 for size in range(20, 400, 5)]
-    alone = next(size for size in sizes if part(cases[:1], [size], 0).comparisons[0].verdict == "regressed")
-    few, many = part(cases[:1], [alone], 59), part(cases[1:], [0.5] * 59, 1)
+    alone = smallest_flagged(cases[0], looks)
+    few, many = a_part(cases[:1], [alone], 59, looks), a_part(cases[1:], [0.5] * 59, 1, looks)
     for whole, verdict in ((True, "regressed"), (False, "inconclusive")):
         parts = [HostReport("one", few, whole), HostReport("two", many)]
         assert merge(parts, cases, looks, ALPHA, {}).comparisons[0].verdict == verdict
