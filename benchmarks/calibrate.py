@@ -19,14 +19,23 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.calibration_data import Step, Trial, append, line_of, read, verdicts_again  # noqa: E402
+from benchmarks.calibration_data import (  # noqa: E402
+    Step,
+    Trial,
+    append,
+    line_of,
+    loudest,
+    read,
+    single_pairs,
+    verdicts_again,
+)
 from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
 from opduel.commands.entry import DONE, INCOMPLETE, run_command  # noqa: E402
 from opduel.commands.option_types import positive, seed, share  # noqa: E402
@@ -37,6 +46,7 @@ from opduel.reporters import read_report  # noqa: E402
 
 PLAN = ("0:2%", "0:2%", "10%:2%", "5%:2%", "2%:0.5%", "1%:0.25%", "0.5%:0.1%")
 DATA = ROOT / "benchmarks" / "results" / "calibration.jsonl"
+APART = (0.01, 0.02, 0.05)  # shares
 FAILED_RUNS = 3  # in a row, and the calibration is given up
 COLUMNS = (
     "injected | threshold | runs | comparisons | found | `unchanged`, wrongly | false flags | false flags a run | "
@@ -200,6 +210,17 @@ def markdown(rows: Sequence[Row]) -> list[str]:
     return [*lines, "", f"Intervals: exact, {CONFIDENCE:.0%}. " + ", ".join(f"{k}: {v}" for k, v in totals.items())]
 
 
+def pairs_line(trials: Iterable[Trial]) -> str:
+    """What the first process pair of each comparison would say alone, where nothing was slowed."""
+    ratios = [abs(ratio) for trial in trials for ratio, *_ in single_pairs([trial]).values()]
+    beyond = [
+        f"{limit * 100:g} %: {rate_cell(Rate(sum(one > math.log1p(limit) for one in ratios), len(ratios)))}"
+        for limit in APART
+        if ratios
+    ]
+    return f"The first process pair alone, of cases that were not slowed, apart by more than {'; '.join(beyond)}"
+
+
 def missed_lines(reports: Sequence[Report], shown: int = 20) -> list[str]:
     """The slowed cases that were not found, and the false flags, by name."""
     lines = []
@@ -240,6 +261,13 @@ def parser() -> Parser:
     made.add_argument("--table", action="store_true", help="run nothing; the table is of what is there")
     made.add_argument("--check", action="store_true", help="make all verdicts again from the samples, and compare them")
     made.add_argument("--anyway", action="store_true", help="count verdicts that were held back as what they would be")
+    made.add_argument(
+        "--loudest",
+        type=positive,
+        metavar="N",
+        help="run nothing; print, as options of peers.py, the cases whose single process pairs on the quiet machine "
+        "differ most where nothing was slowed",
+    )
     made.add_argument("--svg", type=Path, metavar="FILE", help="draw the rates (needs matplotlib)")
     made.add_argument("further", nargs="*", metavar="-- OPTION", help="options of harness.py")
     return made
@@ -262,6 +290,11 @@ def calibrate(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
     rows = options.plan or [plan_row(text) for text in PLAN]
     steps = plan_steps(rows, options.loads, options.runs, options.seed)
+    if options.loudest:
+        quiet = [trial for step, trial in kept(options).items() if step.load == QUIET]
+        for case in loudest(single_pairs(quiet), options.loudest):
+            print(f"--operators=[{case[0]}]{case[1:]}")  # a pattern, which no other id has as a part
+        return DONE
     complete = options.table or carry_out(steps, options)
     trials = [trial for step, trial in kept(options).items() if options.table or step in steps]
     if not trials:
@@ -269,10 +302,12 @@ def calibrate(arguments: Sequence[str] | None) -> int:
     host = trials[0].report.host
     print(f"{options.build} against itself, {options.spec}, on {host['cpu_model']}, {host['logical_cpus']} CPUs")
     for name in LOADS:
-        of_load = [trial.report for trial in trials if trial.step.load == name]
+        of_load = [trial for trial in trials if trial.step.load == name]
         if of_load:
-            reports = [as_if_trusted(one) for one in of_load] if options.anyway else of_load
-            print("\n".join(["", f"Load: {name}", "", *markdown(evaluate(reports)), "", *missed_lines(reports)]))
+            made = [trial.report for trial in of_load]
+            reports = [as_if_trusted(one) for one in made] if options.anyway else made
+            table, alone = markdown(evaluate(reports)), pairs_line(of_load)
+            print("\n".join(["", f"Load: {name}", "", *table, "", alone, "", *missed_lines(reports)]))
     if options.check:
         print("\n".join(["", *check(trials)]))
     if options.svg:

@@ -5,7 +5,8 @@ From the samples the comparator makes the same verdicts again, which ``verdicts_
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,22 @@ def verdicts_again(trial: Trial) -> list[tuple[Comparison, Comparison]]:
         frozenset(one.case for one in report.comparisons if one.injected),
     )
     return list(zip(report.comparisons, again, strict=True))
+
+
+def single_pairs(trials: Iterable[Trial]) -> dict[str, list[float]]:
+    """Case -> the log ratios of its single process pairs in the first measurement, of the runs in which it was not
+    slowed: what a tool sees that has one pair, where the truth is 0."""
+    found: dict[str, list[float]] = {}
+    for trial in trials:
+        for one in trial.report.comparisons:
+            ratios = [sample.log_ratio for sample in one.samples if sample.stage == STAGES[0]]
+            if ratios and not one.injected:
+                found.setdefault(one.case, []).extend(ratios)
+    return found
+
+
+def loudest(pairs: Mapping[str, Sequence[float]], most: int, fewest: int = 12) -> list[str]:
+    """The ``most`` cases whose single pairs differ most (standard deviation of log ratios), of those with ``fewest``
+    pairs or more, the loudest first."""
+    spread = {case: statistics.pstdev(ratios) for case, ratios in pairs.items() if len(ratios) >= fewest}
+    return sorted(spread, key=lambda case: (-spread[case], case))[:most]

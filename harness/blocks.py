@@ -2,7 +2,8 @@
 
 Blocks come in quads, ABBA or BAAB by a seeded random choice: within a quad, drift that is linear in time cancels, and
 neither side is always first.  Every block begins with discarded calls, whether the side switched or not.  Calls of a
-second and more are timed once a side, in random order: time is better spent on further processes.
+second and more that are prepared in less time than a quad takes are timed once a side, in random order: time is better
+spent on further processes.
 """
 
 import math
@@ -21,7 +22,7 @@ BLOCK_NS = 2_500_000  # timed calls of one block
 SETTLE_NS = 1_000_000  # calls on the measuring processor, to know what one takes there
 DISCARD_NS = 300_000  # calls that warm the caches after a switch
 LONG_NS = 100_000_000  # regions from here on need no discarded calls: refilling the caches takes milliseconds
-ONCE_NS = 1_000_000_000  # and from here on no quads
+ONCE_NS = 1_000_000_000  # and from here on no quads, where preparing takes less than one
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
 CASE_NS = 400_000_000  # slow calls get fewer quads, to stay near this much timed work a case
 QUADS = 6
@@ -78,10 +79,12 @@ class Regions:
         return cls(around_ns + wipe_ns, max(int(one["inner"]) for one in told))
 
 
-def plan_blocks(call_ns: dict[Side, float], regions: Regions = Regions()) -> BlockPlan:
+def plan_blocks(call_ns: dict[Side, float], regions: Regions = Regions(), prepared_ns: float = 0.0) -> BlockPlan:
     """Sizes from both sides' nanoseconds a call: from tens of nanoseconds to many seconds.
 
-    Sides of similar speed get equal counts, so that their deciles are the same statistic.
+    Sides of similar speed get equal counts, so that their deciles are the same statistic. ``prepared_ns``: what it took
+    to prepare both sides. A case is timed as long, up to all quads: then a round costs at most twice what it would with
+    the number of quads that is best for the spread within and between processes, whatever these are.
     """
     slow, fast = max(call_ns.values()), min(call_ns.values())
     if slow <= MAX_LOPSIDED * fast:
@@ -95,8 +98,10 @@ def plan_blocks(call_ns: dict[Side, float], regions: Regions = Regions()) -> Blo
         fewest = 2 if region < BLOCK_NS else 1 if region < LONG_NS else 0
         discard[side] = max(fewest, round(DISCARD_NS / region))
     quad_ns = sum(2 * (calls[side] + discard[side]) * (inner * call_ns[side] + regions.around_ns) for side in SIDES)
-    quads = max(1, min(QUADS, math.floor(CASE_NS / quad_ns)))
-    once = min(inner * call_ns[side] + regions.around_ns for side in SIDES) >= ONCE_NS
+    budget_ns = max(CASE_NS, prepared_ns)
+    quads = max(1, min(QUADS, math.floor(budget_ns / quad_ns)))
+    shortest = min(inner * call_ns[side] + regions.around_ns for side in SIDES)
+    once = shortest >= ONCE_NS and budget_ns < quad_ns
     return BlockPlan(inner, calls, discard, quads, once)
 
 

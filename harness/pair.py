@@ -312,7 +312,8 @@ class _Running:
             for side in SIDES if len(cpus.measure) > 1 else ():  # several threads: those of the side that waits stop
                 stack.enter_context(processes[side].stopped())
             regions = Regions.of(preparation.answers.values(), wipe_ns)
-            sizes = plan_blocks(settle(processes, case, call_ns, self._rng, deadline, regions), regions)
+            prepared_ns = sum(float(answer["took_ns"]) for answer in preparation.answers.values())
+            sizes = plan_blocks(settle(processes, case, call_ns, self._rng, deadline, regions), regions, prepared_ns)
             blocks = measure_blocks(processes, case, sizes, self._rng, deadline, between)
         for side in SIDES:  # ending is work, too
             processes[side].pin(cpus.prepare)

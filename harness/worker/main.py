@@ -3,7 +3,8 @@
 Standard library and Python 3.6 syntax only (a test checks both): builds bring interpreters from 3.6 up.  How it speaks
 to the controller, and forks a child for each case, is in serving.py.  What a child is asked for, and answers:
 
-    {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int}
+    {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int,
+                        "took_ns": ns, for all of it}
                         and of a call that says how it is timed also {"inner": calls, "around_ns": ns}, see time_calls;
                         with "sets": int, so many sets of inputs are made, and calls take them in turn
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
@@ -302,7 +303,7 @@ class Session:
         self.spins = 0
 
     def prepare(self, case, seed, inject, slow, sets=1):
-        self.call, self.case = None, case
+        began, self.call, self.case = clock(), None, case
         gc.collect()
         calls = [self._make_call(case, (seed + number * NEXT_SEED) % 2**32) for number in range(sets)]
         self.call = in_turn(calls) if sets > 1 else calls[0]
@@ -312,6 +313,7 @@ class Session:
         answer = {"call_ns": call_ns, "spins": self.spins}
         if is_special(self.call):
             answer["inner"], answer["around_ns"] = around(self.call)
+        answer["took_ns"] = clock() - began
         return answer
 
     def _make_call(self, case, seed):

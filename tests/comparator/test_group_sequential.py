@@ -70,11 +70,23 @@ def test_p_is_the_weighted_bonferroni_combination_over_both_stages(seed: int, n:
     looks = [(screening[:k], part) for k, part in naive_screening_shares((5, 8), share).items() if k <= n]
     # A look that makes it a suspect, or gives it up, is the last of its stage.
     looks = looks[:1] if looks and n >= 5 and _leaves(screening) else looks
-    if confirmation:
-        looks += [(confirmation[:k], (1 - share) * k / 13) for k in (5, 8) if k <= m]
+    fresh = [(confirmation[:k], (1 - share) * k / 13) for k in (5, 8) if k <= m]
     if found.cleared or found.futile:
         return
-    assert found.p_value == pytest.approx(naive_two_sided_p([(p_at(v, True), p_at(v, False), w) for v, w in looks]))
+    tests = [(p_at(v, True), p_at(v, False), w) for v, w in looks + fresh]
+    rises = (
+        min(above / w for above, _, w in tests if w) < min(below / w for _, below, w in tests if w) if tests else True
+    )
+    if fresh and not _beyond(fresh[-1][0], rises):  # fresh samples that don't say the same count alone
+        tests = tests[len(looks) :]
+    assert found.p_value == pytest.approx(naive_two_sided_p(tests))
+
+
+def _beyond(values: list[float], rises: bool) -> bool:
+    """Whether their trimmed mean lies beyond the threshold, on that side."""
+    signed = sorted(value if rises else -value for value in values)
+    cut = len(signed) // 5
+    return float(np.mean(signed[cut : len(signed) - cut])) > math.log(1.03)
 
 
 def _leaves(screening: list[float]) -> bool:
@@ -85,7 +97,8 @@ def _leaves(screening: list[float]) -> bool:
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000))
 def test_p_only_falls_as_samples_come(seed: int) -> None:
-    """As long as the case is not cleared, which makes its p 1: what is rejected in mid-run stays rejected."""
+    """As long as the case is not cleared, which makes its p 1: what is rejected in mid-run stays rejected, unless fresh
+    samples that come all the same don't say what the screening said."""
     rng = np.random.default_rng(seed)
     change, sd = rng.choice([0.0, 0.05, 0.3]), rng.choice([0.01, 0.05])
     screening, confirmation = noisy(rng, 9, change, sd), noisy(rng, 9, change, sd)
@@ -94,7 +107,8 @@ def test_p_only_falls_as_samples_come(seed: int) -> None:
         now = sequential(screening[:n], confirmation[:m])
         if now.cleared:
             break
-        assert now.p_value <= last
+        if m not in (5, 8) or _beyond(confirmation[:m], now.rises):
+            assert now.p_value <= last
         last = now.p_value
 
 
@@ -122,7 +136,34 @@ def test_the_smallest_p_over_the_looks_counts_and_gives_the_direction() -> None:
     rng = np.random.default_rng(4)
     up = noisy(rng, 5, 0.2, 0.01)
     seen = sequential([0.2, 0.21, 0.19, 0.2, 0.2], up)
-    later = sequential([0.2, 0.21, 0.19, 0.2, 0.2], [*up, -0.3, -0.3, -0.3])
+    later = sequential([0.2, 0.21, 0.19, 0.2, 0.2], [*up, 0.3, 0.1, -0.3])
     assert seen.rises
     assert later.rises
     assert later.p_value == seen.p_value < 0.05
+
+
+# Two cases of benchmarks/results/calibration.jsonl at a threshold of 0.1 %: nothing was injected into the first, and
+# 0.5 % into the second.  Noise with two modes, which agreed with itself at screening.
+TWO_MODES = [
+    (
+        [0.0322, -0.0145, 0.0379, 0.0301, 0.0304],
+        [0.0033, -0.0184, 0.0395, -0.0584, -0.0005, -0.0219, -0.069, 0.0642, -0.0613, -0.0362, 0.0016, 0.0471],
+    ),
+    (
+        [-0.0413, -0.0312, -0.0282, -0.0307, 0.0303],
+        [0.0037, -0.0085, 0.0221, -0.0445, 0.0315, 0.0243, -0.003, 0.0238, -0.0122, 0.0184, -0.0128, 0.0012],
+    ),
+]
+
+
+@pytest.mark.parametrize(("screening", "confirmation"), TWO_MODES)
+def test_a_change_that_fresh_samples_do_not_show_is_none(screening: list[float], confirmation: list[float]) -> None:
+    looks = Looks((5, 8, 12), (5, 8, 12))
+    prior = Prior(8.0, 1e-4, 160.0, 40)
+    samples = [*pairs("a", "screening", screening), *pairs("a", "confirmation", confirmation)]
+    alone = run_sequential_test(a_case(threshold=0.001), split(samples[:5]), prior, looks, 0.05, False)
+    found = run_sequential_test(a_case(threshold=0.001), split(samples), prior, looks, 0.05, False)
+    assert alone.p_value < 0.1
+    assert found.p_value > 0.5
+    assert found.decisive is not None
+    assert found.decisive.stage == "confirmation"

@@ -48,6 +48,25 @@ def test_sizes_from_nanoseconds_to_seconds(
     assert plan == BlockPlan(inner, dict.fromkeys(SIDES, calls), dict.fromkeys(SIDES, discard), quads, once)
 
 
+@pytest.mark.parametrize(
+    ("call_ns", "prepared_s", "quads", "once"),
+    [
+        (20_000, 60, 6, False),  # all quads in any case
+        (600_000_000, 0.5, 1, False),
+        (600_000_000, 8, 3, False),
+        (600_000_000, 60, 6, False),
+        (3_000_000_000, 11, 1, True),
+        (3_000_000_000, 12, 1, False),
+        (3_000_000_000, 25, 2, False),
+    ],
+)
+def test_a_call_is_timed_for_as_long_as_it_was_prepared(
+    call_ns: float, prepared_s: float, quads: int, once: bool
+) -> None:
+    plan = plan_blocks({"control": call_ns, "treatment": call_ns}, prepared_ns=1e9 * prepared_s)
+    assert (plan.quads, plan.once) == (quads, once)
+
+
 @given(call_times, call_times)
 def test_nothing_in_the_plan_favours_a_side(control: float, treatment: float) -> None:
     plan = plan_blocks({"control": control, "treatment": treatment})

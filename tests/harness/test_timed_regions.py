@@ -97,7 +97,7 @@ def test_an_ordinary_call_is_timed_as_before(worker: ModuleType) -> None:
 
     worker.time_calls(call, 2, 10, 0)
     assert len(counted) == 20
-    assert set(worker.Session(Adaptor(call)).prepare({}, 1, 0, False)) == {"call_ns", "spins"}
+    assert set(worker.Session(Adaptor(call)).prepare({}, 1, 0, False)) == {"call_ns", "spins", "took_ns"}
 
 
 def test_what_a_call_leaves_is_put_away_when_its_case_ends_whatever_that_raises(worker: ModuleType) -> None:
