@@ -12,8 +12,9 @@ from pathlib import Path
 from opduel.comparator import by_call, cause_of, examine, with_moved
 from opduel.harness.explain import libraries, operators, primitives, python_functions, resources
 from opduel.harness.explain.flame import flame_of_stacks, same_functions
-from opduel.harness.explain.native import Observed, observe_native
+from opduel.harness.explain.native import observe_native
 from opduel.harness.explain.process_pairs import Answers, ask_in_pairs
+from opduel.harness.explain.valgrind_pairs import Observed
 from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.profiles import Profiling
 from opduel.records import FLAGGED, Case, Cause, Comparison, Examination

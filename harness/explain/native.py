@@ -5,75 +5,44 @@ itself executes. docs/explanation/instructions.md says what such counts show and
 """
 
 import math
-import platform
 import random
 import re
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from opduel.frameworks import Framework
 from opduel.harness.blocks import CaseRequest, Processes
 from opduel.harness.budget import NO_TIME_LEFT
-from opduel.harness.counter_round import run_counter_round, sample_of
+from opduel.harness.counter_round import sample_of
 from opduel.harness.explain.callgrind_file import CallgrindProfile, read_callgrind
 from opduel.harness.explain.flame import call_graph, flame_of_graphs
 from opduel.harness.explain.native_parts import parts_of, shared_names, without_symbols
 from opduel.harness.explain.stripped import described, locate
+from opduel.harness.explain.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
 from opduel.harness.host import PROC, text_of
 from opduel.harness.instructions import (
     CASE_INSTRUCTIONS,
-    MACHINES,
     SCRIPT,
-    START_TIMEOUT_S,
     ask_counts,
     callgrind,
     plan_counting,
     plan_counts,
 )
-from opduel.harness.pair import Round, RoundResult
+from opduel.harness.pair import Round
 from opduel.harness.pair_pool import Bench, Counting
 from opduel.harness.process import CaseRefusedError, Worker
 from opduel.harness.profiles import case_folders
 from opduel.records import Case, Failure, Frame, PairSample
-from opduel.records.cause import Observation
 from opduel.records.measurement import SIDES, Side
 
-PAIRS = 3  # counts hardly vary between processes
 LARGE = 5 * CASE_INSTRUCTIONS  # a call that executes more is counted once, and none is discarded before it
 FILE = "callgrind.out"
 MOST_KEPT = 64 * 2**20  # bytes of such files in all
 NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"
-
-
-@dataclass(frozen=True)
-class Observed:
-    """What a source saw of a case: an observation for each process pair. ``note`` says why there are none, or fewer
-    than asked for, and what limits them; ``flame`` is the call as a tree of frames."""
-
-    observations: Sequence[Observation] = ()
-    note: str = ""
-    flame: Sequence[Frame] = ()
-
-
-def why_not(framework: Framework, case: Case) -> str:
-    """Why a case can't be looked at under valgrind, in one line; empty if it can."""
-    if shutil.which("valgrind") is None:
-        return "needs valgrind, which is not on the PATH"
-    if platform.machine() not in MACHINES:
-        return f"works only on x86-64, not on {platform.machine()}"
-    if framework.programs:
-        return "a program of its own is not looked at under valgrind"
-    if framework.is_network(case):
-        return "a whole network is not looked at under valgrind"
-    if not framework.can_fork(1, case.context):
-        return f"a case on {case.context} can't be looked at under valgrind"
-    return ""
 
 
 def observe_native(
@@ -137,19 +106,7 @@ class _Looking:
         """One observation of each case; from further pairs where one is lost."""
         rng = random.Random(f"native {self.seed} {number}")
         requests = [CaseRequest(case, self.seed) for case in cases]
-        while requests and time.monotonic() < self.deadline:
-            result, plan = RoundResult(), Round(requests, number, deadline=self.deadline)
-            with TemporaryDirectory(prefix="opduel-native-", ignore_cleanup_errors=True) as paths:
-                run_counter_round(
-                    plan, rng, result, lambda side, padding: self._start(side, padding, Path(paths)),
-                    START_TIMEOUT_S, self._measure,
-                )  # fmt: skip
-            for case_id, failure in {**result.refused, **result.lost}.items():
-                self.failed[case_id] = _reason(failure)
-            if result.lost_worker and len(result.unmeasured) == len(requests):
-                self.failed |= {one.case.id: _reason(result.lost_worker) for one in requests}
-                return
-            requests = result.unmeasured if result.lost_worker else []
+        self.failed |= look_in_a_pair(requests, number, rng, self.deadline, self._start, self._measure)
 
     def _start(self, side: Side, padding: Mapping[str, str], folder: Path) -> Worker:
         paths = folder / side[0]
@@ -207,20 +164,11 @@ def plan_calls(first: Mapping[Side, int]) -> tuple[int, int]:
     return plan.discard, plan.scale
 
 
-def _reason(failure: Failure) -> str:
-    """Why a case was not looked at, in one line."""
-    side = "" if failure.side == "both" else f"{failure.side}: "
-    lacking = ", which lacks AVX-512 and some other instructions" if "SIGILL" in failure.reason else ""
-    return f"{side}{failure.reason} (under valgrind{lacking})"
-
-
 def _observed(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) -> Observed:
     """A case's observations, and the note on them: why there are fewer than ``asked`` for, too."""
-    why = "" if len(pairs) == asked else why or NO_TIME_LEFT
+    why = note_on(len(pairs), asked, why or NO_TIME_LEFT)
     if not pairs:
         return Observed(note=why)
-    if why:
-        why = f"{len(pairs)} of {asked} process pairs: {why}"
     shared = shared_names(one.functions for pair in pairs for one in pair.values())
     observations = [{side: parts_of(one.functions, one.calls, shared) for side, one in pair.items()} for pair in pairs]
     stripped = without_symbols({side: [pair[side].functions for pair in pairs] for side in SIDES})

@@ -24,8 +24,8 @@ from opduel.harness.explain.causes import (
     as_profiles,
     to_explain,
 )
-from opduel.harness.explain.native import Observed
 from opduel.harness.explain.process_pairs import Answers
+from opduel.harness.explain.valgrind_pairs import Observed
 from opduel.harness.profiles import Profiling
 from opduel.harness.schedule import MeasurementResult
 from opduel.records import Case, Comparison, Examination, Part, Verification

@@ -22,13 +22,12 @@ from opduel.harness.explain.native import (
     LARGE,
     NO_AVX512,
     SCRIPT,
-    Observed,
     has_avx512,
     observe_native,
     plan_calls,
-    why_not,
 )
 from opduel.harness.explain.native_parts import library_name, parts_of, shared_names, without_symbols
+from opduel.harness.explain.valgrind_pairs import Observed, why_not
 from opduel.harness.instructions import MOST_CALLS
 from opduel.records import Case, Frame
 from opduel.records.cause import CODE_OF, Part
