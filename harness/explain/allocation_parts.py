@@ -53,8 +53,8 @@ def _is_allocator(function: Function) -> bool:
 
 
 def parts_of(stacks: Mapping[Stack, Allocated], calls: int) -> tuple[dict[str, Part], dict[str, Part]]:
-    """By function: allocations per call of the case, of which there were ``calls``; and allocated bytes, whose ``calls``
-    are the allocations."""
+    """By function: allocations per call of the case, of which there were ``calls``; and allocated bytes, with the
+    allocations as ``calls``."""
     merged: dict[str, _Merged] = {}
     for stack, amount in sorted(stacks.items(), key=lambda item: (-item[1].size, item[0])):
         name, file, caller = part_name(stack)

@@ -85,7 +85,9 @@ class _Looking:
         """What was seen of a case: numbers, and bytes."""
         pairs = self.found.get(case.id, [])
         why = note_on(len(pairs), asked, self.failed.get(case.id) or NO_TIME_LEFT)
-        note = "; ".join(filter(None, (why, NOTES[self.kind]))) if pairs else why
+        if not pairs:
+            return Observed(note=why), Observed(note=why)
+        note = "; ".join(filter(None, (why, NOTES[self.kind])))
         return Observed([numbers for numbers, _ in pairs], note), Observed([sizes for _, sizes in pairs], note)
 
 
