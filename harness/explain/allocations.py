@@ -29,13 +29,15 @@ from opduel.records.measurement import SIDES, Side
 
 SCRIPT = WORKER.with_name("allocating.py")
 Kind = Literal["allocations", "mapped memory"]
-KINDS: tuple[Kind, ...] = ("allocations", "mapped memory")
+ALLOCATIONS: Kind = "allocations"  # asked of malloc
+MAPPED: Kind = "mapped memory"  # asked of the kernel
+KINDS = (ALLOCATIONS, MAPPED)
 WORK_NS = 300_000_000.0  # about how long the calls take that are counted, under valgrind
 MOST_CALLS = 20
 NOTES: Mapping[Kind, str] = {
-    "allocations": "what is asked of the C library's malloc and C++'s new; not Python's objects of up to 512 bytes, "
+    ALLOCATIONS: "what is asked of the C library's malloc and C++'s new; not Python's objects of up to 512 bytes, "
     "which lie in memory that it has already",
-    "mapped memory": "what is asked of the kernel (mmap, brk), also by malloc, in whole pages",
+    MAPPED: "what is asked of the kernel (mmap, brk), also by malloc, in whole pages",
 }
 
 
@@ -96,7 +98,7 @@ def observe_allocations(
     framework: Framework,
     cases: Sequence[Case],
     seed: int,
-    kind: Kind = "allocations",
+    kind: Kind = ALLOCATIONS,
     *,
     env: Mapping[str, str] | None = None,
     pairs: int = PAIRS,
@@ -134,7 +136,7 @@ def massif(valgrind: str, kind: Kind) -> list[str]:
         "--xtree-memory=full",
         "--xtree-memory-file=/dev/null",  # the one of its end
         "--read-inline-info=no",  # which takes three times as long, and makes the files ten times as large
-        *(["--pages-as-heap=yes"] if kind == "mapped memory" else []),
+        *(["--pages-as-heap=yes"] if kind == MAPPED else []),
     ]
 
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from opduel.comparator import by_call, cause_of, examine, with_moved
+from opduel.comparator import by_call, cause_of, concerns_memory, examine, with_moved
 from opduel.harness.explain import libraries, operators, primitives, python_functions, resources
+from opduel.harness.explain.allocations import ALLOCATIONS, KINDS, Kind, observe_allocations
 from opduel.harness.explain.flame import flame_of_stacks, same_functions
 from opduel.harness.explain.native import observe_native
 from opduel.harness.explain.process_pairs import Answers, ask_in_pairs
@@ -79,7 +80,7 @@ def add_causes(
     by_id = {case.id: case for case in cases}
     chosen, left_out = changed[:MOST], {one.case for one in changed[MOST:]}
     try:
-        seen = _look([by_id[one.case] for one in chosen], explaining)
+        seen = _look([by_id[one.case] for one in chosen], explaining, {one.case: one.ratio or 1.0 for one in chosen})
     except KeyboardInterrupt as error:
         findings.stop(error)
         return list(comparisons)
@@ -92,8 +93,8 @@ def _with_cause(one: Comparison, cause: Cause | None, words: str) -> Comparison:
     return replace(one, cause=cause, note="; ".join(filter(None, (one.note, said)))) if said else one
 
 
-def _look(cases: Sequence[Case], explaining: Explaining) -> dict[str, list[Examination]]:
-    """Case id -> what every source saw of it."""
+def _look(cases: Sequence[Case], explaining: Explaining, changes: Mapping[str, float]) -> dict[str, list[Examination]]:
+    """Case id -> what every source saw of it. ``changes``: case id -> ratio of its costs, treatment to control."""
     ends = min(explaining.profiling.deadline, time.monotonic() + LONGEST_S)
     profiling = replace(explaining.profiling, deadline=ends)
     questions = [python_functions.QUESTION, resources.QUESTION, libraries.QUESTION]
@@ -113,10 +114,25 @@ def _look(cases: Sequence[Case], explaining: Explaining) -> dict[str, list[Exami
     )
     for case_id, one in native.items():
         seen[case_id].append(_of_native(one))
+    concerned = [case for case in cases if concerns_memory(seen[case.id], changes[case.id])]
+    for case_id, found in _memory(concerned, explaining, ends).items():
+        seen[case_id] += found
     if operators.has_profiler(profiling.framework):
         for case_id, found in operators.ask_for_operators(profiling, cases).items():
             seen[case_id].append(_of_operators(found))
     return seen
+
+
+def _memory(cases: Sequence[Case], explaining: Explaining, ends: float) -> dict[str, list[Examination]]:
+    """Case id -> what its calls allocate, and map."""
+    profiling, found = explaining.profiling, {case.id: list[Examination]() for case in cases}
+    for kind in KINDS:
+        seen = observe_allocations(
+            profiling.bench, profiling.framework, cases, profiling.seed, kind, env=explaining.env, deadline=ends
+        )
+        for case_id, (numbers, sizes) in seen.items():
+            found[case_id] += _of_allocations(kind, numbers, sizes)
+    return found
 
 
 def _of_answers(answers: Answers) -> list[Examination]:
@@ -152,6 +168,14 @@ def _of_primitives(answers: Answers) -> Examination:
     if isinstance(seen, str):
         return Examination("primitives", "ns", 0, note=seen)
     return examine("primitives", "ns", seen, primitives.NOTE)
+
+
+def _of_allocations(kind: Kind, numbers: Observed, sizes: Observed) -> list[Examination]:
+    """By the number of allocations, and by bytes; of memory that the kernel gives by bytes alone."""
+    found = [examine(kind, "bytes", sizes.observations, sizes.note)]
+    if kind == ALLOCATIONS and numbers.observations:
+        found.insert(0, examine(kind, "count", numbers.observations, numbers.note))
+    return found
 
 
 def _of_native(native: Observed) -> Examination:
