@@ -16,6 +16,9 @@ LONGEST_COUNT_NS = 10_000.0  # that a page fault without a disk, or a switch to 
 ALLOCATIONS: Source = "allocations"
 MAPPED: Source = "mapped memory"
 MEMORY = (ALLOCATIONS, MAPPED)
+MISSES: Source = "simulated cache misses"
+OF_MEMORY = (*MEMORY, MISSES)
+LONGEST_MISS_NS = 100.0  # about what memory takes to answer: no miss of the first-level cache costs more
 MOST_BY_INSTRUCTIONS = 0.5  # share of a change that instructions account for, up to which memory may be its cause
 SAME = 0.01  # instructions that differ by less, at 95 %, are the same
 LEAST_BYTES = 4096.0  # a page: less adds no page fault
@@ -84,7 +87,7 @@ def by_allocations(examinations: Sequence[Examination], more: bool) -> str:
     """``; 1 allocation of 4.0 MiB per call, new, by f``: the function whose allocated memory became most (``more``), or
     less; of memory that it maps itself, ``; 4.0 MiB per call mapped by f, new``. It says what differs, and claims no
     share of the time. Empty where nothing is clear, or it is less than a page."""
-    allocated, mapped = (_most(examinations, source, more) for source in MEMORY)
+    allocated, mapped = (_most(examinations, source, more, least=LEAST_BYTES) for source in MEMORY)
     if allocated is None:
         return "" if mapped is None else f"; {_mapped(mapped)}"
     kept = mapped is None or mapped.name != allocated.name
@@ -92,12 +95,27 @@ def by_allocations(examinations: Sequence[Examination], more: bool) -> str:
     return f"; {_allocated(allocated)}{anew}"
 
 
-def _most(examinations: Sequence[Examination], source: Source, more: bool) -> Candidate | None:
-    """The part that changed most in this direction."""
-    seen = next((one for one in examinations if one.source == source and one.unit == "bytes"), None)
+def by_cache_misses(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
+    """``; simulated cache misses: 918,000 more per call, in f``: the function whose misses became most, or less, where
+    they are so many that they can make a tenth of the change. Of times alone: it claims no share of them."""
+    more = change > 1
+    most = _most(examinations, MISSES, more, "count")
+    if most is None or comparison.measure.unit != "ns":
+        return ""
+    if abs(most.difference) * LONGEST_MISS_NS < LEAST_REACH * (comparison.control or 0.0) * abs(change - 1):
+        return ""
+    number = f"{float(f'{abs(most.difference):.3g}'):,.0f}"
+    return f"; {MISSES}: {number} {'more' if more else 'fewer'} per call, in {short_name(most.name)}"
+
+
+def _most(
+    examinations: Sequence[Examination], source: Source, more: bool, unit: str = "bytes", least: float = 1.0
+) -> Candidate | None:
+    """The part that changed most in this direction; by ``least`` at least."""
+    seen = next((one for one in examinations if one.source == source and one.unit == unit), None)
     clear = [one for one in seen.candidates if is_named(one) and (one.difference > 0) == more] if seen else []
     most = max(clear, key=lambda one: abs(one.difference), default=None)
-    return None if most is None or abs(most.difference) < LEAST_BYTES else most
+    return None if most is None or abs(most.difference) < least else most
 
 
 def _allocated(part: Candidate) -> str:

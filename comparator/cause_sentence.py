@@ -8,8 +8,9 @@ from opduel.comparator.cause_calls import SAME_CALLS
 from opduel.comparator.cause_resources import (
     LEAST_NAMED,
     LEAST_REACH,
-    MEMORY,
+    OF_MEMORY,
     by_allocations,
+    by_cache_misses,
     changed_resource,
     concerns_memory,
     in_the_kernel,
@@ -35,7 +36,7 @@ PREFERENCE: tuple[Source, ...] = (
     "operators",
     "native functions",
     "resources",
-    *MEMORY,
+    *OF_MEMORY,
 )
 AS_GOOD = 0.1  # shares of the change that are closer than this explain it to the same degree
 COMPARABLE = 0.8  # share of the case's change (of logs) from which on a source's own change is as large
@@ -104,6 +105,7 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
         sentence += in_the_kernel(found.examination, examinations)
         if concerns_memory(examinations, change):
             sentence += by_allocations(examinations, change > 1)
+            sentence += by_cache_misses(comparison, examinations, change)
         sentence = _of_waiting(sentence, found, examinations)
     else:
         sentence = _not_explained(comparison, examinations, change)
@@ -328,7 +330,9 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
     hints = [hint for one in examinations if (hint := changed_resource(comparison, one, change))]
     same = same_instructions(examinations)
-    memory = by_allocations(examinations, change > 1) if concerns_memory(examinations, change) else ""
+    memory = ""
+    if concerns_memory(examinations, change):
+        memory = by_allocations(examinations, change > 1) + by_cache_misses(comparison, examinations, change)
     if hints and _unit(comparison) == "ns":
         rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
         return "; ".join(hints) + rest + memory
@@ -338,7 +342,7 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
 
 def _says(examination: Examination, case: str, change: float) -> str:
     own, source = _change(examination), examination.source
-    if source in MEMORY:  # what is allocated explains no time by itself
+    if source in OF_MEMORY:  # what is allocated, or missed, explains no time by itself
         return ""
     if own is None or examination.difference_ci is None:
         return f"{source}: {examination.note}" if examination.note else ""

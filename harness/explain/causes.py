@@ -11,7 +11,7 @@ from pathlib import Path
 
 from opduel.comparator import by_call, cause_of, concerns_memory, examine, with_moved
 from opduel.harness.explain import libraries, operators, primitives, python_functions, resources
-from opduel.harness.explain.allocations import ALLOCATIONS, KINDS, Kind, observe_allocations
+from opduel.harness.explain.allocations import ALLOCATIONS, MAPPED, Kind, observe_allocations
 from opduel.harness.explain.flame import flame_of_stacks, same_functions
 from opduel.harness.explain.native import observe_native
 from opduel.harness.explain.process_pairs import Answers, ask_in_pairs
@@ -114,22 +114,23 @@ def _look(cases: Sequence[Case], explaining: Explaining, changes: Mapping[str, f
     )
     for case_id, one in native.items():
         seen[case_id].append(_of_native(one))
-    concerned = [case for case in cases if concerns_memory(seen[case.id], changes[case.id])]
-    for case_id, found in _memory(concerned, explaining, ends).items():
-        seen[case_id] += found
     if operators.has_profiler(profiling.framework):
         for case_id, found in operators.ask_for_operators(profiling, cases).items():
             seen[case_id].append(_of_operators(found))
+    concerned = [case for case in cases if concerns_memory(seen[case.id], changes[case.id])]
+    if concerned:
+        for case_id, found in _of_memory(profiling, concerned, explaining.env).items():
+            seen[case_id] += found
     return seen
 
 
-def _memory(cases: Sequence[Case], explaining: Explaining, ends: float) -> dict[str, list[Examination]]:
-    """Case id -> what its calls allocate, and map."""
-    profiling, found = explaining.profiling, {case.id: list[Examination]() for case in cases}
-    for kind in KINDS:
-        seen = observe_allocations(
-            profiling.bench, profiling.framework, cases, profiling.seed, kind, env=explaining.env, deadline=ends
-        )
+def _of_memory(profiling: Profiling, cases: Sequence[Case], env: Mapping[str, str]) -> dict[str, list[Examination]]:
+    """Case id -> where its calls would miss a cache, and what they map, and allocate; what takes longest comes last."""
+    bench, framework, seed, ends = profiling.bench, profiling.framework, profiling.seed, profiling.deadline
+    missed = observe_native(bench, framework, cases, seed, env=env, deadline=ends, misses=True)
+    found = {case.id: [_of_misses(missed[case.id])] for case in cases}
+    for kind in (MAPPED, ALLOCATIONS):
+        seen = observe_allocations(bench, framework, cases, seed, kind, env=env, deadline=ends)
         for case_id, (numbers, sizes) in seen.items():
             found[case_id] += _of_allocations(kind, numbers, sizes)
     return found
@@ -168,6 +169,10 @@ def _of_primitives(answers: Answers) -> Examination:
     if isinstance(seen, str):
         return Examination("primitives", "ns", 0, note=seen)
     return examine("primitives", "ns", seen, primitives.NOTE)
+
+
+def _of_misses(missed: Observed) -> Examination:
+    return examine("simulated cache misses", "count", missed.observations, missed.note)
 
 
 def _of_allocations(kind: Kind, numbers: Observed, sizes: Observed) -> list[Examination]:

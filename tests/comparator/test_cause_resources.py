@@ -96,6 +96,19 @@ def test_memory_that_another_function_maps_is_not_the_allocation() -> None:
     assert by_allocations([NEW, little], True) == "; 1 allocation of 4 MiB per call, new, by foo"
 
 
+def test_cache_misses_are_said_where_they_can_make_a_good_part_of_the_change() -> None:
+    missed = seen("simulated cache misses", "count", {"sums": Part(131_000)}, {"sums": Part(1_048_700)})
+    slow = replace(GROWN, control=1e6, treatment=1.12e6)
+    unexplained = "not explained: instructions by function: no clear difference (0 %) although time grew by 12 %"
+    said = f"{unexplained}; simulated cache misses: 918,000 more per call, in sums"
+    assert sentence(SAME, missed, comparison=slow) == said
+    long = replace(GROWN, control=1e10, treatment=1.12e10)  # a hundred times as long as all of them take at most
+    assert sentence(SAME, missed, comparison=long) == unexplained
+    fewer = replace(slow, ratio=0.9, verdict="improved")
+    assert "misses" not in sentence(SAME, missed, comparison=fewer)
+    assert "misses" not in sentence(NATIVE, missed, comparison=slow), "instructions explain it"
+
+
 def test_when_memory_is_looked_at() -> None:
     few = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(104)})
     fewer = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(90)})

@@ -11,7 +11,7 @@ import pytest
 from test_run import request as toy_request
 from toy_bench import toy_bench, toy_case
 
-from opduel.comparator.cause_resources import MEMORY
+from opduel.comparator.cause_resources import OF_MEMORY
 from opduel.harness import run
 from opduel.harness.budget import kept_for_profiling
 from opduel.harness.explain import causes, operators
@@ -236,14 +236,29 @@ def test_memory_is_looked_at_where_instructions_are_the_same(monkeypatch: pytest
         return {case.id: seen for case in cases}
 
     monkeypatch.setattr(causes, "ask_in_pairs", lambda *_: {one.id: Answers(failures=["not asked"]) for one in (A, B)})
-    monkeypatch.setattr(causes, "observe_native", lambda *_, **__: {A.id: Observed(same), B.id: Observed(more)})
+
+    def native(_: Any, __: Any, cases: Sequence[Case], *___: Any, misses: bool = False, **____: Any) -> Any:
+        asked.append(([case.id for case in cases], "misses" if misses else "instructions"))
+        if misses:
+            return {case.id: Observed(more, "a model") for case in cases}
+        return {A.id: Observed(same), B.id: Observed(more)}
+
+    monkeypatch.setattr(causes, "observe_native", native)
     monkeypatch.setattr(causes, "observe_allocations", allocations)
     monkeypatch.setattr(operators, "has_profiler", lambda _: False)
     first, second = add_causes([compared(A), compared(B)], [A, B], MeasurementResult(), explaining())
-    assert asked == [([A.id], "allocations"), ([A.id], "mapped memory")]
+    looked = [([A.id, B.id], "instructions"), ([A.id], "misses"), ([A.id], "mapped memory"), ([A.id], "allocations")]
+    assert asked == looked
     assert first.cause is not None
     assert second.cause is not None
-    found = [(one.source, one.unit, one.note) for one in first.cause.examinations if one.source in MEMORY]
-    assert found == [("allocations", "count", ""), ("allocations", "bytes", ""), ("mapped memory", "bytes", "none")]
-    assert not {one.source for one in second.cause.examinations} & set(MEMORY)
-    assert first.cause.sentence.endswith("; 1 allocation of 1 MiB per call, new, by grow")
+    found = [(one.source, one.unit, one.note) for one in first.cause.examinations if one.source in OF_MEMORY]
+    assert found == [
+        ("simulated cache misses", "count", "a model"),
+        ("mapped memory", "bytes", "none"),
+        ("allocations", "count", ""),
+        ("allocations", "bytes", ""),
+    ]
+    assert not {one.source for one in second.cause.examinations} & set(OF_MEMORY)
+    assert first.cause.sentence.endswith(
+        "; 1 allocation of 1 MiB per call, new, by grow; simulated cache misses: 50 more per call, in work"
+    )
