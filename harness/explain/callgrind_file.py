@@ -167,7 +167,7 @@ class _Reader:
         elif key == b"totals":
             if not self._counted:
                 self._fail("totals of no events")
-            self._total = (self._total or 0) + sum(self._field(value.split(), number) for number in self._counted)
+            self._total = (self._total or 0) + self._counts(value.split(), 0)
 
     def _read_assignment(self, line: bytes) -> None:
         key, equals, value = line.partition(b"=")
@@ -272,8 +272,12 @@ class _Reader:
             self._fail("fewer numbers than positions")
         if self._line_field >= 0:
             self._move(fields[self._line_field])
-        numbers = [self._positions + number for number in self._counted]
-        return sum(self._field(fields, number) for number in numbers if number < len(fields))
+        return self._counts(fields, self._positions) if len(fields) > self._positions else 0
+
+    def _counts(self, fields: list[bytes], first: int) -> int:
+        """The costs that are counted, of those that begin there; those that are left out at the end are 0."""
+        self._field(fields, first)  # one there is
+        return sum(self._field(fields, first + number) for number in self._counted if first + number < len(fields))
 
     def _move(self, position: bytes) -> None:
         """To a line: a number, or relative to the line before."""
