@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from opduel.comparator.cause_wording import share_of, short_name
+from opduel.comparator.cause_wording import is_of_the_interpreter, share_of, short_name
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Source
@@ -22,6 +22,7 @@ LONGEST_MISS_NS = 100.0  # about what memory takes to answer: no miss of the fir
 MOST_BY_INSTRUCTIONS = 0.5  # share of a change that instructions account for, up to which memory may be its cause
 SAME = 0.01  # instructions that differ by less, at 95 %, are the same
 LEAST_BYTES = 4096.0  # a page: less adds no page fault
+LEAST_OFTEN = 0.5  # allocations per call
 AS_MAPPED = 0.5  # share of a function's allocated bytes that it maps, from which on they are mapped each time
 
 
@@ -90,9 +91,9 @@ def by_allocations(examinations: Sequence[Examination], more: bool) -> str:
     allocated, mapped = (_most(examinations, source, more, least=LEAST_BYTES) for source in MEMORY)
     if allocated is None:
         return "" if mapped is None else f"; {_mapped(mapped)}"
-    kept = mapped is None or mapped.name != allocated.name
-    anew = "" if kept or abs(mapped.difference) < AS_MAPPED * abs(allocated.difference) else ", mapped each time"
-    return f"; {_allocated(allocated)}{anew}"
+    same = mapped is not None and mapped.name == allocated.name
+    often = mapped is not None and abs(mapped.difference) >= AS_MAPPED * abs(allocated.difference)
+    return f"; {_allocated(allocated)}{', mapped each time' if same and often else ''}"
 
 
 def by_cache_misses(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
@@ -114,8 +115,19 @@ def _most(
     """The part that changed most in this direction; by ``least`` at least."""
     seen = next((one for one in examinations if one.source == source and one.unit == unit), None)
     clear = [one for one in seen.candidates if is_named(one) and (one.difference > 0) == more] if seen else []
+    if source in MEMORY:
+        clear = [one for one in clear if _is_in_each_call(one, source)]
     most = max(clear, key=lambda one: abs(one.difference), default=None)
     return None if most is None or abs(most.difference) < least else most
+
+
+def _is_in_each_call(part: Candidate, source: Source) -> bool:
+    """Whether it is more than growth that falls into the calls that are counted on one side alone: a list that is
+    enlarged, or an arena that Python maps for its objects, once in many calls."""
+    if source == MAPPED:
+        return not is_of_the_interpreter(part)
+    often = max((calls for calls in part.calls if calls is not None), default=1.0)
+    return often >= LEAST_OFTEN
 
 
 def _allocated(part: Candidate) -> str:

@@ -69,6 +69,7 @@ def test_memory_says_nothing_where_instructions_explain_the_change() -> None:
         ({"f": Part(1.5 * MIB, 1)}, {}, False, "1 allocation of 1.5 MiB per call, gone, by f"),
         ({"f": Part(1.5 * MIB, 1)}, {}, True, ""),  # what is gone makes nothing slower
         ({}, {"f": Part(4000, 1)}, True, ""),  # less than a page
+        ({}, {"f": Part(MIB, 0.05)}, True, ""),  # once in twenty calls
         ({"f": Part(MIB, 1)}, {"f": Part(MIB, 1)}, True, ""),
     ],
 )
@@ -83,6 +84,7 @@ def test_what_is_allocated_in_words(
     [
         ({"f": Part(MIB)}, {"f": Part(3 * MIB)}, "; f maps 3 MiB per call where it was 1 MiB"),
         ({}, {"f": Part(5 * 2.0**30)}, "; 5 GiB per call mapped by f, new"),
+        ({}, {"_PyObject_Arena": Part(MIB)}, ""),  # for Python's objects, once in many calls
     ],
 )
 def test_what_is_mapped_in_words(control: dict[str, Part], treatment: dict[str, Part], words: str) -> None:
