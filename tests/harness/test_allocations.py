@@ -15,6 +15,7 @@ from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import examine
 from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.explain import allocations
 from opduel.harness.explain.allocation_parts import NOWHERE, part_name, parts_of
 from opduel.harness.explain.allocations import KINDS, MOST_CALLS, Kind, massif, observe_allocations, plan_calls
 from opduel.harness.explain.massif_file import UNKNOWN, Allocated, Function, Stack, allocated_between
@@ -188,6 +189,15 @@ def test_without_valgrind_or_time_a_line_says_so(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     late = Observed(note=NO_TIME_LEFT)
     assert observed(toy_case("a"), deadline=time.monotonic()) == {"a": (late, late)}
+
+
+@real_counts
+def test_a_pair_that_takes_too_long_costs_the_rest_of_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a case that has no observation of the first pair is not looked at in further ones."""
+    monkeypatch.setattr(allocations, "LONGEST_PAIR_S", 0.01)
+    began, late = time.monotonic(), Observed(note=NO_TIME_LEFT)
+    assert observed(toy_case("a"), pairs=3) == {"a": (late, late)}
+    assert time.monotonic() - began < 30
 
 
 def test_pages_are_counted_only_where_they_are_asked_for() -> None:
