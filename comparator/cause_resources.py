@@ -133,8 +133,8 @@ def _is_in_each_call(part: Candidate, source: Source) -> bool:
 def _allocated(part: Candidate) -> str:
     name, (before, after) = short_name(part.name), part.calls
     if part.control and part.treatment:
-        often = f" ({after:.3g} allocations where it was {before:.3g})" if before and after and before != after else ""
-        return f"{name} allocates {_size(part.treatment)} per call where it was {_size(part.control)}{often}"
+        other = f" ({after:.3g} allocations where it was {before:.3g})" if before and after and before != after else ""
+        return f"{name} allocates {_size(part.treatment)} per call where it was {_size(part.control)}{other}"
     often, fate = (before, "gone") if part.control else (after, "new")
     if not often or often != round(often):
         return f"allocations of {_size(part.control or part.treatment)} per call, {fate}, by {name}"

@@ -35,8 +35,8 @@ MAPPED: Kind = "mapped memory"  # asked of the kernel
 KINDS = (ALLOCATIONS, MAPPED)
 WORK_NS = 300_000_000.0  # about how long the calls take that are counted, under valgrind
 MOST_CALLS = 20
-# A process pair's, starting included. massif's files have what was allocated since the process began: for ten cases of
-# NumPy a pair takes less than half of that, for a library of MXNet's size two or three cases get their turn.
+# A process pair's, starting included. massif's files have what was allocated since the process began: of a library such
+# as MXNet 110 MiB each, of which a case takes two.
 LONGEST_PAIR_S = 40.0
 NOTES: Mapping[Kind, str] = {
     ALLOCATIONS: "what is asked of the C library's malloc and C++'s new; not Python's objects of up to 512 bytes, "

@@ -119,8 +119,8 @@ def _look(cases: Sequence[Case], explaining: Explaining, changes: Mapping[str, f
             seen[case_id].append(_of_operators(found))
     concerned = [case for case in cases if concerns_memory(seen[case.id], changes[case.id])]
     if concerned:
-        for case_id, found in _of_memory(profiling, concerned, explaining.env).items():
-            seen[case_id] += found
+        for case_id, several in _of_memory(profiling, concerned, explaining.env).items():
+            seen[case_id] += several
     return seen
 
 

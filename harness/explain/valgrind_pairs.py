@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -62,17 +63,18 @@ def look_in_a_pair(
     while left and time.monotonic() < deadline:
         result, plan = RoundResult(), Round(left, number, deadline=deadline)
         with TemporaryDirectory(prefix="opduel-valgrind-", ignore_cleanup_errors=True) as folder:
-            place = Path(folder)
-            run_counter_round(
-                plan, rng, result, lambda side, padding, place=place: start(side, padding, place), START_TIMEOUT_S,
-                measure,
-            )  # fmt: skip
+            in_folder = partial(_start, start, Path(folder))
+            run_counter_round(plan, rng, result, in_folder, START_TIMEOUT_S, measure)
         for case_id, failure in {**result.refused, **result.lost}.items():
             failed[case_id] = _reason(failure)
         if result.lost_worker and len(result.unmeasured) == len(left):
             return failed | {one.case.id: _reason(result.lost_worker) for one in left}
         left = result.unmeasured if result.lost_worker else []
     return failed
+
+
+def _start(start: Start, folder: Path, side: Side, padding: Mapping[str, str]) -> Worker:
+    return start(side, padding, folder)
 
 
 def _reason(failure: Failure) -> str:
