@@ -9,6 +9,7 @@ docs/explanation/statistics.md says why they are right.
 from opduel.comparator.aa_checks import AACheck, run_aa_checks
 from opduel.comparator.cause_calls import by_call
 from opduel.comparator.cause_matching import with_moved
+from opduel.comparator.cause_resources import concerns_memory
 from opduel.comparator.cause_sentence import cause_of
 from opduel.comparator.causes import examine
 from opduel.comparator.disturbance import standing_cases, withhold_verdicts
@@ -35,6 +36,7 @@ __all__ = [
     "by_call",
     "cause_of",
     "compare_cases",
+    "concerns_memory",
     "examine",
     "expected_rounds",
     "fit_priors",

@@ -5,12 +5,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opduel.comparator.cause_calls import SAME_CALLS
+from opduel.comparator.cause_resources import (
+    LEAST_NAMED,
+    LEAST_REACH,
+    OF_MEMORY,
+    by_allocations,
+    by_cache_misses,
+    changed_resource,
+    concerns_memory,
+    in_the_kernel,
+    same_instructions,
+)
 from opduel.comparator.cause_wording import (
     claims,
     is_of_the_interpreter,
     is_renamed,
     listed,
-    share_of,
     short_name,
 )
 from opduel.comparator.causes import is_named
@@ -20,13 +30,18 @@ from opduel.records.measurement import SIDES
 from opduel.records.text import one_line
 
 # What a person can act on comes first, where several sources explain the change to the same degree.
-PREFERENCE: tuple[Source, ...] = ("Python functions", "primitives", "operators", "native functions", "resources")
+PREFERENCE: tuple[Source, ...] = (
+    "Python functions",
+    "primitives",
+    "operators",
+    "native functions",
+    "resources",
+    *OF_MEMORY,
+)
 AS_GOOD = 0.1  # shares of the change that are closer than this explain it to the same degree
 COMPARABLE = 0.8  # share of the case's change (of logs) from which on a source's own change is as large
 PARTLY = 0.5  # share of the case's change below which it is explained partly
-LEAST_REACH = 0.1  # a source that accounts for a smaller share of the case's change explains nothing
 NAMED = 3  # candidates in the sentence
-LEAST_NAMED = 0.1  # share of each after the first
 EXCHANGED = 1.2  # sum of the shares of one direction from which on parts of both are named
 ENOUGH = 0.8  # shares that are enough together
 
@@ -36,8 +51,6 @@ WAITING = frozenset(
     ("wait_to_read", "wait_to_write", "waitall", "synchronize", "acquire", "wait", "join", "poll", "waiting")
 )
 
-KERNEL, IN_THE_KERNEL = "kernel", 0.25  # a resource: its time; the share of it that is worth words
-LONGEST_COUNT_NS = 10_000.0  # that a page fault without a disk, or a switch to another thread, costs the kernel, by far
 CALL_ITSELF = "(the call itself)"  # of Python functions: a call that goes straight to native code
 USER_CODE = "user code"  # a resource: that it takes longer is what was to be explained
 
@@ -89,7 +102,10 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     if found:
         sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations, change)
         sentence += _by_other_primitives(found.examination, examinations)
-        sentence += _in_the_kernel(found.examination, examinations)
+        sentence += in_the_kernel(found.examination, examinations)
+        if concerns_memory(examinations, change):
+            sentence += by_allocations(examinations, change > 1)
+            sentence += by_cache_misses(comparison, examinations, change)
         sentence = _of_waiting(sentence, found, examinations)
     else:
         sentence = _not_explained(comparison, examinations, change)
@@ -286,23 +302,6 @@ def _by_native_functions(python: Candidate, native: Examination, whole: float) -
     return f"; in native code, {_exchanged(native, added) or claims(leads, added)}"
 
 
-def _in_the_kernel(chosen: Examination, examinations: Sequence[Examination]) -> str:
-    """``; 60 % [50, 70] of the added time is the kernel's (page faults: 98 more per call)``, where that is a good part
-    and another source has the sentence."""
-    resources = [one for one in examinations if one.source == "resources" and one is not chosen]
-    named = [(part, one.unit) for one in resources for part in one.candidates if is_named(part)]
-    kernel = next((part for part, unit in named if part.name == KERNEL and unit == "ns"), None)
-    if chosen.unit not in ("ns", "instructions") or kernel is None or (kernel.share or 0.0) < IN_THE_KERNEL:
-        return ""
-    added = kernel.difference > 0
-    counts = [part for part, unit in named if unit == "count" and (part.difference > 0) == added]
-    counts = [one for one in counts if abs(one.difference) * LONGEST_COUNT_NS >= LEAST_NAMED * abs(kernel.difference)]
-    most = max(counts, key=lambda one: abs(one.difference), default=None)
-    more = "more" if added else "fewer"
-    often = "" if most is None else f" ({short_name(most.name)}: {abs(most.difference):.4g} {more} per call)"
-    return f"; {share_of(kernel)} of the {'added time' if added else 'time saved'} is the kernel's{often}"
-
-
 def _by_other_primitives(chosen: Examination, examinations: Sequence[Examination]) -> str:
     """``; of its primitives, the convolution's jit:avx2 became ref:any``: those that run by another implementation, or
     on one side alone, where another source has the sentence. It says what differs, and claims no share."""
@@ -329,39 +328,22 @@ def _otherwise(part: Candidate) -> str:
 def _not_explained(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
     """What each source says, or why it says nothing; resources that changed, where nothing else did."""
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
-    hints = [hint for one in examinations if (hint := _resource(comparison, one, change))]
-    same = next((one for one in examinations if one.unit == "instructions" and _same(one)), None)
+    hints = [hint for one in examinations if (hint := changed_resource(comparison, one, change))]
+    same = same_instructions(examinations)
+    memory = ""
+    if concerns_memory(examinations, change):
+        memory = by_allocations(examinations, change > 1) + by_cache_misses(comparison, examinations, change)
     if hints and _unit(comparison) == "ns":
         rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
-        return "; ".join(hints) + rest
+        return "; ".join(hints) + rest + memory
     said = [words for one in examinations if (words := _says(one, case, change))]
-    return "not explained: " + ("; ".join(said) if said else "nothing could be looked at")
-
-
-def _same(examination: Examination) -> bool:
-    own, interval = _change(examination), examination.difference_ci
-    if own is None or interval is None or not examination.control:
-        return False
-    return max(abs(limit) for limit in interval) / examination.control < 0.01
-
-
-def _resource(comparison: Comparison, examination: Examination, change: float) -> str:
-    """The resource that changed most, in the direction of the case's change: ``page faults: 513 more per call``; none
-    of which there are too few to matter."""
-    if examination.source != "resources" or examination.unit != "count":
-        return ""
-    clear = [one for one in examination.candidates if is_named(one) and (one.difference > 0) == (change > 1)]
-    if not clear:
-        return ""
-    most = max(clear, key=lambda one: abs(one.difference))
-    longest = LONGEST_COUNT_NS if not most.name.startswith("major") else math.inf
-    if abs(most.difference) * longest < LEAST_REACH * (comparison.control or 0.0) * abs(change - 1):
-        return ""
-    return f"{short_name(most.name)}: {abs(most.difference):.4g} {'more' if change > 1 else 'fewer'} per call"
+    return "not explained: " + ("; ".join(said) if said else "nothing could be looked at") + memory
 
 
 def _says(examination: Examination, case: str, change: float) -> str:
     own, source = _change(examination), examination.source
+    if source in OF_MEMORY:  # what is allocated, or missed, explains no time by itself
+        return ""
     if own is None or examination.difference_ci is None:
         return f"{source}: {examination.note}" if examination.note else ""
     kind, noun = source.removesuffix("s").split()[-1], _noun(examination.unit)

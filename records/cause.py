@@ -8,7 +8,10 @@ from typing import Literal
 from opduel.records.measurement import Side
 
 # What is looked at: a source. Each has one unit, in which its parts add up to the whole of a call, or nearly so.
-Source = Literal["native functions", "Python functions", "operators", "primitives", "resources", "libraries"]
+Source = Literal[
+    "native functions", "Python functions", "operators", "primitives", "resources", "allocations", "mapped memory",
+    "simulated cache misses", "libraries",
+]  # fmt: skip
 CODE_OF = "code without symbols of "  # a source file, a class, or an exported function, is said after it
 _SOURCE_FILE = re.compile(rf"{CODE_OF}([\w./+-]+(?:\.(?:cc|cpp|cxx|c|cu|C)|-inl\.h))$")
 _CLONE = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|clone)(?:\.\d+)*|@plt| ?\[clone [^\]]*\])+$")

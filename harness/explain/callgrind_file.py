@@ -5,11 +5,12 @@ compressed, a file may have several events, and code without symbols has an addr
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple, NoReturn
 
-EVENT = b"Ir"  # instructions executed
+INSTRUCTIONS = (b"Ir",)  # executed
+MISSES = (b"D1mr", b"D1mw")  # reads and writes that miss the first-level data cache, as valgrind simulates it
 MOST_BYTES = 2 << 30
 LONGEST_LINE = 1 << 20  # bytes: names of C++ may have tens of thousands
 MOST_FUNCTIONS = 1_000_000
@@ -73,10 +74,14 @@ class CallgrindProfile:
 
 
 def read_callgrind(
-    stream: IO[bytes], most_bytes: int = MOST_BYTES, locate: Callable[[str, int], int | None] | None = None
+    stream: IO[bytes],
+    most_bytes: int = MOST_BYTES,
+    locate: Callable[[str, int], int | None] | None = None,
+    events: Sequence[bytes] = INSTRUCTIONS,
 ) -> CallgrindProfile:
-    """The instructions (``Ir``) by function. Recursion levels of a function are one, all code of a library that has no
-    symbols is one function called ``NAMELESS``, and what is inlined belongs to the function that it is inlined in.
+    """The ``events``, added up, by function: instructions, or what else callgrind counted. Recursion levels of a
+    function are one, all code of a library that has no symbols is one function called ``NAMELESS``, and what is inlined
+    belongs to the function that it is inlined in.
 
     ``locate`` says where the function begins that an address of a library is in, None if it doesn't know; where it
     knows, code without symbols is by function.
@@ -84,21 +89,27 @@ def read_callgrind(
     Raises:
         ValueError: not a whole file of callgrind's, or a larger one than can be read; with the number of the line.
     """
-    return _Reader(stream, most_bytes, locate or (lambda library, address: None)).read()
+    return _Reader(stream, most_bytes, locate or (lambda library, address: None), events).read()
 
 
 class _Reader:
     """The state of reading: where the line before has left off."""
 
-    def __init__(self, stream: IO[bytes], most_bytes: int, locate: Callable[[str, int], int | None]) -> None:
-        self._stream, self._left, self._locate = stream, most_bytes, locate
+    def __init__(
+        self,
+        stream: IO[bytes],
+        most_bytes: int,
+        locate: Callable[[str, int], int | None],
+        events: Sequence[bytes],
+    ) -> None:
+        self._stream, self._left, self._locate, self._names = stream, most_bytes, locate, events
         self._following = self._lines()
         self._number = 0  # of the present line
         self._profile = CallgrindProfile()
         self._known: dict[bytes, dict[bytes, bytes]] = {b"fn": {}, b"fl": {}, b"ob": {}}  # compressed name -> name
         self._ids: dict[tuple[bytes, bytes], FunctionId] = {}
         self._positions, self._line_field = 1, 0  # how many numbers come before the costs; which is the line's
-        self._event: int | None = None  # which of a line's costs is counted
+        self._counted: list[int] = []  # which of a line's costs are counted
         self._object = self._file = self._own_file = b""
         self._called_object: bytes | None = None
         self._called: bytes | None = None
@@ -142,9 +153,9 @@ class _Reader:
         key, _, value = line.partition(b":")
         if key == b"events":
             events = value.split()
-            if EVENT not in events:
-                self._fail(f"no event {EVENT.decode()} among {value.decode('ascii', 'replace').strip()!r}")
-            self._event = events.index(EVENT)
+            if lacking := [name.decode() for name in self._names if name not in events]:
+                self._fail(f"no event {lacking[0]} among {value.decode('ascii', 'replace').strip()!r}")
+            self._counted = [events.index(name) for name in self._names]
         elif key == b"positions":
             positions = value.split()
             if not positions or not set(positions) <= set(_POSITIONS):
@@ -154,9 +165,9 @@ class _Reader:
         elif key == b"version" and value.strip() != b"1":
             self._fail("a version of the format other than 1")
         elif key == b"totals":
-            if self._event is None:
+            if not self._counted:
                 self._fail("totals of no events")
-            self._total = (self._total or 0) + self._field(value.split(), self._event)
+            self._total = (self._total or 0) + self._counts(value.split(), 0)
 
     def _read_assignment(self, line: bytes) -> None:
         key, equals, value = line.partition(b"=")
@@ -255,14 +266,18 @@ class _Reader:
     def _read_cost(self, line: bytes) -> int:
         """A line of positions and costs; costs that are left out at its end are 0."""
         fields = line.split()
-        if self._event is None:
+        if not self._counted:
             self._fail("a cost before the events are named")
         if len(fields) < self._positions:
             self._fail("fewer numbers than positions")
         if self._line_field >= 0:
             self._move(fields[self._line_field])
-        number = self._positions + self._event
-        return self._field(fields, number) if number < len(fields) else 0
+        return self._counts(fields, self._positions) if len(fields) > self._positions else 0
+
+    def _counts(self, fields: list[bytes], first: int) -> int:
+        """The costs that are counted, of those that begin there; those that are left out at the end are 0."""
+        self._field(fields, first)  # one there is
+        return sum(self._field(fields, first + number) for number in self._counted if first + number < len(fields))
 
     def _move(self, position: bytes) -> None:
         """To a line: a number, or relative to the line before."""

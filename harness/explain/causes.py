@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from opduel.comparator import by_call, cause_of, examine, with_moved
+from opduel.comparator import by_call, cause_of, concerns_memory, examine, with_moved
 from opduel.harness.explain import libraries, operators, primitives, python_functions, resources
+from opduel.harness.explain.allocations import ALLOCATIONS, MAPPED, Kind, observe_allocations
 from opduel.harness.explain.flame import flame_of_stacks, same_functions
-from opduel.harness.explain.native import Observed, observe_native
+from opduel.harness.explain.native import observe_native
 from opduel.harness.explain.process_pairs import Answers, ask_in_pairs
+from opduel.harness.explain.valgrind_pairs import Observed
 from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.profiles import Profiling
 from opduel.records import FLAGGED, Case, Cause, Comparison, Examination
@@ -78,7 +80,7 @@ def add_causes(
     by_id = {case.id: case for case in cases}
     chosen, left_out = changed[:MOST], {one.case for one in changed[MOST:]}
     try:
-        seen = _look([by_id[one.case] for one in chosen], explaining)
+        seen = _look([by_id[one.case] for one in chosen], explaining, {one.case: one.ratio or 1.0 for one in chosen})
     except KeyboardInterrupt as error:
         findings.stop(error)
         return list(comparisons)
@@ -91,8 +93,8 @@ def _with_cause(one: Comparison, cause: Cause | None, words: str) -> Comparison:
     return replace(one, cause=cause, note="; ".join(filter(None, (one.note, said)))) if said else one
 
 
-def _look(cases: Sequence[Case], explaining: Explaining) -> dict[str, list[Examination]]:
-    """Case id -> what every source saw of it."""
+def _look(cases: Sequence[Case], explaining: Explaining, changes: Mapping[str, float]) -> dict[str, list[Examination]]:
+    """Case id -> what every source saw of it. ``changes``: case id -> ratio of its costs, treatment to control."""
     ends = min(explaining.profiling.deadline, time.monotonic() + LONGEST_S)
     profiling = replace(explaining.profiling, deadline=ends)
     questions = [python_functions.QUESTION, resources.QUESTION, libraries.QUESTION]
@@ -115,7 +117,23 @@ def _look(cases: Sequence[Case], explaining: Explaining) -> dict[str, list[Exami
     if operators.has_profiler(profiling.framework):
         for case_id, found in operators.ask_for_operators(profiling, cases).items():
             seen[case_id].append(_of_operators(found))
+    concerned = [case for case in cases if concerns_memory(seen[case.id], changes[case.id])]
+    if concerned:
+        for case_id, several in _of_memory(profiling, concerned, explaining.env).items():
+            seen[case_id] += several
     return seen
+
+
+def _of_memory(profiling: Profiling, cases: Sequence[Case], env: Mapping[str, str]) -> dict[str, list[Examination]]:
+    """Case id -> where its calls would miss a cache, and what they map, and allocate; what takes longest comes last."""
+    bench, framework, seed, ends = profiling.bench, profiling.framework, profiling.seed, profiling.deadline
+    missed = observe_native(bench, framework, cases, seed, env=env, deadline=ends, misses=True)
+    found = {case.id: [_of_misses(missed[case.id])] for case in cases}
+    for kind in (MAPPED, ALLOCATIONS):
+        seen = observe_allocations(bench, framework, cases, seed, kind, env=env, deadline=ends)
+        for case_id, (numbers, sizes) in seen.items():
+            found[case_id] += _of_allocations(kind, numbers, sizes)
+    return found
 
 
 def _of_answers(answers: Answers) -> list[Examination]:
@@ -151,6 +169,18 @@ def _of_primitives(answers: Answers) -> Examination:
     if isinstance(seen, str):
         return Examination("primitives", "ns", 0, note=seen)
     return examine("primitives", "ns", seen, primitives.NOTE)
+
+
+def _of_misses(missed: Observed) -> Examination:
+    return examine("simulated cache misses", "count", missed.observations, missed.note)
+
+
+def _of_allocations(kind: Kind, numbers: Observed, sizes: Observed) -> list[Examination]:
+    """By the number of allocations, and by bytes; of memory that the kernel gives by bytes alone."""
+    found = [examine(kind, "bytes", sizes.observations, sizes.note)]
+    if kind == ALLOCATIONS and numbers.observations:
+        found.insert(0, examine(kind, "count", numbers.observations, numbers.note))
+    return found
 
 
 def _of_native(native: Observed) -> Examination:

@@ -1,42 +1,39 @@
-"""Where a call's instructions are, by native function, on both sides: counted by valgrind's callgrind.
+"""Where a call's instructions are, by native function, on both sides, and where it would miss a processor's cache:
+counted by valgrind's callgrind.
 
 Each process pair is a fresh one, as those of ``opduel.harness.instructions``, and counts whole calls, with what Python
 itself executes. docs/explanation/instructions.md says what such counts show and what they don't.
 """
 
 import math
-import platform
 import random
 import re
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from opduel.frameworks import Framework
 from opduel.harness.blocks import CaseRequest, Processes
 from opduel.harness.budget import NO_TIME_LEFT
-from opduel.harness.counter_round import run_counter_round, sample_of
-from opduel.harness.explain.callgrind_file import CallgrindProfile, read_callgrind
+from opduel.harness.counter_round import sample_of
+from opduel.harness.explain.callgrind_file import INSTRUCTIONS, MISSES, CallgrindProfile, read_callgrind
 from opduel.harness.explain.flame import call_graph, flame_of_graphs
 from opduel.harness.explain.native_parts import parts_of, shared_names, without_symbols
 from opduel.harness.explain.stripped import described, locate
+from opduel.harness.explain.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
 from opduel.harness.host import PROC, text_of
 from opduel.harness.instructions import (
     CASE_INSTRUCTIONS,
-    MACHINES,
     SCRIPT,
-    START_TIMEOUT_S,
     ask_counts,
     callgrind,
     plan_counting,
     plan_counts,
 )
-from opduel.harness.pair import Round, RoundResult
+from opduel.harness.pair import Round
 from opduel.harness.pair_pool import Bench, Counting
 from opduel.harness.process import CaseRefusedError, Worker
 from opduel.harness.profiles import case_folders
@@ -44,36 +41,12 @@ from opduel.records import Case, Failure, Frame, PairSample
 from opduel.records.cause import Observation
 from opduel.records.measurement import SIDES, Side
 
-PAIRS = 3  # counts hardly vary between processes
 LARGE = 5 * CASE_INSTRUCTIONS  # a call that executes more is counted once, and none is discarded before it
 FILE = "callgrind.out"
 MOST_KEPT = 64 * 2**20  # bytes of such files in all
+SIMULATING = "--cache-sim=yes"  # of this processor's caches, by their sizes
+MODEL = "valgrind's model of the first-level data cache, which reads nothing ahead: not what the processor counted"
 NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"
-
-
-@dataclass(frozen=True)
-class Observed:
-    """What a source saw of a case: an observation for each process pair. ``note`` says why there are none, or fewer
-    than asked for, and what limits them; ``flame`` is the call as a tree of frames."""
-
-    observations: Sequence[Observation] = ()
-    note: str = ""
-    flame: Sequence[Frame] = ()
-
-
-def why_not(framework: Framework, case: Case) -> str:
-    """Why a case can't be looked at under valgrind, in one line; empty if it can."""
-    if shutil.which("valgrind") is None:
-        return "needs valgrind, which is not on the PATH"
-    if platform.machine() not in MACHINES:
-        return f"works only on x86-64, not on {platform.machine()}"
-    if framework.programs:
-        return "a program of its own is not looked at under valgrind"
-    if framework.is_network(case):
-        return "a whole network is not looked at under valgrind"
-    if not framework.can_fork(1, case.context):
-        return f"a case on {case.context} can't be looked at under valgrind"
-    return ""
 
 
 def observe_native(
@@ -86,9 +59,11 @@ def observe_native(
     pairs: int = PAIRS,
     deadline: float = math.inf,
     folder: Path | None = None,
+    misses: bool = False,
 ) -> dict[str, Observed]:
     """Case id -> instructions per call by native function, of ``pairs`` fresh process pairs, both sides at once.
 
+    ``misses``: in place of instructions, misses of a simulated cache, without a tree of frames.
     ``bench`` says the builds, the adaptor and the processors; ``env`` has the user's own variables. Nothing is begun
     after ``deadline`` (of the monotonic clock). In ``folder``, if given, ``<case>/<side>/callgrind.out`` is what the
     last pair's process executed; those that would exceed ``MOST_KEPT`` together are left out. Never raises for what a
@@ -102,11 +77,12 @@ def observe_native(
     counting = replace(plan_counting(framework, env, fit), functions=())
     folders = case_folders(fit) if folder else {}
     places = {case.id: folder / folders[case.time_id] for case in fit} if folder else {}
-    looking = _Looking(bench, counting, seed, deadline, places)
+    looking = _Looking(bench, counting, seed, deadline, places, misses)
     for number in range(pairs):
         looking.look([case for case in fit if case.id not in looking.failed], number)
+    describe = _observed_misses if misses else _observed
     found = {
-        case.id: _observed(looking.profiles.get(case.id, []), looking.failed.get(case.id, ""), pairs) for case in fit
+        case.id: describe(looking.profiles.get(case.id, []), looking.failed.get(case.id, ""), pairs) for case in fit
     }
     return {case.id: {**unfit, **found}[case.id] for case in cases}
 
@@ -129,32 +105,21 @@ class _Looking:
     seed: int
     deadline: float
     places: Mapping[str, Path]  # case id -> where its files are kept
+    misses: bool
     profiles: dict[str, list[dict[Side, _Profile]]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     kept: dict[Path, int] = field(default_factory=dict)  # the files in ``places`` -> bytes
 
     def look(self, cases: Sequence[Case], number: int) -> None:
         """One observation of each case; from further pairs where one is lost."""
-        rng = random.Random(f"native {self.seed} {number}")
+        rng = random.Random(f"{'misses' if self.misses else 'native'} {self.seed} {number}")
         requests = [CaseRequest(case, self.seed) for case in cases]
-        while requests and time.monotonic() < self.deadline:
-            result, plan = RoundResult(), Round(requests, number, deadline=self.deadline)
-            with TemporaryDirectory(prefix="opduel-native-", ignore_cleanup_errors=True) as paths:
-                run_counter_round(
-                    plan, rng, result, lambda side, padding: self._start(side, padding, Path(paths)),
-                    START_TIMEOUT_S, self._measure,
-                )  # fmt: skip
-            for case_id, failure in {**result.refused, **result.lost}.items():
-                self.failed[case_id] = _reason(failure)
-            if result.lost_worker and len(result.unmeasured) == len(requests):
-                self.failed |= {one.case.id: _reason(result.lost_worker) for one in requests}
-                return
-            requests = result.unmeasured if result.lost_worker else []
+        self.failed |= look_in_a_pair(requests, number, rng, self.deadline, self._start, self._measure)
 
     def _start(self, side: Side, padding: Mapping[str, str], folder: Path) -> Worker:
         paths = folder / side[0]
         environment = {**self.counting.environment, "OPDUEL_COUNTS": str(paths), **padding}
-        command, bench = callgrind(self.counting, paths), self.bench
+        command, bench = [*callgrind(self.counting, paths), *([SIMULATING] if self.misses else [])], self.bench
         return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
 
     def _measure(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
@@ -167,16 +132,17 @@ class _Looking:
         answers = ask_counts(processes, dict.fromkeys(SIDES, message), case, plan)
         found = {side: _Profile(self._read(side, case, answers[side]), calls) for side in SIDES}
         self.profiles.setdefault(case.id, []).append(found)
-        control, treatment = (found[side].functions.total / calls for side in SIDES)
+        control, treatment = (max(1, found[side].functions.total) / calls for side in SIDES)
         return sample_of(request, plan, control, treatment, calls)
 
     def _read(self, side: Side, case: Case, answer: Mapping[str, Any]) -> CallgrindProfile:
         """What a side has executed. Raises CaseRefusedError: its files can't be read, or kept."""
         dump, empty = Path(answer["dump"]), Path(answer["empty"])
+        events = MISSES if self.misses else INSTRUCTIONS
         try:
             with dump.open("rb") as stream, empty.open("rb") as nothing:
-                found = read_callgrind(stream, locate=locate)
-                found.subtract(read_callgrind(nothing, locate=locate))
+                found = read_callgrind(stream, locate=locate, events=events)
+                found.subtract(read_callgrind(nothing, locate=locate, events=events))
                 found = described(found)
             if case.id in self.places:
                 self._keep(dump, self.places[case.id] / side / FILE)
@@ -207,25 +173,29 @@ def plan_calls(first: Mapping[Side, int]) -> tuple[int, int]:
     return plan.discard, plan.scale
 
 
-def _reason(failure: Failure) -> str:
-    """Why a case was not looked at, in one line."""
-    side = "" if failure.side == "both" else f"{failure.side}: "
-    lacking = ", which lacks AVX-512 and some other instructions" if "SIGILL" in failure.reason else ""
-    return f"{side}{failure.reason} (under valgrind{lacking})"
-
-
 def _observed(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) -> Observed:
     """A case's observations, and the note on them: why there are fewer than ``asked`` for, too."""
-    why = "" if len(pairs) == asked else why or NO_TIME_LEFT
+    why = note_on(len(pairs), asked, why or NO_TIME_LEFT)
     if not pairs:
         return Observed(note=why)
-    if why:
-        why = f"{len(pairs)} of {asked} process pairs: {why}"
     shared = shared_names(one.functions for pair in pairs for one in pair.values())
-    observations = [{side: parts_of(one.functions, one.calls, shared) for side, one in pair.items()} for pair in pairs]
+    observations = _parts(pairs, shared)
     stripped = without_symbols({side: [pair[side].functions for pair in pairs] for side in SIDES})
     note = "; ".join(filter(None, [why, stripped, NO_AVX512 if has_avx512() else ""]))
     return Observed(observations, note, _flame(pairs, shared))
+
+
+def _observed_misses(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) -> Observed:
+    """The same of a simulated cache's misses."""
+    why = note_on(len(pairs), asked, why or NO_TIME_LEFT)
+    if not pairs:
+        return Observed(note=why)
+    shared = shared_names(one.functions for pair in pairs for one in pair.values())
+    return Observed(_parts(pairs, shared), "; ".join(filter(None, [why, MODEL])))
+
+
+def _parts(pairs: Sequence[Mapping[Side, _Profile]], shared: set[str]) -> list[Observation]:
+    return [{side: parts_of(one.functions, one.calls, shared) for side, one in pair.items()} for pair in pairs]
 
 
 def _flame(pairs: Sequence[Mapping[Side, _Profile]], shared: set[str]) -> tuple[Frame, ...]:

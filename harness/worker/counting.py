@@ -60,9 +60,9 @@ class Valgrind:
             raise RuntimeError("not running on valgrind: is the interpreter a script that starts another?")
         self.dumps = 0
 
-    def request(self, number):
-        """Make a request that takes no arguments; returns its answer."""
-        block = (ctypes.c_ulonglong * 6)(number)
+    def request(self, number, argument=0):
+        """Make a request that takes one argument or none; returns its answer."""
+        block = (ctypes.c_ulonglong * 6)(number, argument)
         return self.function(ctypes.addressof(block), 0)
 
     def start(self):

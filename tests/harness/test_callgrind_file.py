@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opduel.harness.explain.callgrind_file as reader
-from opduel.harness.explain.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId, read_callgrind
+from opduel.harness.explain.callgrind_file import (
+    MISSES,
+    NAMELESS,
+    CallgrindProfile,
+    FunctionCost,
+    FunctionId,
+    read_callgrind,
+)
 
 HEADER = """# callgrind format
 version: 1
@@ -230,3 +237,16 @@ def test_compression_changes_nothing(
         FunctionId(*one): FunctionCost(sum(cost for _, cost in costs), 0, "x.c", min(line for line, _ in costs))
         for one, costs in functions.items()
     }
+
+
+def test_misses_are_read_and_added_up_and_what_is_left_out_is_none() -> None:
+    text = (
+        b"events: Ir Dr D1mr D1mw\nfn=f\n1 9 4 3 2\n2 7\ncfn=g\ncalls=1 5\n2 8 1 1\nfn=g\n5 8 1 1\ntotals: 24 5 4 2\n"
+    )
+    found = read_callgrind(io.BytesIO(text), events=MISSES)
+    assert {function.name: cost.self_cost for function, cost in found.functions.items()} == {"f": 5, "g": 1}
+    assert found.total == 6
+    none = read_callgrind(io.BytesIO(b"events: Ir Dr D1mr D1mw\nfn=f\n1 9\ntotals: 9\n"), events=MISSES)
+    assert none.total == 0
+    with pytest.raises(ValueError, match="line 1: no event D1mr among 'Ir'"):
+        read_callgrind(io.BytesIO(b"events: Ir\n"), events=MISSES)

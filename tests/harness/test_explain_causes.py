@@ -11,9 +11,11 @@ import pytest
 from test_run import request as toy_request
 from toy_bench import toy_bench, toy_case
 
+from opduel.comparator.cause_resources import OF_MEMORY
 from opduel.harness import run
 from opduel.harness.budget import kept_for_profiling
 from opduel.harness.explain import causes, operators
+from opduel.harness.explain.allocations import ALLOCATIONS, Kind
 from opduel.harness.explain.causes import (
     KEPT,
     MOST,
@@ -24,8 +26,8 @@ from opduel.harness.explain.causes import (
     as_profiles,
     to_explain,
 )
-from opduel.harness.explain.native import Observed
 from opduel.harness.explain.process_pairs import Answers
+from opduel.harness.explain.valgrind_pairs import Observed
 from opduel.harness.profiles import Profiling
 from opduel.harness.schedule import MeasurementResult
 from opduel.records import Case, Comparison, Examination, Part, Verification
@@ -87,7 +89,7 @@ def examined(by: dict[str, list[Examination]], monkeypatch: pytest.MonkeyPatch) 
     """What is looked at, by case, in place of the sources; the calls that this gets."""
     asked: list[list[str]] = []
 
-    def look(cases: Sequence[Case], explaining: Explaining) -> dict[str, list[Examination]]:
+    def look(cases: Sequence[Case], *_: Any) -> dict[str, list[Examination]]:
         asked.append([case.id for case in cases])
         return {case.id: by.get(case.id, []) for case in cases}
 
@@ -218,3 +220,45 @@ def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.Monk
     assert (resources.candidates, resources.note) == ((), "refused")
     assert "check (a.py:3), 2 calls per call where it was 1" in one.cause.sentence
     assert math.isclose(python.control or 0, 100.0)
+
+
+def test_memory_is_looked_at_where_instructions_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those cases alone, by number and by bytes, and of memory that is mapped by bytes."""
+    same: list[Observation] = [{side: {"work": Part(100.0)} for side in SIDES}] * 3
+    more: list[Observation] = [{"control": {"work": Part(100.0)}, "treatment": {"work": Part(150.0)}}] * 3
+    block: list[Observation] = [{"control": {}, "treatment": {"grow": Part(1.0)}}] * 3
+    size: list[Observation] = [{"control": {}, "treatment": {"grow": Part(2.0**20, 1.0)}}] * 3
+    asked: list[tuple[list[str], str]] = []
+
+    def allocations(_: Any, __: Any, cases: Sequence[Case], ___: int, kind: Kind, **____: Any) -> Any:
+        asked.append(([case.id for case in cases], kind))
+        seen = (Observed(block), Observed(size)) if kind == ALLOCATIONS else (Observed(note="none"),) * 2
+        return {case.id: seen for case in cases}
+
+    monkeypatch.setattr(causes, "ask_in_pairs", lambda *_: {one.id: Answers(failures=["not asked"]) for one in (A, B)})
+
+    def native(_: Any, __: Any, cases: Sequence[Case], *___: Any, misses: bool = False, **____: Any) -> Any:
+        asked.append(([case.id for case in cases], "misses" if misses else "instructions"))
+        if misses:
+            return {case.id: Observed(more, "a model") for case in cases}
+        return {A.id: Observed(same), B.id: Observed(more)}
+
+    monkeypatch.setattr(causes, "observe_native", native)
+    monkeypatch.setattr(causes, "observe_allocations", allocations)
+    monkeypatch.setattr(operators, "has_profiler", lambda _: False)
+    first, second = add_causes([compared(A), compared(B)], [A, B], MeasurementResult(), explaining())
+    looked = [([A.id, B.id], "instructions"), ([A.id], "misses"), ([A.id], "mapped memory"), ([A.id], "allocations")]
+    assert asked == looked
+    assert first.cause is not None
+    assert second.cause is not None
+    found = [(one.source, one.unit, one.note) for one in first.cause.examinations if one.source in OF_MEMORY]
+    assert found == [
+        ("simulated cache misses", "count", "a model"),
+        ("mapped memory", "bytes", "none"),
+        ("allocations", "count", ""),
+        ("allocations", "bytes", ""),
+    ]
+    assert not {one.source for one in second.cause.examinations} & set(OF_MEMORY)
+    assert first.cause.sentence.endswith(
+        "; 1 allocation of 1 MiB per call, new, by grow; simulated cache misses: 50 more per call, in work"
+    )

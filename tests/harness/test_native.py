@@ -16,19 +16,19 @@ from test_run import Toy
 from toy_bench import toy_bench, toy_case
 
 import opduel.harness.explain.native
+from opduel.comparator import examine
 from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.explain.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
 from opduel.harness.explain.native import (
     LARGE,
     NO_AVX512,
     SCRIPT,
-    Observed,
     has_avx512,
     observe_native,
     plan_calls,
-    why_not,
 )
 from opduel.harness.explain.native_parts import library_name, parts_of, shared_names, without_symbols
+from opduel.harness.explain.valgrind_pairs import Observed, why_not
 from opduel.harness.instructions import MOST_CALLS
 from opduel.records import Case, Frame
 from opduel.records.cause import CODE_OF, Part
@@ -294,6 +294,20 @@ def test_a_function_that_one_side_calls_is_seen_and_what_valgrind_lacks_is_said(
     assert added.amount > 40_000, "each byte takes more than one instruction"
     totals = [math.fsum(part.amount for part in side.values()) for side in (control, treatment)]
     assert added.amount == pytest.approx(totals[1] - totals[0], rel=0.02)
+
+
+@pytest.mark.nightly
+@real_counts
+def test_cache_misses_are_seen_where_as_much_is_executed() -> None:
+    size = 20_000
+    strides = toy_case("strides", "strides", bytes=size)
+    instructions = examine("native functions", "instructions", observed(strides, pairs=3)["strides"].observations)
+    found = observed(strides, pairs=3, misses=True)["strides"]
+    missed = examine("simulated cache misses", "count", found.observations, found.note)
+    assert found.note.startswith("valgrind's model")
+    assert found.flame == ()
+    assert instructions.treatment == pytest.approx(instructions.control, rel=0.01)
+    assert missed.candidates[0].difference == pytest.approx(size * (1 - 2 / 64), rel=0.1)
 
 
 def test_what_ctypes_calls_is_one_part_whatever_libffi_says_of_itself() -> None:

@@ -167,6 +167,16 @@ def make_call(case, seed):
     if name == "checksums":  # the treatment calls another function, too
         data = bytes(inputs["bytes"])
         return (lambda: (zlib.crc32(data), zlib.adler32(data))) if side == "treatment" else lambda: zlib.crc32(data)
+    if name in ("allocates", "maps"):  # on the treatment, or on both sides
+        blocks = inputs["blocks"] if side == "treatment" or inputs.get("on_both") else 0
+        return lambda: [
+            bytearray(inputs["bytes"]) if name == "allocates" else mmap.mmap(-1, inputs["bytes"]).close()
+            for _ in range(blocks)
+        ]
+    if name == "strides":  # as many bytes, each from a line of the cache of its own on the treatment
+        step = 64 if side == "treatment" else 2
+        spread = memoryview(bytes(step * inputs["bytes"]))[::step]
+        return lambda: bytes(spread)
     if name == "vector":  # of 512 bits: vxorps zmm0, zmm0, zmm0; ret
         code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
         code.write(bytes.fromhex("62f17c4857c0c3"))

@@ -1,0 +1,170 @@
+"""What a call allocates, by native function, on both sides: counted by valgrind's massif.
+
+massif replaces the C library's malloc, or looks at the memory that a process gets from the kernel, and knows the whole
+stack of each request. It runs code as valgrind does without a tool, so that looking costs little beside callgrind.
+"""
+
+import math
+import random
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from opduel.frameworks import Framework, run_environment
+from opduel.harness.blocks import CaseRequest, Processes, time_left
+from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.counter_round import ask_both, sample_of
+from opduel.harness.explain.allocation_parts import parts_of
+from opduel.harness.explain.massif_file import Allocated, Stack, allocated_between
+from opduel.harness.explain.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
+from opduel.harness.instructions import SLOWDOWN, plan_counting
+from opduel.harness.pair import Round
+from opduel.harness.pair_pool import Bench
+from opduel.harness.process import WORKER, CaseRefusedError, Worker
+from opduel.records import Case, Failure, PairSample
+from opduel.records.cause import Observation
+from opduel.records.measurement import SIDES, Side
+
+SCRIPT = WORKER.with_name("allocating.py")
+Kind = Literal["allocations", "mapped memory"]
+ALLOCATIONS: Kind = "allocations"  # asked of malloc
+MAPPED: Kind = "mapped memory"  # asked of the kernel
+KINDS = (ALLOCATIONS, MAPPED)
+WORK_NS = 300_000_000.0  # about how long the calls take that are counted, under valgrind
+MOST_CALLS = 20
+# A process pair's, starting included. massif's files have what was allocated since the process began: of a library such
+# as MXNet 110 MiB each, of which a case takes two.
+LONGEST_PAIR_S = 40.0
+NOTES: Mapping[Kind, str] = {
+    ALLOCATIONS: "what is asked of the C library's malloc and C++'s new; not Python's objects of up to 512 bytes, "
+    "which lie in memory that it has already",
+    MAPPED: "what is asked of the kernel (mmap, brk), also by malloc, in whole pages",
+}
+
+
+@dataclass
+class _Looking:
+    """Looks at cases, one process pair after another: ``found``, case id -> an observation for each pair, of the number
+    and of the bytes; ``failed``, case id -> why."""
+
+    bench: Bench
+    kind: Kind
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    seed: int
+    deadline: float
+    found: dict[str, list[tuple[Observation, Observation]]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def look(self, cases: Sequence[Case], number: int) -> None:
+        """One observation of each case."""
+        rng = random.Random(f"{self.kind} {self.seed} {number}")
+        requests = [CaseRequest(case, self.seed) for case in cases]
+        self.failed |= look_in_a_pair(requests, number, rng, self.deadline, self._start, self._measure)
+
+    def has(self, case: Case, pairs: int) -> bool:
+        """Whether a case has an observation of each of so many pairs; else further ones would claim nothing."""
+        return len(self.found.get(case.id, [])) == pairs
+
+    def _start(self, side: Side, padding: Mapping[str, str], folder: Path) -> Worker:
+        environment = {**self.environment, "OPDUEL_ALLOCATIONS": str(folder / side[0]), **padding}
+        bench = self.bench
+        return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, self.command)
+
+    def _measure(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+        """Look at one case. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
+        prepare = {"op": "prepare", "case": request.description(), "seed": request.seed}
+        first = self._ask(processes, prepare, request.case, plan)
+        calls = plan_calls(max(float(first[side]["call_ns"]) for side in SIDES))
+        question = {"op": "allocations", "discard": calls // 2, "calls": calls}
+        answers = self._ask(processes, question, request.case, plan)
+        parts = {side: parts_of(_read(side, answers[side]), int(answers[side]["calls"])) for side in SIDES}
+        numbers, sizes = ({side: parts[side][which] for side in SIDES} for which in (0, 1))
+        self.found.setdefault(request.case.id, []).append((numbers, sizes))
+        return sample_of(request, plan, 1.0, 1.0, calls)
+
+    def _ask(
+        self, processes: Processes, message: Mapping[str, Any], case: Case, plan: Round
+    ) -> dict[Side, dict[str, Any]]:
+        return ask_both(processes, dict.fromkeys(SIDES, message), time_left(case, plan.deadline, SLOWDOWN))
+
+    def of_case(self, case: Case, asked: int) -> tuple[Observed, Observed]:
+        """What was seen of a case: numbers, and bytes."""
+        pairs = self.found.get(case.id, [])
+        why = note_on(len(pairs), asked, self.failed.get(case.id) or NO_TIME_LEFT)
+        if not pairs:
+            return Observed(note=why), Observed(note=why)
+        note = "; ".join(filter(None, (why, NOTES[self.kind])))
+        return Observed([numbers for numbers, _ in pairs], note), Observed([sizes for _, sizes in pairs], note)
+
+
+def observe_allocations(
+    bench: Bench,
+    framework: Framework,
+    cases: Sequence[Case],
+    seed: int,
+    kind: Kind = ALLOCATIONS,
+    *,
+    env: Mapping[str, str] | None = None,
+    pairs: int = PAIRS,
+    deadline: float = math.inf,
+) -> dict[str, tuple[Observed, Observed]]:
+    """Case id -> by native function, what a call allocates: how many times, or in how many pages, and how many bytes,
+    of ``pairs`` fresh process pairs, both sides at once.
+
+    Arguments are those of ``observe_native``. Never raises for what a worker does: it costs a case its observations.
+    """
+    unfit = {case.id: Observed(note=why) for case in cases if (why := why_not(framework, case))}
+    fit = [case for case in cases if case.id not in unfit]
+    if not fit:
+        return {case_id: (one, one) for case_id, one in unfit.items()}
+    counting = plan_counting(framework, env, fit)
+    # malloc as it is in production: where memory is mapped, what it keeps decides
+    environment = {
+        **run_environment(framework, 1, env or {}), **framework.preparation(fit), **framework.counting_environment()
+    }  # fmt: skip
+    looking = _Looking(bench, kind, massif(counting.valgrind, kind), environment, seed, deadline)
+    for number in range(pairs):
+        looking.deadline = min(deadline, time.monotonic() + LONGEST_PAIR_S)
+        looking.look([case for case in fit if case.id not in looking.failed and looking.has(case, number)], number)
+    return {case.id: (unfit[case.id],) * 2 if case.id in unfit else looking.of_case(case, pairs) for case in cases}
+
+
+def massif(valgrind: str, kind: Kind) -> list[str]:
+    """The command that runs an interpreter so that a worker can ask what was allocated."""
+    return [
+        valgrind,
+        "--tool=massif",
+        "--quiet",
+        "--vgdb=no",
+        "--time-unit=ms",  # no instructions are counted
+        "--massif-out-file=/dev/null",
+        "--xtree-memory=full",
+        "--xtree-memory-file=/dev/null",  # the one of its end
+        "--depth=12",
+        "--merge-recursive-frames=12",  # of modules that import each other: files are a third as large
+        "--read-inline-info=no",  # which takes three times as long, and makes the files ten times as large
+        *(["--pages-as-heap=yes"] if kind == MAPPED else []),
+    ]
+
+
+def plan_calls(call_ns: float) -> int:
+    """How many calls are counted, by how long one takes."""
+    return max(1, min(MOST_CALLS, int(WORK_NS / max(call_ns, 1.0))))
+
+
+def _read(side: Side, answer: Mapping[str, Any]) -> dict[Stack, Allocated]:
+    """What a side has allocated. Raises CaseRefusedError: its files can't be read."""
+    before, after = Path(answer["before"]), Path(answer["after"])
+    try:
+        return allocated_between(before.read_bytes(), after.read_bytes())
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        raise CaseRefusedError(Failure(side, "error", f"massif's file: {said}")) from None
+    finally:
+        for path in (before, after):
+            with suppress(OSError):
+                path.unlink()

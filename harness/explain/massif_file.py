@@ -1,0 +1,112 @@
+"""A reader of what massif writes of all memory that was allocated so far, by stack (``--xtree-memory=full``).
+
+The files have callgrind's format (https://valgrind.org/docs/manual/manual-core.html, "Execution Trees"), one stack
+after the other, from its outermost function on, with a blank line between them. Files have some ten MiB, nearly all of
+which is what was allocated while libraries were imported: stacks that stand in both files alike are not looked at.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+BYTES, BLOCKS = b"totB", b"totBk"  # events: what was allocated until now, whether it was freed or not
+UNKNOWN = "UnknownFn???"
+_UNKNOWN_FILE = "UnknownFile???"
+_EVENTS = re.compile(rb"^events: *(.*?) *$", re.M)
+_FUNCTION = re.compile(rb"^c?fn=\((\d+)\) (.+)$", re.M)
+_FILE = re.compile(rb"^(?:fl|fi|fe|cfi|cfl)=\((\d+)\) (.+)$", re.M)
+_FRAME = re.compile(rb"^fl=\((\d+)\).*\nfn=\((\d+)\)", re.M)
+_COSTS = re.compile(rb"\n\d+((?: \d+)+)\s*$")
+_TOTALS = re.compile(rb"^totals:((?: \d+)+)\s*\Z", re.M)
+
+
+class Function(NamedTuple):
+    """A function of a stack, ``UNKNOWN`` where it has no symbol, and its file; empty where that isn't known."""
+
+    name: str
+    file: str
+
+
+Stack = tuple[Function, ...]  # from the outermost function to the one that allocates
+
+
+@dataclass(frozen=True)
+class Allocated:
+    """How many bytes, in how many blocks."""
+
+    size: int
+    blocks: int
+
+
+def allocated_between(before: bytes, after: bytes) -> dict[Stack, Allocated]:
+    """What was allocated between two files of one process, by stack: stacks with nothing left out.
+
+    Raises:
+        ValueError: not whole files of massif's, or not of one process in this order.
+    """
+    first, second = _Contents(before), _Contents(after)
+    if all(second.functions.get(key) == name for key, name in first.functions.items()) and first.files == {
+        key: name for key, name in second.files.items() if key in first.files
+    }:  # what stands in both alike means the same in both
+        one, other = Counter(first.blocks), Counter(second.blocks)
+        first.blocks, second.blocks = list((one - other).elements()), list((other - one).elements())
+    earlier = first.by_stack()
+    found = {stack: _less(amount, earlier.pop(stack, None)) for stack, amount in second.by_stack().items()}
+    whole = _less(second.totals, first.totals)
+    if any(amount.blocks or amount.size for amount in earlier.values()):
+        raise ValueError("a stack of the first file is not in the second")
+    if sum(one.size for one in found.values()) != whole.size:
+        raise ValueError("the stacks don't come to what the totals say")
+    if any(one.size < 0 or one.blocks < 0 for one in found.values()):
+        raise ValueError("less was allocated in the second file than in the first")
+    return {stack: one for stack, one in found.items() if one.size or one.blocks}
+
+
+def _less(one: Allocated, other: Allocated | None) -> Allocated:
+    return one if other is None else Allocated(one.size - other.size, one.blocks - other.blocks)
+
+
+class _Contents:
+    """A file: its stacks as text, and what its short names stand for."""
+
+    def __init__(self, text: bytes) -> None:
+        events, totals = _EVENTS.search(text, 0, 4096), _TOTALS.search(text, max(0, len(text) - 4096))
+        if not events or not {BYTES, BLOCKS} <= set(events[1].split()):
+            raise ValueError("it doesn't name what it counts: not a file of massif's")
+        if not totals:
+            raise ValueError("it ends without totals: not a whole file of massif's")
+        names = events[1].split()
+        self._size, self._count = names.index(BYTES), names.index(BLOCKS)
+        self.functions = dict(_FUNCTION.findall(text))
+        self.files = dict(_FILE.findall(text))
+        self.totals = self._allocated(totals[1])
+        self.blocks = text[events.end() : totals.start()].split(b"\n\n")
+
+    def _allocated(self, costs: bytes) -> Allocated:
+        fields = costs.split()
+        if len(fields) <= max(self._size, self._count):
+            raise ValueError("a stack has fewer numbers than the file names")
+        return Allocated(int(fields[self._size]), int(fields[self._count]))
+
+    def by_stack(self) -> dict[Stack, Allocated]:
+        """The stacks, written out."""
+        found: dict[Stack, Allocated] = {}
+        for block in self.blocks:
+            if not block.strip():
+                continue
+            costs = _COSTS.search(block)
+            stack = tuple(_function(key, self.functions, file, self.files) for file, key in _FRAME.findall(block))
+            if not costs or not stack:
+                raise ValueError(f"not a stack of massif's: {block[:40]!r}")
+            amount, more = self._allocated(costs[1]), found.get(stack, Allocated(0, 0))
+            found[stack] = Allocated(amount.size + more.size, amount.blocks + more.blocks)
+        return found
+
+
+def _function(key: bytes, functions: Mapping[bytes, bytes], file: bytes, files: Mapping[bytes, bytes]) -> Function:
+    if key not in functions or file not in files:
+        raise ValueError(f"a name that is not given: {(key if key not in functions else file).decode()}")
+    place = files[file].decode("utf-8", "replace")
+    return Function(functions[key].decode("utf-8", "replace"), "" if place == _UNKNOWN_FILE else place)

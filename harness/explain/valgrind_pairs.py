@@ -1,0 +1,91 @@
+"""Process pairs under valgrind that look at cases after all measuring: a failure costs a case its cause alone."""
+
+import platform
+import random
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from opduel.frameworks import Framework
+from opduel.harness.blocks import CaseRequest
+from opduel.harness.counter_round import Measure, run_counter_round
+from opduel.harness.instructions import MACHINES, START_TIMEOUT_S
+from opduel.harness.pair import Round, RoundResult
+from opduel.harness.process import Worker
+from opduel.records import Case, Failure, Frame
+from opduel.records.cause import Observation
+from opduel.records.measurement import Side
+
+PAIRS = 3  # what is counted hardly varies between processes
+Start = Callable[
+    [Side, Mapping[str, str], Path], Worker
+]  # with further variables, and a folder for what valgrind writes
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a source saw of a case: an observation for each process pair. ``note`` says why there are none, or fewer
+    than asked for, and what limits them; ``flame`` is the call as a tree of frames."""
+
+    observations: Sequence[Observation] = ()
+    note: str = ""
+    flame: Sequence[Frame] = ()
+
+
+def why_not(framework: Framework, case: Case) -> str:
+    """Why a case can't be looked at under valgrind, in one line; empty if it can."""
+    if shutil.which("valgrind") is None:
+        return "needs valgrind, which is not on the PATH"
+    if platform.machine() not in MACHINES:
+        return f"works only on x86-64, not on {platform.machine()}"
+    if framework.programs:
+        return "a program of its own is not looked at under valgrind"
+    if framework.is_network(case):
+        return "a whole network is not looked at under valgrind"
+    if not framework.can_fork(1, case.context):
+        return f"a case on {case.context} can't be looked at under valgrind"
+    return ""
+
+
+def look_in_a_pair(
+    requests: Sequence[CaseRequest], number: int, rng: random.Random, deadline: float, start: Start, measure: Measure
+) -> dict[str, str]:
+    """``measure`` each case once, in one fresh process pair, and in further ones where one is lost.
+
+    Case id -> why it could not be looked at, in one line; those for which no time was left are not among them.
+    """
+    failed: dict[str, str] = {}
+    left = list(requests)
+    while left and time.monotonic() < deadline:
+        result, plan = RoundResult(), Round(left, number, deadline=deadline)
+        with TemporaryDirectory(prefix="opduel-valgrind-", ignore_cleanup_errors=True) as folder:
+            in_folder = partial(_start, start, Path(folder))
+            run_counter_round(plan, rng, result, in_folder, START_TIMEOUT_S, measure)
+        for case_id, failure in {**result.refused, **result.lost}.items():
+            failed[case_id] = _reason(failure)
+        if result.lost_worker and len(result.unmeasured) == len(left):
+            return failed | {one.case.id: _reason(result.lost_worker) for one in left}
+        left = result.unmeasured if result.lost_worker else []
+    return failed
+
+
+def _start(start: Start, folder: Path, side: Side, padding: Mapping[str, str]) -> Worker:
+    return start(side, padding, folder)
+
+
+def _reason(failure: Failure) -> str:
+    """Why a case was not looked at, in one line."""
+    side = "" if failure.side == "both" else f"{failure.side}: "
+    lacking = ", which lacks AVX-512 and some other instructions" if "SIGILL" in failure.reason else ""
+    return f"{side}{failure.reason} (under valgrind{lacking})"
+
+
+def note_on(seen: int, asked: int, why: str) -> str:
+    """Why ``seen`` process pairs are fewer than ``asked`` for; empty if they aren't."""
+    if seen == asked:
+        return ""
+    return f"{seen} of {asked} process pairs: {why}" if seen else why
