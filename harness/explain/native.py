@@ -24,7 +24,7 @@ from opduel.harness.counter_round import run_counter_round, sample_of
 from opduel.harness.explain.callgrind_file import CallgrindProfile, read_callgrind
 from opduel.harness.explain.flame import call_graph, flame_of_graphs
 from opduel.harness.explain.native_parts import parts_of, shared_names, without_symbols
-from opduel.harness.explain.stripped import described, locate
+from opduel.harness.explain.stripped import described, locate, vector_size
 from opduel.harness.host import PROC, text_of
 from opduel.harness.instructions import (
     CASE_INSTRUCTIONS,
@@ -47,6 +47,7 @@ from opduel.records.measurement import SIDES, Side
 PAIRS = 3  # counts hardly vary between processes
 LARGE = 5 * CASE_INSTRUCTIONS  # a call that executes more is counted once, and none is discarded before it
 FILE = "callgrind.out"
+EACH_INSTRUCTION = "--dump-instr=yes"  # its files say how often each was executed, not only each line
 MOST_KEPT = 64 * 2**20  # bytes of such files in all
 NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"
 
@@ -154,7 +155,7 @@ class _Looking:
     def _start(self, side: Side, padding: Mapping[str, str], folder: Path) -> Worker:
         paths = folder / side[0]
         environment = {**self.counting.environment, "OPDUEL_COUNTS": str(paths), **padding}
-        command, bench = callgrind(self.counting, paths), self.bench
+        command, bench = [*callgrind(self.counting, paths), EACH_INSTRUCTION], self.bench
         return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
 
     def _measure(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
@@ -175,8 +176,8 @@ class _Looking:
         dump, empty = Path(answer["dump"]), Path(answer["empty"])
         try:
             with dump.open("rb") as stream, empty.open("rb") as nothing:
-                found = read_callgrind(stream, locate=locate)
-                found.subtract(read_callgrind(nothing, locate=locate))
+                found = read_callgrind(stream, locate=locate, vector_size=vector_size)
+                found.subtract(read_callgrind(nothing, locate=locate, vector_size=vector_size))
                 found = described(found)
             if case.id in self.places:
                 self._keep(dump, self.places[case.id] / side / FILE)
