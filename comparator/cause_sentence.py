@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opduel.comparator.cause_calls import SAME_CALLS
+from opduel.comparator.cause_processor import BRANCHES, by_branches, by_vectors
 from opduel.comparator.cause_wording import (
     claims,
     is_of_the_interpreter,
@@ -89,6 +90,7 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     if found:
         sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations, change)
         sentence += _by_other_primitives(found.examination, examinations)
+        sentence += by_vectors(examinations) + by_branches(comparison, examinations)
         sentence += _in_the_kernel(found.examination, examinations)
         sentence = _of_waiting(sentence, found, examinations)
     else:
@@ -330,6 +332,8 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
     """What each source says, or why it says nothing; resources that changed, where nothing else did."""
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
     hints = [hint for one in examinations if (hint := _resource(comparison, one, change))]
+    if branches := by_branches(comparison, examinations).removeprefix("; "):
+        hints.insert(0, branches)
     same = next((one for one in examinations if one.unit == "instructions" and _same(one)), None)
     if hints and _unit(comparison) == "ns":
         rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
@@ -362,6 +366,8 @@ def _resource(comparison: Comparison, examination: Examination, change: float) -
 
 def _says(examination: Examination, case: str, change: float) -> str:
     own, source = _change(examination), examination.source
+    if source == BRANCHES:
+        return ""
     if own is None or examination.difference_ci is None:
         return f"{source}: {examination.note}" if examination.note else ""
     kind, noun = source.removesuffix("s").split()[-1], _noun(examination.unit)

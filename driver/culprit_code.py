@@ -53,7 +53,7 @@ _BACKENDS = (
     "cython",
     "cibuildwheel",
 )
-_WHERE = re.compile(r"(.+?):\d+$")
+_WHERE = re.compile(r"(.+?)(?::\d+|(?<=\.cc)|(?<=\.cpp)|(?<=\.cxx)|(?<=\.c)|(?<=\.cu)|(?<=\.h))$")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[\w<>]+)+")
 _QUALIFIER = re.compile(r"(?:::|\.)(?=[A-Za-z_])")
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import IO, NamedTuple, NoReturn
 
 EVENT = b"Ir"  # instructions executed
+MISPREDICTED = (b"Bcm", b"Bim")  # conditional branches and indirect jumps, by valgrind's model of a processor
 MOST_BYTES = 2 << 30
 LONGEST_LINE = 1 << 20  # bytes: names of C++ may have tens of thousands
 MOST_FUNCTIONS = 1_000_000
@@ -47,7 +48,7 @@ class FunctionCost:
     defined, or near that: empty and 0 where that isn't known. ``callers`` has what it executed with all that it calls
     in turn, by who called it; a function that calls itself isn't among its callers. ``looked_at`` are those of its own
     instructions of which it is known whether they work on vectors, and ``vectors`` those that do, by the vectors' size
-    in bytes.
+    in bytes. ``mispredicted`` are its own branches that were mispredicted, where these were counted.
     """
 
     self_cost: int = 0
@@ -57,22 +58,25 @@ class FunctionCost:
     callers: dict[FunctionId, int] = field(default_factory=dict)
     looked_at: int = 0
     vectors: dict[int, int] = field(default_factory=dict)
+    mispredicted: int = 0
 
     def add(self, other: "FunctionCost") -> None:
         """Count what another function executes itself, and its calls; its callers are left out."""
         self.self_cost += other.self_cost
         self.calls += other.calls
         self.looked_at += other.looked_at
+        self.mispredicted += other.mispredicted
         for size, amount in other.vectors.items():
             self.vectors[size] = self.vectors.get(size, 0) + amount
 
 
 @dataclass
 class CallgrindProfile:
-    """One of callgrind's files: functions, and the cost of all of them."""
+    """One of callgrind's files: functions, and the cost of all; ``branches``: mispredicted ones were counted."""
 
     functions: dict[FunctionId, FunctionCost] = field(default_factory=dict)
     total: int = 0
+    branches: bool = False
 
     def subtract(self, other: "CallgrindProfile") -> None:
         """Take away what ``other`` has, down to 0 in each function: what is executed around the calls, say."""
@@ -81,6 +85,7 @@ class CallgrindProfile:
                 cost.self_cost = max(0, cost.self_cost - less.self_cost)
                 cost.calls = max(0, cost.calls - less.calls)
                 cost.looked_at = max(0, cost.looked_at - less.looked_at)
+                cost.mispredicted = max(0, cost.mispredicted - less.mispredicted)
                 cost.vectors = {size: max(0, all_ - less.vectors.get(size, 0)) for size, all_ in cost.vectors.items()}
                 cost.callers = {one: max(0, all_ - less.callers.get(one, 0)) for one, all_ in cost.callers.items()}
         self.total = max(0, self.total - other.total)
@@ -99,9 +104,9 @@ def read_callgrind(
     symbols is one function called ``NAMELESS``, and what is inlined belongs to the function that it is inlined in.
 
     ``locate`` says where the function begins that an address of a library is in, None if it doesn't know; where it
-    knows, code without symbols is by function. ``vector_size`` says how many bytes the vectors have that the instruction
-    at an address of a library works on, 0 for none, and None where that isn't known; it is asked where the file has
-    every instruction (``--dump-instr=yes``).
+    knows, code without symbols is by function. ``vector_size`` says how many bytes the vectors have that the
+    instruction at an address of a library works on, 0 for none, and None where that isn't known; it is asked where the
+    file has every instruction (``--dump-instr=yes``).
 
     Raises:
         ValueError: not a whole file of callgrind's, or a larger one than can be read; with the number of the line.
@@ -128,6 +133,7 @@ class _Reader:
         self._address = 0
         self._sizes: dict[tuple[bytes, int], int | None] = {}
         self._event: int | None = None  # which of a line's costs is counted
+        self._mispredicted: list[int] = []  # which of them are mispredicted branches
         self._object = self._file = self._own_file = b""
         self._called_object: bytes | None = None
         self._called: bytes | None = None
@@ -174,6 +180,8 @@ class _Reader:
             if EVENT not in events:
                 self._fail(f"no event {EVENT.decode()} among {value.decode('ascii', 'replace').strip()!r}")
             self._event = events.index(EVENT)
+            self._mispredicted = [at for at, event in enumerate(events) if event in MISPREDICTED]
+            self._profile.branches = bool(self._mispredicted)
         elif key == b"positions":
             positions = value.split()
             if not positions or not set(positions) <= set(_POSITIONS):
@@ -253,6 +261,9 @@ class _Reader:
         cost = self._read_cost(line)
         if self._function is None:
             self._fail("a cost before any function")
+        if self._mispredicted:
+            fields = line.split()[self._positions :]
+            self._cost.mispredicted += sum(self._field(fields, at) for at in self._mispredicted if at < len(fields))
         self._sum += cost
         self._cost.self_cost += cost
         if self._address_field >= 0:

@@ -48,11 +48,29 @@ class CodeNames:
 
     def of(self, start: int) -> str:
         """The name of the function that begins there, without parameters; empty where nothing says it."""
-        return self._lambdas.get(start, "") or self._checked(start)
+        return self._lambdas.get(start, "") or self._checked(start) or self._taken(start)
 
     def cold_parts(self, start: int) -> list[int]:
         """Where the parts of a function begin that were moved out of it."""
         return self._cold.get(start, [])
+
+    def _taken(self, start: int) -> str:
+        """The function that takes the address of this one, for others to call it; empty if several do."""
+        owners = self._takers.get(start, set())
+        if not 0 < len(owners) <= MOST_FUNCTIONS:
+            return ""
+        names = {self._lambdas.get(one, "") or self._checked(one) or self._library.class_of(one) for one in owners}
+        return names.pop() if len(names) == 1 else ""
+
+    @cached_property
+    def _takers(self) -> dict[int, set[int]]:
+        """Where functions begin -> where those begin that take their address."""
+        at, to = self._pointers_to_functions
+        found: dict[int, set[int]] = {}
+        for owner, start in zip(self._function(at).tolist(), to.tolist(), strict=True):
+            if owner != start:
+                found.setdefault(start, set()).add(owner)
+        return found
 
     def _checked(self, start: int) -> str:
         counts: dict[str, int] = {}

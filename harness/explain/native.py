@@ -23,7 +23,7 @@ from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.counter_round import run_counter_round, sample_of
 from opduel.harness.explain.callgrind_file import CallgrindProfile, read_callgrind
 from opduel.harness.explain.flame import call_graph, flame_of_graphs
-from opduel.harness.explain.native_parts import parts_of, shared_names, without_symbols
+from opduel.harness.explain.native_parts import mispredicted, parts_of, shared_names, without_symbols
 from opduel.harness.explain.stripped import described, locate, vector_size
 from opduel.harness.host import PROC, text_of
 from opduel.harness.instructions import (
@@ -47,7 +47,8 @@ from opduel.records.measurement import SIDES, Side
 PAIRS = 3  # counts hardly vary between processes
 LARGE = 5 * CASE_INSTRUCTIONS  # a call that executes more is counted once, and none is discarded before it
 FILE = "callgrind.out"
-EACH_INSTRUCTION = "--dump-instr=yes"  # its files say how often each was executed, not only each line
+# Its files say how often each instruction was executed, not only each line, and which branches were mispredicted.
+IN_DETAIL = ("--dump-instr=yes", "--branch-sim=yes")
 MOST_KEPT = 64 * 2**20  # bytes of such files in all
 NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"
 
@@ -55,11 +56,13 @@ NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not s
 @dataclass(frozen=True)
 class Observed:
     """What a source saw of a case: an observation for each process pair. ``note`` says why there are none, or fewer
-    than asked for, and what limits them; ``flame`` is the call as a tree of frames."""
+    than asked for, and what limits them; ``flame`` is the call as a tree of frames. ``branches`` has the mispredicted
+    branches of the same process pairs."""
 
     observations: Sequence[Observation] = ()
     note: str = ""
     flame: Sequence[Frame] = ()
+    branches: Sequence[Observation] = ()
 
 
 def why_not(framework: Framework, case: Case) -> str:
@@ -155,7 +158,7 @@ class _Looking:
     def _start(self, side: Side, padding: Mapping[str, str], folder: Path) -> Worker:
         paths = folder / side[0]
         environment = {**self.counting.environment, "OPDUEL_COUNTS": str(paths), **padding}
-        command, bench = [*callgrind(self.counting, paths), EACH_INSTRUCTION], self.bench
+        command, bench = [*callgrind(self.counting, paths), *IN_DETAIL], self.bench
         return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
 
     def _measure(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
@@ -226,7 +229,12 @@ def _observed(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) ->
     observations = [{side: parts_of(one.functions, one.calls, shared) for side, one in pair.items()} for pair in pairs]
     stripped = without_symbols({side: [pair[side].functions for pair in pairs] for side in SIDES})
     note = "; ".join(filter(None, [why, stripped, NO_AVX512 if has_avx512() else ""]))
-    return Observed(observations, note, _flame(pairs, shared))
+    branches: list[Observation] = []
+    if all(one.functions.branches for pair in pairs for one in pair.values()):
+        branches = [
+            {side: mispredicted(one.functions, one.calls, shared) for side, one in pair.items()} for pair in pairs
+        ]
+    return Observed(observations, note, _flame(pairs, shared), branches)
 
 
 def _flame(pairs: Sequence[Mapping[Side, _Profile]], shared: set[str]) -> tuple[Frame, ...]:

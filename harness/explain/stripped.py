@@ -211,27 +211,27 @@ def described(profile: CallgrindProfile) -> CallgrindProfile:
     """The same, in which functions that callgrind knows by address alone are one for each source file, class or
     function with a symbol that they belong to, and ``NAMELESS`` where nothing says what they are."""
     owners = {function: _owner(function, profile) for function in profile.functions if function.address}
-    found = CallgrindProfile(total=profile.total)
+    found = CallgrindProfile(total=profile.total, branches=profile.branches)
     for function, cost in profile.functions.items():
-        name = owners.get(function, function)
-        whole = found.functions.setdefault(name, FunctionCost(file=cost.file, line=cost.line))
+        name, file = owners.get(function, (function, cost.file))
+        whole = found.functions.setdefault(name, FunctionCost(file=file, line=cost.line))
         whole.add(cost)
         for caller, amount in cost.callers.items():
-            if (by := owners.get(caller, caller)) != name:
+            if (by := owners.get(caller, (caller, ""))[0]) != name:
                 whole.callers[by] = whole.callers.get(by, 0) + amount
     return found
 
 
-def _owner(function: FunctionId, profile: CallgrindProfile) -> FunctionId:
-    """What a function without a symbol counts for. Its own name comes first; a source file comes before a class: it is
-    the same for what another build has in another function."""
+def _owner(function: FunctionId, profile: CallgrindProfile) -> tuple[FunctionId, str]:
+    """What a function without a symbol counts for, and the source file of that if it is another name. Its own name
+    comes first; a source file comes before a class: it is the same for what another build has in another function."""
     for at in _way_up(function, profile):
         if at.library != function.library:
             continue
-        name = _name_of(at) or next(iter(_sources(at)), "") or bare(at.name) or _class_of(at)
-        if name:
-            return FunctionId(CODE_OF + name, function.library)
-    return FunctionId(NAMELESS, function.library)
+        own, file = _name_of(at), next(iter(_sources(at)), "")
+        if name := own or file or bare(at.name) or _class_of(at):
+            return FunctionId(CODE_OF + name, function.library), file if own else ""
+    return FunctionId(NAMELESS, function.library), ""
 
 
 def _way_up(function: FunctionId, profile: CallgrindProfile) -> Iterator[FunctionId]:

@@ -9,9 +9,11 @@ import re
 from functools import cache
 
 from opduel.harness.explain.callgrind_file import FunctionCost
+from opduel.records.cause import ONE_BY_ONE, VECTORS
 
 LONGEST = 15  # bytes of an instruction
-MANY, FEW = 0.2, 0.02  # shares of a function's instructions from which on it works on vectors, and up to which not
+MANY, FEW = 0.2, 0.1  # shares of a function's instructions from which on it works on vectors, and up to which not
+KNOWN = 0.98  # share of them of which that must be known
 
 _LEGACY = re.compile(rb"([\x66\xf2\xf3\x2e\x36\x3e\x26\x64\x65\x67]*)[\x40-\x4f]?\x0f(\x38|\x3a)?(.)(.)", re.S)
 _NONE, _66, _F3, _F2 = range(4)  # the prefix that is part of the opcode, as VEX has it
@@ -68,9 +70,9 @@ def said_of(cost: FunctionCost) -> str:
     """``vectors of 32 bytes``, or ``one element at a time``, by what a function executes itself; empty where it is
     neither clearly."""
     on_vectors = sum(cost.vectors.values())
-    if not cost.self_cost or cost.looked_at < (1 - FEW) * cost.self_cost:
+    if not cost.self_cost or cost.looked_at < KNOWN * cost.self_cost:
         return ""
     if on_vectors >= MANY * cost.self_cost:
         width = max(cost.vectors, key=lambda one: (cost.vectors[one] * one, one))
-        return f"vectors of {width} bytes"
-    return "one element at a time" if on_vectors <= FEW * cost.self_cost else ""
+        return f"{VECTORS}{width} bytes"
+    return ONE_BY_ONE if on_vectors <= FEW * cost.self_cost else ""
