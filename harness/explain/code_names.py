@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 Table = npt.NDArray[np.int64]
 MOST_FUNCTIONS = 4  # that mention a name: one that more of them do is of what is inlined all over
-NEAR = 48  # bytes of code between the two pointers of a std::function
+NEAR = 128  # bytes of code between the two pointers of a std::function
 LONGEST_NAME = 2000  # characters of a mangled name
 LONGEST_ARGUMENTS = 80  # characters of template arguments that are kept
 
