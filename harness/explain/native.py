@@ -158,7 +158,7 @@ class _Looking:
     def _start(self, side: Side, padding: Mapping[str, str], folder: Path) -> Worker:
         paths = folder / side[0]
         environment = {**self.counting.environment, "OPDUEL_COUNTS": str(paths), **padding}
-        command, bench = [*callgrind(self.counting, paths), *IN_DETAIL], self.bench
+        command, bench = callgrind(self.counting, paths, IN_DETAIL), self.bench
         return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
 
     def _measure(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
@@ -229,11 +229,11 @@ def _observed(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) ->
     observations = [{side: parts_of(one.functions, one.calls, shared) for side, one in pair.items()} for pair in pairs]
     stripped = without_symbols({side: [pair[side].functions for pair in pairs] for side in SIDES})
     note = "; ".join(filter(None, [why, stripped, NO_AVX512 if has_avx512() else ""]))
-    branches: list[Observation] = []
-    if all(one.functions.branches for pair in pairs for one in pair.values()):
-        branches = [
-            {side: mispredicted(one.functions, one.calls, shared) for side, one in pair.items()} for pair in pairs
-        ]
+    counted = all(one.functions.branches for pair in pairs for one in pair.values())
+    branches = tuple(
+        {side: mispredicted(one.functions, one.calls, shared) for side, one in pair.items()}
+        for pair in (pairs if counted else ())
+    )
     return Observed(observations, note, _flame(pairs, shared), branches)
 
 
