@@ -9,6 +9,7 @@ from opduel.records.cause import ONE_BY_ONE, VECTORS, Candidate, Examination, So
 
 BRANCHES: Source = "mispredicted branches"
 SHORTEST_MISPREDICTED_NS = 3.0  # that one costs, at least: some 15 cycles
+SAME = 0.01  # of all instructions: a smaller difference of a function is none
 WORTH_WORDS = 0.1  # a share of a side's instructions, or of the change of a case's time
 
 
@@ -40,6 +41,15 @@ def by_vectors(examinations: Sequence[Examination]) -> str:
     most = max(able, key=lambda one: (max(one.control, one.treatment), one.name))
     before, after = most.implementations
     return f"; {short_name(most.name)} works on {_on(after)}, where it was {_on(before)}"
+
+
+def as_much_work(native: Examination) -> str:
+    """``; native code executes as many instructions as before, in the same functions``: where that is so, no source
+    will say what differs; it may be where code and data lie in memory. Empty where some function's number differs."""
+    largest = max((abs(one.difference) for one in native.candidates), default=0.0)
+    if not native.control or largest >= SAME * native.control:
+        return ""
+    return "; native code executes as many instructions as before, in the same functions"
 
 
 def _differs(candidate: Candidate) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opduel.comparator.cause_calls import SAME_CALLS
-from opduel.comparator.cause_processor import BRANCHES, by_branches, by_vectors
+from opduel.comparator.cause_processor import BRANCHES, as_much_work, by_branches, by_vectors
 from opduel.comparator.cause_wording import (
     claims,
     is_of_the_interpreter,
@@ -280,7 +280,7 @@ def _by_native_functions(python: Candidate, native: Examination, whole: float) -
         return ""
     change = _change(native) or 0.0
     if math.log(max(1 + change, 1e-9)) / math.log(whole) < LEAST_REACH:  # also where it is the other way round
-        return ""
+        return as_much_work(native) if _same(native) else ""
     leads = _leads(native)
     if sum(one.share or 0.0 for one in leads) < PARTLY:
         return ""

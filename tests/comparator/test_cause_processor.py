@@ -84,6 +84,19 @@ def said_of_the_kernel() -> str:
     return f"branches are mispredicted per call, 100 % of them in {KERNEL}"
 
 
+def test_as_much_work_as_before_is_said() -> None:
+    words = "run accounts for 100 % of the time saved"
+    same = native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 100_020.0))
+    assert (
+        sentence(PYTHON, same) == f"{words}; native code executes as many instructions as before, in the same functions"
+    )
+    moved = seen(
+        "native functions", "instructions", {"f": Part(50.0), "g": Part(50.0)}, {"f": Part(60.0), "g": Part(40.2)}
+    )
+    assert sentence(PYTHON, moved) == words, "as many, in others"
+    assert sentence(PYTHON, native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 120_000.0))) == words
+
+
 def test_of_more_instructions_in_less_time_branches_are_what_is_left() -> None:
     """Nothing else explains it: a loop without a branch executes more, and is faster."""
     more = native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 120_000.0))
