@@ -32,6 +32,7 @@ INSTRUCTIONS = {
     "vpmulld %ymm11, %ymm2, %ymm3": 32,
     "vaddps %zmm1, %zmm2, %zmm3": 64,
     "vpaddd %zmm20, %zmm2, %zmm3{%k1}{z}": 64,
+    "vmovdqu8 (%rax), %ymm17": 32,
     # single elements, and what scalar code has, too
     "addss %xmm1, %xmm2": 0,
     "mulsd (%rax), %xmm9": 0,
