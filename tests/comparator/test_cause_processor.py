@@ -104,3 +104,12 @@ def test_of_more_instructions_in_less_time_branches_are_what_is_left() -> None:
         f"6,500 fewer {said_of_the_kernel()}; its share of the time is open"
     )
     assert sentence(more).startswith("not explained: instructions by function grew by 20 % although time fell by 80 %")
+
+
+def test_shares_above_all_with_nothing_named_on_the_other_side_are_no_exchange() -> None:
+    """Two functions make up for more than all of it, against thirty that are too small to be named."""
+    others = {f"h{number}": (Part(10.0), Part(1500.0)) for number in range(30)}
+    control = {"f": Part(100_000.0), "g": Part(60_000.0), **{name: sides[0] for name, sides in others.items()}}
+    treatment = {"f": Part(10_000.0), "g": Part(20_000.0), **{name: sides[1] for name, sides in others.items()}}
+    words = "run accounts for 100 % of the time saved; in native code, f accounts for 106 % of the instructions saved"
+    assert sentence(PYTHON, seen("native functions", "instructions", control, treatment)) == words
