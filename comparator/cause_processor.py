@@ -33,8 +33,8 @@ def by_vectors(examinations: Sequence[Examination]) -> str:
     """``; f works on vectors of 32 bytes, where it was one element at a time``: the largest function that differs so.
     It says what differs, and claims no share."""
     native = next((one for one in examinations if one.source == "native functions"), None)
-    if native is None or not native.control or not native.treatment:
-        return ""
+    if native is None or native.difference_ci is None or not native.control or not native.treatment:
+        return ""  # not looked at, or in too few process pairs
     able = [one for one in native.candidates if _differs(one) and _is_large(one, native)]
     if not able:
         return ""

@@ -69,6 +69,11 @@ def test_vectors_are_said_where_both_sides_are_clear_and_differ(before: str, aft
     assert "whose" not in said
 
 
+def test_too_few_process_pairs_say_nothing_of_vectors() -> None:
+    few = [{"control": {KERNEL: Part(9e4, implementation=ONE_BY_ONE)}, "treatment": {KERNEL: Part(2e4, implementation=f"{VECTORS}16 bytes")}}]  # fmt: skip
+    assert "works on" not in sentence(PYTHON, examine("native functions", "instructions", few * 2))
+
+
 def test_a_small_function_is_no_matter() -> None:
     small = native(ONE_BY_ONE, f"{VECTORS}16 bytes", (100.0, 40.0), rest=100_000.0)
     assert "works on" not in sentence(PYTHON, small)
