@@ -70,7 +70,8 @@ def test_vectors_are_said_where_both_sides_are_clear_and_differ(before: str, aft
 
 
 def test_too_few_process_pairs_say_nothing_of_vectors() -> None:
-    few = [{"control": {KERNEL: Part(9e4, implementation=ONE_BY_ONE)}, "treatment": {KERNEL: Part(2e4, implementation=f"{VECTORS}16 bytes")}}]  # fmt: skip
+    control = {KERNEL: Part(9e4, implementation=ONE_BY_ONE)}
+    few = [{"control": control, "treatment": {KERNEL: Part(2e4, implementation=f"{VECTORS}16 bytes")}}]
     assert "works on" not in sentence(PYTHON, examine("native functions", "instructions", few * 2))
 
 
