@@ -79,7 +79,7 @@ class CodeNames:
                 counts[name] = counts.get(name, 0) + 1
         own = self._library.class_of(start)
         able = [name for name in counts if self._mentions[name] <= MOST_FUNCTIONS]
-        able = [name for name in able if own and _plain(name).startswith(_plain(own) + "::")] or able
+        able = [name for name in able if own and plain(name).startswith(plain(own) + "::")] or able
         most = max((counts[name] for name in able), default=0)
         found = {short_function(name) for name in able if counts[name] == most}
         return found.pop() if len(found) == 1 else ""
@@ -197,7 +197,8 @@ class CodeNames:
 
 def _numbers(code: npt.NDArray[np.uint8], at: Table) -> Table:
     """The signed 32-bit numbers that begin there."""
-    return code[at[:, None] + np.arange(4)].copy().view("<i4").reshape(-1).astype(np.int64)
+    numbers: Table = code[at[:, None] + np.arange(4)].copy().view("<i4").reshape(-1).astype(np.int64)
+    return numbers
 
 
 @cache
@@ -297,7 +298,7 @@ def _without_long_arguments(name: str) -> str:
     return kept
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A name without template arguments."""
     name = _qualified(name) if ")" in name else name
     while (less := re.sub(r"<[^<>]*>", "", name)) != name:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from opduel.comparator.cause_wording import bare
 from opduel.harness.explain.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
-from opduel.harness.explain.code_names import CodeNames, demangled
+from opduel.harness.explain.code_names import CodeNames, demangled, plain
 from opduel.harness.explain.vectors import LONGEST as LONGEST_INSTRUCTION
 from opduel.harness.explain.vectors import vector_bytes
 from opduel.records.cause import CODE_OF
@@ -138,9 +138,12 @@ class Library:
         return self._names.of(start)
 
     def class_of(self, start: int) -> str:
-        """The class that a function is a virtual method of; empty if it isn't one, or of many."""
+        """The class that a function is a virtual method of; empty if it isn't one, or of many. Of several it is the one
+        with the shortest name, without template arguments: which of them was called isn't known."""
         names = self._methods.get(start, set())
-        return min(names, key=lambda name: (len(name), name)) if 0 < len(names) <= MOST_CLASSES else ""
+        if not 0 < len(names) <= MOST_CLASSES:
+            return ""
+        return min(names if len(names) == 1 else {plain(name) for name in names}, key=lambda name: (len(name), name))
 
     @cached_property
     def _methods(self) -> dict[int, set[str]]:

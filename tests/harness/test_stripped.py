@@ -28,6 +28,8 @@ SOURCE = r"""
 namespace kernels {
 struct Kernel { virtual long compute(long n) const = 0; virtual ~Kernel() {} };
 __attribute__((noinline)) long turned(long n) { long x = 0; for (long i = 0; i < n; i++) x ^= x * 3 + i; return x; }
+struct Shared : Kernel { long compute(long n) const override { return turned(n + 3) + 9; } };
+template <class T> struct First : Shared { ~First() { turned(sizeof(T)); } };
 template <class T> struct Sum : Kernel { long compute(long n) const override { return turned(n) + sizeof(T); } };
 __attribute__((noinline)) long checked(long n) { CHECK(n > 0) return turned(n + 1) * 2; }
 }
@@ -53,6 +55,9 @@ typedef long (*Step)(long);
 __attribute__((noinline)) long twice(Step step, long n) { return step(n) + step(n + 1); }
 __attribute__((noinline)) long step(long k) { return k ^ 5; }
 struct Stepped : Kernel { long compute(long n) const override { return twice(step, n); } };
+}
+extern "C" __attribute__((visibility("default"))) kernels::Kernel *first(long n) {
+  return n ? static_cast<kernels::Kernel *>(new kernels::First<float>) : new kernels::First<double>;
 }
 extern "C" __attribute__((visibility("default"))) float mean(long n) {
   float numbers[2] = {1, 2};
@@ -93,6 +98,7 @@ def test_code_says_its_source_file_and_a_vtable_its_class(library: tuple[Path, d
     assert found.sources(addresses["kernels::checked"]) == ["src/src/sum.cc"]
     assert found.sources(addresses["kernels::turned"]) == []
     assert found.class_of(addresses["kernels::Sum<float>::compute"]) == "kernels::Sum<float>"
+    assert found.class_of(addresses["kernels::Shared::compute"]) == "kernels::First"
     assert found.class_of(addresses["kernels::turned"]) == ""
 
 
