@@ -53,8 +53,11 @@ def as_much_work(native: Examination) -> str:
 
 
 def _differs(candidate: Candidate) -> bool:
-    """Whether a function works on vectors on one side, and on elements one by one or other vectors on the other."""
+    """Whether a function works on vectors on one side, and on elements one by one or other vectors on the other. Of one
+    that others are counted in, what these work on isn't known."""
     before, after = candidate.implementations
+    if candidate.merged:
+        return False
     return before != after and all(one == ONE_BY_ONE or one.startswith(VECTORS) for one in (before, after))
 
 

@@ -69,6 +69,16 @@ def test_vectors_are_said_where_both_sides_are_clear_and_differ(before: str, aft
     assert "whose" not in said
 
 
+def test_of_functions_that_are_counted_as_one_nothing_is_said_of_vectors() -> None:
+    """What is left of the kernel is scalar; the rest of it, which is on vectors as before, has another name."""
+    control = {KERNEL: Part(100_000.0, implementation=f"{VECTORS}16 bytes"), "f": Part(10.0)}
+    rest = Part(90_000.0, implementation=f"{VECTORS}16 bytes", callers={KERNEL: 1.0})
+    treatment = {KERNEL: Part(2000.0, implementation=ONE_BY_ONE), "run_rows": rest, "f": Part(10.0)}
+    found = seen("native functions", "instructions", control, treatment)
+    assert any(one.merged for one in found.candidates)
+    assert "works on" not in sentence(PYTHON, found)
+
+
 def test_too_few_process_pairs_say_nothing_of_vectors() -> None:
     control = {KERNEL: Part(9e4, implementation=ONE_BY_ONE)}
     few = [{"control": control, "treatment": {KERNEL: Part(2e4, implementation=f"{VECTORS}16 bytes")}}]
