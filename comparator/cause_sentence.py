@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opduel.comparator.cause_calls import SAME_CALLS
+from opduel.comparator.cause_processor import BRANCHES, as_much_work, by_branches, by_vectors
 from opduel.comparator.cause_resources import (
     LEAST_NAMED,
     LEAST_REACH,
@@ -102,6 +103,7 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     if found:
         sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations, change)
         sentence += _by_other_primitives(found.examination, examinations)
+        sentence += by_vectors(examinations) + by_branches(comparison, examinations)
         sentence += in_the_kernel(found.examination, examinations)
         if concerns_memory(examinations, change):
             sentence += by_allocations(examinations, change > 1)
@@ -257,7 +259,7 @@ def _exchanged(examination: Examination, added: str) -> str:
     for others; empty elsewhere."""
     named = sorted(filter(is_named, examination.candidates), key=_by_share)
     more, less = ([one for one in named if (one.difference > 0) == way] for way in (True, False))
-    if not less or sum(max(0.0, one.share or 0.0) for one in named) <= EXCHANGED:
+    if not more or not less or sum(max(0.0, one.share or 0.0) for one in named) <= EXCHANGED:
         return ""
     net = sum(one.share or 0.0 for one in named)
     more, less = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (more, less))
@@ -294,7 +296,7 @@ def _by_native_functions(python: Candidate, native: Examination, whole: float) -
         return ""
     change = _change(native) or 0.0
     if math.log(max(1 + change, 1e-9)) / math.log(whole) < LEAST_REACH:  # also where it is the other way round
-        return ""
+        return as_much_work(native) if same_instructions([native]) else ""
     leads = _leads(native)
     if sum(one.share or 0.0 for one in leads) < PARTLY:
         return ""
@@ -329,6 +331,8 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
     """What each source says, or why it says nothing; resources that changed, where nothing else did."""
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
     hints = [hint for one in examinations if (hint := changed_resource(comparison, one, change))]
+    if branches := by_branches(comparison, examinations).removeprefix("; "):
+        hints.insert(0, branches)
     same = same_instructions(examinations)
     memory = ""
     if concerns_memory(examinations, change):
@@ -342,7 +346,7 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
 
 def _says(examination: Examination, case: str, change: float) -> str:
     own, source = _change(examination), examination.source
-    if source in OF_MEMORY:  # what is allocated, or missed, explains no time by itself
+    if source in (*OF_MEMORY, BRANCHES):  # what is allocated, missed or mispredicted explains no time by itself
         return ""
     if own is None or examination.difference_ci is None:
         return f"{source}: {examination.note}" if examination.note else ""

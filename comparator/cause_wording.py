@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from opduel.records.cause import Candidate, without_clone
+from opduel.records.cause import ONE_BY_ONE, VECTORS, Candidate, without_clone
 from opduel.records.text import clipped, counted
 
 LONGEST_ARGUMENTS = 24  # characters of template arguments
@@ -69,9 +69,9 @@ def _described(candidate: Candidate) -> str:
         return f"{short_name(candidate.was)} became {name}{where}"
     calls, fate = _calls_of(candidate)
     before, after = candidate.implementations
-    if before and after and before != after:
+    if before and after and before != after and not _of_vectors(candidate):
         return f"{name}, whose {short_name(before)} became {short_name(after)},"
-    where = where or (f" ({short_name(after or before)})" if after or before else "")
+    where = where or (f" ({short_name(after or before)})" if (after or before) and not _of_vectors(candidate) else "")
     if fate:
         often = f"{_counted_calls(calls)} of {name} per call" if calls else name
         return f"{often}, {fate}{where},"
@@ -79,6 +79,11 @@ def _described(candidate: Candidate) -> str:
     if often_before and often_after and abs(often_after / often_before - 1) >= 0.01:
         return f"{name}{where}, {_counted_calls(often_after)} per call where it was {often_before:.3g},"
     return f"{name}{where}"
+
+
+def _of_vectors(candidate: Candidate) -> bool:
+    """Whether its implementations are what a native function works on."""
+    return any(one == ONE_BY_ONE or one.startswith(VECTORS) for one in candidate.implementations)
 
 
 def _counted_calls(calls: float) -> str:

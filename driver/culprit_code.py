@@ -17,7 +17,7 @@ from opduel.driver.function_lines import changes_function, defines, function_ran
 from opduel.driver.git.patch import ChangedFile, parse_patch
 from opduel.driver.git.repository import Repository
 from opduel.records import Candidate, Cause, Commit
-from opduel.records.cause import source_file_of, without_clone
+from opduel.records.cause import CODE_OF, source_file_of, without_clone
 
 How = Literal["changed", "named", "in"]
 
@@ -53,7 +53,7 @@ _BACKENDS = (
     "cython",
     "cibuildwheel",
 )
-_WHERE = re.compile(r"(.+?):\d+$")
+_WHERE = re.compile(r"(.+?)(?::\d+|(?<=\.cc)|(?<=\.cpp)|(?<=\.cxx)|(?<=\.c)|(?<=\.cu)|(?<=\.h))$")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[\w<>]+)+")
 _QUALIFIER = re.compile(r"(?:::|\.)(?=[A-Za-z_])")
 
@@ -202,6 +202,8 @@ class _Code:
             if (path and _ends_alike(path, PurePosixPath(one.path).parts))
             or (source == PYTHON and _is_module_of(one, part.name))
         ]
+        if part.name.startswith(CODE_OF):  # by its own name, of which that file is known to be right
+            return near, True
         return near or files, bool(near)
 
     def _claim(self, file: ChangedFile, part: Candidate, names: set[str], located: bool) -> How | None:

@@ -91,11 +91,12 @@ def plan_counting(framework: Framework, env: Mapping[str, str] | None = None, ca
     return Counting(shutil.which("valgrind") or "valgrind", tuple(framework.counted_functions), environment)
 
 
-def callgrind(counting: Counting, paths: Path) -> list[str]:
+def callgrind(counting: Counting, paths: Path, more: Sequence[str] = ()) -> list[str]:
     """The command that runs an interpreter so that ``counting.functions`` are counted in, once a worker says so; where
     there are none, the worker says when to count, too.
 
-    ``paths`` is the beginning of the paths of what callgrind writes; the process's id and a number follow.
+    ``paths`` is the beginning of the paths of what callgrind writes; the process's id and a number follow. ``more``:
+    further options of callgrind's.
     """
     return [
         counting.valgrind,
@@ -105,6 +106,7 @@ def callgrind(counting: Counting, paths: Path) -> list[str]:
         "--instr-atstart=no",
         "--collect-atstart=no",
         *(f"--toggle-collect={function}" for function in counting.functions),
+        *more,
         f"--callgrind-out-file={paths}.%p",
     ]
 

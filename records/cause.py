@@ -9,10 +9,12 @@ from opduel.records.measurement import Side
 
 # What is looked at: a source. Each has one unit, in which its parts add up to the whole of a call, or nearly so.
 Source = Literal[
-    "native functions", "Python functions", "operators", "primitives", "resources", "allocations", "mapped memory",
-    "simulated cache misses", "libraries",
+    "native functions", "mispredicted branches", "Python functions", "operators", "primitives", "resources",
+    "allocations", "mapped memory", "simulated cache misses", "libraries",
 ]  # fmt: skip
 CODE_OF = "code without symbols of "  # a source file, a class, or an exported function, is said after it
+# Of a native function, what it mostly works on; a size in bytes follows the second.
+ONE_BY_ONE, VECTORS = "one element at a time", "vectors of "
 _SOURCE_FILE = re.compile(rf"{CODE_OF}([\w./+-]+(?:\.(?:cc|cpp|cxx|c|cu|C)|-inl\.h))$")
 _CLONE = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|clone)(?:\.\d+)*|@plt| ?\[clone [^\]]*\])+$")
 
@@ -26,7 +28,8 @@ class Part:
     ``called_at``: the file and line that calls it most often, and ``inclusive``: ``amount`` with those of the parts
     that it calls, where they are known.
     ``callers``: name of a part that calls it -> its share of this part's amount, where that is known.
-    ``implementation``: which of a library's implementations of it ran, where that is known.
+    ``implementation``: which of a library's implementations of it ran, or whether a function works on vectors, where
+    that is known.
     ``doubt``: by how much ``amount`` may be too large in all processes alike, or too small, because of how it is seen;
     ``inclusive_doubt`` is the same of ``inclusive``.
     ``was``: the name that this side has for it, where its part goes by that of the other side.
@@ -60,7 +63,8 @@ class Candidate:
 
     ``name`` is that of the treatment, ``was`` that of the control where it is another.  ``merged`` names functions that
     exist on one side alone and whose amount is counted here: inlined, split, or joined.  ``implementations`` says which
-    of a library's implementations of a primitive ran on the control and on the treatment; empty where that isn't known.
+    of a library's implementations of a primitive ran on the control and on the treatment, and of a native function
+    whether it works on vectors there; empty where that isn't known.
     """
 
     name: str

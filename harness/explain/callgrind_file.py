@@ -11,6 +11,7 @@ from typing import IO, NamedTuple, NoReturn
 
 INSTRUCTIONS = (b"Ir",)  # executed
 MISSES = (b"D1mr", b"D1mw")  # reads and writes that miss the first-level data cache, as valgrind simulates it
+MISPREDICTED = (b"Bcm", b"Bim")  # conditional branches and indirect jumps, by valgrind's model of a processor
 MOST_BYTES = 2 << 30
 LONGEST_LINE = 1 << 20  # bytes: names of C++ may have tens of thousands
 MOST_FUNCTIONS = 1_000_000
@@ -46,7 +47,9 @@ class FunctionCost:
 
     ``self_cost`` is without what it calls, ``calls`` how often it was called. ``file`` and ``line`` are where it is
     defined, or near that: empty and 0 where that isn't known. ``callers`` has what it executed with all that it calls
-    in turn, by who called it; a function that calls itself isn't among its callers.
+    in turn, by who called it; a function that calls itself isn't among its callers. ``looked_at`` are those of its own
+    instructions of which it is known whether they work on vectors, and ``vectors`` those that do, by the vectors' size
+    in bytes. ``mispredicted`` are its own branches that were mispredicted, where these were counted.
     """
 
     self_cost: int = 0
@@ -54,14 +57,27 @@ class FunctionCost:
     file: str = ""
     line: int = 0
     callers: dict[FunctionId, int] = field(default_factory=dict)
+    looked_at: int = 0
+    vectors: dict[int, int] = field(default_factory=dict)
+    mispredicted: int = 0
+
+    def add(self, other: "FunctionCost") -> None:
+        """Count what another function executes itself, and its calls; its callers are left out."""
+        self.self_cost += other.self_cost
+        self.calls += other.calls
+        self.looked_at += other.looked_at
+        self.mispredicted += other.mispredicted
+        for size, amount in other.vectors.items():
+            self.vectors[size] = self.vectors.get(size, 0) + amount
 
 
 @dataclass
 class CallgrindProfile:
-    """One of callgrind's files: functions, and the cost of all of them."""
+    """One of callgrind's files: functions, and the cost of all; ``branches``: mispredicted ones were counted."""
 
     functions: dict[FunctionId, FunctionCost] = field(default_factory=dict)
     total: int = 0
+    branches: bool = False
 
     def subtract(self, other: "CallgrindProfile") -> None:
         """Take away what ``other`` has, down to 0 in each function: what is executed around the calls, say."""
@@ -69,14 +85,21 @@ class CallgrindProfile:
             if cost := self.functions.get(function):
                 cost.self_cost = max(0, cost.self_cost - less.self_cost)
                 cost.calls = max(0, cost.calls - less.calls)
+                cost.looked_at = max(0, cost.looked_at - less.looked_at)
+                cost.mispredicted = max(0, cost.mispredicted - less.mispredicted)
+                cost.vectors = {size: max(0, all_ - less.vectors.get(size, 0)) for size, all_ in cost.vectors.items()}
                 cost.callers = {one: max(0, all_ - less.callers.get(one, 0)) for one, all_ in cost.callers.items()}
         self.total = max(0, self.total - other.total)
+
+
+Locate = Callable[[str, int], int | None]
 
 
 def read_callgrind(
     stream: IO[bytes],
     most_bytes: int = MOST_BYTES,
-    locate: Callable[[str, int], int | None] | None = None,
+    locate: Locate | None = None,
+    vector_size: Locate | None = None,
     events: Sequence[bytes] = INSTRUCTIONS,
 ) -> CallgrindProfile:
     """The ``events``, added up, by function: instructions, or what else callgrind counted. Recursion levels of a
@@ -84,32 +107,39 @@ def read_callgrind(
     belongs to the function that it is inlined in.
 
     ``locate`` says where the function begins that an address of a library is in, None if it doesn't know; where it
-    knows, code without symbols is by function.
+    knows, code without symbols is by function. ``vector_size`` says how many bytes the vectors have that the
+    instruction at an address of a library works on, 0 for none, and None where that isn't known; it is asked where the
+    file has every instruction (``--dump-instr=yes``).
 
     Raises:
         ValueError: not a whole file of callgrind's, or a larger one than can be read; with the number of the line.
     """
-    return _Reader(stream, most_bytes, locate or (lambda library, address: None), events).read()
+    return _Reader(stream, most_bytes, locate or _unknown, vector_size or _unknown, events).read()
+
+
+def _unknown(library: str, address: int) -> None:
+    """Nothing is known of an address."""
 
 
 class _Reader:
     """The state of reading: where the line before has left off."""
 
     def __init__(
-        self,
-        stream: IO[bytes],
-        most_bytes: int,
-        locate: Callable[[str, int], int | None],
-        events: Sequence[bytes],
+        self, stream: IO[bytes], most_bytes: int, locate: Locate, vector_size: Locate, events: Sequence[bytes]
     ) -> None:
-        self._stream, self._left, self._locate, self._names = stream, most_bytes, locate, events
+        self._stream, self._left, self._locate, self._vector_size = stream, most_bytes, locate, vector_size
+        self._names = events
         self._following = self._lines()
         self._number = 0  # of the present line
         self._profile = CallgrindProfile()
         self._known: dict[bytes, dict[bytes, bytes]] = {b"fn": {}, b"fl": {}, b"ob": {}}  # compressed name -> name
         self._ids: dict[tuple[bytes, bytes], FunctionId] = {}
-        self._positions, self._line_field = 1, 0  # how many numbers come before the costs; which is the line's
+        # how many numbers come before the costs; which is the line's, and which the instruction's: -1 for none
+        self._positions, self._line_field, self._address_field = 1, 0, -1
+        self._address = 0
+        self._sizes: dict[tuple[bytes, int], int | None] = {}
         self._counted: list[int] = []  # which of a line's costs are counted
+        self._mispredicted: list[int] = []  # which of them are mispredicted branches
         self._object = self._file = self._own_file = b""
         self._called_object: bytes | None = None
         self._called: bytes | None = None
@@ -156,12 +186,15 @@ class _Reader:
             if lacking := [name.decode() for name in self._names if name not in events]:
                 self._fail(f"no event {lacking[0]} among {value.decode('ascii', 'replace').strip()!r}")
             self._counted = [events.index(name) for name in self._names]
+            self._mispredicted = [at for at, event in enumerate(events) if event in MISPREDICTED]
+            self._profile.branches = bool(self._mispredicted)
         elif key == b"positions":
             positions = value.split()
             if not positions or not set(positions) <= set(_POSITIONS):
                 self._fail(f"positions that are none of {b', '.join(_POSITIONS).decode()}")
             self._positions = len(positions)
             self._line_field = positions.index(b"line") if b"line" in positions else -1
+            self._address_field = positions.index(b"instr") if b"instr" in positions else -1
         elif key == b"version" and value.strip() != b"1":
             self._fail("a version of the format other than 1")
         elif key == b"totals":
@@ -234,13 +267,30 @@ class _Reader:
         cost = self._read_cost(line)
         if self._function is None:
             self._fail("a cost before any function")
+        if self._mispredicted:
+            fields = line.split()[self._positions :]
+            self._cost.mispredicted += sum(self._field(fields, at) for at in self._mispredicted if at < len(fields))
         self._sum += cost
         self._cost.self_cost += cost
+        if self._address_field >= 0:
+            self._look(cost)
         if self._file == self._own_file and self._line and self._own_file != _UNKNOWN:
             if not self._cost.line or self._line < self._cost.line:
                 self._cost.line = self._line
             if not self._cost.file:
                 self._cost.file = self._own_file.decode("utf-8", "replace")
+
+    def _look(self, cost: int) -> None:
+        """Count an instruction by the size of the vectors that it works on, if that is known."""
+        at = self._object, self._address
+        if at not in self._sizes:
+            library = self._object.decode("utf-8", "replace")
+            self._sizes[at] = None if self._object == _UNKNOWN else self._vector_size(library, self._address)
+        size = self._sizes[at]
+        if size is not None:
+            self._cost.looked_at += cost
+        if size:
+            self._cost.vectors[size] = self._cost.vectors.get(size, 0) + cost
 
     def _read_call(self, value: bytes) -> None:
         """``calls=`` and the line after it: from where, and what all these calls execute, in whatever they call."""
@@ -271,7 +321,9 @@ class _Reader:
         if len(fields) < self._positions:
             self._fail("fewer numbers than positions")
         if self._line_field >= 0:
-            self._move(fields[self._line_field])
+            self._line = self._moved(self._line, fields[self._line_field])
+        if self._address_field >= 0:
+            self._address = self._moved(self._address, fields[self._address_field])
         return self._counts(fields, self._positions) if len(fields) > self._positions else 0
 
     def _counts(self, fields: list[bytes], first: int) -> int:
@@ -279,17 +331,18 @@ class _Reader:
         self._field(fields, first)  # one there is
         return sum(self._field(fields, first + number) for number in self._counted if first + number < len(fields))
 
-    def _move(self, position: bytes) -> None:
-        """To a line: a number, or relative to the line before."""
+    def _moved(self, at: int, position: bytes) -> int:
+        """A position: a number, or relative to the one before."""
         try:
             if position[:1] in b"+-":
-                self._line += int(position)
+                at += int(position)
             elif position != b"*":
-                self._line = int(position, 0) if position[:2] == b"0x" else int(position)
+                at = int(position, 0) if position[:2] == b"0x" else int(position)
         except ValueError:
             self._fail(f"not a position: {position[:40]!r}")
-        if self._line < 0:
+        if at < 0:
             self._fail("a position below 0")
+        return at
 
     def _field(self, fields: list[bytes], number: int) -> int:
         if number >= len(fields) or not fields[number].isdigit():

@@ -26,6 +26,7 @@ LONGEST_S = 300.0  # for all of them; ten take less than 180 s on two cores
 # A time budget keeps time for so many causes, each of which takes as long as so many profiles (ten: less than 180 s).
 KEPT = 5
 PROFILES = 6
+BRANCHES = "conditional branches and indirect jumps, by valgrind's model of a processor"
 TOO_MANY = f"its cause was not looked for: the run has {MOST} larger changes"
 
 
@@ -114,6 +115,8 @@ def _look(cases: Sequence[Case], explaining: Explaining, changes: Mapping[str, f
     )
     for case_id, one in native.items():
         seen[case_id].append(_of_native(one))
+        if one.branches:
+            seen[case_id].append(examine("mispredicted branches", "count", one.branches, BRANCHES))
     if operators.has_profiler(profiling.framework):
         for case_id, found in operators.ask_for_operators(profiling, cases).items():
             seen[case_id].append(_of_operators(found))

@@ -21,8 +21,8 @@ from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.counter_round import sample_of
 from opduel.harness.explain.callgrind_file import INSTRUCTIONS, MISSES, CallgrindProfile, read_callgrind
 from opduel.harness.explain.flame import call_graph, flame_of_graphs
-from opduel.harness.explain.native_parts import parts_of, shared_names, without_symbols
-from opduel.harness.explain.stripped import described, locate
+from opduel.harness.explain.native_parts import mispredicted, parts_of, shared_names, without_symbols
+from opduel.harness.explain.stripped import described, locate, vector_size
 from opduel.harness.explain.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
 from opduel.harness.host import PROC, text_of
 from opduel.harness.instructions import (
@@ -43,6 +43,8 @@ from opduel.records.measurement import SIDES, Side
 
 LARGE = 5 * CASE_INSTRUCTIONS  # a call that executes more is counted once, and none is discarded before it
 FILE = "callgrind.out"
+# Its files say how often each instruction was executed, not only each line, and which branches were mispredicted.
+IN_DETAIL = ("--dump-instr=yes", "--branch-sim=yes")
 MOST_KEPT = 64 * 2**20  # bytes of such files in all
 SIMULATING = "--cache-sim=yes"  # of this processor's caches, by their sizes
 MODEL = "valgrind's model of the first-level data cache, which reads nothing ahead: not what the processor counted"
@@ -119,7 +121,8 @@ class _Looking:
     def _start(self, side: Side, padding: Mapping[str, str], folder: Path) -> Worker:
         paths = folder / side[0]
         environment = {**self.counting.environment, "OPDUEL_COUNTS": str(paths), **padding}
-        command, bench = [*callgrind(self.counting, paths), *([SIMULATING] if self.misses else [])], self.bench
+        options = (SIMULATING,) if self.misses else IN_DETAIL
+        command, bench = callgrind(self.counting, paths, options), self.bench
         return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
 
     def _measure(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
@@ -141,8 +144,8 @@ class _Looking:
         events = MISSES if self.misses else INSTRUCTIONS
         try:
             with dump.open("rb") as stream, empty.open("rb") as nothing:
-                found = read_callgrind(stream, locate=locate, events=events)
-                found.subtract(read_callgrind(nothing, locate=locate, events=events))
+                found = read_callgrind(stream, locate=locate, vector_size=vector_size, events=events)
+                found.subtract(read_callgrind(nothing, locate=locate, vector_size=vector_size, events=events))
                 found = described(found)
             if case.id in self.places:
                 self._keep(dump, self.places[case.id] / side / FILE)
@@ -182,7 +185,12 @@ def _observed(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) ->
     observations = _parts(pairs, shared)
     stripped = without_symbols({side: [pair[side].functions for pair in pairs] for side in SIDES})
     note = "; ".join(filter(None, [why, stripped, NO_AVX512 if has_avx512() else ""]))
-    return Observed(observations, note, _flame(pairs, shared))
+    counted = all(one.functions.branches for pair in pairs for one in pair.values())
+    branches = tuple(
+        {side: mispredicted(one.functions, one.calls, shared) for side, one in pair.items()}
+        for pair in (pairs if counted else ())
+    )
+    return Observed(observations, note, _flame(pairs, shared), branches)
 
 
 def _observed_misses(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) -> Observed:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from opduel.harness.explain.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
+from opduel.harness.explain.vectors import said_of
 from opduel.records.cause import CODE_OF, Part
 from opduel.records.measurement import SIDES, Side
 
@@ -56,17 +57,37 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
             break
         name = part_name(function, shared)
         whole = merged.setdefault(name, FunctionCost())
-        whole.self_cost += cost.self_cost
-        whole.calls += cost.calls
-        where.setdefault(name, f"{cost.file}:{cost.line}" if cost.file else PurePosixPath(function.library).name)
+        whole.add(cost)
+        where.setdefault(name, _place(cost) or PurePosixPath(function.library).name)
         by = callers.setdefault(name, {})
         for caller, amount in cost.callers.items():
             if amount and (other := part_name(caller, shared)) != name:
                 by[other] = by.get(other, 0) + amount
     return {
-        name: Part(whole.self_cost / calls, _calls(name, whole, calls), where[name], _shares(callers[name]))
+        name: Part(
+            whole.self_cost / calls,
+            _calls(name, whole, calls),
+            where[name],
+            _shares(callers[name]),
+            implementation=said_of(whole),
+        )
         for name, whole in merged.items()
     }
+
+
+def _place(cost: FunctionCost) -> str:
+    """The file that a function is in, and the line where that is known."""
+    return f"{cost.file}:{cost.line}" if cost.file and cost.line else cost.file
+
+
+def mispredicted(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[str, Part]:
+    """The functions with mispredicted branches of their own, by name; amounts are per call of the case."""
+    found: dict[str, float] = {}
+    for function, cost in profile.functions.items():
+        if cost.mispredicted:
+            name = part_name(function, shared)
+            found[name] = found.get(name, 0.0) + cost.mispredicted / calls
+    return {name: Part(amount) for name, amount in found.items()}
 
 
 def _calls(name: str, cost: FunctionCost, calls: int) -> float | None:

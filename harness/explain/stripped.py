@@ -19,6 +19,9 @@ import numpy.typing as npt
 
 from opduel.comparator.cause_wording import bare
 from opduel.harness.explain.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
+from opduel.harness.explain.code_names import CodeNames, demangled, plain
+from opduel.harness.explain.vectors import LONGEST as LONGEST_INSTRUCTION
+from opduel.harness.explain.vectors import vector_bytes
 from opduel.records.cause import CODE_OF
 
 Table = npt.NDArray[np.int64]
@@ -29,6 +32,7 @@ MOST_CLASSES = 4  # that share a method: one that more of them inherit says noth
 
 _MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little endian
 _LOAD, _DYNAMIC, _EH_FRAME = 1, 2, 0x6474E550  # kinds of segments
+_EXECUTABLE = 1  # a flag of theirs
 _RELA, _RELA_SIZE = 7, 8  # entries of the dynamic section
 _RELATIVE = 8  # a relocation by where the library is loaded
 _ENCODINGS = bytes((1, 0x1B, 0x03, 0x3B))  # of .eh_frame_hdr: version 1, and a table relative to it
@@ -52,15 +56,19 @@ class Library:
             raise ValueError("not a 64-bit ELF file")
         try:
             self._segments = list(self._read_segments())
-            self._starts, self._descriptions = self._read_functions()
+            self.starts, self._descriptions = self._read_functions()
         except (struct.error, KeyError, TypeError, IndexError) as error:
             raise ValueError(f"not a whole ELF file: {error}") from None
+        self._names = CodeNames(self)
 
     def _read_segments(self) -> Iterator[tuple[int, int, int, int]]:
-        """(kind, address, place in the file, bytes)."""
+        """(kind, address, place in the file, bytes); those with code are in ``_code``, too."""
+        self._code: list[tuple[int, int, int]] = []
         (place,), (size, number) = struct.unpack_from("<Q", self._bytes, 32), struct.unpack_from("<HH", self._bytes, 54)
         for index in range(number):
-            kind, _, at, address, _, length = struct.unpack_from("<IIQQQQ", self._bytes, place + index * size)
+            kind, flags, at, address, _, length = struct.unpack_from("<IIQQQQ", self._bytes, place + index * size)
+            if kind == _LOAD and flags & _EXECUTABLE:
+                self._code.append((address, at, length))
             yield kind, address, at, length
 
     def _read_functions(self) -> tuple[Table, Table]:
@@ -79,7 +87,17 @@ class Library:
                 return address - start + at
         return None
 
-    def _text(self, address: int) -> bytes:
+    def instructions(self) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
+        """Where code will be, and its bytes."""
+        for address, at, length in self._code:
+            yield address, np.frombuffer(self._bytes, np.uint8, length, at)
+
+    def instruction(self, address: int) -> bytes:
+        """The bytes of an instruction, and those that follow; empty for an address outside of the file."""
+        place = self._place(address)
+        return b"" if place is None else self._bytes[place : place + LONGEST_INSTRUCTION]
+
+    def text(self, address: int) -> bytes:
         """The string at an address; empty where there is none."""
         place = self._place(address)
         end = -1 if place is None else self._bytes.find(b"\0", place, place + LONGEST_NAME)
@@ -87,10 +105,10 @@ class Library:
 
     def function_at(self, address: int) -> int | None:
         """Where the function begins that an address is in; None: it is in none."""
-        found = bisect_right(self._starts, address) - 1
+        found = bisect_right(self.starts, address) - 1
         if found < 0:
             return None
-        start = int(self._starts[found])
+        start = int(self.starts[found])
         return start if address < start + self._length(found) else None
 
     def _length(self, number: int) -> int:
@@ -99,40 +117,51 @@ class Library:
 
     def sources(self, start: int) -> list[str]:
         """The source files that a function's code refers to, without those of headers; the most frequent first."""
-        number = bisect_right(self._starts, start) - 1
-        place, length = self._place(start), self._length(number)
-        if place is None or length > LONGEST_FUNCTION:
-            return []
         found: dict[str, int] = {}
-        for lea in _LEA.finditer(self._bytes[place : place + length]):
-            (offset,) = struct.unpack("<i", lea[1])
-            text = self._text(start + lea.start() + 7 + offset)
-            if _SOURCE.match(text):
-                file = _shown(text.decode())
+        for part in (start, *self._names.cold_parts(start)):
+            for file in self._files(part):
                 found[file] = found.get(file, 0) + 1
         return sorted(found, key=lambda file: (-found[file], file))
 
+    def _files(self, start: int) -> Iterator[str]:
+        place, length = self._place(start), self._length(bisect_right(self.starts, start) - 1)
+        if place is None or length > LONGEST_FUNCTION:
+            return
+        for lea in _LEA.finditer(self._bytes[place : place + length]):
+            (offset,) = struct.unpack("<i", lea[1])
+            text = self.text(start + lea.start() + 7 + offset)
+            if _SOURCE.match(text):
+                yield _shown(text.decode())
+
+    def name_of(self, start: int) -> str:
+        """The function's own name, as its checks or the type of its lambda have it; empty where nothing says it."""
+        return self._names.of(start)
+
     def class_of(self, start: int) -> str:
-        """The class that a function is a virtual method of; empty if it isn't one, or of many."""
+        """The class that a function is a virtual method of; empty if it isn't one, or of many. Of several it is the one
+        with the shortest name, without template arguments: which of them was called isn't known."""
         names = self._methods.get(start, set())
-        return min(names, key=lambda name: (len(name), name)) if 0 < len(names) <= MOST_CLASSES else ""
+        if not 0 < len(names) <= MOST_CLASSES:
+            return ""
+        return min(names if len(names) == 1 else {plain(name) for name in names}, key=lambda name: (len(name), name))
 
     @cached_property
     def _methods(self) -> dict[int, set[str]]:
         """Where virtual methods begin -> the classes whose vtables have them."""
-        pointers, starts = self._pointers(), {int(start) for start in self._starts}
+        pointers, starts = self.pointers, {int(start) for start in self.starts}
         found: dict[int, set[str]] = {}
         for slot in sorted(place for place, target in pointers.items() if target in starts):
             first = slot
             while pointers.get(first - 8) in starts:
                 first -= 8
             information = pointers.get(first - 8)
-            name = self._text(pointers[information + 8]) if information and information + 8 in pointers else b""
+            name = self.text(pointers[information + 8]) if information and information + 8 in pointers else b""
             if _CLASS.match(name):
-                found.setdefault(pointers[slot], set()).add(class_name(name.decode()))
+                found.setdefault(pointers[slot], set()).add(demangled(name.decode()) or class_name(name.decode()))
         return found
 
-    def _pointers(self) -> dict[int, int]:
+    @cached_property
+    def pointers(self) -> dict[int, int]:
         """Where the library has pointers to itself -> to where."""
         place, length = next((at, length) for kind, _, at, length in self._segments if kind == _DYNAMIC)
         entries = dict(struct.unpack_from("<QQ", self._bytes, at) for at in range(place, place + length - 15, 16))
@@ -174,29 +203,38 @@ def locate(path: str, address: int) -> int | None:
     return None if library is None else library.function_at(address)
 
 
+def vector_size(path: str, address: int) -> int | None:
+    """How many bytes the vectors have that the instruction at an address of a library works on; 0 for none."""
+    library = library_at(path)
+    code = b"" if library is None else library.instruction(address)
+    return vector_bytes(code) if code else None
+
+
 def described(profile: CallgrindProfile) -> CallgrindProfile:
     """The same, in which functions that callgrind knows by address alone are one for each source file, class or
     function with a symbol that they belong to, and ``NAMELESS`` where nothing says what they are."""
     owners = {function: _owner(function, profile) for function in profile.functions if function.address}
-    found = CallgrindProfile(total=profile.total)
+    found = CallgrindProfile(total=profile.total, branches=profile.branches)
     for function, cost in profile.functions.items():
-        name = owners.get(function, function)
-        whole = found.functions.setdefault(name, FunctionCost(file=cost.file, line=cost.line))
-        whole.self_cost += cost.self_cost
-        whole.calls += cost.calls
+        name, file = owners.get(function, (function, cost.file))
+        whole = found.functions.setdefault(name, FunctionCost(file=file, line=cost.line))
+        whole.add(cost)
         for caller, amount in cost.callers.items():
-            if (by := owners.get(caller, caller)) != name:
+            if (by := owners.get(caller, (caller, ""))[0]) != name:
                 whole.callers[by] = whole.callers.get(by, 0) + amount
     return found
 
 
-def _owner(function: FunctionId, profile: CallgrindProfile) -> FunctionId:
-    """What a function without a symbol counts for. A source file comes before a class: it is the same for what another
-    build has in another function."""
+def _owner(function: FunctionId, profile: CallgrindProfile) -> tuple[FunctionId, str]:
+    """What a function without a symbol counts for, and the source file of that if it is another name. Its own name
+    comes first; a source file comes before a class: it is the same for what another build has in another function."""
     for at in _way_up(function, profile):
-        if at.library == function.library and (name := next(iter(_sources(at)), "") or bare(at.name) or _class_of(at)):
-            return FunctionId(CODE_OF + name, function.library)
-    return FunctionId(NAMELESS, function.library)
+        if at.library != function.library:
+            continue
+        own, file = _name_of(at), next(iter(_sources(at)), "")
+        if name := own or file or bare(at.name) or _class_of(at):
+            return FunctionId(CODE_OF + name, function.library), file if own else ""
+    return FunctionId(NAMELESS, function.library), ""
 
 
 def _way_up(function: FunctionId, profile: CallgrindProfile) -> Iterator[FunctionId]:
@@ -210,6 +248,12 @@ def _way_up(function: FunctionId, profile: CallgrindProfile) -> Iterator[Functio
         at = max(above, key=lambda one: (above[one], one), default=function)
         if at == function or re.match(r"(?:lib)?python\d", PurePosixPath(at.library).name):
             return
+
+
+@cache
+def _name_of(function: FunctionId) -> str:
+    library = library_at(function.library)
+    return library.name_of(function.address) if library is not None and function.address else ""
 
 
 @cache

@@ -29,11 +29,13 @@ Start = Callable[
 @dataclass(frozen=True)
 class Observed:
     """What a source saw of a case: an observation for each process pair. ``note`` says why there are none, or fewer
-    than asked for, and what limits them; ``flame`` is the call as a tree of frames."""
+    than asked for, and what limits them; ``flame`` is the call as a tree of frames. ``branches`` has the mispredicted
+    branches of the same process pairs."""
 
     observations: Sequence[Observation] = ()
     note: str = ""
     flame: Sequence[Frame] = ()
+    branches: Sequence[Observation] = ()
 
 
 def why_not(framework: Framework, case: Case) -> str:

@@ -109,7 +109,7 @@ def flame_data(one: Examination) -> dict[str, Any] | None:
 
 def implementation_rows(one: Examination) -> list[list[str]]:
     """The rows of a table of primitives before and after, of the candidates that say their ``implementations``."""
-    found = (part for part in one.candidates if any(part.implementations))
+    found = (part for part in one.candidates if any(part.implementations) and one.source == "primitives")
     return [[printable(cell) for cell in _implementation(part, one.unit)] for part in found]
 
 

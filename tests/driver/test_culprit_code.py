@@ -85,6 +85,16 @@ def test_code_without_symbols_of_a_class(made: Made) -> None:
     assert [one.how for one in found.matches] == ["changed"]
 
 
+def test_code_without_symbols_by_its_own_name_is_of_its_source_file_alone(made: Made) -> None:
+    files = {"src/op/sum.cc": KERNEL, "src/other/sum.cc": KERNEL}
+    good = made.commit(files)
+    bad = made.commit({path: text.replace("s = 0", "s = slow()") for path, text in files.items()})
+    own = named("native functions", "code without symbols of mx::op::Sum<float>", "build/src/op/sum.cc")
+    elsewhere = named("native functions", "code without symbols of mx::op::Sum<float>", "build/src/op/mean.cc")
+    found = changed(made, good, bad, a=own, b=elsewhere)
+    assert [(one.case, one.file, one.how) for one in found.matches] == [("a", "src/op/sum.cc", "changed")]
+
+
 def test_a_function_that_the_commit_has_nothing_to_do_with(made: Made) -> None:
     good = made.commit({"src/sum.cc": KERNEL})
     bad = made.commit({"src/sum.cc": KERNEL.replace("return 1", "return 2")})

@@ -250,3 +250,52 @@ def test_misses_are_read_and_added_up_and_what_is_left_out_is_none() -> None:
     assert none.total == 0
     with pytest.raises(ValueError, match="line 1: no event D1mr among 'Ir'"):
         read_callgrind(io.BytesIO(b"events: Ir\n"), events=MISSES)
+
+
+# As valgrind 3.19 writes them with --dump-instr=yes and --branch-sim=yes: costs of 0 at a line's end are left out.
+EACH_INSTRUCTION = """version: 1
+positions: instr line
+events: Ir Bc Bcm Bi Bim
+summary: 290 80 12 6 3
+
+ob=(1) /lib/libsum.so
+fl=(1) ???
+fn=(1) sum
+0x10f0 0 10
++4 0 100 40 9
+-2 0 70 40 0 6 3
+* 0 20
+cob=(2) /lib/libc.so.6
+cfi=(2) ???
+cfn=(2) free
+calls=2 0x1080 0
++5 0 80 0 3
+ob=(2)
+fl=(2)
+fn=(2)
+0x1080 0 90 0 3
+totals: 290 80 15 6 3
+"""
+
+
+def test_each_instruction_is_asked_for_its_vectors_and_branches_are_counted() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def size(library: str, address: int) -> int | None:
+        asked.append((library, address))
+        return {0x10F0: 16, 0x10F4: 0, 0x10F2: 32}.get(address)
+
+    found = read_callgrind(io.BytesIO(EACH_INSTRUCTION.encode()), vector_size=size)
+    assert found.branches
+    one, other = FunctionId("sum", "/lib/libsum.so"), FunctionId("free", "/lib/libc.so.6")
+    assert found.functions == {
+        one: FunctionCost(200, looked_at=200, vectors={16: 10, 32: 90}, mispredicted=12),
+        other: FunctionCost(90, 2, callers={one: 80}, mispredicted=3),
+    }
+    assert asked == [*(("/lib/libsum.so", at) for at in (0x10F0, 0x10F4, 0x10F2)), ("/lib/libc.so.6", 0x1080)]
+    less = read_callgrind(io.BytesIO(EACH_INSTRUCTION.encode()), vector_size=size)
+    less.functions[one].vectors[32], less.functions[one].mispredicted = 40, 2
+    found.subtract(less)
+    assert found.functions[one] == FunctionCost(vectors={16: 0, 32: 50}, mispredicted=10)
+    lines = read_callgrind(io.BytesIO(EACH_INSTRUCTION.replace(" Bcm", " Xx").replace(" Bim", " Yy").encode()))
+    assert (lines.branches, lines.functions[one].mispredicted, lines.functions[one].looked_at) == (False, 0, 0)

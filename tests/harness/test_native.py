@@ -40,7 +40,7 @@ NUMPY = "/x/site-packages/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """No valgrind: the worker counts turns of the toy's work, and writes files as callgrind does."""
     native = opduel.harness.explain.native
-    monkeypatch.setattr(native, "callgrind", lambda counting, paths: [])
+    monkeypatch.setattr(native, "callgrind", lambda counting, paths, more: [])
     monkeypatch.setattr(native, "SCRIPT", HERE / "toy_counting.py")
     monkeypatch.setattr(native, "has_avx512", lambda: False)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
@@ -289,6 +289,10 @@ def test_a_function_that_one_side_calls_is_seen_and_what_valgrind_lacks_is_said(
     assert treatment["crc32_z"].amount == pytest.approx(control["crc32_z"].amount, rel=0.001)
     assert treatment["crc32_z"].calls == 1.0
     assert "adler32_z" not in control
+    assert treatment["adler32_z"].implementation, "what each of its instructions works on is known"
+    (mispredicted,) = found["more"].branches
+    assert all(part.amount > 0 for parts in mispredicted.values() for part in parts.values())
+    assert set(mispredicted) == {"control", "treatment"}
     added = treatment["adler32_z"]
     assert (added.calls, math.fsum(added.callers.values())) == (1.0, pytest.approx(1.0))
     assert added.amount > 40_000, "each byte takes more than one instruction"

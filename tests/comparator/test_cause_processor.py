@@ -1,0 +1,131 @@
+"""What is said of vectors and of branches beside the cause: where it is much, and only of what differs."""
+
+from dataclasses import replace
+
+import pytest
+from made_samples import a_case
+
+from opduel.comparator.cause_sentence import cause_of
+from opduel.comparator.causes import examine
+from opduel.records import Comparison
+from opduel.records.cause import CODE_OF, ONE_BY_ONE, VECTORS, Examination, Part, Source
+
+# A call of 100 us that takes 20 us now.
+FASTER = replace(
+    Comparison.without_figures(a_case("where", 0.02), "improved"), ratio=0.2, ci=(0.19, 0.21), control=100_000.0,
+    treatment=20_000.0,
+)  # fmt: skip
+KERNEL = f"{CODE_OF}lib::Where<float>"
+
+
+def seen(source: Source, unit: str, control: dict[str, Part], treatment: dict[str, Part]) -> Examination:
+    return examine(source, unit, [{"control": control, "treatment": treatment}] * 3)
+
+
+def native(before: str, after: str, amounts: tuple[float, float] = (100_000, 40_000), rest: float = 0) -> Examination:
+    control, treatment = (
+        {KERNEL: Part(amount, implementation=said), "rest": Part(rest)}
+        for amount, said in zip(amounts, (before, after), strict=True)
+    )
+    return seen("native functions", "instructions", control, treatment)
+
+
+def branches(control: float, treatment: float) -> Examination:
+    return seen(
+        "mispredicted branches", "count", {KERNEL: Part(control), "f": Part(2)}, {KERNEL: Part(treatment), "f": Part(2)}
+    )
+
+
+PYTHON = seen("Python functions", "ns", {"run": Part(100_000, 1)}, {"run": Part(20_000, 1)})
+
+
+def sentence(*examinations: Examination, comparison: Comparison = FASTER) -> str:
+    found = cause_of(comparison, examinations)
+    assert found is not None
+    return found.sentence
+
+
+def test_a_function_that_works_on_vectors_now_and_mispredicts_no_branches() -> None:
+    said = sentence(PYTHON, native(ONE_BY_ONE, f"{VECTORS}16 bytes"), branches(6500.0, 2.0))
+    assert said == (
+        f"run accounts for 100 % of the time saved; in native code, {KERNEL} accounts for 100 % of the instructions "
+        f"saved; {KERNEL} works on vectors of 16 bytes, where it was single elements; 6,498 fewer branches are "
+        f"mispredicted per call, 100 % of them in {KERNEL}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (f"{VECTORS}16 bytes", f"{VECTORS}32 bytes", "works on vectors of 32 bytes, where it was vectors of 16 bytes"),
+        (f"{VECTORS}16 bytes", ONE_BY_ONE, "works on single elements, where it was vectors of 16 bytes"),
+        (ONE_BY_ONE, ONE_BY_ONE, ""),
+        ("", f"{VECTORS}16 bytes", ""),
+    ],
+)
+def test_vectors_are_said_where_both_sides_are_clear_and_differ(before: str, after: str, words: str) -> None:
+    said = sentence(PYTHON, native(before, after))
+    assert (words in said) if words else ("works on" not in said)
+    assert "whose" not in said
+
+
+def test_of_functions_that_are_counted_as_one_nothing_is_said_of_vectors() -> None:
+    """What is left of the kernel is scalar; the rest of it, which is on vectors as before, has another name."""
+    control = {KERNEL: Part(100_000.0, implementation=f"{VECTORS}16 bytes"), "f": Part(10.0)}
+    rest = Part(90_000.0, implementation=f"{VECTORS}16 bytes", callers={KERNEL: 1.0})
+    treatment = {KERNEL: Part(2000.0, implementation=ONE_BY_ONE), "run_rows": rest, "f": Part(10.0)}
+    found = seen("native functions", "instructions", control, treatment)
+    assert any(one.merged for one in found.candidates)
+    assert "works on" not in sentence(PYTHON, found)
+
+
+def test_too_few_process_pairs_say_nothing_of_vectors() -> None:
+    control = {KERNEL: Part(9e4, implementation=ONE_BY_ONE)}
+    few = [{"control": control, "treatment": {KERNEL: Part(2e4, implementation=f"{VECTORS}16 bytes")}}]
+    assert "works on" not in sentence(PYTHON, examine("native functions", "instructions", few * 2))
+
+
+def test_a_small_function_is_no_matter() -> None:
+    small = native(ONE_BY_ONE, f"{VECTORS}16 bytes", (100.0, 40.0), rest=100_000.0)
+    assert "works on" not in sentence(PYTHON, small)
+
+
+def test_branches_are_said_where_they_cost_a_good_part_of_the_change() -> None:
+    assert "mispredicted" not in sentence(PYTHON, branches(2600.0, 2.0)), "8 us at most of 80"
+    assert "mispredicted" not in sentence(PYTHON, branches(2.0, 6500.0)), "more of them make no call faster"
+    assert sentence(PYTHON, branches(2700.0, 2.0)).endswith(f"; 2,698 fewer {said_of_the_kernel()}")
+
+
+def said_of_the_kernel() -> str:
+    return f"branches are mispredicted per call, 100 % of them in {KERNEL}"
+
+
+def test_as_much_work_as_before_is_said() -> None:
+    words = "run accounts for 100 % of the time saved"
+    same = native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 100_020.0))
+    assert (
+        sentence(PYTHON, same) == f"{words}; native code executes as many instructions as before, in the same functions"
+    )
+    moved = seen(
+        "native functions", "instructions", {"f": Part(50.0), "g": Part(50.0)}, {"f": Part(60.0), "g": Part(40.2)}
+    )
+    assert sentence(PYTHON, moved) == words, "as many, in others"
+    assert sentence(PYTHON, native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 120_000.0))) == words
+
+
+def test_of_more_instructions_in_less_time_branches_are_what_is_left() -> None:
+    """Nothing else explains it: a loop without a branch executes more, and is faster."""
+    more = native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 120_000.0))
+    assert sentence(more, branches(6500.0, 0.0)) == (
+        f"6,500 fewer {said_of_the_kernel()}; its share of the time is open"
+    )
+    assert sentence(more).startswith("not explained: instructions by function grew by 20 % although time fell by 80 %")
+
+
+def test_shares_above_all_with_nothing_named_on_the_other_side_are_no_exchange() -> None:
+    """Two functions make up for more than all of it, against thirty that are too small to be named."""
+    others = {f"h{number}": (Part(10.0), Part(1500.0)) for number in range(30)}
+    control = {"f": Part(100_000.0), "g": Part(60_000.0), **{name: sides[0] for name, sides in others.items()}}
+    treatment = {"f": Part(10_000.0), "g": Part(20_000.0), **{name: sides[1] for name, sides in others.items()}}
+    words = "run accounts for 100 % of the time saved; in native code, f accounts for 106 % of the instructions saved"
+    assert sentence(PYTHON, seen("native functions", "instructions", control, treatment)) == words
