@@ -22,14 +22,17 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
     ``PASSED_ON`` of its difference; and once more, so that it is seen what the difference spreads to.  A part's
     ``amount`` is then that of all that it calls, and ``where`` the place that calls it.  A part of one side alone has
     nothing of the parts that the other side calls as often without it: they only have another caller, and stand beside
-    it.  The amounts of a side add up to what they did: ``REST`` has what these parts don't account for.
+    it.  What several such parts call that has ``PASSED_ON`` of the difference itself is looked into in their place,
+    and a part that is called within others has what it takes there, which they then lack.  The amounts of a side add up
+    to what they did: ``REST`` has what these parts don't account for.
     """
     tree = _Tree(observations)
     if not tree.inclusive:
         return list(observations)
     whole, itself = set(tree.callees.get(None, [])), set[str]()
-    while whole:
-        name = max(whole, key=lambda one: (abs(tree.difference(one)), one))
+    closed = set[str]()
+    while whole - closed:
+        name = max(whole - closed, key=lambda one: (abs(tree.difference(one)), one))
         below = [one for one in tree.callees.get(name, []) if one not in itself | whole]
         if not below or not tree.called_alike(name):
             break
@@ -37,9 +40,38 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
         itself.add(name)
         whole |= set(below)
         if max(abs(tree.difference(one)) for one in below) < PASSED_ON * abs(tree.difference(name)):
-            break
-    moved = _with_another_caller(tree, whole, itself)
-    return [{side: _divided(one.get(side, {}), whole, itself, moved) for side in SIDES} for one in observations]
+            shared = _called_in_common(tree, whole, itself, abs(tree.difference(name)))
+            if shared is None:
+                break
+            closed |= whole
+            whole.add(shared)
+    moved, common = _with_another_caller(tree, whole, itself), _callers_within(tree, whole, itself)
+    return [{side: _divided(one.get(side, {}), whole, itself, moved, common) for side in SIDES} for one in observations]
+
+
+def _called_in_common(tree: "_Tree", whole: set[str], itself: set[str], difference: float) -> str | None:
+    """What several of these parts call, or parts within them, where it has ``PASSED_ON`` of a difference that spreads
+    to its callers; the one with the largest difference, None if there is none."""
+    large = [one for one in tree.names - whole - itself if abs(tree.difference(one)) >= PASSED_ON * difference]
+    within = [tree.within_either(name) for name in sorted(whole)] + [{name} for name in sorted(itself)]
+
+    def is_common(name: str) -> bool:
+        callers = tree.callers_on_either(name)
+        return callers <= set[str]().union(*within) and sum(not callers.isdisjoint(inner) for inner in within) > 1
+
+    return max(filter(is_common, large), key=lambda one: (abs(tree.difference(one)), one), default=None)
+
+
+def _callers_within(tree: "_Tree", whole: set[str], itself: set[str]) -> dict[str, dict[str, set[str]]]:
+    """Each part of ``whole`` -> others, of ``itself``, too, that are called within it -> the callers there. What these
+    callers spend in them is counted once, with the part that is called."""
+    within = {name: tree.within_either(name) for name in whole | itself}
+    callers = {name: tree.callers_on_either(name) for name in whole | itself}
+    found: dict[str, dict[str, set[str]]] = {}
+    for name in whole:
+        able = (one for one in within.keys() - {name} if callers[name].isdisjoint(within[one] - {name}))
+        found[name] = {one: by for one in able if (by := callers[one] & within[name])}
+    return found
 
 
 def _with_another_caller(tree: "_Tree", whole: set[str], itself: set[str]) -> dict[str, set[str]]:
@@ -78,6 +110,7 @@ class _Tree:
                         sides = by.setdefault(caller, dict.fromkeys(SIDES, 0.0))
                         sides[side] += share * _with_calls(part) / len(observations)
         self._calls_of = calls_of
+        self.names = set(calls_of)
         self.callees: dict[str | None, list[str]] = {}
         for name, above in self._callers(calls_of).items():
             self.callees.setdefault(above, []).append(name)
@@ -115,12 +148,20 @@ class _Tree:
         """The parts that call it on a side, other than itself."""
         return {one for one, sides in self._calls_of.get(name, {}).items() if sides[side] > 0 and one != name}
 
+    def callers_on_either(self, name: str) -> set[str]:
+        """The same of both sides together."""
+        return set[str]().union(*(self.callers(side, name) for side in SIDES))
+
     def within(self, side: Side, top: str) -> set[str]:
         """A part and those that nothing on that side calls but these."""
         found = {top}
         while more := {one for one in self._calls_of.keys() - found if (by := self.callers(side, one)) and by <= found}:
             found |= more
         return found
+
+    def within_either(self, top: str) -> set[str]:
+        """The same of both sides together."""
+        return set[str]().union(*(self.within(side, top) for side in SIDES))
 
     def only_on(self, name: str) -> Side | None:
         """The side that it is on alone; None: on both."""
@@ -164,15 +205,22 @@ def _doubt(part: Part) -> float:
 
 
 def _divided(
-    parts: Mapping[str, Part], whole: set[str], itself: set[str], moved: Mapping[str, set[str]]
+    parts: Mapping[str, Part],
+    whole: set[str],
+    itself: set[str],
+    moved: Mapping[str, set[str]],
+    common: Mapping[str, Mapping[str, set[str]]],
 ) -> dict[str, Part]:
     whole = whole.union(*moved.values())
     found = {}
     for name, part in parts.items():
         if name in whole:
-            others = [parts[one] for one in sorted(moved.get(name, ())) if one in parts]
-            amount = _with_calls(part) - sum(map(_with_calls, others))
-            doubt = max(_doubt(part), sum(map(_doubt, others)))
+            others = [(parts[one], 1.0) for one in sorted(moved.get(name, ())) if one in parts]
+            for one, callers in sorted(common.get(name, {}).items()):
+                if one in parts:
+                    others.append((parts[one], sum(parts[one].callers.get(caller, 0.0) for caller in sorted(callers))))
+            amount = _with_calls(part) - sum(share * _with_calls(one) for one, share in others)
+            doubt = max(_doubt(part), sum(share * _doubt(one) for one, share in others))
             found[name] = replace(part, amount=amount, doubt=doubt, where=part.called_at or part.where)
     found |= {name: part for name, part in parts.items() if name in itself}
     rest = sum(part.amount for part in parts.values()) - sum(part.amount for part in found.values())
