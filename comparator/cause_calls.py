@@ -5,12 +5,12 @@ from dataclasses import replace
 from math import isclose
 from statistics import fmean
 
+from opduel.comparator.cause_matching import SAME_CALLS
 from opduel.records.cause import Observation, Part
 from opduel.records.measurement import SIDES, Side
 
 PASSED_ON = 0.8  # of a part's difference: where one part that it calls has so much of it, that one is looked into
 REST = "(all else)"
-SAME_CALLS = 0.01  # so much of a call more or less a call of the case is none
 
 
 def by_call(observations: Sequence[Observation]) -> list[Observation]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator.cause_calls import SAME_CALLS
+from opduel.comparator.cause_matching import SAME_CALLS
 from opduel.comparator.cause_wording import (
     claims,
     is_of_the_interpreter,

@@ -71,7 +71,9 @@ def _described(candidate: Candidate) -> str:
     before, after = candidate.implementations
     if before and after and before != after:
         return f"{name}, whose {short_name(before)} became {short_name(after)},"
-    where = where or (f" ({short_name(after or before)})" if after or before else "")
+    place = short_name(candidate.where or after or before)
+    place = ", ".join(filter(None, (place, candidate.caller and f"called by {short_name(candidate.caller)}")))
+    where = f" ({place})" if place else ""
     if fate:
         often = f"{_counted_calls(calls)} of {name} per call" if calls else name
         return f"{often}, {fate}{where},"

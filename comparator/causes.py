@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy import special
 
 from opduel.comparator.cause_calls import REST
 from opduel.comparator.cause_matching import Amounts, Matched, matched_parts
+from opduel.comparator.cause_wording import is_of_the_interpreter
 from opduel.records.cause import Candidate, Examination, Observation, Source
 from opduel.records.measurement import Side
 from opduel.records.text import clipped, one_line, printable, without_controls
@@ -55,9 +57,22 @@ def examine(source: Source, unit: str, observations: Sequence[Observation], note
     interval = _mean_interval(whole, ALPHA) if n >= FEWEST_PAIRS else None
     clear = interval is not None and _is_clear(_mean_interval(whole, ALPHA_OF_WHOLE)) and _matters(whole, control)
     candidates, explained = _shares(parts, whole) if clear else (_largest(parts, {}), None)
+    candidates = _with_callers(candidates, parts if source == "native functions" else ())
     return Examination(
         source, unit, n, float(control.mean()), float(treatment.mean()), interval, candidates, explained, note
     )
+
+
+def _with_callers(candidates: Sequence[Candidate], parts: Sequence[Matched]) -> tuple[Candidate, ...]:
+    """The candidates without callers that are none of ``parts``, or of Python's interpreter, which says nothing. Of
+    Python functions there are none to name: it is known which line calls them."""
+    able = {
+        name
+        for part in parts
+        for name in (*part.names["control"], *part.names["treatment"])
+        if not is_of_the_interpreter(Candidate(name, 0.0, 0.0, where=part.where))
+    }
+    return tuple(one if one.caller in able else replace(one, caller="") for one in candidates)
 
 
 def _is_clear(interval: tuple[float, float]) -> bool:
@@ -142,6 +157,7 @@ def _candidate(part: Matched, share: float | None, ci: tuple[float, float] | Non
         was=_bounded(control[0]) if control and part.name not in control else "",
         merged=tuple(_bounded(name) for name in part.merged[:MOST_CANDIDATES]),
         implementations=(_implementation(part, "control"), _implementation(part, "treatment")),
+        caller=_bounded(part.caller),
     )
 
 

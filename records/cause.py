@@ -58,6 +58,8 @@ class Candidate:
     ``name`` is that of the treatment, ``was`` that of the control where it is another.  ``merged`` names functions that
     exist on one side alone and whose amount is counted here: inlined, split, or joined.  ``implementations`` says which
     of a library's implementations of a primitive ran on the control and on the treatment; empty where that isn't known.
+    ``caller`` is, of a native function that is called more or less often, the function that makes most of the calls
+    that came or went, where that is known.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Candidate:
     was: str = ""
     merged: Sequence[str] = field(default_factory=tuple)
     implementations: tuple[str, str] = ("", "")
+    caller: str = ""
 
     @property
     def difference(self) -> float:

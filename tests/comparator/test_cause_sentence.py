@@ -179,6 +179,32 @@ def test_native_functions_account_for_a_python_function_that_runs_as_often_as_be
     assert sentence(slower, hardly) == words
 
 
+def test_native_functions_that_are_called_more_often_have_the_caller_that_does_so() -> None:
+    def run(copies: float, others: float = 10.0, caller: str = "iter_subscript") -> dict[str, Part]:
+        callers = {caller: copies / (copies + others), "array_copy": others / (copies + others)}
+        return {
+            "memcpy": Part(10 * (copies + others), copies + others, "memcpy.S:264", callers),
+            "iter_subscript": Part(500.0, 1, "iterators.c:80"),
+            "array_copy": Part(50.0, 1, "ctors.c:80"),
+            "dict_dealloc": Part(50.0, 1, "./Objects/dictobject.c:80"),
+        }
+
+    copies = "memcpy (memcpy.S:264, called by iter_subscript), 60 calls per call where it was 10,"
+    grown = replace(GROWN, ratio=1.8, ci=(1.7, 1.9))
+    assert sentence(seen("native functions", "instructions", run(0), run(50)), comparison=grown) == (
+        f"{copies} accounts for 100 % of the added instructions; instructions grew by 71 %, time by 80 %"
+    )
+    thirds = dict.fromkeys(("iter_subscript", "array_copy", "fill"), 1 / 3)
+    others = {calls: {**run(calls), "memcpy": Part(10.0 * calls, calls, "memcpy.S:264", thirds)} for calls in (10, 60)}
+    spread = sentence(seen("native functions", "instructions", others[10], others[60]), comparison=grown)
+    assert "60 calls" in spread and "called by" not in spread, "none makes half of them"
+    by_python = seen("native functions", "instructions", run(0), run(50, caller="dict_dealloc"))
+    assert "called by" not in sentence(by_python, comparison=grown), "what Python's interpreter calls is no place"
+    slower = run(10)
+    slower["memcpy"] = replace(slower["memcpy"], amount=800.0)
+    assert "called by" not in sentence(seen("native functions", "instructions", run(10), slower), comparison=grown)
+
+
 def test_the_interpreter_is_no_cause() -> None:
     """Of ``numpy.ma.MaskedArray.abs``, NumPy 1.26.4 and 2.2.6: nothing but CPython's own functions stands out."""
     ceval, lookup = "/build/Python-3.11.7/Python/ceval.c:1630", "/build/Python-3.11.7/Objects/dictobject.c:335"
