@@ -26,7 +26,7 @@ MOST_COMPARED = 50  # the largest parts of each side whose names are compared le
 MOST_LETTERS = 200  # of a name that are compared
 DEEPEST = 20  # calls between a part and the function that it was inlined into
 
-_INSTRUCTION_SET = re.compile(
+INSTRUCTION_SET = re.compile(
     r"_?(?:avx512_core_\w*?|avx512_?(?:skx|spr|icl|core|cd|knl|f)?|avx2|avx|fma3|sse4_?[12]|ssse3|sse[23]|x86_v[234]"
     r"|neon|asimd|asimdhp|sve\d*|vsx\d?)(?![a-z0-9])"
 )
@@ -286,7 +286,7 @@ def normalised(name: str) -> str:
             depth += (char in "<(") - (char in ">)")
         else:
             kept.append(char)
-    return _INSTRUCTION_SET.sub("", "".join(kept).lower()).strip(" _") or name.lower()
+    return INSTRUCTION_SET.sub("", "".join(kept).lower()).strip(" _") or name.lower()
 
 
 def _last(name: str) -> str:

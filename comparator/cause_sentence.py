@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator.cause_matching import SAME_CALLS
+from opduel.comparator.cause_matching import INSTRUCTION_SET, SAME_CALLS
 from opduel.comparator.cause_wording import (
     claims,
     is_of_the_interpreter,
@@ -15,7 +15,7 @@ from opduel.comparator.cause_wording import (
 )
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
-from opduel.records.cause import Candidate, Cause, Examination, Source
+from opduel.records.cause import NO_AVX512, Candidate, Cause, Examination, Source
 from opduel.records.measurement import SIDES
 from opduel.records.text import one_line
 
@@ -88,6 +88,7 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     found = _best(comparison, [one for one in readings if one is not None])
     if found:
         sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations, change)
+        sentence += _by_processor(sentence, examinations)
         sentence += _by_other_primitives(found.examination, examinations)
         sentence += _in_the_kernel(found.examination, examinations)
         sentence = _of_waiting(sentence, found, examinations)
@@ -267,6 +268,17 @@ def _in_native_code(chosen: Examination, examinations: Sequence[Examination], wh
         return _by_native_functions(_leads(chosen)[0], native, whole)
     gone, new = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (gone, new))
     return f"; in native code, {listed(gone)} gave way to {listed(new)}"
+
+
+def _by_processor(sentence: str, examinations: Sequence[Examination]) -> str:
+    """``; valgrind has no AVX-512, ...``, where the sentence names native functions for other instructions that one
+    side alone has: the processor itself may run other code on both."""
+    native = next((one for one in examinations if one.source == "native functions"), None)
+    if native is None or NO_AVX512 not in native.note:
+        return ""
+    alone = (one for one in native.candidates if is_named(one) and not (one.control and one.treatment))
+    chosen = any(INSTRUCTION_SET.search(one.name.lower()) and short_name(one.name) in sentence for one in alone)
+    return "; valgrind has no AVX-512, with which other code may run" if chosen else ""
 
 
 def _by_native_functions(python: Candidate, native: Examination, whole: float) -> str:

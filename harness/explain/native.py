@@ -41,14 +41,13 @@ from opduel.harness.pair_pool import Bench, Counting
 from opduel.harness.process import CaseRefusedError, Worker
 from opduel.harness.profiles import case_folders
 from opduel.records import Case, Failure, Frame, PairSample
-from opduel.records.cause import Observation
+from opduel.records.cause import NO_AVX512, Observation
 from opduel.records.measurement import SIDES, Side
 
 PAIRS = 3  # counts hardly vary between processes
 LARGE = 5 * CASE_INSTRUCTIONS  # a call that executes more is counted once, and none is discarded before it
 FILE = "callgrind.out"
 MOST_KEPT = 64 * 2**20  # bytes of such files in all
-NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"
 
 
 @dataclass(frozen=True)

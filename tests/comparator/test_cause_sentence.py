@@ -10,7 +10,7 @@ from opduel.comparator.cause_sentence import cause_of
 from opduel.comparator.cause_wording import bare, is_of_the_interpreter
 from opduel.comparator.causes import examine
 from opduel.records import Comparison
-from opduel.records.cause import Candidate, Examination, Part, Source
+from opduel.records.cause import NO_AVX512, Candidate, Examination, Part, Source
 
 GROWN = replace(Comparison.without_figures(a_case("add", 0.02), "regressed"), ratio=1.12, ci=(1.1, 1.14))
 
@@ -153,6 +153,14 @@ def test_native_code_is_named_beside_the_python_function_that_runs_it() -> None:
     words = "numpy.partition accounts for 100 % of the added time"
     native = seen("native functions", "instructions", select, simd)
     assert sentence(slower, native) == (f"{words}; in native code, introselect gave way to np::QSelect_AVX2 and 1 more")
+    for note, added in ((NO_AVX512, "; valgrind has no AVX-512, with which other code may run"), ("no symbols", "")):
+        noted = replace(native, note=note)
+        assert (
+            sentence(slower, noted)
+            == f"{words}; in native code, introselect gave way to np::QSelect_AVX2 and 1 more{added}"
+        )
+    for_all = seen("native functions", "instructions", select, {"common": Part(40.0), "select": Part(60.4)})
+    assert "AVX-512" not in sentence(slower, replace(for_all, note=NO_AVX512)), "neither is for some processors alone"
     small = {"common": Part(96.0), "introselect": Part(4.0)}, {"common": Part(96.0), "np::QSelect_AVX2": Part(4.5)}
     assert sentence(slower, seen("native functions", "instructions", *small)) == words
 
