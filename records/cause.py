@@ -8,7 +8,9 @@ from typing import Literal
 from opduel.records.measurement import Side
 
 # What is looked at: a source. Each has one unit, in which its parts add up to the whole of a call, or nearly so.
-Source = Literal["native functions", "Python functions", "operators", "primitives", "resources", "libraries"]
+Source = Literal[
+    "native functions", "sampled functions", "Python functions", "operators", "primitives", "resources", "libraries"
+]
 CODE_OF = "code without symbols of "  # a source file, a class, or an exported function, is said after it
 NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"  # in a note on native functions
 _SOURCE_FILE = re.compile(rf"{CODE_OF}([\w./+-]+(?:\.(?:cc|cpp|cxx|c|cu|C)|-inl\.h))$")

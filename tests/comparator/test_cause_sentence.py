@@ -165,6 +165,30 @@ def test_native_code_is_named_beside_the_python_function_that_runs_it() -> None:
     assert sentence(slower, seen("native functions", "instructions", *small)) == words
 
 
+def test_samples_say_what_native_code_runs_where_valgrind_can_not_tell() -> None:
+    slower = seen("Python functions", "ns", {"numpy.log2": Part(100, 1)}, {"numpy.log2": Part(112, 1)})
+    words = "numpy.log2 accounts for 100 % of the added time"
+    loop = Part(20.0, None, "_umath.so")
+    sampled = seen(
+        "sampled functions",
+        "ns",
+        {"__svml_log28": Part(80.0, None, "_umath.so"), "loop": loop},
+        {"__svml_log28_ha": Part(92.0, None, "_umath.so"), "loop": loop},
+    )
+    said = "in native code, as sampled, __svml_log28 became __svml_log28_ha (_umath.so): 100 % of the added time"
+    same = seen("native functions", "instructions", {"log2": Part(100.0)}, {"log2": Part(100.0)})
+    assert sentence(slower, same, sampled) == sentence(slower, sampled) == f"{words}; {said}"
+    counted = seen("native functions", "instructions", {"log2": Part(50.0)}, {"log2": Part(58.0)})
+    assert "as sampled" not in sentence(slower, counted, sampled), "counts are exact"
+    other = seen("native functions", "instructions", {"log2_sse": Part(50.0)}, {"qlog_avx2": Part(58.0)})
+    assert "as sampled" not in sentence(slower, other, sampled)
+    assert sentence(slower, replace(other, note=NO_AVX512), sampled) == f"{words}; {said}"
+    python = {"libpython3.11.so": Part(80.0, None, "libpython3.11.so.1.0")}
+    more = {"libpython3.11.so": Part(92.0, None, "libpython3.11.so.1.0")}
+    assert sentence(slower, seen("sampled functions", "ns", python, more)) == words
+    assert sentence(sampled).startswith("not explained"), "samples claim nothing by themselves"
+
+
 def test_native_functions_account_for_a_python_function_that_runs_as_often_as_before() -> None:
     def run(ns: float, calls: float = 1.0) -> dict[str, Part]:
         return {"lib.dot": Part(ns, calls)}
