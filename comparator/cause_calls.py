@@ -22,9 +22,10 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
     ``PASSED_ON`` of its difference; and once more, so that it is seen what the difference spreads to.  A part's
     ``amount`` is then that of all that it calls, and ``where`` the place that calls it.  A part of one side alone has
     nothing of the parts that the other side calls as often without it: they only have another caller, and stand beside
-    it.  What several such parts call that has ``PASSED_ON`` of the difference itself is looked into in their place,
-    and a part that is called within others has what it takes there, which they then lack.  The amounts of a side add up
-    to what they did: ``REST`` has what these parts don't account for.
+    it.  Each of these parts is followed in the same way to a call that came or went,
+    where there is one.  What several such parts call that has ``PASSED_ON`` of the difference itself is looked into in
+    their place, and a part that is called within others has what it takes there, which they then lack.  The amounts of
+    a side add up to what they did: ``REST`` has what these parts don't account for.
     """
     tree = _Tree(observations)
     if not tree.inclusive:
@@ -45,8 +46,29 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
                 break
             closed |= whole
             whole.add(shared)
+    for name in sorted(whole - closed):
+        _follow(tree, name, whole, itself)
     moved, common = _with_another_caller(tree, whole, itself), _callers_within(tree, whole, itself)
     return [{side: _divided(one.get(side, {}), whole, itself, moved, common) for side in SIDES} for one in observations]
+
+
+def _follow(tree: "_Tree", name: str, whole: set[str], itself: set[str]) -> None:
+    """Take a part of ``whole`` apart, and what it calls in turn, where that leads to a call that came or went: as long
+    as one call has ``PASSED_ON`` of the difference, and no further."""
+    chain, below = list[str](), set[str]()
+    at = name
+    while tree.called_alike(at):
+        others = {one for one in tree.callees.get(at, []) if one not in itself | whole | below}
+        largest = max(others, key=lambda one: (abs(tree.difference(one)), one), default=None)
+        if largest is None or abs(tree.difference(largest)) < PASSED_ON * abs(tree.difference(at)):
+            return
+        chain.append(at)
+        below = (below | others) - {at}
+        at = largest
+    if chain:
+        whole -= {name}
+        whole |= below
+        itself |= set(chain)
 
 
 def _called_in_common(tree: "_Tree", whole: set[str], itself: set[str], difference: float) -> str | None:

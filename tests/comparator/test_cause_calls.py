@@ -65,6 +65,17 @@ def test_a_difference_that_spreads_is_divided_where_it_does() -> None:
     assert differences(by_call(observed(before, after))) == {"check": 60, "prod": 60, "reshape": 40}
 
 
+def test_each_part_of_a_difference_that_spreads_is_followed_to_a_call_that_came_or_went() -> None:
+    """``_expect`` of SciPy calls a function that calls ``pmf``, which checks its arguments, or ``_pmf``."""
+    before: Tree = {**BEFORE, "_expect": (30, 1, "reshape"), "fun": (5, 9, "_expect"), "pmf": (400, 9, "fun")}
+    after: Tree = {**BEFORE, "_expect": (32, 1, "reshape"), "fun": (5, 9, "_expect"), "_pmf": (100, 9, "fun")}
+    before["check"], after["check"] = (120, 1, "reshape"), (20, 1, "reshape")
+    assert differences(by_call(observed(before, after))) == {"check": -100, "pmf": -400, "_pmf": 100, "_expect": 2}
+    slower: Tree = {**BEFORE, "check": (320, 1, "reshape"), "_expect": (30, 1, "reshape"), "fun": (505, 9, "_expect")}
+    faster: Tree = {**slower, "check": (20, 1, "reshape"), "fun": (5, 9, "_expect")}
+    assert differences(by_call(observed(slower, faster))) == {"check": -300, "_expect": -500}, "nothing came or went"
+
+
 def test_a_call_that_is_made_more_often_is_not_looked_into() -> None:
     before: Tree = {**BEFORE, "prod": (30, 1, "reshape"), "leaf": (50, 1, "prod")}
     after: Tree = {**BEFORE, "prod": (60, 2, "reshape"), "leaf": (100, 2, "prod")}
