@@ -55,7 +55,7 @@ def exchanged(examination: Examination, added: str) -> str:
     for others; empty elsewhere."""
     named = sorted(filter(is_named, examination.candidates), key=by_share)
     more, less = ([one for one in named if (one.difference > 0) == way] for way in (True, False))
-    if not less or sum(max(0.0, one.share or 0.0) for one in named) <= EXCHANGED:
+    if not less or not more or sum(max(0.0, one.share or 0.0) for one in named) <= EXCHANGED:
         return ""
     net = sum(one.share or 0.0 for one in named)
     more, less = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (more, less))

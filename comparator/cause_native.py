@@ -11,6 +11,7 @@ from opduel.records.cause import NO_AVX512, Candidate, Examination, Source
 from opduel.records.measurement import SIDES
 
 CALL_ITSELF = "(the call itself)"  # of Python functions: a call that goes straight to native code
+OTHER_CODE = "; valgrind has no AVX-512, with which other code may run"
 HOW: dict[Source, str] = {"native functions": "in native code", "sampled functions": "in native code, as sampled"}
 
 
@@ -26,14 +27,19 @@ def in_native_code(chosen: Examination, examinations: Sequence[Examination], who
     seen = {one.source: of_libraries(one) for one in examinations if one.source in HOW}
     counted, sampled = (seen.get(source) for source in HOW)
     words = _words(leads_of(chosen)[0], counted, whole)
-    other_code = counted is not None and _chosen_by_processor(counted, words)
+    other_code = counted is not None and _is_chosen_by_processor(counted, words)
     if words and not other_code:
         return words
-    lacking = "; valgrind has no AVX-512, with which other code may run" if other_code else ""
-    return _words(leads_of(chosen)[0], sampled, whole) or words + lacking
+    return _words(leads_of(chosen)[0], sampled, whole) or words + (OTHER_CODE if other_code else "")
 
 
-def _chosen_by_processor(native: Examination, words: str) -> bool:
+def is_other_code(native: Examination) -> bool:
+    """Whether what native functions claim is of code for other instructions than the processor may run."""
+    leads = leads_of(native)
+    return bool(leads) and _is_chosen_by_processor(native, exchanged(native, "") or claims(leads, ""))
+
+
+def _is_chosen_by_processor(native: Examination, words: str) -> bool:
     if NO_AVX512 not in native.note:
         return False
     alone = (one for one in native.candidates if is_named(one) and not (one.control and one.treatment))

@@ -14,7 +14,7 @@ from opduel.comparator.cause_leads import (
     leads_of,
     of_libraries,
 )
-from opduel.comparator.cause_native import in_native_code
+from opduel.comparator.cause_native import OTHER_CODE, in_native_code, is_other_code
 from opduel.comparator.cause_wording import NOUNS, claims, is_renamed, share_of, short_name
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
@@ -22,8 +22,15 @@ from opduel.records.cause import Candidate, Cause, Examination, Source
 from opduel.records.text import one_line
 
 # What a person can act on comes first, where several sources explain the change to the same degree.
-PREFERENCE: tuple[Source, ...] = ("Python functions", "primitives", "operators", "native functions", "resources")
-BESIDE: Source = "sampled functions"  # said beside Python functions, and claims nothing by itself
+PREFERENCE: tuple[Source, ...] = (
+    "Python functions",
+    "primitives",
+    "operators",
+    "native functions",
+    "sampled functions",
+    "resources",
+)
+BESIDE: Source = "sampled functions"  # said beside Python functions
 AS_GOOD = 0.1  # shares of the change that are closer than this explain it to the same degree
 COMPARABLE = 0.8  # share of the case's change (of logs) from which on a source's own change is as large
 
@@ -79,16 +86,28 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     change = comparison.ratio if comparison.measure.lower_is_better else 1 / comparison.ratio  # of the cost
     if change == 1:
         return None
-    readings = [_reading(comparison, one, change) for one in examinations]
+    readings = [_reading(comparison, one, change) for one in _without_other_code(examinations)]
     found = _best(comparison, [one for one in readings if one is not None])
     if found:
         sentence = _explained(comparison, found, change) + in_native_code(found.examination, examinations, change)
+        if found.examination.source == "native functions" and is_other_code(found.examination):
+            sentence += OTHER_CODE
         sentence += _by_other_primitives(found.examination, examinations)
         sentence += _in_the_kernel(found.examination, examinations)
         sentence = _of_waiting(sentence, found, examinations)
     else:
         sentence = _not_explained(comparison, examinations, change)
     return Cause(one_line(sentence), tuple(examinations))
+
+
+def _without_other_code(examinations: Sequence[Examination]) -> list[Examination]:
+    """The examinations that may explain a change. Samples do in place of counts that name code for other instructions
+    than the processor may run; else they are only said beside Python functions."""
+    native = next((of_libraries(one) for one in examinations if one.source == "native functions"), None)
+    sampled = next((one for one in examinations if one.source == BESIDE), None)
+    other_code = native is not None and is_other_code(native)
+    left_out = "native functions" if other_code and sampled and sampled.explained is not None else BESIDE
+    return [one for one in examinations if one.source != left_out]
 
 
 def _of_waiting(sentence: str, found: _Reading, examinations: Sequence[Examination]) -> str:
@@ -109,7 +128,7 @@ def _reading(comparison: Comparison, examination: Examination, change: float) ->
     """What an examination can claim; None for nothing."""
     examination = of_libraries(examination)
     own = change_of(examination)
-    if examination.source == BESIDE or own is None or examination.explained is None or not leads_of(examination):
+    if own is None or examination.explained is None or not leads_of(examination):
         return None
     if examination.unit not in EXPLAINED_BY.get(_unit(comparison), ("ns", "instructions")):
         return None

@@ -130,6 +130,16 @@ def test_parts_that_make_up_for_others_are_named_together() -> None:
     )
 
 
+def test_parts_that_all_changed_one_way_make_up_for_nothing() -> None:
+    """What makes up for them is too small to be listed, one by one."""
+    control = {"f": Part(50.0), "g": Part(50.0), "rest": Part(20.0)}
+    treatment = {"f": Part(40.0), "g": Part(40.0), **{f"small{number}": Part(0.1) for number in range(60)}}
+    shrunk = replace(GROWN, verdict="improved", ratio=0.88, ci=(0.86, 0.9))
+    treatment |= {"rest": Part(20.0)}
+    said = sentence(seen("native functions", "instructions", control, treatment), comparison=shrunk)
+    assert said.startswith("f: 71 % of the instructions saved, g: 71 %")
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
