@@ -10,6 +10,7 @@ from opduel.records.cause import Observation, Part
 from opduel.records.measurement import SIDES, Side
 
 PASSED_ON = 0.8  # of a part's difference: where one part that it calls has so much of it, that one is looked into
+COMMON = 0.5  # the same of what several parts call
 REST = "(all else)"
 
 
@@ -23,9 +24,9 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
     ``amount`` is then that of all that it calls, and ``where`` the place that calls it.  A part of one side alone has
     nothing of the parts that the other side calls as often without it: they only have another caller, and stand beside
     it.  Each of these parts is followed in the same way to a call that came or went,
-    where there is one.  What several such parts call that has ``PASSED_ON`` of the difference itself is looked into in
-    their place, and a part that is called within others has what it takes there, which they then lack.  The amounts of
-    a side add up to what they did: ``REST`` has what these parts don't account for.
+    where there is one.  What several such parts call that has ``COMMON`` of the difference, and more than any of them,
+    is looked into in their place, and a part that is called within others has what it takes there, which they then
+    lack.  The amounts of a side add up to what they did: ``REST`` has what these parts don't account for.
     """
     tree = _Tree(observations)
     if not tree.inclusive:
@@ -46,6 +47,9 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
                 break
             closed |= whole
             whole.add(shared)
+            passed_on = (abs(tree.difference(one)) for one in tree.callees.get(shared, []))
+            if max(passed_on, default=0.0) < PASSED_ON * abs(tree.difference(shared)):
+                break
     for name in sorted(whole - closed):
         _follow(tree, name, whole, itself)
     moved, common = _with_another_caller(tree, whole, itself), _callers_within(tree, whole, itself)
@@ -72,9 +76,10 @@ def _follow(tree: "_Tree", name: str, whole: set[str], itself: set[str]) -> None
 
 
 def _called_in_common(tree: "_Tree", whole: set[str], itself: set[str], difference: float) -> str | None:
-    """What several of these parts call, or parts within them, where it has ``PASSED_ON`` of a difference that spreads
-    to its callers; the one with the largest difference, None if there is none."""
-    large = [one for one in tree.names - whole - itself if abs(tree.difference(one)) >= PASSED_ON * difference]
+    """What several of these parts call, or parts within them, where it has ``COMMON`` of a difference that spreads to
+    its callers, and more than any of them; the one with the largest difference, None if there is none."""
+    most = max(abs(tree.difference(one)) for one in whole)
+    large = [one for one in tree.names - whole - itself if abs(tree.difference(one)) > max(most, COMMON * difference)]
     within = [tree.within_either(name) for name in sorted(whole)] + [{name} for name in sorted(itself)]
 
     def is_common(name: str) -> bool:

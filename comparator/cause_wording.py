@@ -30,7 +30,8 @@ def claims(leads: Sequence[Candidate], added: str) -> str:
         verb = "account for" if _described(lead)[:1].isdigit() and _plural(lead) else "accounts for"
         return f"{_described(lead)} {verb} {share_of(lead)} {added}".rstrip()
     return ", ".join(
-        f"{_described(one).rstrip(',')}: {share_of(one)}{' ' + added if added and not at else ''}" for at, one in enumerate(leads)
+        f"{_described(one).rstrip(',')}: {share_of(one)}{' ' + added if added and not at else ''}"
+        for at, one in enumerate(leads)
     )
 
 

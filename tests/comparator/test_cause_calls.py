@@ -332,6 +332,9 @@ def test_what_several_calls_have_in_common_is_looked_into_in_their_place() -> No
     found = by_call([{"control": before, "treatment": after}] * 3)
     assert differences(found) == {"pmf": -300, "_pmf": 120, "ppf": -10, "_entropy": 10}
     assert found[0]["control"]["pmf"].where == "base.py:3764"
+    spread = entropy(20, {"pmf": 300, "ppf": 400}), entropy(30, {"_pmf": 120, "ppf": 10})
+    found = by_call([{"control": spread[0], "treatment": spread[1]}] * 3)
+    assert differences(found) == {"_entropy": 160 - 720}, "no call in it has nearly all"
 
 
 def test_what_only_a_few_of_its_calls_make_slower_is_no_place_to_look() -> None:
