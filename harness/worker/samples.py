@@ -12,6 +12,7 @@ import os
 import platform
 import resource
 import struct
+import sys
 import time
 
 NUMBERS = {"x86_64": 298, "aarch64": 241}  # of the system call, by machine
@@ -21,6 +22,7 @@ DISABLED, EXCLUDE_KERNEL, EXCLUDE_HYPERVISOR = 1 << 0, 1 << 5, 1 << 6
 ENABLE, DISABLE = 0x2400, 0x2401
 SIZE = 112  # bytes of the attributes: PERF_ATTR_SIZE_VER5
 PERIOD_NS = 100000
+LONG_PERIOD_NS = 1000000  # of a single call, which may be so long that the ring would be full
 RECORD_SAMPLE = 9
 PAGES = 64  # of the ring of samples, a power of 2
 HEAD, TAIL = 1024, 1032  # places in the ring's first page
@@ -37,12 +39,12 @@ class Unseen(Exception):
 class Clock:
     """Samples of this thread's instructions, between ``start`` and ``stop``: ``counts``, address -> how many."""
 
-    def __init__(self):
-        number = NUMBERS.get(platform.machine())
+    def __init__(self, period_ns):
+        number = NUMBERS.get(platform.machine()) if sys.platform == "linux" else None
         if number is None:
-            raise Unseen("code can't be sampled on " + platform.machine())
+            raise Unseen("code can't be sampled on {} ({})".format(sys.platform, platform.machine()))
         attributes = bytearray(SIZE)
-        struct.pack_into("<IIQQQ", attributes, 0, SOFTWARE, SIZE, CPU_CLOCK, PERIOD_NS, IP)
+        struct.pack_into("<IIQQQ", attributes, 0, SOFTWARE, SIZE, CPU_CLOCK, period_ns, IP)
         struct.pack_into("<Q", attributes, 40, DISABLED | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR)
         libc = ctypes.CDLL(None, use_errno=True)
         pointer = (ctypes.c_char * SIZE).from_buffer(attributes)
@@ -113,7 +115,7 @@ def places(counts):
 
 def samples(call, calls, number, before, after):
     """Samples of about ``calls`` calls: main.py says what is answered, and functions.py what the arguments are."""
-    clock = Clock()
+    clock = Clock(PERIOD_NS if calls > 1 else LONG_PERIOD_NS)
     try:
         regions = max(1, min(REGIONS, calls // (number or 1)))
         number = number or max(1, calls // regions)
