@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pytest
 from test_smoke_check import Toy
 from toy_bench import toy_bench, toy_case
 
@@ -99,8 +100,11 @@ def test_native_code_of_both_sides_is_sampled() -> None:
     questions = [replace(SAMPLES, work_ns=1e8)]
     slower = toy_case("slower", "checksum", bytes=100_000, slower=3)
     found = asked(slower, toy_case("process", "process"), questions=questions)
-    (pair,) = sample_observations(found["slower"])
-    assert not isinstance(pair, str)
+    observations = sample_observations(found["slower"])
+    if isinstance(observations, str):  # in a container, say
+        assert "the kernel gives no samples" in observations
+        pytest.skip(observations)
+    (pair,) = observations
     name = max(pair["treatment"], key=lambda one: pair["treatment"][one].amount)
     assert name.startswith("crc32") or "libz" in name, "zlib's own function, or its library where that has no symbols"
     assert 1.5 < pair["treatment"][name].amount / pair["control"][name].amount < 6
