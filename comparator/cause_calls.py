@@ -5,12 +5,13 @@ from dataclasses import replace
 from math import isclose
 from statistics import fmean
 
+from opduel.comparator.cause_matching import SAME_CALLS
 from opduel.records.cause import Observation, Part
 from opduel.records.measurement import SIDES, Side
 
 PASSED_ON = 0.8  # of a part's difference: where one part that it calls has so much of it, that one is looked into
+COMMON = 0.5  # the same of what several parts call
 REST = "(all else)"
-SAME_CALLS = 0.01  # so much of a call more or less a call of the case is none
 
 
 def by_call(observations: Sequence[Observation]) -> list[Observation]:
@@ -22,14 +23,18 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
     ``PASSED_ON`` of its difference; and once more, so that it is seen what the difference spreads to.  A part's
     ``amount`` is then that of all that it calls, and ``where`` the place that calls it.  A part of one side alone has
     nothing of the parts that the other side calls as often without it: they only have another caller, and stand beside
-    it.  The amounts of a side add up to what they did: ``REST`` has what these parts don't account for.
+    it.  Each of these parts is followed in the same way to a call that came or went,
+    where there is one.  What several such parts call that has ``COMMON`` of the difference, and more than any of them,
+    is looked into in their place, and a part that is called within others has what it takes there, which they then
+    lack.  The amounts of a side add up to what they did: ``REST`` has what these parts don't account for.
     """
     tree = _Tree(observations)
     if not tree.inclusive:
         return list(observations)
     whole, itself = set(tree.callees.get(None, [])), set[str]()
-    while whole:
-        name = max(whole, key=lambda one: (abs(tree.difference(one)), one))
+    closed = set[str]()
+    while whole - closed:
+        name = max(whole - closed, key=lambda one: (abs(tree.difference(one)), one))
         below = [one for one in tree.callees.get(name, []) if one not in itself | whole]
         if not below or not tree.called_alike(name):
             break
@@ -37,9 +42,63 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
         itself.add(name)
         whole |= set(below)
         if max(abs(tree.difference(one)) for one in below) < PASSED_ON * abs(tree.difference(name)):
-            break
-    moved = _with_another_caller(tree, whole, itself)
-    return [{side: _divided(one.get(side, {}), whole, itself, moved) for side in SIDES} for one in observations]
+            shared = _called_in_common(tree, whole, itself, abs(tree.difference(name)))
+            if shared is None:
+                break
+            closed |= whole
+            whole.add(shared)
+            passed_on = (abs(tree.difference(one)) for one in tree.callees.get(shared, []))
+            if max(passed_on, default=0.0) < PASSED_ON * abs(tree.difference(shared)):
+                break
+    for name in sorted(whole - closed):
+        _follow(tree, name, whole, itself)
+    moved, common = _with_another_caller(tree, whole, itself), _callers_within(tree, whole, itself)
+    return [{side: _divided(one.get(side, {}), whole, itself, moved, common) for side in SIDES} for one in observations]
+
+
+def _follow(tree: "_Tree", name: str, whole: set[str], itself: set[str]) -> None:
+    """Take a part of ``whole`` apart, and what it calls in turn, where that leads to a call that came or went: as long
+    as one call has ``PASSED_ON`` of the difference, and no further."""
+    chain, below = list[str](), set[str]()
+    at = name
+    while tree.called_alike(at):
+        others = {one for one in tree.callees.get(at, []) if one not in itself | whole | below}
+        largest = max(others, key=lambda one: (abs(tree.difference(one)), one), default=None)
+        if largest is None or abs(tree.difference(largest)) < PASSED_ON * abs(tree.difference(at)):
+            return
+        chain.append(at)
+        below = (below | others) - {at}
+        at = largest
+    if chain:
+        whole -= {name}
+        whole |= below
+        itself |= set(chain)
+
+
+def _called_in_common(tree: "_Tree", whole: set[str], itself: set[str], difference: float) -> str | None:
+    """What several of these parts call, or parts within them, where it has ``COMMON`` of a difference that spreads to
+    its callers, and more than any of them; the one with the largest difference, None if there is none."""
+    most = max(abs(tree.difference(one)) for one in whole)
+    large = [one for one in tree.names - whole - itself if abs(tree.difference(one)) > max(most, COMMON * difference)]
+    within = [tree.within_either(name) for name in sorted(whole)] + [{name} for name in sorted(itself)]
+
+    def is_common(name: str) -> bool:
+        callers = tree.callers_on_either(name)
+        return callers <= set[str]().union(*within) and sum(not callers.isdisjoint(inner) for inner in within) > 1
+
+    return max(filter(is_common, large), key=lambda one: (abs(tree.difference(one)), one), default=None)
+
+
+def _callers_within(tree: "_Tree", whole: set[str], itself: set[str]) -> dict[str, dict[str, set[str]]]:
+    """Each part of ``whole`` -> others, of ``itself``, too, that are called within it -> the callers there. What these
+    callers spend in them is counted once, with the part that is called."""
+    within = {name: tree.within_either(name) for name in whole | itself}
+    callers = {name: tree.callers_on_either(name) for name in whole | itself}
+    found: dict[str, dict[str, set[str]]] = {}
+    for name in whole:
+        able = (one for one in within.keys() - {name} if callers[name].isdisjoint(within[one] - {name}))
+        found[name] = {one: by for one in able if (by := callers[one] & within[name])}
+    return found
 
 
 def _with_another_caller(tree: "_Tree", whole: set[str], itself: set[str]) -> dict[str, set[str]]:
@@ -78,6 +137,7 @@ class _Tree:
                         sides = by.setdefault(caller, dict.fromkeys(SIDES, 0.0))
                         sides[side] += share * _with_calls(part) / len(observations)
         self._calls_of = calls_of
+        self.names = set(calls_of)
         self.callees: dict[str | None, list[str]] = {}
         for name, above in self._callers(calls_of).items():
             self.callees.setdefault(above, []).append(name)
@@ -115,12 +175,20 @@ class _Tree:
         """The parts that call it on a side, other than itself."""
         return {one for one, sides in self._calls_of.get(name, {}).items() if sides[side] > 0 and one != name}
 
+    def callers_on_either(self, name: str) -> set[str]:
+        """The same of both sides together."""
+        return set[str]().union(*(self.callers(side, name) for side in SIDES))
+
     def within(self, side: Side, top: str) -> set[str]:
         """A part and those that nothing on that side calls but these."""
         found = {top}
         while more := {one for one in self._calls_of.keys() - found if (by := self.callers(side, one)) and by <= found}:
             found |= more
         return found
+
+    def within_either(self, top: str) -> set[str]:
+        """The same of both sides together."""
+        return set[str]().union(*(self.within(side, top) for side in SIDES))
 
     def only_on(self, name: str) -> Side | None:
         """The side that it is on alone; None: on both."""
@@ -164,15 +232,22 @@ def _doubt(part: Part) -> float:
 
 
 def _divided(
-    parts: Mapping[str, Part], whole: set[str], itself: set[str], moved: Mapping[str, set[str]]
+    parts: Mapping[str, Part],
+    whole: set[str],
+    itself: set[str],
+    moved: Mapping[str, set[str]],
+    common: Mapping[str, Mapping[str, set[str]]],
 ) -> dict[str, Part]:
     whole = whole.union(*moved.values())
     found = {}
     for name, part in parts.items():
         if name in whole:
-            others = [parts[one] for one in sorted(moved.get(name, ())) if one in parts]
-            amount = _with_calls(part) - sum(map(_with_calls, others))
-            doubt = max(_doubt(part), sum(map(_doubt, others)))
+            others = [(parts[one], 1.0) for one in sorted(moved.get(name, ())) if one in parts]
+            for one, callers in sorted(common.get(name, {}).items()):
+                if one in parts:
+                    others.append((parts[one], sum(parts[one].callers.get(caller, 0.0) for caller in sorted(callers))))
+            amount = _with_calls(part) - sum(share * _with_calls(one) for one, share in others)
+            doubt = max(_doubt(part), sum(share * _doubt(one) for one, share in others))
             found[name] = replace(part, amount=amount, doubt=doubt, where=part.called_at or part.where)
     found |= {name: part for name, part in parts.items() if name in itself}
     rest = sum(part.amount for part in parts.values()) - sum(part.amount for part in found.values())

@@ -4,6 +4,7 @@ Parts are only ever joined, so that the whole difference of every process pair s
 """
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,12 +20,13 @@ OTHER: Mapping[Side, Side] = {"control": "treatment", "treatment": "control"}
 DOMINANT = 0.5  # share of a part's amount from which on one caller is the one that it may have been inlined into
 CANCELLED = 0.5  # share of a caller's change that functions of one side alone must make up for to be merged into it
 SIMILAR, SIMILAR_IN_PLACE = 0.8, 0.5  # likeness of names: anywhere, and below the same caller
+SAME_CALLS = 0.01  # so much of a call more or less a call of the case is none
 SAME_AMOUNT = 0.1  # amounts closer than this share are nearly the same
 MOST_COMPARED = 50  # the largest parts of each side whose names are compared letter by letter
 MOST_LETTERS = 200  # of a name that are compared
 DEEPEST = 20  # calls between a part and the function that it was inlined into
 
-_INSTRUCTION_SET = re.compile(
+INSTRUCTION_SET = re.compile(
     r"_?(?:avx512_core_\w*?|avx512_?(?:skx|spr|icl|core|cd|knl|f)?|avx2|avx|fma3|sse4_?[12]|ssse3|sse[23]|x86_v[234]"
     r"|neon|asimd|asimdhp|sve\d*|vsx\d?)(?![a-z0-9])"
 )
@@ -37,6 +39,7 @@ class Matched:
     ``names`` are all names that it has on a side, the one that it goes by first; none on a side that lacks it.
     ``implementations``: which of a library's ran on either side, where that is known.
     ``doubts``: by how much its amount on a side may be off in all process pairs alike.
+    ``called_for``: caller -> treatment less control of what it is called for by that one.
     """
 
     names: Mapping[Side, tuple[str, ...]]
@@ -48,6 +51,7 @@ class Matched:
     merged: tuple[str, ...] = ()
     implementations: Mapping[Side, str] = field(default_factory=dict)
     doubts: Mapping[Side, float] = field(default_factory=lambda: {"control": 0.0, "treatment": 0.0})
+    called_for: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def doubt(self) -> float:
@@ -58,6 +62,17 @@ class Matched:
     def difference(self) -> float:
         """Treatment less control per call, the mean over process pairs."""
         return float(np.mean(self.treatment - self.control))
+
+    @property
+    def caller(self) -> str:
+        """Of a part that is called more or less often, the caller that makes most of the calls that came or went; empty
+        if none has ``DOMINANT`` of the difference."""
+        before, after = (self.calls[side] or 0.0 for side in ("control", "treatment"))
+        if math.isclose(before, after, rel_tol=SAME_CALLS):
+            return ""
+        most = max(self.called_for, key=lambda one: (abs(self.called_for[one]), one), default="")
+        whole = self.difference
+        return most if most and self.called_for[most] * math.copysign(1, whole) >= DOMINANT * abs(whole) > 0 else ""
 
     @property
     def amount(self) -> float:
@@ -186,7 +201,23 @@ def _one_part(name: str, observations: Sequence[Observation]) -> Matched:
         callers={caller: sum(part.callers.get(caller, 0.0) for part in alone) / len(alone) for caller in _of(alone)},
         implementations={side: _implementation(found[side]) for side in OTHER},
         doubts={side: sum(part.doubt for part in found[side]) / len(observations) for side in OTHER},
+        called_for=_by_caller(found, len(observations)),
     )
+
+
+def _summed(parts: Sequence[Matched]) -> dict[str, float]:
+    callers = sorted({caller for part in parts for caller in part.called_for})
+    return {caller: sum(part.called_for.get(caller, 0.0) for part in parts) for caller in callers}
+
+
+def _by_caller(found: Mapping[Side, Sequence[Part]], n: int) -> dict[str, float]:
+    """Caller -> treatment less control of the amounts, the mean of ``n`` process pairs."""
+    by: dict[str, float] = {}
+    for side, sign in (("control", -1), ("treatment", 1)):
+        for part in found[side]:
+            for caller, share in part.callers.items():
+                by[caller] = by.get(caller, 0.0) + sign * share * part.amount / n
+    return by
 
 
 def _of(parts: Iterable[Part]) -> list[str]:
@@ -224,6 +255,7 @@ def _join(main: Matched, others: Sequence[Matched], as_merged: bool) -> Matched:
         implementations=implementations,
         doubts={side: sum(one.doubts[side] for one in (main, *others)) for side in OTHER},
         where=next((one.where for one in (main, *others) if one.where), ""),
+        called_for=_summed([main, *([] if as_merged else others)]),
         merged=main.merged + (tuple(name for one in others for name in (one.name, *one.merged)) if as_merged else ()),
     )
 
@@ -254,7 +286,7 @@ def normalised(name: str) -> str:
             depth += (char in "<(") - (char in ">)")
         else:
             kept.append(char)
-    return _INSTRUCTION_SET.sub("", "".join(kept).lower()).strip(" _") or name.lower()
+    return INSTRUCTION_SET.sub("", "".join(kept).lower()).strip(" _") or name.lower()
 
 
 def _last(name: str) -> str:

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Sequence
 
+from opduel.comparator.cause_leads import LEAST_NAMED, LEAST_REACH
 from opduel.comparator.cause_wording import is_of_the_interpreter, share_of, short_name
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Source
 from opduel.records.text import counted
 
-LEAST_REACH = 0.1  # a source that accounts for a smaller share of the case's change explains nothing
-LEAST_NAMED = 0.1  # share of each candidate after the first
 KERNEL, IN_THE_KERNEL = "kernel", 0.25  # a resource: its time; the share of it that is worth words
 LONGEST_COUNT_NS = 10_000.0  # that a page fault without a disk, or a switch to another thread, costs the kernel, by far
 ALLOCATIONS: Source = "allocations"

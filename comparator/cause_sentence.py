@@ -4,11 +4,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator.cause_calls import SAME_CALLS
-from opduel.comparator.cause_processor import BRANCHES, as_much_work, by_branches, by_vectors
-from opduel.comparator.cause_resources import (
+from opduel.comparator.cause_leads import (
     LEAST_NAMED,
     LEAST_REACH,
+    NAMED,
+    PARTLY,
+    change_of,
+    exchanged,
+    leads_of,
+    of_libraries,
+)
+from opduel.comparator.cause_native import OTHER_CODE, in_native_code, is_other_code
+from opduel.comparator.cause_processor import BRANCHES, by_branches, by_vectors
+from opduel.comparator.cause_resources import (
     OF_MEMORY,
     by_allocations,
     by_cache_misses,
@@ -17,17 +25,10 @@ from opduel.comparator.cause_resources import (
     in_the_kernel,
     same_instructions,
 )
-from opduel.comparator.cause_wording import (
-    claims,
-    is_of_the_interpreter,
-    is_renamed,
-    listed,
-    short_name,
-)
+from opduel.comparator.cause_wording import NOUNS, claims, is_renamed, short_name
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Cause, Examination, Source
-from opduel.records.measurement import SIDES
 from opduel.records.text import one_line
 
 # What a person can act on comes first, where several sources explain the change to the same degree.
@@ -36,15 +37,13 @@ PREFERENCE: tuple[Source, ...] = (
     "primitives",
     "operators",
     "native functions",
+    "sampled functions",
     "resources",
     *OF_MEMORY,
 )
+BESIDE: Source = "sampled functions"  # said beside Python functions
 AS_GOOD = 0.1  # shares of the change that are closer than this explain it to the same degree
 COMPARABLE = 0.8  # share of the case's change (of logs) from which on a source's own change is as large
-PARTLY = 0.5  # share of the case's change below which it is explained partly
-NAMED = 3  # candidates in the sentence
-EXCHANGED = 1.2  # sum of the shares of one direction from which on parts of both are named
-ENOUGH = 0.8  # shares that are enough together
 
 # In which a thread waits for others, by the last part of their names: functions of MXNet, PyTorch and Python, and the
 # resource.
@@ -52,14 +51,12 @@ WAITING = frozenset(
     ("wait_to_read", "wait_to_write", "waitall", "synchronize", "acquire", "wait", "join", "poll", "waiting")
 )
 
-CALL_ITSELF = "(the call itself)"  # of Python functions: a call that goes straight to native code
 USER_CODE = "user code"  # a resource: that it takes longer is what was to be explained
 
 OF_A_PART = ("primitives", "operators")  # sources that don't see the whole call
 MOST_OF_A_CALL = 1.1  # times a call's measured time, that such a source may see
 # What the case's metric counts -> units of the sources that its change can follow from; the first is its own.
 EXPLAINED_BY = {"ns": ("ns", "instructions"), "instructions": ("instructions",), "bytes": ("bytes",)}
-NOUNS = {"ns": "time", "instructions": "instructions", "bytes": "memory"}
 METRIC_NOUNS = {"error": "the error"}
 
 
@@ -74,7 +71,7 @@ class _Reading:
 
     @property
     def leads(self) -> list[Candidate]:
-        return _leads(self.examination)
+        return leads_of(self.examination)
 
     @property
     def waits(self) -> bool:
@@ -98,10 +95,12 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     change = comparison.ratio if comparison.measure.lower_is_better else 1 / comparison.ratio  # of the cost
     if change == 1:
         return None
-    readings = [_reading(comparison, one, change) for one in examinations]
+    readings = [_reading(comparison, one, change) for one in _without_other_code(examinations)]
     found = _best(comparison, [one for one in readings if one is not None])
     if found:
-        sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations, change)
+        sentence = _explained(comparison, found, change) + in_native_code(found.examination, examinations, change)
+        if found.examination.source == "native functions" and is_other_code(found.examination):
+            sentence += OTHER_CODE
         sentence += _by_other_primitives(found.examination, examinations)
         sentence += by_vectors(examinations) + by_branches(comparison, examinations)
         sentence += in_the_kernel(found.examination, examinations)
@@ -112,6 +111,16 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     else:
         sentence = _not_explained(comparison, examinations, change)
     return Cause(one_line(sentence), tuple(examinations))
+
+
+def _without_other_code(examinations: Sequence[Examination]) -> list[Examination]:
+    """The examinations that may explain a change. Samples do in place of counts that name code for other instructions
+    than the processor may run; else they are only said beside Python functions."""
+    native = next((of_libraries(one) for one in examinations if one.source == "native functions"), None)
+    sampled = next((one for one in examinations if one.source == BESIDE), None)
+    other_code = native is not None and is_other_code(native)
+    left_out = "native functions" if other_code and sampled and sampled.explained is not None else BESIDE
+    return [one for one in examinations if one.source != left_out]
 
 
 def _of_waiting(sentence: str, found: _Reading, examinations: Sequence[Examination]) -> str:
@@ -130,13 +139,13 @@ def _of_waiting(sentence: str, found: _Reading, examinations: Sequence[Examinati
 
 def _reading(comparison: Comparison, examination: Examination, change: float) -> _Reading | None:
     """What an examination can claim; None for nothing."""
-    examination = _of_libraries(examination)
-    own = _change(examination)
-    if own is None or examination.explained is None or not _leads(examination):
+    examination = of_libraries(examination)
+    own = change_of(examination)
+    if own is None or examination.explained is None or not leads_of(examination):
         return None
     if examination.unit not in EXPLAINED_BY.get(_unit(comparison), ("ns", "instructions")):
         return None
-    if (own > 0) != (change > 1) or _leads(examination)[0].name == USER_CODE:
+    if (own > 0) != (change > 1) or leads_of(examination)[0].name == USER_CODE:
         return None
     if examination.source in OF_A_PART:
         return _reading_of_a_part(comparison, examination, own)
@@ -161,7 +170,7 @@ def _reading_of_a_part(comparison: Comparison, examination: Examination, own: fl
     candidates = tuple(_scaled(one, share, scales) for one in examination.candidates)
     explained = sum(one.share or 0.0 for one in candidates if is_named(one))
     seen = replace(examination, candidates=candidates, explained=explained)
-    return _Reading(seen, own, 1.0) if _leads(seen) and explained >= LEAST_REACH else None
+    return _Reading(seen, own, 1.0) if leads_of(seen) and explained >= LEAST_REACH else None
 
 
 def _scaled(candidate: Candidate, share: float, scales: tuple[float, float]) -> Candidate:
@@ -173,40 +182,6 @@ def _scaled(candidate: Candidate, share: float, scales: tuple[float, float]) -> 
 
 def _unit(comparison: Comparison) -> str:
     return comparison.measure.unit if comparison.metric != "error" else "error"
-
-
-def _change(examination: Examination) -> float | None:
-    """The whole difference as a share of the control; None where there is none, or it has no control."""
-    if examination.treatment is None or not examination.control or examination.control <= 0:
-        return None
-    return examination.treatment / examination.control - 1
-
-
-def _of_libraries(examination: Examination) -> Examination:
-    """The same without native functions of Python's own interpreter: what they execute follows from the Python code
-    that they run, and explains nothing."""
-    if examination.source != "native functions" or examination.explained is None:
-        return examination
-    candidates = tuple(one for one in examination.candidates if not is_of_the_interpreter(one))
-    return replace(
-        examination, candidates=candidates, explained=sum(one.share or 0.0 for one in candidates if is_named(one))
-    )
-
-
-def _leads(examination: Examination) -> list[Candidate]:
-    """The candidates to name, the largest share first: those that changed in the direction of the whole. Where they
-    are enough, only those that came or went are named beside them: they are what to look for in the code."""
-    named = sorted((one for one in examination.candidates if is_named(one) and (one.share or 0) > 0), key=_by_share)
-    found: list[Candidate] = []
-    for one in named[:NAMED]:
-        enough = sum(lead.share or 0 for lead in found) >= ENOUGH
-        if not found or ((one.share or 0) >= LEAST_NAMED and not (enough and one.control and one.treatment)):
-            found.append(one)
-    return found
-
-
-def _by_share(candidate: Candidate) -> tuple[float, str]:
-    return -(candidate.share or 0.0), candidate.name
 
 
 def _best(comparison: Comparison, readings: Sequence[_Reading]) -> _Reading | None:
@@ -230,7 +205,7 @@ def _overlap(one: _Reading, most: _Reading) -> bool:
 
 def _rank(comparison: Comparison, examination: Examination) -> int:
     """The place in ``PREFERENCE``; the last for a case's only operator, which says what the case is and no more."""
-    lead = _leads(examination)[0]
+    lead = leads_of(examination)[0]
     name = lead.name.rpartition(".")[2].lower()
     alone = (lead.control, lead.treatment) == (examination.control, examination.treatment)
     if examination.source == "operators" and (alone or name == comparison.operator.rpartition(".")[2].lower()):
@@ -246,62 +221,12 @@ def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
     if reading.reach >= COMPARABLE:
         added = f"of the {'added ' + noun if whole > 0 else noun + ' saved'}"
         other = f"; {grew}, {case} by {_percent(whole)}" if noun != case else ""
-        return partly + (_exchanged(reading.examination, added) or claims(reading.leads, added)) + other
-    exchanged = _exchanged(reading.examination, "of that")
-    said = f"{partly}{grew}" + (f": {exchanged}" if exchanged else f", of which {claims(reading.leads, '')}")
+        return partly + (exchanged(reading.examination, added) or claims(reading.leads, added)) + other
+    both_ways = exchanged(reading.examination, "of that")
+    said = f"{partly}{grew}" + (f": {both_ways}" if both_ways else f", of which {claims(reading.leads, '')}")
     if noun == case:
         return f"{said}; as measured, {_moved(case, whole)}"
     return f"{said}; the other {_percent(whole - reading.change)} of the {case} is not explained"
-
-
-def _exchanged(examination: Examination, added: str) -> str:
-    """``f and 2 more gave way to g: together 98 % of the added instructions``, where parts that changed one way make up
-    for others; empty elsewhere."""
-    named = sorted(filter(is_named, examination.candidates), key=_by_share)
-    more, less = ([one for one in named if (one.difference > 0) == way] for way in (True, False))
-    if not more or not less or sum(max(0.0, one.share or 0.0) for one in named) <= EXCHANGED:
-        return ""
-    net = sum(one.share or 0.0 for one in named)
-    more, less = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (more, less))
-    if all(one.control == 0 for one in more) and all(one.treatment == 0 for one in less):
-        words = f"{listed(less)} gave way to {listed(more)}"
-    else:
-        words = f"less in {listed(less)}, more in {listed(more)}"
-    return f"{words}: together {100 * net:.0f} % {added}"
-
-
-def _in_native_code(chosen: Examination, examinations: Sequence[Examination], whole: float) -> str:
-    """``; in native code, f and 1 more gave way to g``: what the Python function of the sentence runs, where native
-    functions that only one side has make up a good part of a call. That says what differs, and claims no share.  Else
-    ``; in native code, f accounts for 98 % of the added instructions``, where the function runs as often as before.
-    ``whole`` is the case's change, a ratio."""
-    native = next((_of_libraries(one) for one in examinations if one.source == "native functions"), None)
-    if chosen.source != "Python functions" or native is None or not native.control or not native.treatment:
-        return ""
-    parts = [one for one in native.candidates if is_named(one) and not one.was]
-    gone = [one for one in parts if one.treatment == 0 and one.control >= LEAST_NAMED * native.control]
-    new = [one for one in parts if one.control == 0 and one.treatment >= LEAST_NAMED * native.treatment]
-    if not gone or not new:
-        return _by_native_functions(_leads(chosen)[0], native, whole)
-    gone, new = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (gone, new))
-    return f"; in native code, {listed(gone)} gave way to {listed(new)}"
-
-
-def _by_native_functions(python: Candidate, native: Examination, whole: float) -> str:
-    """What the native functions claim of a Python function that both sides call equally often: what it runs is
-    slower."""
-    often = [calls for calls in python.calls if calls]
-    alike = len(often) == len(SIDES) and math.isclose(*often, rel_tol=SAME_CALLS)
-    if not alike and python.name != CALL_ITSELF:
-        return ""
-    change = _change(native) or 0.0
-    if math.log(max(1 + change, 1e-9)) / math.log(whole) < LEAST_REACH:  # also where it is the other way round
-        return as_much_work(native) if same_instructions([native]) else ""
-    leads = _leads(native)
-    if sum(one.share or 0.0 for one in leads) < PARTLY:
-        return ""
-    added = f"of the {'added instructions' if change > 0 else 'instructions saved'}"
-    return f"; in native code, {_exchanged(native, added) or claims(leads, added)}"
 
 
 def _by_other_primitives(chosen: Examination, examinations: Sequence[Examination]) -> str:
@@ -340,12 +265,12 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
     if hints and _unit(comparison) == "ns":
         rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
         return "; ".join(hints) + rest + memory
-    said = [words for one in examinations if (words := _says(one, case, change))]
+    said = [words for one in examinations if one.source != BESIDE and (words := _says(one, case, change))]
     return "not explained: " + ("; ".join(said) if said else "nothing could be looked at") + memory
 
 
 def _says(examination: Examination, case: str, change: float) -> str:
-    own, source = _change(examination), examination.source
+    own, source = change_of(examination), examination.source
     if source in (*OF_MEMORY, BRANCHES):  # what is allocated, missed or mispredicted explains no time by itself
         return ""
     if own is None or examination.difference_ci is None:
@@ -357,7 +282,7 @@ def _says(examination: Examination, case: str, change: float) -> str:
         return f"{noun} by {kind}: no clear difference ({_percent(own)}) {moved}"
     if (own > 0) != (change > 1):
         return f"{noun} by {kind} {_verb(own)} {moved}"
-    if (interpreter := (examination.explained or 0.0) - (_of_libraries(examination).explained or 0.0)) > 0:
+    if (interpreter := (examination.explained or 0.0) - (of_libraries(examination).explained or 0.0)) > 0:
         its = f"{_percent(interpreter)} of that in the Python interpreter itself"
         return f"{noun} by {kind} {_verb(own)}, {its}: look at the Python functions"
     return f"{noun} by {kind} {_verb(own)}, with nothing that accounts for it"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from opduel.records.cause import ONE_BY_ONE, VECTORS, Candidate, without_clone
 from opduel.records.text import clipped, counted
 
+NOUNS = {"ns": "time", "instructions": "instructions", "bytes": "memory"}  # by unit
 LONGEST_ARGUMENTS = 24  # characters of template arguments
 LONGEST_NAME = 120  # characters of a name in the sentence
 # Where CPython's own functions are: files of its source, or its library where there is no debug information.
@@ -29,7 +30,8 @@ def claims(leads: Sequence[Candidate], added: str) -> str:
         verb = "account for" if _described(lead)[:1].isdigit() and _plural(lead) else "accounts for"
         return f"{_described(lead)} {verb} {share_of(lead)} {added}".rstrip()
     return ", ".join(
-        f"{_described(one).rstrip(',')}: {share_of(one)}{' ' + added if not at else ''}" for at, one in enumerate(leads)
+        f"{_described(one).rstrip(',')}: {share_of(one)}{' ' + added if added and not at else ''}"
+        for at, one in enumerate(leads)
     )
 
 
@@ -71,7 +73,9 @@ def _described(candidate: Candidate) -> str:
     before, after = candidate.implementations
     if before and after and before != after and not _of_vectors(candidate):
         return f"{name}, whose {short_name(before)} became {short_name(after)},"
-    where = where or (f" ({short_name(after or before)})" if (after or before) and not _of_vectors(candidate) else "")
+    place = short_name(candidate.where or ("" if _of_vectors(candidate) else after or before))
+    place = ", ".join(filter(None, (place, candidate.caller and f"called by {short_name(candidate.caller)}")))
+    where = f" ({place})" if place else ""
     if fate:
         often = f"{_counted_calls(calls)} of {name} per call" if calls else name
         return f"{often}, {fate}{where},"

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy import special
 
 from opduel.comparator.cause_calls import REST
 from opduel.comparator.cause_matching import Amounts, Matched, matched_parts
+from opduel.comparator.cause_wording import is_of_the_interpreter
 from opduel.records.cause import Candidate, Examination, Observation, Source
 from opduel.records.measurement import Side
 from opduel.records.text import clipped, one_line, printable, without_controls
@@ -20,6 +22,7 @@ LEAST_SHARE = 0.02  # of the whole difference: what explains less is not counted
 ROUNDING = 1e-12
 LEAST_CHANGE = 1e-4  # of the control: a smaller whole difference is none, however exactly it repeats
 MOST_CANDIDATES = 20  # in the record
+LEAST_CALL_NS = 10.0  # that a call of a Python function takes, at the very least
 LONGEST_NAME = 300  # characters; a name is whatever a build has
 
 
@@ -33,7 +36,8 @@ def examine(source: Source, unit: str, observations: Sequence[Observation], note
     enough from 0 for the intervals to hold.
 
     An interval is wider on either side by the part's ``doubt``, what may be wrong with its difference in all pairs
-    alike, over |mean D|: process pairs say nothing of that.
+    alike, over |mean D|: process pairs say nothing of that.  A Python function that one side alone calls takes time
+    there, whatever is doubtful.
 
     The intervals hold together with 95 %: Bonferroni over all parts that are large enough on either side to make
     ``LEAST_SHARE`` of the difference.  That is a choice by amount; only which of them are listed is a choice by
@@ -54,10 +58,24 @@ def examine(source: Source, unit: str, observations: Sequence[Observation], note
     whole = treatment - control
     interval = _mean_interval(whole, ALPHA) if n >= FEWEST_PAIRS else None
     clear = interval is not None and _is_clear(_mean_interval(whole, ALPHA_OF_WHOLE)) and _matters(whole, control)
-    candidates, explained = _shares(parts, whole) if clear else (_largest(parts, {}), None)
+    call_ns = LEAST_CALL_NS if source == "Python functions" else 0.0
+    candidates, explained = _shares(parts, whole, call_ns) if clear else (_largest(parts, {}), None)
+    candidates = _with_callers(candidates, parts if source == "native functions" else ())
     return Examination(
         source, unit, n, float(control.mean()), float(treatment.mean()), interval, candidates, explained, note
     )
+
+
+def _with_callers(candidates: Sequence[Candidate], parts: Sequence[Matched]) -> tuple[Candidate, ...]:
+    """The candidates without callers that are none of ``parts``, or of Python's interpreter, which says nothing. Of
+    Python functions there are none to name: it is known which line calls them."""
+    able = {
+        name
+        for part in parts
+        for name in (*part.names["control"], *part.names["treatment"])
+        if not is_of_the_interpreter(Candidate(name, 0.0, 0.0, where=part.where))
+    }
+    return tuple(one if one.caller in able else replace(one, caller="") for one in candidates)
 
 
 def _is_clear(interval: tuple[float, float]) -> bool:
@@ -85,7 +103,7 @@ def _deviation(values: Amounts, size: float) -> float:
     return 0.0 if deviation <= ROUNDING * size else deviation
 
 
-def _shares(parts: Sequence[Matched], whole: Amounts) -> tuple[tuple[Candidate, ...], float]:
+def _shares(parts: Sequence[Matched], whole: Amounts, call_ns: float) -> tuple[tuple[Candidate, ...], float]:
     """The largest candidates with their shares, and what those that are clear of 0 explain together."""
     n, mean = len(whole), float(whole.mean())
     able = [part for part in parts if part.amount >= LEAST_SHARE * abs(mean)]
@@ -95,9 +113,22 @@ def _shares(parts: Sequence[Matched], whole: Amounts) -> tuple[tuple[Candidate, 
         difference = part.treatment - part.control
         share = float(difference.mean()) / mean
         low, high = _share_interval(difference, whole, share, t)
-        found[id(part)] = share, (low - part.doubt / abs(mean), high + part.doubt / abs(mean))
+        found[id(part)] = share, _with_doubt(part, (low, high), abs(mean), call_ns)
     candidates = _largest(able, found)
     return candidates, sum(one.share or 0.0 for one in candidates if is_named(one))
+
+
+def _with_doubt(part: Matched, interval: tuple[float, float], whole: float, call_ns: float) -> tuple[float, float]:
+    """The interval, wider by the part's doubt. What one side alone calls takes ``call_ns`` a call there: doubt alone
+    doesn't make it nothing."""
+    low, high = interval
+    wide_low, wide_high = low - part.doubt / whole, high + part.doubt / whole
+    least = call_ns * (part.calls[part.only_on] or 0.0) / whole if part.only_on else 0.0
+    if least and low > 0:
+        wide_low = max(wide_low, min(low, least))
+    elif least and high < 0:
+        wide_high = min(wide_high, max(high, -least))
+    return wide_low, wide_high
 
 
 def _share_interval(difference: Amounts, whole: Amounts, share: float, t: float) -> tuple[float, float]:
@@ -142,6 +173,7 @@ def _candidate(part: Matched, share: float | None, ci: tuple[float, float] | Non
         was=_bounded(control[0]) if control and part.name not in control else "",
         merged=tuple(_bounded(name) for name in part.merged[:MOST_CANDIDATES]),
         implementations=(_implementation(part, "control"), _implementation(part, "treatment")),
+        caller=_bounded(part.caller),
     )
 
 

@@ -9,12 +9,13 @@ from opduel.records.measurement import Side
 
 # What is looked at: a source. Each has one unit, in which its parts add up to the whole of a call, or nearly so.
 Source = Literal[
-    "native functions", "mispredicted branches", "Python functions", "operators", "primitives", "resources",
-    "allocations", "mapped memory", "simulated cache misses", "libraries",
+    "native functions", "mispredicted branches", "sampled functions", "Python functions", "operators", "primitives",
+    "resources", "allocations", "mapped memory", "simulated cache misses", "libraries",
 ]  # fmt: skip
 CODE_OF = "code without symbols of "  # a source file, a class, or an exported function, is said after it
 # Of a native function, what it mostly works on; a size in bytes follows the second.
 ONE_BY_ONE, VECTORS = "one element at a time", "vectors of "
+NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"  # in a note on native functions
 _SOURCE_FILE = re.compile(rf"{CODE_OF}([\w./+-]+(?:\.(?:cc|cpp|cxx|c|cu|C)|-inl\.h))$")
 _CLONE = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|clone)(?:\.\d+)*|@plt| ?\[clone [^\]]*\])+$")
 
@@ -64,7 +65,8 @@ class Candidate:
     ``name`` is that of the treatment, ``was`` that of the control where it is another.  ``merged`` names functions that
     exist on one side alone and whose amount is counted here: inlined, split, or joined.  ``implementations`` says which
     of a library's implementations of a primitive ran on the control and on the treatment, and of a native function
-    whether it works on vectors there; empty where that isn't known.
+    whether it works on vectors there; empty where that isn't known.  ``caller`` is, of a native function that is called
+    more or less often, the function that makes most of the calls that came or went, where that is known.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Candidate:
     was: str = ""
     merged: Sequence[str] = field(default_factory=tuple)
     implementations: tuple[str, str] = ("", "")
+    caller: str = ""
 
     @property
     def difference(self) -> float:

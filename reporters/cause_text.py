@@ -36,7 +36,8 @@ def cells(part: Candidate, unit: str) -> Iterator[str]:
     merged = f"with {', '.join(part.merged)}" if part.merged else ""
     before, after = part.implementations
     ran = f"{before} became {after}" if before and after and before != after else before or after
-    yield "; ".join(filter(None, (name, merged, part.where, ran)))
+    caller = f"called by {part.caller}" if part.caller else ""
+    yield "; ".join(filter(None, (name, merged, part.where, caller, ran)))
     yield " to ".join(ABSENT if calls is None else f"{calls:.6g}" for calls in part.calls)
     yield human_value(part.control, unit)
     yield human_value(part.treatment, unit)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opduel.comparator import by_call, cause_of, concerns_memory, examine, with_moved
-from opduel.harness.explain import libraries, operators, primitives, python_functions, resources
+from opduel.harness.explain import libraries, operators, primitives, python_functions, resources, samples
 from opduel.harness.explain.allocations import ALLOCATIONS, MAPPED, Kind, observe_allocations
 from opduel.harness.explain.flame import flame_of_stacks, same_functions
 from opduel.harness.explain.native import observe_native
@@ -98,7 +98,7 @@ def _look(cases: Sequence[Case], explaining: Explaining, changes: Mapping[str, f
     """Case id -> what every source saw of it. ``changes``: case id -> ratio of its costs, treatment to control."""
     ends = min(explaining.profiling.deadline, time.monotonic() + LONGEST_S)
     profiling = replace(explaining.profiling, deadline=ends)
-    questions = [python_functions.QUESTION, resources.QUESTION, libraries.QUESTION]
+    questions = [python_functions.QUESTION, resources.QUESTION, samples.QUESTION, libraries.QUESTION]
     answers = ask_in_pairs(profiling, cases, questions)
     seen = {case.id: _of_answers(answers[case.id]) for case in cases}
     if profiling.framework.logging_environment():
@@ -150,6 +150,11 @@ def _of_answers(answers: Answers) -> list[Examination]:
         seen = examine("Python functions", "ns", by_call(functions), note)
         stacks = python_functions.function_stacks(answers)
         found.append(replace(seen, flame=flame_of_stacks(stacks, same_functions(functions))))
+    sampled = samples.sample_observations(answers)
+    if isinstance(sampled, str):
+        found.append(Examination("sampled functions", "ns", 0, note=sampled))
+    else:
+        found.append(examine("sampled functions", "ns", sampled, samples.NOTE))
     counted = resources.resource_observations(answers)
     if isinstance(counted, str):
         found.append(Examination("resources", "count", 0, note=counted))

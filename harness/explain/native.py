@@ -38,7 +38,7 @@ from opduel.harness.pair_pool import Bench, Counting
 from opduel.harness.process import CaseRefusedError, Worker
 from opduel.harness.profiles import case_folders
 from opduel.records import Case, Failure, Frame, PairSample
-from opduel.records.cause import Observation
+from opduel.records.cause import NO_AVX512, Observation
 from opduel.records.measurement import SIDES, Side
 
 LARGE = 5 * CASE_INSTRUCTIONS  # a call that executes more is counted once, and none is discarded before it
@@ -48,7 +48,6 @@ IN_DETAIL = ("--dump-instr=yes", "--branch-sim=yes")
 MOST_KEPT = 64 * 2**20  # bytes of such files in all
 SIMULATING = "--cache-sim=yes"  # of this processor's caches, by their sizes
 MODEL = "valgrind's model of the first-level data cache, which reads nothing ahead: not what the processor counted"
-NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"
 
 
 def observe_native(

@@ -30,6 +30,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
                         "stacks": [[[place in "functions", ...], ns], ...]}, of a call: functions.py; also "seen_ns"
                         where they don't add up to "ns"
     {"op": "resources", "calls": int}        -> {"calls": int, "counts": {name: a call}, "time": {name: ns a call}}
+    {"op": "samples", "calls": int}          -> {"calls": int, "ns": a call in user code, "samples": [[path, place in
+                        that file, number], ...]}: samples.py
     {"op": "libraries"}                      -> {"libraries": [...]} that are loaded: libraries.py
     {"op": "threads"} (unprepared)           -> {"lost": [name, ...]}, those that this child's fork has lost, null where
                         they can't be seen: forks.py; "compute": how many an operator gets, null where it is not said
@@ -383,6 +385,12 @@ class Session:
         return beside("resources").resources(
             self.call, calls, number, before, self._after(), children=is_process(self.call)
         )
+
+    def samples(self, calls):
+        if is_process(self.call):
+            raise serving.Unseen("each call is a process of its own: its code can't be sampled from here")
+        number, before = regions(self.call)
+        return beside("samples").samples(self.call, calls, number, before, self._after())
 
     def libraries(self):
         return {"libraries": beside("libraries").libraries()}

@@ -12,7 +12,7 @@ from opduel.commands.opduel import main
 from opduel.records import Candidate, Cause, Examination, Report
 from opduel.reporters import write_report
 
-PROD = Candidate("prod", 0.0, 900.0, 0.9, (0.85, 0.95), (None, 2.0), "a.py:3")
+PROD = Candidate("prod", 0.0, 900.0, 0.9, (0.85, 0.95), (None, 2.0), "a.py:3", caller="f")
 CAUSE = Cause(
     "2 calls of prod per call, new (a.py:3), account for 90 % [85, 95] of the added time",
     (
@@ -46,7 +46,7 @@ def test_a_cause_is_the_sentence_then_what_each_source_saw(report: Path, capsys:
         "",
         "Python functions: 1.00 us to 2.00 us a call, 5 process pairs",
         "   calls  control  treatment  share        95 %  part",
-        "  - to 2  0.00 ns     900 ns    90%  85% to 95%  prod; a.py:3",
+        "  - to 2  0.00 ns     900 ns    90%  85% to 95%  prod; a.py:3; called by f",
         "  NumPy's own time isn't seen",
         "",
         "native functions",

@@ -65,6 +65,17 @@ def test_a_difference_that_spreads_is_divided_where_it_does() -> None:
     assert differences(by_call(observed(before, after))) == {"check": 60, "prod": 60, "reshape": 40}
 
 
+def test_each_part_of_a_difference_that_spreads_is_followed_to_a_call_that_came_or_went() -> None:
+    """``_expect`` of SciPy calls a function that calls ``pmf``, which checks its arguments, or ``_pmf``."""
+    before: Tree = {**BEFORE, "_expect": (30, 1, "reshape"), "fun": (5, 9, "_expect"), "pmf": (400, 9, "fun")}
+    after: Tree = {**BEFORE, "_expect": (32, 1, "reshape"), "fun": (5, 9, "_expect"), "_pmf": (100, 9, "fun")}
+    before["check"], after["check"] = (120, 1, "reshape"), (20, 1, "reshape")
+    assert differences(by_call(observed(before, after))) == {"check": -100, "pmf": -400, "_pmf": 100, "_expect": 2}
+    slower: Tree = {**BEFORE, "check": (320, 1, "reshape"), "_expect": (30, 1, "reshape"), "fun": (505, 9, "_expect")}
+    faster: Tree = {**slower, "check": (20, 1, "reshape"), "fun": (5, 9, "_expect")}
+    assert differences(by_call(observed(slower, faster))) == {"check": -300, "_expect": -500}, "nothing came or went"
+
+
 def test_a_call_that_is_made_more_often_is_not_looked_into() -> None:
     before: Tree = {**BEFORE, "prod": (30, 1, "reshape"), "leaf": (50, 1, "prod")}
     after: Tree = {**BEFORE, "prod": (60, 2, "reshape"), "leaf": (100, 2, "prod")}
@@ -300,3 +311,57 @@ def test_a_call_s_doubt_is_that_of_all_that_it_calls() -> None:
     found = by_call([{"control": side(50.0), "treatment": side(80.0)}] * 3)
     assert [one["treatment"]["f"].doubt for one in found] == [2.5] * 3
     assert found[0]["treatment"]["own"].doubt == 1.0
+
+
+def entropy(own: float, more: dict[str, float]) -> dict[str, Part]:
+    """``nbinom.entropy`` of SciPy: ``vectorize`` calls ``_entropy`` once to learn its type, once for the value; in
+    ns."""
+    whole = own + sum(more.values())
+    halves = {"_get_ufunc_and_otypes": 0.5, "_vectorize_call": 0.5}
+    return {
+        "entropy": Part(50, 1, inclusive=95 + whole),
+        "_get_ufunc_and_otypes": Part(20, 1, "", {"entropy": 1.0}, "base.py:2372", 20 + whole / 2),
+        "_vectorize_call": Part(25, 1, "", {"entropy": 1.0}, "base.py:2375", 25 + whole / 2),
+        "_entropy": Part(own, 2, "", halves, "base.py:2450", whole),
+        **{name: Part(ns, 40, "", {"_entropy": 1.0}, "base.py:3764", ns) for name, ns in more.items()},
+    }
+
+
+def test_what_several_calls_have_in_common_is_looked_into_in_their_place() -> None:
+    before, after = entropy(20, {"pmf": 300, "ppf": 100}), entropy(30, {"_pmf": 120, "ppf": 90})
+    found = by_call([{"control": before, "treatment": after}] * 3)
+    assert differences(found) == {"pmf": -300, "_pmf": 120, "ppf": -10, "_entropy": 10}
+    assert found[0]["control"]["pmf"].where == "base.py:3764"
+    spread = entropy(20, {"pmf": 300, "ppf": 400}), entropy(30, {"_pmf": 120, "ppf": 10})
+    found = by_call([{"control": spread[0], "treatment": spread[1]}] * 3)
+    assert differences(found) == {"_entropy": 160 - 720}, "no call in it has nearly all"
+
+
+def test_what_only_a_few_of_its_calls_make_slower_is_no_place_to_look() -> None:
+    """``work`` has half of the difference; the callers themselves have the rest."""
+    halves = {"a": 0.5, "b": 0.5}
+
+    def side(own: float, work: float) -> dict[str, Part]:
+        return {
+            "case": Part(10, 1, inclusive=10 + 2 * own + work),
+            "a": Part(own, 1, "", {"case": 1.0}, "case.py:1", own + work / 2),
+            "b": Part(own, 1, "", {"case": 1.0}, "case.py:2", own + work / 2),
+            "work": Part(work, 2, "", halves, "case.py:3", work),
+        }
+
+    assert differences(by_call([{"control": side(50, 100), "treatment": side(100, 200)}] * 3)) == {"a": 100, "b": 100}
+
+
+def test_what_is_called_within_other_parts_is_counted_once() -> None:
+    """``convolve`` of SciPy 1.15: a new check, which the case's own function calls, and one that it calls."""
+
+    def side(check: float) -> dict[str, Part]:
+        new = {"check": Part(check, 3, "", {"convolve": 1 / 3, "choose": 2 / 3}, "signal.py:9", check)} if check else {}
+        return {
+            "convolve": Part(100, 1, inclusive=150 + check),
+            "choose": Part(50, 1, "", {"convolve": 1.0}, "signal.py:5", 50 + check * 2 / 3),
+            **new,
+        }
+
+    observations: list[Observation] = [{"control": side(0), "treatment": side(90)}] * 3
+    assert differences(by_call(observations)) == {"check": pytest.approx(90)}

@@ -10,7 +10,7 @@ from opduel.comparator.cause_sentence import cause_of
 from opduel.comparator.cause_wording import bare, is_of_the_interpreter
 from opduel.comparator.causes import examine
 from opduel.records import Comparison
-from opduel.records.cause import Candidate, Examination, Part, Source
+from opduel.records.cause import NO_AVX512, Candidate, Examination, Part, Source
 
 GROWN = replace(Comparison.without_figures(a_case("add", 0.02), "regressed"), ratio=1.12, ci=(1.1, 1.14))
 
@@ -130,6 +130,16 @@ def test_parts_that_make_up_for_others_are_named_together() -> None:
     )
 
 
+def test_parts_that_all_changed_one_way_make_up_for_nothing() -> None:
+    """What makes up for them is too small to be listed, one by one."""
+    control = {"f": Part(50.0), "g": Part(50.0), "rest": Part(20.0)}
+    treatment = {"f": Part(40.0), "g": Part(40.0), **{f"small{number}": Part(0.1) for number in range(60)}}
+    shrunk = replace(GROWN, verdict="improved", ratio=0.88, ci=(0.86, 0.9))
+    treatment |= {"rest": Part(20.0)}
+    said = sentence(seen("native functions", "instructions", control, treatment), comparison=shrunk)
+    assert said.startswith("f: 71 % of the instructions saved, g: 71 %")
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -153,8 +163,40 @@ def test_native_code_is_named_beside_the_python_function_that_runs_it() -> None:
     words = "numpy.partition accounts for 100 % of the added time"
     native = seen("native functions", "instructions", select, simd)
     assert sentence(slower, native) == (f"{words}; in native code, introselect gave way to np::QSelect_AVX2 and 1 more")
+    for note, added in ((NO_AVX512, "; valgrind has no AVX-512, with which other code may run"), ("no symbols", "")):
+        noted = replace(native, note=note)
+        assert (
+            sentence(slower, noted)
+            == f"{words}; in native code, introselect gave way to np::QSelect_AVX2 and 1 more{added}"
+        )
+    for_all = seen("native functions", "instructions", select, {"common": Part(40.0), "select": Part(60.4)})
+    assert "AVX-512" not in sentence(slower, replace(for_all, note=NO_AVX512)), "neither is for some processors alone"
     small = {"common": Part(96.0), "introselect": Part(4.0)}, {"common": Part(96.0), "np::QSelect_AVX2": Part(4.5)}
     assert sentence(slower, seen("native functions", "instructions", *small)) == words
+
+
+def test_samples_say_what_native_code_runs_where_valgrind_can_not_tell() -> None:
+    slower = seen("Python functions", "ns", {"numpy.log2": Part(100, 1)}, {"numpy.log2": Part(112, 1)})
+    words = "numpy.log2 accounts for 100 % of the added time"
+    loop = Part(20.0, None, "_umath.so")
+    sampled = seen(
+        "sampled functions",
+        "ns",
+        {"__svml_log28": Part(80.0, None, "_umath.so"), "loop": loop},
+        {"__svml_log28_ha": Part(92.0, None, "_umath.so"), "loop": loop},
+    )
+    said = "in native code, as sampled, __svml_log28 became __svml_log28_ha (_umath.so): 100 % of the added time"
+    same = seen("native functions", "instructions", {"log2": Part(100.0)}, {"log2": Part(100.0)})
+    assert sentence(slower, same, sampled) == sentence(slower, sampled) == f"{words}; {said}"
+    counted = seen("native functions", "instructions", {"log2": Part(50.0)}, {"log2": Part(58.0)})
+    assert "as sampled" not in sentence(slower, counted, sampled), "counts are exact"
+    other = seen("native functions", "instructions", {"log2_sse": Part(50.0)}, {"qlog_avx2": Part(58.0)})
+    assert "as sampled" not in sentence(slower, other, sampled)
+    assert sentence(slower, replace(other, note=NO_AVX512), sampled) == f"{words}; {said}"
+    python = {"libpython3.11.so": Part(80.0, None, "libpython3.11.so.1.0")}
+    more = {"libpython3.11.so": Part(92.0, None, "libpython3.11.so.1.0")}
+    assert sentence(slower, seen("sampled functions", "ns", python, more)) == words
+    assert sentence(sampled).startswith("not explained"), "samples claim nothing by themselves"
 
 
 def test_native_functions_account_for_a_python_function_that_runs_as_often_as_before() -> None:
@@ -177,6 +219,33 @@ def test_native_functions_account_for_a_python_function_that_runs_as_often_as_be
     assert sentence(slower, fewer) == words
     hardly = seen("native functions", "instructions", code, {**code, "all_finite": Part(1.0, 1)})
     assert sentence(slower, hardly) == words
+
+
+def test_native_functions_that_are_called_more_often_have_the_caller_that_does_so() -> None:
+    def run(copies: float, others: float = 10.0, caller: str = "iter_subscript") -> dict[str, Part]:
+        callers = {caller: copies / (copies + others), "array_copy": others / (copies + others)}
+        return {
+            "memcpy": Part(10 * (copies + others), copies + others, "memcpy.S:264", callers),
+            "iter_subscript": Part(500.0, 1, "iterators.c:80"),
+            "array_copy": Part(50.0, 1, "ctors.c:80"),
+            "dict_dealloc": Part(50.0, 1, "./Objects/dictobject.c:80"),
+        }
+
+    copies = "memcpy (memcpy.S:264, called by iter_subscript), 60 calls per call where it was 10,"
+    grown = replace(GROWN, ratio=1.8, ci=(1.7, 1.9))
+    assert sentence(seen("native functions", "instructions", run(0), run(50)), comparison=grown) == (
+        f"{copies} accounts for 100 % of the added instructions; instructions grew by 71 %, time by 80 %"
+    )
+    thirds = dict.fromkeys(("iter_subscript", "array_copy", "fill"), 1 / 3)
+    others = {calls: {**run(calls), "memcpy": Part(10.0 * calls, calls, "memcpy.S:264", thirds)} for calls in (10, 60)}
+    spread = sentence(seen("native functions", "instructions", others[10], others[60]), comparison=grown)
+    assert "60 calls" in spread
+    assert "called by" not in spread, "none makes half of them"
+    by_python = seen("native functions", "instructions", run(0), run(50, caller="dict_dealloc"))
+    assert "called by" not in sentence(by_python, comparison=grown), "what Python's interpreter calls is no place"
+    slower = run(10)
+    slower["memcpy"] = replace(slower["memcpy"], amount=800.0)
+    assert "called by" not in sentence(seen("native functions", "instructions", run(10), slower), comparison=grown)
 
 
 def test_the_interpreter_is_no_cause() -> None:

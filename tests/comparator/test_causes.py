@@ -1,5 +1,7 @@
 """Shares of a change: what they name, how often they are wrong, and that matching parts never changes the whole."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -196,3 +198,24 @@ def test_the_rates_hold_in_many_runs(n: int, change: float, heavy: bool) -> None
     shown, _, missed = rates(3000, n, change, heavy)
     assert shown > 100
     assert missed <= 0.07 * shown
+
+
+def test_doubt_alone_does_not_make_nothing_of_what_one_side_alone_calls() -> None:
+    """``numpy.seterr``, which ``errstate`` no longer calls: watching adds more to it than it takes."""
+    seterr = {"seterr": Part(2000.0, 4, doubt=9000.0)}
+    rest = {"rest": Part(10_000.0, 1)}
+    before: list[Observation] = [
+        {"control": {**rest, "seterr": replace(seterr["seterr"], amount=2000.0 + ns)}, "treatment": rest}
+        for ns in (0.0, 10.0, -10.0)
+    ]
+    (found,) = examine("Python functions", "ns", before).candidates
+    assert found.ci is not None
+    assert found.ci[0] == pytest.approx(4 * 10 / 2000)
+    assert found.ci[1] == pytest.approx(1 + 9000 / 2000, abs=0.05)
+    assert is_named(found)
+    (native,) = examine("native functions", "instructions", before).candidates
+    assert not is_named(native), "of these it is not known what a call takes at the least"
+    both: list[Observation] = [
+        {"control": {**one["control"]}, "treatment": {**rest, "seterr": Part(5.0, 4)}} for one in before
+    ]
+    assert not is_named(examine("Python functions", "ns", both).candidates[0])

@@ -157,7 +157,8 @@ def answers(seconds: float) -> Answers:
         return {"libraries": [{"name": "numpy", "version": version}]}
 
     around = [{"control": loaded("1.26.4"), "treatment": loaded("2.2.6")}]
-    return Answers(of={"functions": pairs, "libraries": around}, problems={"resources": "refused"})
+    refused = {"resources": "refused", "samples": "none here"}
+    return Answers(of={"functions": pairs, "libraries": around}, problems=refused)
 
 
 def test_callgrinds_files_are_kept_in_the_folder_of_the_profiles(
@@ -211,7 +212,8 @@ def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.Monk
     python, native, resources, libraries, profiler = (
         by_source[name] for name in ("Python functions", "native functions", "resources", "libraries", "operators")
     )
-    assert len(by_source) == len(one.cause.examinations) == 5  # the toy framework's libraries log nothing
+    assert len(by_source) == len(one.cause.examinations) == 6  # the toy framework's libraries log nothing
+    assert by_source["sampled functions"].note == "none here"
     assert (profiler.pairs, profiler.control, profiler.note) == (3, 10.0, operators.NOTE)
     assert [(lead.name, lead.calls) for lead in python.candidates] == [("check", (1.0, 2.0))]
     assert python.explained == pytest.approx(1.0)

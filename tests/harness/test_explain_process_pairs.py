@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pytest
 from test_smoke_check import Toy
 from toy_bench import toy_bench, toy_case
 
@@ -16,6 +17,8 @@ from opduel.harness.explain.python_functions import QUESTION as FUNCTIONS
 from opduel.harness.explain.python_functions import function_observations
 from opduel.harness.explain.resources import QUESTION as RESOURCES
 from opduel.harness.explain.resources import resource_observations
+from opduel.harness.explain.samples import QUESTION as SAMPLES
+from opduel.harness.explain.samples import sample_observations
 from opduel.harness.profiles import Profiling
 from opduel.records import Case
 from opduel.records.measurement import SIDES
@@ -91,6 +94,24 @@ def test_calls_that_say_how_they_are_timed() -> None:
     resources = resource_observations(found["process"])
     assert not isinstance(resources, str)
     assert resources["minor page faults"][0]["control"]["minor page faults"].amount > 10  # those of the process
+
+
+def test_native_code_of_both_sides_is_sampled() -> None:
+    questions = [replace(SAMPLES, work_ns=1e8)]
+    slower = toy_case("slower", "checksum", bytes=100_000, slower=3)
+    found = asked(slower, toy_case("process", "process"), questions=questions)
+    observations = sample_observations(found["slower"])
+    if isinstance(observations, str):  # in a container, say
+        assert "the kernel gives no samples" in observations
+        pytest.skip(observations)
+    (pair,) = observations
+    name = max(pair["treatment"], key=lambda one: pair["treatment"][one].amount)
+    assert name.startswith("crc32") or "libz" in name, "zlib's own function, or its library where that has no symbols"
+    assert 1.5 < pair["treatment"][name].amount / pair["control"][name].amount < 6
+    assert pair["treatment"][name].where.startswith(("libz", "zlib"))
+    assert sample_observations(found["process"]) == (
+        "each call is a process of its own: its code can't be sampled from here"
+    )
 
 
 def test_what_a_process_dies_of_is_not_asked_again_and_all_else_is() -> None:

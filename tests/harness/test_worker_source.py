@@ -14,7 +14,7 @@ from opduel.harness.process import WORKER
 SERVING = WORKER.with_name("serving.py")
 BESIDE = [
     WORKER.with_name(f"{name}.py")
-    for name in ("allocating", "functions", "tracing", "resources", "libraries", "printed", "forks")
+    for name in ("allocating", "functions", "tracing", "resources", "samples", "libraries", "printed", "forks")
 ]
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMON = [*ROOT.glob("frameworks/common/opduel_common/*.py")]
