@@ -213,7 +213,8 @@ def _summed(parts: Sequence[Matched]) -> dict[str, float]:
 def _by_caller(found: Mapping[Side, Sequence[Part]], n: int) -> dict[str, float]:
     """Caller -> treatment less control of the amounts, the mean of ``n`` process pairs."""
     by: dict[str, float] = {}
-    for side, sign in (("control", -1), ("treatment", 1)):
+    signs: Mapping[Side, int] = {"control": -1, "treatment": 1}
+    for side, sign in signs.items():
         for part in found[side]:
             for caller, share in part.callers.items():
                 by[caller] = by.get(caller, 0.0) + sign * share * part.amount / n

@@ -36,15 +36,14 @@ class Symbols:
             raise ValueError("not a 64-bit ELF file")
         try:
             sections = list(self._sections())
-            found = dict(self._functions(sections))
+            self._found: dict[int, tuple[int, str]] = dict(self._functions(sections))
             if not any(kind == _SYMBOLS for kind, *_ in sections) and (build_id := self._build_id(sections)):
                 debug = debug_files / build_id[:2] / f"{build_id[2:]}.debug"
                 if debug.is_file():
-                    found |= Symbols(str(debug), debug_files)._found
+                    self._found |= Symbols(str(debug), debug_files)._found
         except _DAMAGED as error:
             raise ValueError(f"not a whole ELF file: {error}") from None
-        self._found = found
-        self._starts = sorted(found)
+        self._starts = sorted(self._found)
 
     def _sections(self) -> Iterator[tuple[int, int, int, int, int]]:
         """(kind, place in the file, bytes, number of the section with its names, bytes of an entry)."""
