@@ -88,7 +88,7 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     found = _best(comparison, [one for one in readings if one is not None])
     if found:
         sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations, change)
-        sentence += _by_other_primitives(found.examination, examinations)
+        sentence += _by_other_primitives(found.examination, examinations) + _of_another_release(found.examination)
         sentence += _in_the_kernel(found.examination, examinations)
         sentence = _of_waiting(sentence, found, examinations)
     else:
@@ -314,6 +314,13 @@ def _by_other_primitives(chosen: Examination, examinations: Sequence[Examination
     said = [words for one in parts if (words := _otherwise(one))]
     more = f" and {len(said) - NAMED} more" if len(said) > NAMED else ""
     return f"; of its primitives, {', '.join(said[:NAMED])}{more}" if said else ""
+
+
+def _of_another_release(chosen: Examination) -> str:
+    """``; oneDNN 1.7.0 -> 2.4.4``, where primitives have the sentence, and their library has another release."""
+    if chosen.source != "primitives":
+        return ""
+    return "".join(f"; {words}" for words in chosen.note.split("; ") if " -> " in words)
 
 
 def _otherwise(part: Candidate) -> str:

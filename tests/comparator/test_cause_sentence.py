@@ -306,6 +306,9 @@ def test_a_source_that_sees_a_part_of_the_call_explains_its_share_of_the_time_th
         "conv, whose jit:avx512_core became ref:any: 50 % [43, 60] of the added time, 1 call of reorder per call, new "
         "(jit:uni): 25 % [21, 30]"
     )
+    assert sentence(replace(logged, note="as logged; oneDNN 1.7.0 -> 2.4.4"), comparison=TIMED).endswith(
+        "new (jit:uni): 25 % [21, 30]; oneDNN 1.7.0 -> 2.4.4"
+    )
     # 6 ns of 12 that were added: as much as nothing of a change that is a hundred times as large
     large = replace(TIMED, control=1e4, treatment=1.12e4)
     assert sentence(logged, comparison=large).startswith("not explained")
