@@ -80,6 +80,8 @@ def _of_onednn(fields: Sequence[str]) -> Primitive | None:
         what = "" if propagation in ("undef", "") else propagation
     if kind in ("pooling", "pooling_v2"):  # 2.x logs all pooling as pooling_v2
         kind, shape = "pooling", _LACKING.sub("", _WINDOW.sub(r"\1\3\2", shape))
+    if kind == "concat":  # releases before 2.0 add what comes out
+        shape = shape.partition(" ")[0]
     return Primitive(" ".join(filter(None, (kind, what, shape))), implementation, took_ms * 1e6)
 
 

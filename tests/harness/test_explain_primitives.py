@@ -72,8 +72,16 @@ POOLING = {  # the same pooling by mxnet 1.8.0.post0 and 1.9.1
 }
 
 
-@pytest.mark.parametrize(("line", "name"), POOLING.items())
-def test_pooling_is_the_same_by_every_release(line: str, name: str) -> None:
+CONCATENATED = {  # the same concatenation by mxnet 1.8.0.post0 and 1.9.1
+    "dnnl_verbose,exec,cpu,concat,simple:any,undef,src_f32::blocked:ab:f0 src_f32::blocked:ab:f0 dst_f32::blocked:ab:f0,"
+    ",axis:1,16384x4:16384x4 16384x8,0.15": "concat 16384x4:16384x4",
+    "dnnl_verbose,exec,cpu,concat,simple:any,undef,src_f32::blocked:ab:f0 src_f32::blocked:ab:f0 dst_f32::blocked:ab:f0,"
+    ",axis:1,16384x4:16384x4,0.24": "concat 16384x4:16384x4",
+}
+
+
+@pytest.mark.parametrize(("line", "name"), [*POOLING.items(), *CONCATENATED.items()])
+def test_a_primitive_is_the_same_by_every_release(line: str, name: str) -> None:
     found = parsed(line)
     assert found is not None
     assert found.name == name
