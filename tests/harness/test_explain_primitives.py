@@ -73,10 +73,10 @@ POOLING = {  # the same pooling by mxnet 1.8.0.post0 and 1.9.1
 
 
 CONCATENATED = {  # the same concatenation by mxnet 1.8.0.post0 and 1.9.1
-    "dnnl_verbose,exec,cpu,concat,simple:any,undef,src_f32::blocked:ab:f0 src_f32::blocked:ab:f0 dst_f32::blocked:ab:f0,"
-    ",axis:1,16384x4:16384x4 16384x8,0.15": "concat 16384x4:16384x4",
-    "dnnl_verbose,exec,cpu,concat,simple:any,undef,src_f32::blocked:ab:f0 src_f32::blocked:ab:f0 dst_f32::blocked:ab:f0,"
-    ",axis:1,16384x4:16384x4,0.24": "concat 16384x4:16384x4",
+    "dnnl_verbose,exec,cpu,concat,simple:any,undef,src_f32::blocked:ab:f0 src_f32::blocked:ab:f0 "
+    "dst_f32::blocked:ab:f0,,axis:1,16384x4:16384x4 16384x8,0.15": "concat 16384x4:16384x4",
+    "dnnl_verbose,exec,cpu,concat,simple:any,undef,src_f32::blocked:ab:f0 src_f32::blocked:ab:f0 "
+    "dst_f32::blocked:ab:f0,,axis:1,16384x4:16384x4,0.24": "concat 16384x4:16384x4",
 }
 
 
