@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opduel.comparator.cause_calls import SAME_CALLS
+from opduel.comparator.cause_primitives import other_primitives
 from opduel.comparator.cause_wording import (
+    LEAST_NAMED,
+    NAMED,
     claims,
     is_of_the_interpreter,
-    is_renamed,
     listed,
     share_of,
     short_name,
@@ -25,8 +27,6 @@ AS_GOOD = 0.1  # shares of the change that are closer than this explain it to th
 COMPARABLE = 0.8  # share of the case's change (of logs) from which on a source's own change is as large
 PARTLY = 0.5  # share of the case's change below which it is explained partly
 LEAST_REACH = 0.1  # a source that accounts for a smaller share of the case's change explains nothing
-NAMED = 3  # candidates in the sentence
-LEAST_NAMED = 0.1  # share of each after the first
 EXCHANGED = 1.2  # sum of the shares of one direction from which on parts of both are named
 ENOUGH = 0.8  # shares that are enough together
 
@@ -88,7 +88,7 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
     found = _best(comparison, [one for one in readings if one is not None])
     if found:
         sentence = _explained(comparison, found, change) + _in_native_code(found.examination, examinations, change)
-        sentence += _by_other_primitives(found.examination, examinations) + _of_another_release(found.examination)
+        sentence += other_primitives(comparison, found.examination, examinations)
         sentence += _in_the_kernel(found.examination, examinations)
         sentence = _of_waiting(sentence, found, examinations)
     else:
@@ -301,36 +301,6 @@ def _in_the_kernel(chosen: Examination, examinations: Sequence[Examination]) -> 
     more = "more" if added else "fewer"
     often = "" if most is None else f" ({short_name(most.name)}: {abs(most.difference):.4g} {more} per call)"
     return f"; {share_of(kernel)} of the {'added time' if added else 'time saved'} is the kernel's{often}"
-
-
-def _by_other_primitives(chosen: Examination, examinations: Sequence[Examination]) -> str:
-    """``; of its primitives, the convolution's jit:avx2 became ref:any``: those that run by another implementation, or
-    on one side alone, where another source has the sentence. It says what differs, and claims no share."""
-    logged = next((one for one in examinations if one.source == "primitives"), None)
-    if chosen.source == "primitives" or logged is None or not logged.control or not logged.treatment:
-        return ""
-    least = LEAST_NAMED * min(logged.control, logged.treatment)
-    parts = [one for one in logged.candidates if max(one.control, one.treatment) >= least]
-    said = [words for one in parts if (words := _otherwise(one))]
-    more = f" and {len(said) - NAMED} more" if len(said) > NAMED else ""
-    return f"; of its primitives, {', '.join(said[:NAMED])}{more}" if said else ""
-
-
-def _of_another_release(chosen: Examination) -> str:
-    """``; oneDNN 1.7.0 -> 2.4.4``, where primitives have the sentence, and their library has another release."""
-    if chosen.source != "primitives":
-        return ""
-    return "".join(f"; {words}" for words in chosen.note.split("; ") if " -> " in words)
-
-
-def _otherwise(part: Candidate) -> str:
-    """What is another primitive on the treatment than on the control; empty for the same."""
-    before, after = part.implementations
-    if part.control == 0 or part.treatment == 0:
-        return f"{short_name(part.name)} is {'new' if part.control == 0 else 'gone'}"
-    if is_renamed(part) and part.name.startswith("reorder"):
-        return f"{short_name(part.was)} became {short_name(part.name)}"
-    return f"{short_name(part.name)}'s {short_name(before)} became {short_name(after)}" if before != after else ""
 
 
 def _not_explained(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from opduel.records.cause import Candidate, without_clone
 from opduel.records.text import clipped, counted
 
+NAMED = 3  # candidates in the sentence
+LEAST_NAMED = 0.1  # share of each after the first
 LONGEST_ARGUMENTS = 24  # characters of template arguments
 LONGEST_NAME = 120  # characters of a name in the sentence
 # Where CPython's own functions are: files of its source, or its library where there is no debug information.

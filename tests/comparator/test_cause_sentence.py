@@ -331,6 +331,21 @@ def test_primitives_are_said_beside_another_source_where_they_differ() -> None:
     assert sentence(PROD, gone, comparison=TIMED) == f"{by_name}; of its primitives, sum is gone"
 
 
+def test_primitives_are_said_where_one_side_has_none() -> None:
+    """An operator that a library has taken over: on MXNet 1.8, one-dimensional deconvolution was its own loop."""
+    by_name = "2 calls of numpy.prod per call, new (fromnumeric.py:2955), account for 100 % of the added time"
+    taken_over = {"conv": Part(30, 1), "reorder": Part(20, 2), "sum": Part(1, 1)}
+    assert sentence(PROD, seen("primitives", "ns", {}, taken_over), comparison=TIMED) == (
+        f"{by_name}; of its primitives, conv is new, reorder is new"
+    )
+    assert sentence(PROD, seen("primitives", "ns", taken_over, {}), comparison=TIMED) == (
+        f"{by_name}; of its primitives, conv is gone, reorder is gone"
+    )
+    few = seen("primitives", "ns", {}, {"reorder": Part(5, 1)})  # of a call of 112 ns
+    assert sentence(PROD, few, comparison=TIMED) == by_name
+    assert sentence(PROD, seen("primitives", "ns", {}, {}), comparison=TIMED) == by_name
+
+
 def test_the_only_operator_says_no_more_than_the_case_does() -> None:
     alone = seen("operators", "ns", {"Convolution": Part(100)}, {"Convolution": Part(112)})
     assert sentence(alone, NATIVE, comparison=TIMED).startswith("f accounts for 100 % of the added instructions")
