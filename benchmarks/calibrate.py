@@ -31,7 +31,7 @@ from benchmarks.calibration_data import (  # noqa: E402
     Trial,
     append,
     line_of,
-    loudest,
+    noisiest,
     read,
     single_pairs,
     verdicts_again,
@@ -262,7 +262,7 @@ def parser() -> Parser:
     made.add_argument("--check", action="store_true", help="make all verdicts again from the samples, and compare them")
     made.add_argument("--anyway", action="store_true", help="count verdicts that were held back as what they would be")
     made.add_argument(
-        "--loudest",
+        "--noisiest",
         type=positive,
         metavar="N",
         help="run nothing; print, as options of peers.py, the cases whose single process pairs on the quiet machine "
@@ -290,9 +290,9 @@ def calibrate(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
     rows = options.plan or [plan_row(text) for text in PLAN]
     steps = plan_steps(rows, options.loads, options.runs, options.seed)
-    if options.loudest:
+    if options.noisiest:
         quiet = [trial for step, trial in kept(options).items() if step.load == QUIET]
-        for case in loudest(single_pairs(quiet), options.loudest):
+        for case in noisiest(single_pairs(quiet), options.noisiest):
             print(f"--operators=[{case[0]}]{case[1:]}")  # a pattern, which no other id has as a part
         return DONE
     complete = options.table or carry_out(steps, options)

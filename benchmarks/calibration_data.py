@@ -194,8 +194,8 @@ def single_pairs(trials: Iterable[Trial]) -> dict[str, list[float]]:
     return found
 
 
-def loudest(pairs: Mapping[str, Sequence[float]], most: int, fewest: int = 12) -> list[str]:
+def noisiest(pairs: Mapping[str, Sequence[float]], most: int, fewest: int = 12) -> list[str]:
     """The ``most`` cases whose single pairs differ most (standard deviation of log ratios), of those with ``fewest``
-    pairs or more, the loudest first."""
+    pairs or more, the noisiest first."""
     spread = {case: statistics.pstdev(ratios) for case, ratios in pairs.items() if len(ratios) >= fewest}
     return sorted(spread, key=lambda case: (-spread[case], case))[:most]

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opduel.comparator.cause_leads import (
-    LEAST_NAMED,
     LEAST_REACH,
-    NAMED,
     PARTLY,
     change_of,
     exchanged,
@@ -15,6 +13,7 @@ from opduel.comparator.cause_leads import (
     of_libraries,
 )
 from opduel.comparator.cause_native import OTHER_CODE, in_native_code, is_other_code
+from opduel.comparator.cause_primitives import other_primitives
 from opduel.comparator.cause_processor import BRANCHES, by_branches, by_vectors
 from opduel.comparator.cause_resources import (
     OF_MEMORY,
@@ -25,7 +24,7 @@ from opduel.comparator.cause_resources import (
     in_the_kernel,
     same_instructions,
 )
-from opduel.comparator.cause_wording import NOUNS, claims, is_renamed, short_name
+from opduel.comparator.cause_wording import NOUNS, claims
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Cause, Examination, Source
@@ -101,7 +100,7 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
         sentence = _explained(comparison, found, change) + in_native_code(found.examination, examinations, change)
         if found.examination.source == "native functions" and is_other_code(found.examination):
             sentence += OTHER_CODE
-        sentence += _by_other_primitives(found.examination, examinations)
+        sentence += other_primitives(comparison, found.examination, examinations)
         sentence += by_vectors(examinations) + by_branches(comparison, examinations)
         sentence += in_the_kernel(found.examination, examinations)
         if concerns_memory(examinations, change):
@@ -227,29 +226,6 @@ def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
     if noun == case:
         return f"{said}; as measured, {_moved(case, whole)}"
     return f"{said}; the other {_percent(whole - reading.change)} of the {case} is not explained"
-
-
-def _by_other_primitives(chosen: Examination, examinations: Sequence[Examination]) -> str:
-    """``; of its primitives, the convolution's jit:avx2 became ref:any``: those that run by another implementation, or
-    on one side alone, where another source has the sentence. It says what differs, and claims no share."""
-    logged = next((one for one in examinations if one.source == "primitives"), None)
-    if chosen.source == "primitives" or logged is None or not logged.control or not logged.treatment:
-        return ""
-    least = LEAST_NAMED * min(logged.control, logged.treatment)
-    parts = [one for one in logged.candidates if max(one.control, one.treatment) >= least]
-    said = [words for one in parts if (words := _otherwise(one))]
-    more = f" and {len(said) - NAMED} more" if len(said) > NAMED else ""
-    return f"; of its primitives, {', '.join(said[:NAMED])}{more}" if said else ""
-
-
-def _otherwise(part: Candidate) -> str:
-    """What is another primitive on the treatment than on the control; empty for the same."""
-    before, after = part.implementations
-    if part.control == 0 or part.treatment == 0:
-        return f"{short_name(part.name)} is {'new' if part.control == 0 else 'gone'}"
-    if is_renamed(part) and part.name.startswith("reorder"):
-        return f"{short_name(part.was)} became {short_name(part.name)}"
-    return f"{short_name(part.name)}'s {short_name(before)} became {short_name(after)}" if before != after else ""
 
 
 def _not_explained(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:

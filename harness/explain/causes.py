@@ -176,7 +176,8 @@ def _of_primitives(answers: Answers) -> Examination:
     seen = primitives.primitive_observations(answers)
     if isinstance(seen, str):
         return Examination("primitives", "ns", 0, note=seen)
-    return examine("primitives", "ns", seen, primitives.NOTE)
+    note = "; ".join(filter(None, (primitives.NOTE, primitives.released(answers))))
+    return examine("primitives", "ns", seen, note)
 
 
 def _of_misses(missed: Observed) -> Examination:

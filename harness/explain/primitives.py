@@ -17,7 +17,7 @@ from opduel.harness.explain.process_pairs import Answers, Question, ask_in_pairs
 from opduel.harness.profiles import Profiling
 from opduel.records import Case, Part
 from opduel.records.cause import Observation
-from opduel.records.measurement import SIDES
+from opduel.records.measurement import SIDES, Side
 
 QUESTION = Question("printed", work_ns=50_000_000, most=50)
 PAIRS = 5
@@ -31,6 +31,10 @@ _LAYOUT = re.compile(r"(?:^| )(src|dst|in|out)[_:]([a-z]*\d+)[_:](?:[^: ]*:)?(?:
 _WINDOW = re.compile(r"(k[dhw]\d+)(d[dhw]\d+)(s[dhw]\d+)")
 _LACKING = re.compile(r"_i([dh])1o(?:\1)1k(?:\1)1s(?:\1)1d(?:\1)0p(?:\1)0(?=_)")
 _MKL = re.compile(r"MKL_VERBOSE (\w+)\((.*)\) ([\d.]+)(ns|us|ms|s)\b")
+_RELEASE = re.compile(
+    r"(?:onednn|dnnl|mkldnn)_verbose,(?:\w+,)*info,(?:oneDNN|DNNL|Intel\(R\) MKL-DNN) v([\d.]+\d)"
+    r"|MKL_VERBOSE (?:Intel\(R\) |one)MKL ([\d.]+\d(?: Update \d+)?)"
+)
 _POINTER = re.compile(r"0x[0-9a-f]+|\(nil\)")
 _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -76,6 +80,8 @@ def _of_onednn(fields: Sequence[str]) -> Primitive | None:
         what = "" if propagation in ("undef", "") else propagation
     if kind in ("pooling", "pooling_v2"):  # 2.x logs all pooling as pooling_v2
         kind, shape = "pooling", _LACKING.sub("", _WINDOW.sub(r"\1\3\2", shape))
+    if kind == "concat":  # releases before 2.0 add what comes out
+        shape = shape.partition(" ")[0]
     return Primitive(" ".join(filter(None, (kind, what, shape))), implementation, took_ms * 1e6)
 
 
@@ -108,6 +114,20 @@ def primitive_observations(answers: Answers) -> list[Observation] | str:
         {side: parts_of(map(parsed, pair[side]["lines"]), pair[side]["calls"]) for side in SIDES} for pair in found
     ]
     return observations if any(parts for one in observations for parts in one.values()) else NOTHING
+
+
+def released(answers: Answers) -> str:
+    """``oneDNN 1.7.0 -> 2.4.4``: the libraries that say another release of themselves on the treatment than on the
+    control, in one line; empty where none does."""
+    found: dict[Side, dict[str, str]] = {side: {} for side in SIDES}
+    for pair in answers.of.get(QUESTION.op, []):
+        for side, releases in found.items():
+            for line in (*pair[side].get("before", ()), *pair[side]["lines"]):
+                if said := _RELEASE.match(line):
+                    releases["oneDNN" if said[1] else "MKL"] = said[1] or said[2]
+    control, treatment = found["control"], found["treatment"]
+    both = sorted(name for name in control.keys() & treatment.keys() if control[name] != treatment[name])
+    return ", ".join(f"{name} {control[name]} -> {treatment[name]}" for name in both)
 
 
 def parts_of(primitives: Iterable[Primitive | None], calls: int) -> dict[str, Part]:

@@ -36,7 +36,7 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
     {"op": "threads"} (unprepared)           -> {"lost": [name, ...]}, those that this child's fork has lost, null where
                         they can't be seen: forks.py; "compute": how many an operator gets, null where it is not said
     {"op": "printed", "calls": int}          -> {"calls": int, fewer if they print much,
-                        "lines": [...] that they printed}
+                        "lines": [...] that they printed, "before": [...] that were printed first}
 
 The function that the adaptor's make_call returns may have attributes:
     before      a function to call before each timed region, untimed: a region is then one call, or ``number`` calls

@@ -10,6 +10,7 @@ import sys
 
 STDOUT = "/proc/self/fd/1"  # a file of the case's own
 MOST_BYTES = 1 << 20  # after so much no further call is made
+HEAD_BYTES = 1 << 14  # of what was printed before
 
 
 def flush():
@@ -22,13 +23,16 @@ def flush():
 
 def printed(call, calls, number, before, after):
     """What at most about ``calls`` calls print, and how many were made: functions.py says what the arguments are. All
-    that they print is answered, so that a side that prints more is not cut off sooner."""
+    that they print is answered, so that a side that prints more is not cut off sooner. "before" has the first lines of
+    the case until then: libraries say once which release they are."""
     regions = max(1, calls // (number or 1))
     number = number or 1
     flush()
     made = 0
     with open(STDOUT, "rb") as stream:
         start = end = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        head = stream.read(min(start, HEAD_BYTES))
         while made < regions * number and end - start < MOST_BYTES:
             before()
             for _ in range(number):
@@ -40,4 +44,5 @@ def printed(call, calls, number, before, after):
             end = stream.seek(0, os.SEEK_END)
         stream.seek(start)
         text = stream.read()
-    return {"calls": made, "lines": text.decode("utf-8", "replace").splitlines()}
+    lines, earlier = (one.decode("utf-8", "replace").splitlines() for one in (text, head))
+    return {"calls": made, "lines": lines, "before": earlier}

@@ -114,9 +114,9 @@ def test_what_single_pairs_say_is_of_cases_that_were_not_slowed(
     assert "1 %: 6 of 6" in line  # two plain runs of two cases, two slowed ones of one
     assert "2 %: 2 of 6" in line
     assert "5 %: 0 of 6" in line
-    assert call(tmp_path, "--loudest", "5") == 0
+    assert call(tmp_path, "--noisiest", "5") == 0
     assert capsys.readouterr().out.split() == ["--operators=[c]0", "--operators=[c]1"]
-    assert call(tmp_path, "--loudest", "1") == 0
+    assert call(tmp_path, "--noisiest", "1") == 0
     assert capsys.readouterr().out.split() == ["--operators=[c]0"]
 
 

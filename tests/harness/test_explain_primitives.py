@@ -17,7 +17,9 @@ from opduel.harness.explain.primitives import (
     parsed,
     parts_of,
     primitive_observations,
+    released,
 )
+from opduel.harness.explain.process_pairs import Answers
 from opduel.harness.profiles import Profiling
 from opduel.records import Part
 from opduel.records.measurement import SIDES
@@ -70,8 +72,16 @@ POOLING = {  # the same pooling by mxnet 1.8.0.post0 and 1.9.1
 }
 
 
-@pytest.mark.parametrize(("line", "name"), POOLING.items())
-def test_pooling_is_the_same_by_every_release(line: str, name: str) -> None:
+CONCATENATED = {  # the same concatenation by mxnet 1.8.0.post0 and 1.9.1
+    "dnnl_verbose,exec,cpu,concat,simple:any,undef,src_f32::blocked:ab:f0 src_f32::blocked:ab:f0 "
+    "dst_f32::blocked:ab:f0,,axis:1,16384x4:16384x4 16384x8,0.15": "concat 16384x4:16384x4",
+    "dnnl_verbose,exec,cpu,concat,simple:any,undef,src_f32::blocked:ab:f0 src_f32::blocked:ab:f0 "
+    "dst_f32::blocked:ab:f0,,axis:1,16384x4:16384x4,0.24": "concat 16384x4:16384x4",
+}
+
+
+@pytest.mark.parametrize(("line", "name"), [*POOLING.items(), *CONCATENATED.items()])
+def test_a_primitive_is_the_same_by_every_release(line: str, name: str) -> None:
     found = parsed(line)
     assert found is not None
     assert found.name == name
@@ -129,8 +139,37 @@ def test_what_calls_print_is_read_in_fresh_process_pairs_with_the_log_switched_o
             matmul: Part(3000.0, 1.0, implementation="ref:any"),
             reorder: Part(2000.0, 2.0, implementation="jit:uni"),
         }
+    assert released(found["logs"]) == "oneDNN 1.7.0 -> 2.4.4"  # said once, before the calls
     assert primitive_observations(found["silent"]) == NOTHING
     assert len(found["silent"].of["printed"]) == 1  # one pair is enough to know
+
+
+OLD, NEW = "dnnl_verbose,info,oneDNN v1.7.0 (commit 2e47326)", "onednn_verbose,v1,info,oneDNN v3.5.0 (commit N/A)"
+
+
+@pytest.mark.parametrize(
+    ("control", "treatment", "words"),
+    [
+        ([OLD], [NEW], "oneDNN 1.7.0 -> 3.5.0"),
+        (
+            ["dnnl_verbose,info,DNNL v1.2.0 (commit 7)", "dnnl_verbose,info,cpu,runtime:OpenMP"],
+            [OLD],
+            "oneDNN 1.2.0 -> 1.7.0",
+        ),
+        (["mkldnn_verbose,info,Intel(R) MKL-DNN v0.21.1 (Git Hash 7)"], [OLD], "oneDNN 0.21.1 -> 1.7.0"),
+        (
+            [OLD, "MKL_VERBOSE Intel(R) MKL 2020.0 Update 1 Product build 20200208 for Intel(R) 64 architecture"],
+            [NEW, "MKL_VERBOSE oneMKL 2024.0 Product build, Lnx 2.10GHz lp64 sequential"],
+            "MKL 2020.0 Update 1 -> 2024.0, oneDNN 1.7.0 -> 3.5.0",
+        ),
+        ([OLD], [OLD], ""),
+        ([OLD], [], ""),
+        (["something that a benchmark prints: oneDNN v1.0"], [NEW], ""),
+    ],
+)
+def test_another_release_of_a_library_is_named(control: list[str], treatment: list[str], words: str) -> None:
+    pair = {"control": {"before": control, "lines": []}, "treatment": {"before": [], "lines": treatment}}
+    assert released(Answers({"printed": [pair]})) == words
 
 
 def test_a_long_log_costs_calls_and_says_the_same_of_each() -> None:
