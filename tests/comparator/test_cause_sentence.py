@@ -188,8 +188,8 @@ def test_samples_say_what_native_code_runs_where_valgrind_can_not_tell() -> None
     said = "in native code, as sampled, __svml_log28 became __svml_log28_ha (_umath.so): 100 % of the added time"
     same = seen("native functions", "instructions", {"log2": Part(100.0)}, {"log2": Part(100.0)})
     assert sentence(slower, sampled) == f"{words}; {said}"
-        alike = "native code executes as many instructions as before, in the same functions"
-        assert sentence(slower, same, sampled) == f"{words}; {alike}; {said}"
+    alike = "native code executes as many instructions as before, in the same functions"
+    assert sentence(slower, same, sampled) == f"{words}; {alike}; {said}"
     counted = seen("native functions", "instructions", {"log2": Part(50.0)}, {"log2": Part(58.0)})
     assert "as sampled" not in sentence(slower, counted, sampled), "counts are exact"
     other = seen("native functions", "instructions", {"log2_sse": Part(50.0)}, {"qlog_avx2": Part(58.0)})
