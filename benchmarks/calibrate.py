@@ -299,8 +299,9 @@ def calibrate(arguments: Sequence[str] | None) -> int:
     trials = [trial for step, trial in kept(options).items() if options.table or step in steps]
     if not trials:
         raise UsageError(f"--data {options.data}: holds no run of the plan: leave --table out")
-    host = trials[0].report.host
-    print(f"{options.build} against itself, {options.spec}, on {host['cpu_model']}, {host['logical_cpus']} CPUs")
+    hosts = Counter(f"{one.report.host['cpu_model']}, {one.report.host['logical_cpus']} CPUs" for one in trials)
+    counted = [f"{name}{f' ({count} runs)' if len(hosts) > 1 else ''}" for name, count in hosts.items()]
+    print(f"{options.build} against itself, {options.spec}, on {' and '.join(counted)}")
     for name in LOADS:
         of_load = [trial for trial in trials if trial.step.load == name]
         if of_load:

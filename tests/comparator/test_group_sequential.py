@@ -73,10 +73,9 @@ def test_p_is_the_weighted_bonferroni_combination_over_both_stages(seed: int, n:
     fresh = [(confirmation[:k], (1 - share) * k / 13) for k in (5, 8) if k <= m]
     if found.cleared or found.futile:
         return
+    looks = [(v, w) for v, w in looks if w]
     tests = [(p_at(v, True), p_at(v, False), w) for v, w in looks + fresh]
-    rises = (
-        min(above / w for above, _, w in tests if w) < min(below / w for _, below, w in tests if w) if tests else True
-    )
+    rises = min(above / w for above, _, w in tests) < min(below / w for _, below, w in tests) if tests else True
     if fresh and not _beyond(fresh[-1][0], rises):  # fresh samples that don't say the same count alone
         tests = tests[len(looks) :]
     assert found.p_value == pytest.approx(naive_two_sided_p(tests))
