@@ -3,6 +3,7 @@
 What goes wrong here costs the cause alone: no verdict depends on it.
 """
 
+import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ LONGEST_S = 300.0  # for all of them; ten take less than 180 s on two cores
 KEPT = 5
 PROFILES = 6
 BRANCHES = "conditional branches and indirect jumps, by valgrind's model of a processor"
+log = logging.getLogger(__name__)
 TOO_MANY = f"its cause was not looked for: the run has {MOST} larger changes"
 
 
@@ -85,8 +87,23 @@ def add_causes(
     except KeyboardInterrupt as error:
         findings.stop(error)
         return list(comparisons)
-    causes = {one.case: cause_of(one, seen[one.case]) for one in chosen}
-    return [_with_cause(one, causes.get(one.case), TOO_MANY if one.case in left_out else "") for one in comparisons]
+    except Exception as error:  # a fault of ours
+        lost = _lost(error)
+        return [_with_cause(one, None, lost if one in chosen else "") for one in comparisons]
+    words = dict.fromkeys(left_out, TOO_MANY)
+    causes: dict[str, Cause | None] = {}
+    for one in chosen:
+        try:
+            causes[one.case] = cause_of(one, seen[one.case])
+        except Exception as error:  # likewise, which costs this case its cause
+            words[one.case] = _lost(error)
+    return [_with_cause(one, causes.get(one.case), words.get(one.case, "")) for one in comparisons]
+
+
+def _lost(error: Exception) -> str:
+    """Why there is no cause, in one line, for a note and for whoever reports it."""
+    log.warning("a cause was lost", exc_info=error if log.isEnabledFor(logging.DEBUG) else None)
+    return f"its cause was not found: {type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _with_cause(one: Comparison, cause: Cause | None, words: str) -> Comparison:

@@ -11,6 +11,7 @@ import pytest
 from test_run import request as toy_request
 from toy_bench import toy_bench, toy_case
 
+from opduel.comparator import cause_of
 from opduel.comparator.cause_resources import OF_MEMORY
 from opduel.harness import run
 from opduel.harness.budget import kept_for_profiling
@@ -133,6 +134,32 @@ def test_an_aborted_run_is_not_explained_and_a_signal_costs_the_causes_alone(mon
     findings = MeasurementResult()
     assert add_causes([compared(A)], [A], findings, explaining()) == [compared(A)]
     assert (findings.aborted, findings.interrupted) == (True, True)
+
+
+def test_a_fault_costs_a_case_its_cause_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    examined({}, monkeypatch)
+
+    def faulty(one: Comparison, seen: Any) -> Any:
+        if one.case == A.id:
+            raise IndexError("list index\nout of range")
+        return cause_of(one, seen)
+
+    monkeypatch.setattr(causes, "cause_of", faulty)
+    first, second = add_causes([compared(A), compared(B)], [A, B], MeasurementResult(), explaining())
+    assert (first.verdict, first.cause) == (compared(A).verdict, None)
+    assert first.note == "its cause was not found: IndexError: list index out of range"
+    assert second.cause is not None
+
+
+def test_a_fault_while_looking_costs_the_causes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(*_: Any) -> Any:
+        raise ValueError("nonsense")
+
+    monkeypatch.setattr(causes, "_look", look)
+    findings = MeasurementResult()
+    (found,) = add_causes([compared(A)], [A], findings, explaining())
+    assert found == replace(compared(A), note="its cause was not found: ValueError: nonsense")
+    assert not findings.aborted
 
 
 def answers(seconds: float) -> Answers:
