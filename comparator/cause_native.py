@@ -1,11 +1,11 @@
 """What native code the Python function of a sentence runs: said beside it, counted by callgrind or sampled."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from opduel.comparator.cause_leads import LEAST_NAMED, LEAST_REACH, PARTLY, change_of, exchanged, leads_of, of_libraries
 from opduel.comparator.cause_matching import INSTRUCTION_SET, SAME_CALLS
-from opduel.comparator.cause_processor import as_much_work
+from opduel.comparator.cause_processor import SAME_WORK, as_much_work
 from opduel.comparator.cause_resources import same_instructions
 from opduel.comparator.cause_wording import NOUNS, claims, listed, short_name
 from opduel.comparator.causes import is_named
@@ -35,6 +35,22 @@ def in_native_code(chosen: Examination, examinations: Sequence[Examination], who
     same = "" if words or counted is None or not _as_often(leads_of(chosen)[0]) else _same_work(counted)
     as_sampled = _words(leads_of(chosen)[0], sampled, whole)
     return same + as_sampled if same or as_sampled else words + (OTHER_CODE if other_code else "")
+
+
+def by_compiler(
+    chosen: Examination, examinations: Sequence[Examination], sentence: str, compilers: Mapping[str, str]
+) -> str:
+    """``; compiled by GCC 14.2.1, before GCC 12.2.1``: of the native function that the sentence names, or of the
+    framework where native code executes as many instructions as before. It says what differs, and claims no share."""
+    if SAME_WORK in sentence:
+        return f"; compiled by {compilers['']}" if "" in compilers else ""
+    seen = [chosen, *(one for source in HOW for one in examinations if one.source == source)]
+    for one in seen:
+        leads = leads_of(of_libraries(one)) if one.source in HOW and one.explained is not None else []
+        if leads and short_name(leads[0].name) in sentence:
+            said = compilers.get(leads[0].where if ".so" in leads[0].where else "")
+            return f"; compiled by {said}" if said else ""
+    return ""
 
 
 def is_other_code(native: Examination) -> bool:

@@ -10,6 +10,7 @@ from opduel.records.cause import ONE_BY_ONE, VECTORS, Candidate, Examination, So
 BRANCHES: Source = "mispredicted branches"
 SHORTEST_MISPREDICTED_NS = 3.0  # that one costs, at least: some 15 cycles
 SAME = 0.01  # of all instructions: a smaller difference of a function is none
+SAME_WORK = "native code executes as many instructions as before, in the same functions"
 WORTH_WORDS = 0.1  # a share of a side's instructions, or of the change of a case's time
 
 
@@ -49,7 +50,7 @@ def as_much_work(native: Examination) -> str:
     largest = max((abs(one.difference) for one in native.candidates), default=0.0)
     if not native.control or largest >= SAME * native.control:
         return ""
-    return "; native code executes as many instructions as before, in the same functions"
+    return f"; {SAME_WORK}"
 
 
 def _differs(candidate: Candidate) -> bool:

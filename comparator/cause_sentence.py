@@ -1,7 +1,7 @@
 """Why a case changed, in one sentence: which examination explains its change best, and how far."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opduel.comparator.cause_leads import (
@@ -12,7 +12,7 @@ from opduel.comparator.cause_leads import (
     leads_of,
     of_libraries,
 )
-from opduel.comparator.cause_native import OTHER_CODE, in_native_code, is_other_code
+from opduel.comparator.cause_native import OTHER_CODE, by_compiler, in_native_code, is_other_code
 from opduel.comparator.cause_primitives import other_primitives
 from opduel.comparator.cause_processor import BRANCHES, by_branches, by_vectors
 from opduel.comparator.cause_resources import (
@@ -83,9 +83,13 @@ class _Reading:
         return self.reach * max(0.0, min(1.0, self.examination.explained or 0.0))
 
 
-def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cause | None:
+def cause_of(
+    comparison: Comparison, examinations: Sequence[Examination], compilers: Mapping[str, str] | None = None
+) -> Cause | None:
     """Why a case changed; None of one that did not, or that the treatment breaks (its failure says why).
 
+    ``compilers``: a library's file name, or "" for the framework's -> ``GCC 14.2.1, before GCC 12.2.1``, of those that
+    another compiler compiled.
     An examination explains the change as far as its own whole difference goes: in the same direction, and by as large
     a ratio.  One whose difference is clear of 0 in the other direction explains nothing.
     """
@@ -102,6 +106,7 @@ def cause_of(comparison: Comparison, examinations: Sequence[Examination]) -> Cau
             sentence += OTHER_CODE
         sentence += other_primitives(comparison, found.examination, examinations)
         sentence += by_vectors(examinations) + by_branches(comparison, examinations)
+        sentence += by_compiler(found.examination, examinations, sentence, compilers or {})
         sentence += in_the_kernel(found.examination, examinations)
         if concerns_memory(examinations, change):
             sentence += by_allocations(examinations, change > 1)

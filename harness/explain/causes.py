@@ -19,7 +19,8 @@ from opduel.harness.explain.process_pairs import Answers, ask_in_pairs
 from opduel.harness.explain.valgrind_pairs import Observed
 from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.profiles import Profiling
-from opduel.records import FLAGGED, Case, Cause, Comparison, Examination
+from opduel.records import FLAGGED, Build, Case, Cause, Comparison, Examination
+from opduel.records.measurement import Side
 
 EXPLAINED = ("time", "instructions")  # metrics
 MOST = 20  # cases of a run, the largest changes first
@@ -83,7 +84,9 @@ def add_causes(
     by_id = {case.id: case for case in cases}
     chosen, left_out = changed[:MOST], {one.case for one in changed[MOST:]}
     try:
-        seen = _look([by_id[one.case] for one in chosen], explaining, {one.case: one.ratio or 1.0 for one in chosen})
+        seen, rebuilt = _look(
+            [by_id[one.case] for one in chosen], explaining, {one.case: one.ratio or 1.0 for one in chosen}
+        )
     except KeyboardInterrupt as error:
         findings.stop(error)
         return list(comparisons)
@@ -94,7 +97,7 @@ def add_causes(
     causes: dict[str, Cause | None] = {}
     for one in chosen:
         try:
-            causes[one.case] = cause_of(one, seen[one.case])
+            causes[one.case] = cause_of(one, seen[one.case], rebuilt[one.case])
         except Exception as error:  # likewise, which costs this case its cause
             words[one.case] = _lost(error)
     return [_with_cause(one, causes.get(one.case), words.get(one.case, "")) for one in comparisons]
@@ -111,13 +114,18 @@ def _with_cause(one: Comparison, cause: Cause | None, words: str) -> Comparison:
     return replace(one, cause=cause, note="; ".join(filter(None, (one.note, said)))) if said else one
 
 
-def _look(cases: Sequence[Case], explaining: Explaining, changes: Mapping[str, float]) -> dict[str, list[Examination]]:
-    """Case id -> what every source saw of it. ``changes``: case id -> ratio of its costs, treatment to control."""
+def _look(
+    cases: Sequence[Case], explaining: Explaining, changes: Mapping[str, float]
+) -> tuple[dict[str, list[Examination]], dict[str, dict[str, str]]]:
+    """Case id -> what every source saw of it, and -> what compiled its libraries, where that differs. ``changes``: case
+    id -> ratio of its costs, treatment to control."""
     ends = min(explaining.profiling.deadline, time.monotonic() + LONGEST_S)
     profiling = replace(explaining.profiling, deadline=ends)
     questions = [python_functions.QUESTION, resources.QUESTION, samples.QUESTION, libraries.QUESTION]
     answers = ask_in_pairs(profiling, cases, questions)
-    seen = {case.id: _of_answers(answers[case.id]) for case in cases}
+    builds = profiling.bench.builds
+    seen = {case.id: _of_answers(answers[case.id]) + _of_libraries(answers[case.id], builds) for case in cases}
+    rebuilt = {case.id: libraries.rebuilt([answers[case.id]], builds) for case in cases}
     if profiling.framework.logging_environment():
         for case_id, found in primitives.ask_for_primitives(profiling, cases).items():
             seen[case_id].append(_of_primitives(found))
@@ -141,7 +149,7 @@ def _look(cases: Sequence[Case], explaining: Explaining, changes: Mapping[str, f
     if concerned:
         for case_id, several in _of_memory(profiling, concerned, explaining.env).items():
             seen[case_id] += several
-    return seen
+    return seen, rebuilt
 
 
 def _of_memory(profiling: Profiling, cases: Sequence[Case], env: Mapping[str, str]) -> dict[str, list[Examination]]:
@@ -177,9 +185,12 @@ def _of_answers(answers: Answers) -> list[Examination]:
         found.append(Examination("resources", "count", 0, note=counted))
     else:
         found += [examine("resources", resources.unit_of(name), seen, resources.NOTE) for name, seen in counted.items()]
-    if around := libraries.library_differences([answers]):
-        found.append(Examination("libraries", "", 1, note=around))
     return found
+
+
+def _of_libraries(answers: Answers, builds: Mapping[Side, Build]) -> list[Examination]:
+    around = libraries.library_differences([answers], builds)
+    return [Examination("libraries", "", 1, note=around)] if around else []
 
 
 def _of_operators(answers: Answers) -> Examination:

@@ -1,10 +1,12 @@
-"""What differs around the cases: the packages and shared libraries that either side has loaded for them."""
+"""What differs around the cases: the packages and shared libraries that either side has loaded for them, how those were
+built, and what compiled them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from opduel.harness.explain.process_pairs import Answers, Question
+from opduel.records.build import COMPILER_OF, Build, differing_packages
 from opduel.records.measurement import Side
 
 QUESTION = Question("libraries")
@@ -12,22 +14,53 @@ MOST_NAMED = 4  # of each kind
 _HASH = re.compile(r"(-[0-9a-f]{8})+(?=\.|$)")  # put there by auditwheel
 _SAYS = re.compile(r"([A-Za-z]+) v?(\d+(?:\.\d+)+)")  # as OpenBLAS does
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
+# Topics of how a package was built that say where, not how; compilers are known from the libraries themselves.
+_PLACES = re.compile(r"director|path|Python|Machine|detection|^Compilers c\+*\b|commands|linker$")
+_OF_A_PLACE = re.compile(r"/|^git-")  # words that say where, or of which commit
+FEW_WORDS = 3  # up to which a topic's words are compared as a whole
 
 Loaded = Mapping[str, Any]  # an entry of the worker's "libraries"
 
 
-def library_differences(answers: Iterable[Answers]) -> str:
+def library_differences(answers: Iterable[Answers], builds: Mapping[Side, Build]) -> str:
     """In one line, over all cases; empty where nothing differs, or nothing was answered."""
+    loaded = _loaded(answers)
+    parts = [f"{name} {before} -> {after}" for name, (before, after) in _compilers(builds).items()]
+    if around := differences(loaded["control"], loaded["treatment"]):
+        parts.insert(0, around)
+    return "; ".join(parts)
+
+
+def rebuilt(answers: Iterable[Answers], builds: Mapping[Side, Build]) -> dict[str, str]:
+    """A library's file name -> ``GCC 14.2.1, before GCC 12.2.1``, of those whose package another compiler compiled.
+    That of the framework itself is under "", too."""
+    words = {name: f"{after}, before {before}" for name, (before, after) in _compilers(builds).items()}
+    found = {
+        one["name"]: words[COMPILER_OF + one["package"]]
+        for entries in _loaded(answers).values()
+        for one in entries
+        if COMPILER_OF + one.get("package", "") in words
+    }
+    own = COMPILER_OF + builds["treatment"].framework
+    return {**found, "": words[own]} if own in words else found
+
+
+def _compilers(builds: Mapping[Side, Build]) -> dict[str, tuple[str, str]]:
+    differ = differing_packages(builds["control"], builds["treatment"])
+    return {name: both for name, both in differ.items() if name.startswith(COMPILER_OF)}
+
+
+def _loaded(answers: Iterable[Answers]) -> dict[Side, list[Loaded]]:
     loaded: dict[Side, list[Loaded]] = {"control": [], "treatment": []}
     for one in answers:
         for pair in one.of.get(QUESTION.op, []):
             for side, entries in loaded.items():
                 entries += pair[side]["libraries"]
-    return differences(loaded["control"], loaded["treatment"])
+    return loaded
 
 
 def differences(control: Sequence[Loaded], treatment: Sequence[Loaded]) -> str:
-    """What either side has loaded that the other hasn't, or in another version, in one line."""
+    """What either side has loaded that the other hasn't, or in another version, or built otherwise, in one line."""
     before, after = _by_name(control), _by_name(treatment)
     both = sorted(before.keys() & after.keys())
     versions = [f"{name} {_told(before[name], after[name])}" for name in both if _version(before[name], after[name])]
@@ -38,7 +71,28 @@ def differences(control: Sequence[Loaded], treatment: Sequence[Loaded]) -> str:
             parts.append(f"only {side}: {_some(lone, here)}")
     if others:
         parts.append(f"same name, other contents: {_some(others, after)}")
-    return "; ".join(parts)
+    return "; ".join([*parts, *_built_otherwise(control, treatment)])
+
+
+def _built_otherwise(control: Sequence[Loaded], treatment: Sequence[Loaded]) -> list[str]:
+    """``numpy built: SIMD Extensions found + AVX512_SPR``: of each package that says how it was built on both sides."""
+    before, after = ({one["name"]: one["built"] for one in side if one.get("built")} for side in (control, treatment))
+    found = []
+    for name in sorted(before.keys() & after.keys()):
+        topics = [one for one in sorted(before[name].keys() & after[name].keys()) if not _PLACES.search(one)]
+        said = {one: _exchanged(before[name][one], after[name][one]) for one in topics}
+        if words := [f"{one} {how}".strip() for one, how in said.items() if how]:
+            found.append(f"{name} built: {', '.join(words)}")
+    return found
+
+
+def _exchanged(before: str, after: str) -> str:
+    """``3.0.8 -> 3.1.0``; of more words ``+ AVX512_SPR``, ``- -Wno-restrict``; empty where they are the same."""
+    old, new = ([word for word in text.split() if not _OF_A_PLACE.search(word)] for text in (before, after))
+    if max(len(old), len(new)) <= FEW_WORDS:
+        return f"{' '.join(old) or 'nothing'} -> {' '.join(new) or 'nothing'}" if old != new else ""
+    came, went = [word for word in new if word not in old], [word for word in old if word not in new]
+    return " ".join(f"{sign} {' '.join(words)}" for sign, words in (("+", came), ("-", went)) if words)
 
 
 def _by_name(entries: Sequence[Loaded]) -> dict[str, tuple[str, str]]:

@@ -1,5 +1,6 @@
 """What this process has loaded: shared libraries, with build ids, and what those for linear algebra and OpenMP say of
-themselves; top-level Python packages with their versions. Standard library and Python 3.6 syntax only, as main.py."""
+themselves; top-level Python packages with their versions, and how they say that they were built. Standard library and
+Python 3.6 syntax only, as main.py."""
 
 import ctypes
 import os
@@ -8,6 +9,15 @@ import re
 import struct
 import sys
 
+# Package -> where it says how it was built, or what of the processor it uses: text, a list, or a dictionary of such,
+# or a function that returns one.
+BUILT = {
+    "mxnet": ("runtime", "feature_list"),
+    "numpy": ("__config__", "CONFIG"),
+    "onnxruntime": ("get_build_info",),
+    "scipy": ("__config__", "CONFIG"),
+    "torch": ("__config__", "show"),
+}
 SPEAKING = re.compile(r"blas|mkl|dnnl|blis|flame")  # libraries that may have one of these functions
 CONFIGURATIONS = ("openblas_get_config", "bli_info_get_version_str")  # return text
 AFFIXES = [(before, after) for before in ("", "scipy_") for after in ("", "64_")]
@@ -80,9 +90,35 @@ def configuration(path):
     return ""
 
 
+def built(name, module):
+    """How a package says that it was built, by topic; empty where it doesn't."""
+    try:
+        for part in BUILT[name]:
+            module = getattr(module, part)
+        return by_topic(module() if callable(module) else module)
+    except Exception:  # whatever a package does, it costs no more than what it would have said
+        return {}
+
+
+def by_topic(said, topic=""):
+    """Nested dictionaries as one of texts: {"SIMD Extensions found": "SSSE3 SSE41"}."""
+    if not isinstance(said, dict):
+        return {topic: " ".join(map(str, said)) if isinstance(said, (list, tuple)) else str(said)}
+    found = {}
+    for key, value in said.items():
+        found.update(by_topic(value, "{} {}".format(topic, key).strip()))
+    return found
+
+
+def package_of(path):
+    """The package that brought a library along; empty for those of the system."""
+    _, found, within = path.rpartition("-packages/")
+    return within.partition("/")[0].partition(".")[0] if found else ""
+
+
 def libraries():
-    """What is loaded, a dict each: {"name", "version"} of a package, Python among them; {"name", "build_id", "size",
-    "says"} of a library."""
+    """What is loaded, a dict each: {"name", "version", "built"} of a package, Python among them; {"name", "build_id",
+    "size", "says", "package"} of a library."""
     found = [{"name": "Python", "version": platform.python_version()}]
     own = os.path.dirname(os.__file__)
     for name, module in sorted(sys.modules.items()):
@@ -91,11 +127,11 @@ def libraries():
         if "." in name or not isinstance(version, str) or not isinstance(path, str):
             continue
         if "-packages" in path or not path.startswith(own):  # the standard library's are Python's
-            found.append({"name": name, "version": version})
+            found.append({"name": name, "version": version, "built": built(name, module)})
     with open("/proc/self/maps", errors="replace") as lines:
         paths = mapped(lines)
     for path in paths:
         if os.path.exists(path):
             told = {"name": os.path.basename(path), "build_id": build_id(path), "size": os.path.getsize(path)}
-            found.append(dict(told, says=configuration(path)))
+            found.append(dict(told, says=configuration(path), package=package_of(path)))
     return found

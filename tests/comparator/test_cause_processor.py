@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from made_samples import a_case
 
+from opduel.comparator.cause_processor import SAME_WORK
 from opduel.comparator.cause_sentence import cause_of
 from opduel.comparator.causes import examine
 from opduel.records import Comparison
@@ -129,3 +130,32 @@ def test_shares_above_all_with_nothing_named_on_the_other_side_are_no_exchange()
     treatment = {"f": Part(10_000.0), "g": Part(20_000.0), **{name: sides[1] for name, sides in others.items()}}
     words = "run accounts for 100 % of the time saved; in native code, f accounts for 106 % of the instructions saved"
     assert sentence(PYTHON, seen("native functions", "instructions", control, treatment)) == words
+
+
+COMPILERS = {"liba.so": "GCC 14.2.1, before GCC 12.2.1", "": "GCC 14.2.1, before GCC 12.2.1"}
+
+
+def test_another_compiler_of_the_library_is_said_where_the_sentence_names_its_code() -> None:
+    def of(where: str) -> Examination:
+        control, treatment = ({KERNEL: Part(amount, where=where)} for amount in (100_000, 20_000))
+        return seen("native functions", "instructions", control, treatment)
+
+    def said(examinations: list[Examination], compilers: dict[str, str] = COMPILERS) -> bool:
+        found = cause_of(FASTER, examinations, compilers)
+        assert found is not None
+        return found.sentence.endswith("; compiled by GCC 14.2.1, before GCC 12.2.1")
+
+    assert said([of("liba.so")])
+    assert said([PYTHON, of("liba.so")]), "beside a Python function"
+    assert said([of("src/pad.cc")]), "a source file is taken for the framework's"
+    assert not said([of("liba.so")], {})
+    assert not said([of("libc.so.6")]), "which another compiler did not compile"
+    assert not said([of("src/pad.cc")], {"liba.so": COMPILERS["liba.so"]})
+    assert not said([PYTHON]), "no native code is named"
+
+
+def test_another_compiler_is_said_where_instructions_are_as_many() -> None:
+    same = native(ONE_BY_ONE, ONE_BY_ONE, (100_000, 100_000))
+    found = cause_of(FASTER, [PYTHON, same], COMPILERS)
+    assert found is not None
+    assert found.sentence.endswith(f"{SAME_WORK}; compiled by GCC 14.2.1, before GCC 12.2.1")

@@ -90,9 +90,9 @@ def examined(by: dict[str, list[Examination]], monkeypatch: pytest.MonkeyPatch) 
     """What is looked at, by case, in place of the sources; the calls that this gets."""
     asked: list[list[str]] = []
 
-    def look(cases: Sequence[Case], *_: Any) -> dict[str, list[Examination]]:
+    def look(cases: Sequence[Case], *_: Any) -> tuple[dict[str, list[Examination]], dict[str, dict[str, str]]]:
         asked.append([case.id for case in cases])
-        return {case.id: by.get(case.id, []) for case in cases}
+        return {case.id: by.get(case.id, []) for case in cases}, {case.id: {} for case in cases}
 
     monkeypatch.setattr(causes, "_look", look)
     return asked
@@ -139,7 +139,7 @@ def test_an_aborted_run_is_not_explained_and_a_signal_costs_the_causes_alone(mon
 def test_a_fault_costs_a_case_its_cause_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     examined({}, monkeypatch)
 
-    def faulty(one: Comparison, seen: Any) -> Any:
+    def faulty(one: Comparison, seen: Any, *_: Any) -> Any:
         if one.case == A.id:
             raise IndexError("list index\nout of range")
         return cause_of(one, seen)

@@ -7,14 +7,17 @@ import signal
 import struct
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from opduel.harness.explain.libraries import differences
+from opduel.harness.explain.libraries import differences, library_differences, rebuilt
 from opduel.harness.explain.process_pairs import Answers
 from opduel.harness.explain.resources import TIME, resource_observations, unit_of
 from opduel.harness.process import WORKER
+from opduel.records import Build
+from opduel.records.measurement import SIDES, Side
 
 
 def module(name: str) -> ModuleType:
@@ -65,6 +68,59 @@ def test_what_one_side_alone_has_is_named_and_extension_modules_are_counted() ->
     assert differences([], many) == "only treatment: liba, libb, libc, libd, 2 more"
 
 
+def test_how_a_package_was_built_is_compared_by_topic() -> None:
+    def built(**topics: str) -> list[dict[str, Any]]:
+        return [dict(package("numpy", "2.2.6"), built={name.replace("_", " "): text for name, text in topics.items()})]
+
+    before = built(
+        SIMD_found="SSE3 SSE41 AVX2 FMA3", Compilers_cython_version="3.0.8", BLAS_lib_directory="/a", same="1"
+    )
+    after = built(
+        SIMD_found="SSE3 SSE41 AVX2 AVX512F", Compilers_cython_version="3.1.0", BLAS_lib_directory="/b", same="1"
+    )
+    assert differences(before, after) == (
+        "numpy built: Compilers cython version 3.0.8 -> 3.1.0, SIMD found + AVX512F - FMA3"
+    )
+    assert differences(before, before) == differences(before, [package("numpy", "2.2.6")]) == ""
+    text = "ORT Build Info: git-branch=HEAD, git-commit-id={}, flags: -O3 {} -DNDEBUG"
+    info = [[dict(package("o", "1"), built={"": text.format(*one)})] for one in (("a1", "-Wno-restrict"), ("b2", "-g"))]
+    assert differences(*info) == "o built: + -g - -Wno-restrict"
+
+
+def test_another_compiler_is_said_of_the_libraries_that_a_package_brought() -> None:
+    build = Build("numpy", "numpy==2.2.6", "release", "/bin/python", "2.2.6", "3.11.7", "d", {"numpy": "2.2.6"})
+    builds: dict[Side, Build] = {
+        "control": replace(build, details={"compiler of numpy": "GCC 10.2.1", "compiler of b": "GCC 4.8.5"}),
+        "treatment": replace(build, details={"compiler of numpy": "GCC 14.2.1", "compiler of b": "GCC 4.8.5"}),
+    }
+    loaded = [
+        dict(library("_umath.cpython-311-x86_64-linux-gnu.so"), package="numpy"),
+        dict(library("libb.so"), package="b"),
+        dict(library("libc.so.6"), package=""),
+    ]
+    answers = [Answers({"libraries": [{"control": {"libraries": loaded}, "treatment": {"libraries": loaded}}]})]
+    words = "GCC 14.2.1, before GCC 10.2.1"
+    assert rebuilt(answers, builds) == {"_umath.cpython-311-x86_64-linux-gnu.so": words, "": words}
+    assert library_differences(answers, builds) == "compiler of numpy GCC 10.2.1 -> GCC 14.2.1"
+    same: dict[Side, Build] = dict.fromkeys(SIDES, builds["control"])
+    assert (rebuilt(answers, same), library_differences(answers, same)) == ({}, "")
+
+
+def test_what_a_package_says_of_its_build_and_whose_a_library_is() -> None:
+    worker = module("libraries")
+    config = {"Compilers": {"c": {"name": "gcc"}}, "SIMD": {"found": ["A", "B"]}, "n": 1}
+    assert worker.built("numpy", SimpleNamespace(__config__=SimpleNamespace(CONFIG=config))) == {
+        "Compilers c name": "gcc",
+        "SIMD found": "A B",
+        "n": "1",
+    }
+    assert worker.built("onnxruntime", SimpleNamespace(get_build_info=lambda: "-O3")) == {"": "-O3"}
+    assert worker.built("numpy", SimpleNamespace()) == worker.built("unknown", sys) == {}
+    site = "/x/lib/python3.11/site-packages/"
+    assert worker.package_of(site + "numpy/core/_m.so") == worker.package_of(site + "numpy.libs/libo.so") == "numpy"
+    assert worker.package_of("/usr/lib/libc.so.6") == ""
+
+
 def test_libraries_are_read_from_the_maps_of_a_process() -> None:
     lines = [
         "7f00-7f01 r-xp 00000000 08:01 1 /usr/lib/libc.so.6\n",
@@ -102,6 +158,8 @@ def test_packages_and_libraries_of_this_process() -> None:
 
     found = {one["name"]: one for one in module("libraries").libraries()}
     assert found["numpy"]["version"] == numpy.__version__
+    assert "gcc" in found["numpy"]["built"]["Compilers c name"]
+    assert next(one for name, one in found.items() if name.startswith("_multiarray_umath"))["package"] == "numpy"
     assert found["Python"]["version"] == sys.version.split()[0]
     assert "ctypes" not in found
     assert any("OpenBLAS" in one.get("says", "") for one in found.values())
