@@ -34,7 +34,8 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
     whole, itself = set(tree.callees.get(None, [])), set[str]()
     closed = set[str]()
     while whole - closed:
-        name = max(whole - closed, key=lambda one: (abs(tree.difference(one)), one))
+        own = _own_differences(tree, whole, itself, observations)
+        name = max(whole - closed, key=lambda one: (abs(own[one]), one))
         below = [one for one in tree.callees.get(name, []) if one not in itself | whole]
         if not below or not tree.called_alike(name):
             break
@@ -54,6 +55,24 @@ def by_call(observations: Sequence[Observation]) -> list[Observation]:
         _follow(tree, name, whole, itself)
     moved, common = _with_another_caller(tree, whole, itself), _callers_within(tree, whole, itself)
     return [{side: _divided(one.get(side, {}), whole, itself, moved, common) for side in SIDES} for one in observations]
+
+
+def _own_differences(
+    tree: "_Tree", whole: set[str], itself: set[str], observations: Sequence[Observation]
+) -> dict[str, float]:
+    """Part of ``whole`` -> its difference; of one that is on one side alone without what only has another caller."""
+    found = {name: tree.difference(name) for name in whole}
+    alone = {name for name in whole if tree.only_on(name) is not None}
+    if alone:
+        moved, common = _with_another_caller(tree, whole, itself), _callers_within(tree, whole, itself)
+        divided = [
+            {side: _divided(one.get(side, {}), whole, itself, moved, common) for side in SIDES} for one in observations
+        ]
+        for name in alone:
+            sides = ([one[side].get(name, Part(0.0)).amount for one in divided] for side in SIDES)
+            control, treatment = map(fmean, sides)
+            found[name] = treatment - control
+    return found
 
 
 def _follow(tree: "_Tree", name: str, whole: set[str], itself: set[str]) -> None:
@@ -97,7 +116,10 @@ def _callers_within(tree: "_Tree", whole: set[str], itself: set[str]) -> dict[st
     found: dict[str, dict[str, set[str]]] = {}
     for name in whole:
         able = (one for one in within.keys() - {name} if callers[name].isdisjoint(within[one] - {name}))
-        found[name] = {one: by for one in able if (by := callers[one] & within[name])}
+        by_callers = {one: by for one in able if (by := callers[one] & within[name])}
+        # what is called within another of them is in that one's time already
+        inner = {one: set[str]().union(*(within[other] for other in by_callers if other != one)) for one in by_callers}
+        found[name] = {one: rest for one, by in by_callers.items() if (rest := by - inner[one])}
     return found
 
 

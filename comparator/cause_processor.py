@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from opduel.comparator.cause_wording import share_of, short_name
+from opduel.comparator.cause_wording import is_of_the_interpreter, share_of, short_name
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
 from opduel.records.cause import ONE_BY_ONE, VECTORS, Candidate, Examination, Source
 
 BRANCHES: Source = "mispredicted branches"
+PLACEMENT: Source = "code placement"
 SHORTEST_MISPREDICTED_NS = 3.0  # that one costs, at least: some 15 cycles
 SAME = 0.01  # of all instructions: a smaller difference of a function is none
 SAME_WORK = "native code executes as many instructions as before, in the same functions"
@@ -26,6 +27,8 @@ def by_branches(comparison: Comparison, examinations: Sequence[Examination]) -> 
     if more * changed <= 0 or abs(more) * SHORTEST_MISPREDICTED_NS < WORTH_WORDS * abs(changed):
         return ""
     most = max(filter(is_named, seen.candidates), key=lambda one: one.share or 0.0, default=None)
+    if most and is_of_the_interpreter(most):
+        return ""  # that more of Python is executed is said by other sources
     where = f", {share_of(most)} of them in {short_name(most.name)}" if most else ""
     return f"; {abs(more):,.0f} {'more' if more > 0 else 'fewer'} branches are mispredicted per call{where}"
 
@@ -51,6 +54,13 @@ def as_much_work(native: Examination) -> str:
     if not native.control or largest >= SAME * native.control:
         return ""
     return f"; {SAME_WORK}"
+
+
+def by_placement(examinations: Sequence[Examination]) -> str:
+    """``; the machine code of f is the same, 40 bytes into a line of 64 where it was 8``: what was found of the code
+    that is executed most. It is for changes without any other of what is executed, and claims no share."""
+    note = next((one.note for one in examinations if one.source == PLACEMENT), "")
+    return f"; {note}" if note else ""
 
 
 def _differs(candidate: Candidate) -> bool:

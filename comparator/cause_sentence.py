@@ -14,7 +14,15 @@ from opduel.comparator.cause_leads import (
 )
 from opduel.comparator.cause_native import OTHER_CODE, by_compiler, in_native_code, is_other_code
 from opduel.comparator.cause_primitives import other_primitives
-from opduel.comparator.cause_processor import BRANCHES, by_branches, by_vectors
+from opduel.comparator.cause_processor import (
+    BRANCHES,
+    PLACEMENT,
+    SAME_WORK,
+    as_much_work,
+    by_branches,
+    by_placement,
+    by_vectors,
+)
 from opduel.comparator.cause_resources import (
     OF_MEMORY,
     by_allocations,
@@ -27,7 +35,7 @@ from opduel.comparator.cause_resources import (
 from opduel.comparator.cause_wording import NOUNS, claims
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
-from opduel.records.cause import Candidate, Cause, Examination, Source
+from opduel.records.cause import OF_MEASURED, Candidate, Cause, Examination, Source
 from opduel.records.text import one_line
 
 # What a person can act on comes first, where several sources explain the change to the same degree.
@@ -106,6 +114,8 @@ def cause_of(
             sentence += OTHER_CODE
         sentence += other_primitives(comparison, found.examination, examinations)
         sentence += by_vectors(examinations) + by_branches(comparison, examinations)
+        if SAME_WORK in sentence:
+            sentence += by_placement(examinations)
         sentence += by_compiler(found.examination, examinations, sentence, compilers or {})
         sentence += in_the_kernel(found.examination, examinations)
         if concerns_memory(examinations, change):
@@ -136,7 +146,8 @@ def _of_waiting(sentence: str, found: _Reading, examinations: Sequence[Examinati
         sentence += "; it waits for other threads, whose work was not seen"
     native = next((one for one in examinations if one.source == "native functions"), None)
     if native is None or native.difference_ci is not None:
-        return sentence
+        same = _same_work(examinations)
+        return sentence + (same if SAME_WORK not in sentence else "")
     said = sentence.removeprefix("partly explained: ")
     return f"not explained: {said}; native functions: {native.note.partition('; ')[0]}"
 
@@ -147,6 +158,8 @@ def _reading(comparison: Comparison, examination: Examination, change: float) ->
     own = change_of(examination)
     if own is None or examination.explained is None or not leads_of(examination):
         return None
+    if OF_MEASURED in examination.note:
+        return _Reading(examination, change - 1, 1.0) if examination.explained >= LEAST_REACH else None
     if examination.unit not in EXPLAINED_BY.get(_unit(comparison), ("ns", "instructions")):
         return None
     if (own > 0) != (change > 1) or leads_of(examination)[0].name == USER_CODE:
@@ -233,6 +246,13 @@ def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
     return f"{said}; the other {_percent(whole - reading.change)} of the {case} is not explained"
 
 
+def _same_work(examinations: Sequence[Examination]) -> str:
+    """That native code executes as much as before, in the same functions, and where it lies; empty where it doesn't."""
+    native = [one for one in examinations if one.source == "native functions"]
+    said = as_much_work(native[0]) if same_instructions(native) else ""
+    return said and said + by_placement(examinations)
+
+
 def _not_explained(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
     """What each source says, or why it says nothing; resources that changed, where nothing else did."""
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
@@ -246,13 +266,19 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
     if hints and _unit(comparison) == "ns":
         rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
         return "; ".join(hints) + rest + memory
+    if work := _same_work(examinations):
+        return f"not explained by what is executed: {work.removeprefix('; ')}{memory}"
     said = [words for one in examinations if one.source != BESIDE and (words := _says(one, case, change))]
     return "not explained: " + ("; ".join(said) if said else "nothing could be looked at") + memory
 
 
 def _says(examination: Examination, case: str, change: float) -> str:
     own, source = change_of(examination), examination.source
-    if source in (*OF_MEMORY, BRANCHES):  # what is allocated, missed or mispredicted explains no time by itself
+    if source in (
+        *OF_MEMORY,
+        BRANCHES,
+        PLACEMENT,
+    ):  # what is allocated, missed or mispredicted explains no time by itself
         return ""
     if own is None or examination.difference_ci is None:
         return f"{source}: {examination.note}" if examination.note else ""

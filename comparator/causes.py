@@ -10,7 +10,7 @@ from scipy import special
 from opduel.comparator.cause_calls import REST
 from opduel.comparator.cause_matching import Amounts, Matched, matched_parts
 from opduel.comparator.cause_wording import is_of_the_interpreter
-from opduel.records.cause import Candidate, Examination, Observation, Source
+from opduel.records.cause import OF_MEASURED, Candidate, Examination, Observation, Source
 from opduel.records.measurement import Side
 from opduel.records.text import clipped, one_line, printable, without_controls
 
@@ -26,7 +26,13 @@ LEAST_CALL_NS = 10.0  # that a call of a Python function takes, at the very leas
 LONGEST_NAME = 300  # characters; a name is whatever a build has
 
 
-def examine(source: Source, unit: str, observations: Sequence[Observation], note: str = "") -> Examination:
+def examine(
+    source: Source,
+    unit: str,
+    observations: Sequence[Observation],
+    note: str = "",
+    measured: tuple[float, float, float] | None = None,
+) -> Examination:
     """What ``observations``, one of each process pair, say of the difference between the sides.
 
     A part's share is the ratio estimator s = mean(d) / mean(D), d its difference and D the whole one in each pair,
@@ -38,6 +44,10 @@ def examine(source: Source, unit: str, observations: Sequence[Observation], note
     An interval is wider on either side by the part's ``doubt``, what may be wrong with its difference in all pairs
     alike, over |mean D|: process pairs say nothing of that.  A Python function that one side alone calls takes time
     there, whatever is doubtful.
+
+    Where D is not clear of 0, shares are of ``measured``, if it is given: what a call of the case changed by as it was
+    measured with more process pairs, between the limits of its interval.  A part is then named by its own difference,
+    and the intervals hold together with 99 %, so that of two equal sides as few name anything.
 
     The intervals hold together with 95 %: Bonferroni over all parts that are large enough on either side to make
     ``LEAST_SHARE`` of the difference.  That is a choice by amount; only which of them are listed is a choice by
@@ -59,7 +69,13 @@ def examine(source: Source, unit: str, observations: Sequence[Observation], note
     interval = _mean_interval(whole, ALPHA) if n >= FEWEST_PAIRS else None
     clear = interval is not None and _is_clear(_mean_interval(whole, ALPHA_OF_WHOLE)) and _matters(whole, control)
     call_ns = LEAST_CALL_NS if source == "Python functions" else 0.0
-    candidates, explained = _shares(parts, whole, call_ns) if clear else (_largest(parts, {}), None)
+    if clear:
+        candidates, explained = _shares(parts, whole, call_ns)
+    elif interval is not None and measured is not None and measured[0] * measured[2] > 0:
+        candidates, explained = _shares_of_measured(parts, measured, n, call_ns)
+        note = "; ".join(filter(None, (OF_MEASURED, note)))
+    else:
+        candidates, explained = _largest(parts, {}), None
     candidates = _with_callers(candidates, parts if source == "native functions" else ())
     return Examination(
         source, unit, n, float(control.mean()), float(treatment.mean()), interval, candidates, explained, note
@@ -103,11 +119,27 @@ def _deviation(values: Amounts, size: float) -> float:
     return 0.0 if deviation <= ROUNDING * size else deviation
 
 
-def _shares(parts: Sequence[Matched], whole: Amounts, call_ns: float) -> tuple[tuple[Candidate, ...], float]:
+def _shares_of_measured(
+    parts: Sequence[Matched], measured: tuple[float, float, float], n: int, call_ns: float
+) -> tuple[tuple[Candidate, ...], float]:
+    """The same as ``_shares``, of a change that was measured otherwise, whose interval widens those of the shares."""
+    low, change, high = measured
+    candidates, _ = _shares(parts, np.full(n, change), call_ns, ALPHA_OF_WHOLE)
+    scales = change / low, change / high
+    wide = tuple(
+        one if one.ci is None else replace(one, ci=(min(both := [x * y for x in one.ci for y in scales]), max(both)))
+        for one in candidates
+    )
+    return wide, sum(one.share or 0.0 for one in wide if is_named(one))
+
+
+def _shares(
+    parts: Sequence[Matched], whole: Amounts, call_ns: float, alpha: float = ALPHA
+) -> tuple[tuple[Candidate, ...], float]:
     """The largest candidates with their shares, and what those that are clear of 0 explain together."""
     n, mean = len(whole), float(whole.mean())
     able = [part for part in parts if part.amount >= LEAST_SHARE * abs(mean)]
-    t = _t(n, ALPHA / max(1, len(able)))
+    t = _t(n, alpha / max(1, len(able)))
     found: dict[int, tuple[float, tuple[float, float]]] = {}
     for part in able:
         difference = part.treatment - part.control

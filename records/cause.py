@@ -9,12 +9,14 @@ from opduel.records.measurement import Side
 
 # What is looked at: a source. Each has one unit, in which its parts add up to the whole of a call, or nearly so.
 Source = Literal[
-    "native functions", "mispredicted branches", "sampled functions", "Python functions", "operators", "primitives",
-    "resources", "allocations", "mapped memory", "simulated cache misses", "libraries",
+    "native functions", "mispredicted branches", "code placement", "sampled functions", "Python functions", "operators",
+    "primitives", "resources", "allocations", "mapped memory", "simulated cache misses", "libraries",
 ]  # fmt: skip
 CODE_OF = "code without symbols of "  # a source file, a class, or an exported function, is said after it
 # Of a native function, what it mostly works on; a size in bytes follows the second.
 ONE_BY_ONE, VECTORS = "one element at a time", "vectors of "
+# In a note, beside figures whose own difference is not clear.
+OF_MEASURED = "shares are of what a call's time changed by as measured: in these process pairs that is not clear"
 NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"  # in a note on native functions
 _SOURCE_FILE = re.compile(rf"{CODE_OF}([\w./+-]+(?:\.(?:cc|cpp|cxx|c|cu|C)|-inl\.h))$")
 _CLONE = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|clone)(?:\.\d+)*|@plt| ?\[clone [^\]]*\])+$")
@@ -109,8 +111,8 @@ class Examination:
     means over pairs; ``difference_ci`` is the 95 % interval of treatment less control.  ``explained`` is the share of
     the difference that the ``candidates`` account for together, those whose own share is clear of 0.  Without figures,
     ``note`` says why there are none; beside figures it says what limits them (no symbols, inlined functions).  Of
-    libraries there are no figures: ``note`` says which differ between the sides.  ``flame`` is the call as a tree of
-    its largest frames, where the source knows callers.
+    libraries and code placement there are no figures: ``note`` says what differs between the sides.  ``flame`` is the
+    call as a tree of its largest frames, where the source knows callers.
     """
 
     source: str  # a ``Source``; later versions may have others

@@ -5,7 +5,7 @@ compressed, a file may have several events, and code without symbols has an addr
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple, NoReturn
 
@@ -15,6 +15,9 @@ MISPREDICTED = (b"Bcm", b"Bim")  # conditional branches and indirect jumps, by v
 MOST_BYTES = 2 << 30
 LONGEST_LINE = 1 << 20  # bytes: names of C++ may have tens of thousands
 MOST_FUNCTIONS = 1_000_000
+LARGE = 0.1  # share of all from which on a function's hot instructions are kept
+HOT = 0.1  # of what the one executed most often has
+MOST_HOT = 4096
 NAMELESS = ""  # the name of all code of a library that has no symbols
 _UNKNOWN = b"???"
 _ADDRESS = re.compile(rb"0x[0-9a-fA-F]+$")
@@ -49,7 +52,8 @@ class FunctionCost:
     defined, or near that: empty and 0 where that isn't known. ``callers`` has what it executed with all that it calls
     in turn, by who called it; a function that calls itself isn't among its callers. ``looked_at`` are those of its own
     instructions of which it is known whether they work on vectors, and ``vectors`` those that do, by the vectors' size
-    in bytes. ``mispredicted`` are its own branches that were mispredicted, where these were counted.
+    in bytes. ``mispredicted`` are its own branches that were mispredicted, where these were counted. ``hot`` are the
+    addresses of the instructions that it executes most, in order, if it has a good part of all and that is known.
     """
 
     self_cost: int = 0
@@ -60,6 +64,8 @@ class FunctionCost:
     looked_at: int = 0
     vectors: dict[int, int] = field(default_factory=dict)
     mispredicted: int = 0
+    hot: tuple[int, ...] = field(default=(), compare=False)
+    hot_of: int = field(default=0, compare=False)  # the cost of the function that ``hot`` is of: of several that are counted as one the largest
 
     def add(self, other: "FunctionCost") -> None:
         """Count what another function executes itself, and its calls; its callers are left out."""
@@ -67,6 +73,8 @@ class FunctionCost:
         self.calls += other.calls
         self.looked_at += other.looked_at
         self.mispredicted += other.mispredicted
+        if other.hot_of > self.hot_of:
+            self.hot, self.hot_of = other.hot, other.hot_of
         for size, amount in other.vectors.items():
             self.vectors[size] = self.vectors.get(size, 0) + amount
 
@@ -121,6 +129,12 @@ def _unknown(library: str, address: int) -> None:
     """Nothing is known of an address."""
 
 
+def _hot(executed: Mapping[int, int]) -> tuple[int, ...]:
+    """The addresses of what is executed most, in order."""
+    most = max(executed.values())
+    return tuple(sorted(at for at, cost in executed.items() if cost >= HOT * most)[:MOST_HOT])
+
+
 class _Reader:
     """The state of reading: where the line before has left off."""
 
@@ -138,6 +152,7 @@ class _Reader:
         self._positions, self._line_field, self._address_field = 1, 0, -1
         self._address = 0
         self._sizes: dict[tuple[bytes, int], int | None] = {}
+        self._executed: dict[FunctionId, dict[int, int]] = {}  # function -> address -> cost
         self._counted: list[int] = []  # which of a line's costs are counted
         self._mispredicted: list[int] = []  # which of them are mispredicted branches
         self._object = self._file = self._own_file = b""
@@ -164,6 +179,10 @@ class _Reader:
         if self._sum != self._total:
             raise ValueError(f"the functions' costs come to {self._sum}, and the totals say {self._total}")
         self._profile.total = self._total
+        for function, executed in self._executed.items():
+            cost = self._profile.functions[function]
+            if cost.self_cost >= LARGE * self._total and function.library:
+                cost.hot, cost.hot_of = _hot(executed), cost.self_cost
         return self._profile
 
     def _lines(self) -> Iterator[bytes]:
@@ -274,6 +293,8 @@ class _Reader:
         self._cost.self_cost += cost
         if self._address_field >= 0:
             self._look(cost)
+            by_address = self._executed.setdefault(self._function, {})
+            by_address[self._address] = by_address.get(self._address, 0) + cost
         if self._file == self._own_file and self._line and self._own_file != _UNKNOWN:
             if not self._cost.line or self._line < self._cost.line:
                 self._cost.line = self._line

@@ -84,9 +84,7 @@ def add_causes(
     by_id = {case.id: case for case in cases}
     chosen, left_out = changed[:MOST], {one.case for one in changed[MOST:]}
     try:
-        seen, rebuilt = _look(
-            [by_id[one.case] for one in chosen], explaining, {one.case: one.ratio or 1.0 for one in chosen}
-        )
+        seen, rebuilt = _look([by_id[one.case] for one in chosen], explaining, {one.case: one for one in chosen})
     except KeyboardInterrupt as error:
         findings.stop(error)
         return list(comparisons)
@@ -115,16 +113,18 @@ def _with_cause(one: Comparison, cause: Cause | None, words: str) -> Comparison:
 
 
 def _look(
-    cases: Sequence[Case], explaining: Explaining, changes: Mapping[str, float]
+    cases: Sequence[Case], explaining: Explaining, changed: Mapping[str, Comparison]
 ) -> tuple[dict[str, list[Examination]], dict[str, dict[str, str]]]:
-    """Case id -> what every source saw of it, and -> what compiled its libraries, where that differs. ``changes``: case
-    id -> ratio of its costs, treatment to control."""
+    """Case id -> what every source saw of it, and -> what compiled its libraries, where that differs."""
     ends = min(explaining.profiling.deadline, time.monotonic() + LONGEST_S)
     profiling = replace(explaining.profiling, deadline=ends)
     questions = [python_functions.QUESTION, resources.QUESTION, samples.QUESTION, libraries.QUESTION]
     answers = ask_in_pairs(profiling, cases, questions)
     builds = profiling.bench.builds
-    seen = {case.id: _of_answers(answers[case.id]) + _of_libraries(answers[case.id], builds) for case in cases}
+    seen = {
+        case.id: _of_answers(answers[case.id], changed[case.id]) + _of_libraries(answers[case.id], builds)
+        for case in cases
+    }
     rebuilt = {case.id: libraries.rebuilt([answers[case.id]], builds) for case in cases}
     if profiling.framework.logging_environment():
         for case_id, found in primitives.ask_for_primitives(profiling, cases).items():
@@ -142,10 +142,12 @@ def _look(
         seen[case_id].append(_of_native(one))
         if one.branches:
             seen[case_id].append(examine("mispredicted branches", "count", one.branches, BRANCHES))
+        if one.placement:
+            seen[case_id].append(Examination("code placement", "", len(one.observations), note=one.placement))
     if operators.has_profiler(profiling.framework):
         for case_id, found in operators.ask_for_operators(profiling, cases).items():
             seen[case_id].append(_of_operators(found))
-    concerned = [case for case in cases if concerns_memory(seen[case.id], changes[case.id])]
+    concerned = [case for case in cases if concerns_memory(seen[case.id], changed[case.id].ratio or 1.0)]
     if concerned:
         for case_id, several in _of_memory(profiling, concerned, explaining.env).items():
             seen[case_id] += several
@@ -164,7 +166,15 @@ def _of_memory(profiling: Profiling, cases: Sequence[Case], env: Mapping[str, st
     return found
 
 
-def _of_answers(answers: Answers) -> list[Examination]:
+def _measured(comparison: Comparison) -> tuple[float, float, float] | None:
+    """What a call's time changed by as measured, in ns, between the limits of its interval."""
+    if comparison.unit != "ns" or comparison.control is None or comparison.ratio is None or comparison.ci is None:
+        return None
+    low, high = (comparison.control * (limit - 1) for limit in comparison.ci)
+    return low, comparison.control * (comparison.ratio - 1), high
+
+
+def _of_answers(answers: Answers, comparison: Comparison) -> list[Examination]:
     """What the sources saw of a case that need nothing of the framework; where one saw nothing, its note says why."""
     found = []
     functions = python_functions.function_observations(answers)
@@ -172,7 +182,7 @@ def _of_answers(answers: Answers) -> list[Examination]:
         found.append(Examination("Python functions", "ns", 0, note=functions))
     else:
         functions, note = with_moved(functions), python_functions.function_note(answers)
-        seen = examine("Python functions", "ns", by_call(functions), note)
+        seen = examine("Python functions", "ns", by_call(functions), note, _measured(comparison))
         stacks = python_functions.function_stacks(answers)
         found.append(replace(seen, flame=flame_of_stacks(stacks, same_functions(functions))))
     sampled = samples.sample_observations(answers)

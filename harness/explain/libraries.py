@@ -14,8 +14,10 @@ MOST_NAMED = 4  # of each kind
 _HASH = re.compile(r"(-[0-9a-f]{8})+(?=\.|$)")  # put there by auditwheel
 _SAYS = re.compile(r"([A-Za-z]+) v?(\d+(?:\.\d+)+)")  # as OpenBLAS does
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
-# Topics of how a package was built that say where, not how; compilers are known from the libraries themselves.
-_PLACES = re.compile(r"director|path|Python|Machine|detection|^Compilers c\+*\b|commands|linker$")
+# Topics of how a package was built that say where, not how; compilers and BLAS are known from the libraries themselves.
+_PLACES = re.compile(
+    r"director|path|Python|Machine|detection|^Compilers c\+*\b|commands|linker$|^Build Dependencies (?:blas|lapack)"
+)
 _OF_A_PLACE = re.compile(r"/|^git-")  # words that say where, or of which commit
 FEW_WORDS = 3  # up to which a topic's words are compared as a whole
 

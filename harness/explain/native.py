@@ -22,6 +22,7 @@ from opduel.harness.counter_round import sample_of
 from opduel.harness.explain.callgrind_file import INSTRUCTIONS, MISSES, CallgrindProfile, read_callgrind
 from opduel.harness.explain.flame import call_graph, flame_of_graphs
 from opduel.harness.explain.native_parts import mispredicted, parts_of, shared_names, without_symbols
+from opduel.harness.explain.placement import placement
 from opduel.harness.explain.stripped import described, locate, vector_size
 from opduel.harness.explain.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
 from opduel.harness.host import PROC, text_of
@@ -189,7 +190,8 @@ def _observed(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) ->
         {side: mispredicted(one.functions, one.calls, shared) for side, one in pair.items()}
         for pair in (pairs if counted else ())
     )
-    return Observed(observations, note, _flame(pairs, shared), branches)
+    place = placement(*(pairs[-1][side].functions for side in SIDES), shared)
+    return Observed(observations, note, _flame(pairs, shared), branches, place)
 
 
 def _observed_misses(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) -> Observed:

@@ -97,6 +97,11 @@ class Library:
         place = self._place(address)
         return b"" if place is None else self._bytes[place : place + LONGEST_INSTRUCTION]
 
+    def code(self, start: int, end: int) -> bytes:
+        """The bytes from one address to before another; empty for addresses outside of the file."""
+        place = self._place(start)
+        return b"" if place is None else self._bytes[place : place + end - start]
+
     def text(self, address: int) -> bytes:
         """The string at an address; empty where there is none."""
         place = self._place(address)

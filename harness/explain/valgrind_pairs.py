@@ -30,12 +30,13 @@ Start = Callable[
 class Observed:
     """What a source saw of a case: an observation for each process pair. ``note`` says why there are none, or fewer
     than asked for, and what limits them; ``flame`` is the call as a tree of frames. ``branches`` has the mispredicted
-    branches of the same process pairs."""
+    branches of the same process pairs, and ``placement`` says whether and where the hottest code is the same."""
 
     observations: Sequence[Observation] = ()
     note: str = ""
     flame: Sequence[Frame] = ()
     branches: Sequence[Observation] = ()
+    placement: str = ""
 
 
 def why_not(framework: Framework, case: Case) -> str:

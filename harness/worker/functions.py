@@ -29,6 +29,7 @@ BATCHES = 96
 TRACED_CALLS = 10
 PROBES, PROBE_TURNS = 16, 300
 LEFT = 0.1  # of what watching was found to add and slow: what may be wrong of it where all adds up
+UNEVEN = 3.0  # times a function's part of them: how far an error of all may be one function's
 FAR = 0.2  # of a call: if the functions differ from it by more, they are left as they were seen
 WATCHING = re.compile(r"'_lsprof\.Profiler'|<built-in method sys\.getprofile>")  # what ``watched`` itself calls
 STARTS_THREAD = re.compile(r"_thread\.start_\w*thread$")
@@ -313,12 +314,13 @@ def doubts(of_all, of_one):
 
     What was subtracted of any may be wrong by ``LEFT``, either way, and as they add up to the call, the error of all
     was divided in proportion: at worst the one is too large by all of that, and all others are too small.  By what all
-    missed the call before, any may be off, of which it can only have that from others; but by no more than it took
-    while it was watched.
+    missed the call before, any may be off: by ``UNEVEN`` times its part of what watching changed, or of the time,
+    whichever is larger; by no more than others can lack, and than it took while it was watched.
     """
     (changed, time), (all_changed, real, missed) = of_one, of_all
-    among_others = 1 - changed / all_changed if all_changed else 0.0
-    return 2 * LEFT * changed * among_others + min(missed * max(0.0, 1 - time / real), changed + time)
+    share = changed / all_changed if all_changed else 0.0
+    uneven = min(UNEVEN * max(share, time / real), max(0.0, 1 - time / real))
+    return 2 * LEFT * changed * (1 - share) + min(missed * uneven, changed + time)
 
 
 def in_turn(call, number, batches, before, after, cost):

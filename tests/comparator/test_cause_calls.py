@@ -76,6 +76,16 @@ def test_each_part_of_a_difference_that_spreads_is_followed_to_a_call_that_came_
     assert differences(by_call(observed(slower, faster))) == {"check": -300, "_expect": -500}, "nothing came or went"
 
 
+def test_a_caller_that_is_gone_does_not_hide_what_it_called() -> None:
+    """SciPy's ``_dok_base.__getitem__`` is gone, and what it called is called by the case itself; the difference arises
+    in a function within that."""
+    inner: Tree = {"check": (20, 1, "getitem"), "take": (40, 1, "getitem")}
+    before: Tree = {"case": (10, 1, None), "gone": (2, 1, "case"), "getitem": (5, 1, "gone"), **inner}
+    after: Tree = {"case": (10, 1, None), "getitem": (6, 1, "case"), **inner, "check": (27, 1, "getitem")}
+    found = by_call(observed(before, after))
+    assert differences(found) == {"gone": -2, "getitem": 1, "check": 7}
+
+
 def test_a_call_that_is_made_more_often_is_not_looked_into() -> None:
     before: Tree = {**BEFORE, "prod": (30, 1, "reshape"), "leaf": (50, 1, "prod")}
     after: Tree = {**BEFORE, "prod": (60, 2, "reshape"), "leaf": (100, 2, "prod")}

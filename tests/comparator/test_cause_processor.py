@@ -159,3 +159,32 @@ def test_another_compiler_is_said_where_instructions_are_as_many() -> None:
     found = cause_of(FASTER, [PYTHON, same], COMPILERS)
     assert found is not None
     assert found.sentence.endswith(f"{SAME_WORK}; compiled by GCC 14.2.1, before GCC 12.2.1")
+
+
+def placed(words: str) -> Examination:
+    return Examination("code placement", "", 3, note=words)
+
+
+MOVED = "the machine code of lib::Where is the same, 40 bytes into a line of 64 where it was 8"
+
+
+def test_where_code_lies_is_said_where_as_much_is_executed() -> None:
+    words = f"run accounts for 100 % of the time saved; {SAME_WORK}; {MOVED}"
+    same = native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 100_020.0))
+    assert sentence(PYTHON, same, placed(MOVED)) == words
+    assert MOVED not in sentence(PYTHON, native(ONE_BY_ONE, ONE_BY_ONE), placed(MOVED))
+
+
+def test_where_code_lies_is_said_beside_waiting_and_where_nothing_else_explains_the_change() -> None:
+    same = native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 100_020.0))
+    assert sentence(same, placed(MOVED)) == f"not explained by what is executed: {SAME_WORK}; {MOVED}"
+    assert sentence(same) == f"not explained by what is executed: {SAME_WORK}"
+    waiting = seen("resources", "ns", {"waiting": Part(100_000.0)}, {"waiting": Part(20_000.0)})
+    assert sentence(waiting, same, placed(MOVED)) == (
+        f"waiting accounts for 100 % of the time saved; {SAME_WORK}; {MOVED}"
+    )
+
+
+def test_branches_of_the_interpreter_are_no_matter() -> None:
+    found = seen("mispredicted branches", "count", {"_PyEval_EvalFrameDefault": Part(6500)}, {})
+    assert "mispredicted" not in sentence(PYTHON, found)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from opduel.comparator.cause_matching import matched_parts, normalised
 from opduel.comparator.causes import MOST_CANDIDATES, examine, is_named
-from opduel.records.cause import Examination, Observation, Part
+from opduel.records.cause import OF_MEASURED, Examination, Observation, Part
 
 FUNCTIONS = 20
 
@@ -219,3 +219,49 @@ def test_doubt_alone_does_not_make_nothing_of_what_one_side_alone_calls() -> Non
         {"control": {**one["control"]}, "treatment": {**rest, "seterr": Part(5.0, 4)}} for one in before
     ]
     assert not is_named(examine("Python functions", "ns", both).candidates[0])
+
+
+NOISY = [(100.0, 150.0), (160.0, 155.0), (150.0, 110.0)]  # what the rest of a call takes, in each process pair
+
+
+def unclear(new: float) -> list[Observation]:
+    """The whole difference is noise; a part of the treatment alone is not."""
+    return [
+        {"control": {"f": Part(before)}, "treatment": {"f": Part(after), "new": Part(new + number * 0.01, 2.0)}}
+        for number, (before, after) in enumerate(NOISY)
+    ]
+
+
+def test_of_an_unclear_difference_shares_are_of_what_was_measured() -> None:
+    found = examine("Python functions", "ns", unclear(20.0), "a note", (30.0, 40.0, 60.0))
+    new = next(one for one in found.candidates if one.name == "new")
+    assert found.note == f"{OF_MEASURED}; a note"
+    assert new.share == pytest.approx(20.01 / 40)
+    assert new.ci is not None
+    assert new.ci[0] == pytest.approx(20.01 / 60, abs=0.01)
+    assert new.ci[1] == pytest.approx(20.01 / 30, abs=0.01)
+    assert found.explained == new.share, "the rest is noise"
+    assert examine("Python functions", "ns", unclear(20.0)).explained is None
+    assert examine("Python functions", "ns", unclear(20.0), "", (-1.0, 40.0, 60.0)).explained is None, (
+        "not clear either"
+    )
+
+
+def test_a_clear_difference_has_its_own_shares() -> None:
+    clear = seen({"f": 100}, {"f": 100, "new": 50})
+    assert examine("Python functions", "ns", clear, "", (30.0, 40.0, 60.0)) == examine("Python functions", "ns", clear)
+
+
+def test_equal_sides_have_nothing_named_by_what_was_measured() -> None:
+    """At most 1 % of them, where all parts are noise."""
+    rng = np.random.default_rng(1)
+
+    def side() -> dict[str, Part]:
+        return {f"f{number}": Part(float(rng.normal(100, 5)), 1.0) for number in range(FUNCTIONS)}
+
+    runs, named = 400, 0
+    for _ in range(runs):
+        pairs: list[Observation] = [{"control": side(), "treatment": side()} for _ in range(5)]
+        found = examine("Python functions", "ns", pairs, "", (150.0, 200.0, 250.0))
+        named += OF_MEASURED in found.note and any(map(is_named, found.candidates))
+    assert named <= 10, "1 % of 400, with 99.7 % certainty"

@@ -299,3 +299,16 @@ def test_each_instruction_is_asked_for_its_vectors_and_branches_are_counted() ->
     assert found.functions[one] == FunctionCost(vectors={16: 0, 32: 50}, mispredicted=10)
     lines = read_callgrind(io.BytesIO(EACH_INSTRUCTION.replace(" Bcm", " Xx").replace(" Bim", " Yy").encode()))
     assert (lines.branches, lines.functions[one].mispredicted, lines.functions[one].looked_at) == (False, 0, 0)
+
+
+def test_the_hottest_instructions_of_large_functions_are_kept() -> None:
+    text = (
+        "positions: instr line\nevents: Ir\nob=lib.so\nfn=f\n0x10 1 5\n0x14 1 900\n0x18 1 100\n0x18 2 60\n"
+        "fn=small\n0x40 1 50\nob=\nfn=unknown\n0x80 1 800\ntotals: 1915\n"
+    )
+    functions = {one.name: cost for one, cost in read(text).functions.items()}
+    assert {name: cost.hot for name, cost in functions.items()} == {"f": (0x14, 0x18), "small": (), "unknown": ()}
+    whole = FunctionCost()
+    for cost in (functions["small"], functions["f"], FunctionCost(9, hot=(1,), hot_of=9)):
+        whole.add(cost)
+    assert whole.hot == (0x14, 0x18), "those of the largest"

@@ -279,7 +279,9 @@ def test_the_less_it_adds_up_the_more_is_doubtful(functions: ModuleType) -> None
     one, others = (400.0, 600.0), 1100.0
     found = [functions.doubts((500.0, others, missed), one) for missed in (0.0, 100.0)]
     assert found[0] == pytest.approx(2 * functions.LEFT * 400 * 0.2)
-    assert found[1] - found[0] == pytest.approx(100 * (1 - 600 / 1100))
+    assert found[1] - found[0] == pytest.approx(100 * (1 - 600 / 1100)), "no more than others can lack"
+    small = [functions.doubts((500.0, others, missed), (10.0, 33.0)) for missed in (0.0, 100.0)]
+    assert small[1] - small[0] == pytest.approx(100 * functions.UNEVEN * 33 / 1100), "a function of 3 % of the time"
 
 
 def test_what_is_far_from_the_call_is_left_as_it_was_seen(functions: ModuleType) -> None:
