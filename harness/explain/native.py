@@ -190,7 +190,8 @@ def _observed(pairs: Sequence[Mapping[Side, _Profile]], why: str, asked: int) ->
         {side: mispredicted(one.functions, one.calls, shared) for side, one in pair.items()}
         for pair in (pairs if counted else ())
     )
-    place = placement(*(pairs[-1][side].functions for side in SIDES), shared)
+    control, treatment = (pairs[-1][side].functions for side in SIDES)
+    place = placement(control, treatment, shared)
     return Observed(observations, note, _flame(pairs, shared), branches, place)
 
 

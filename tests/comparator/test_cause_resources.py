@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from test_cause_sentence import GROWN, NATIVE, PROD, seen, sentence
 
+from opduel.comparator.cause_processor import SAME_WORK
 from opduel.comparator.cause_resources import by_allocations, concerns_memory
 from opduel.records.cause import Examination, Part
 
