@@ -96,13 +96,16 @@ def _follow(tree: "_Tree", name: str, whole: set[str], itself: set[str]) -> None
 
 def _called_in_common(tree: "_Tree", whole: set[str], itself: set[str], difference: float) -> str | None:
     """What several of these parts call, or parts within them, where it has ``COMMON`` of a difference that spreads to
-    its callers, and more than any of them; the one with the largest difference, None if there is none."""
+    its callers, and more than any of them; the one with the largest difference, None if there is none. One whose code
+    is the same, and that of all that it calls, does what it is told: its callers tell it otherwise."""
     most = max(abs(tree.difference(one)) for one in whole)
     large = [one for one in tree.names - whole - itself if abs(tree.difference(one)) > max(most, COMMON * difference)]
     within = [tree.within_either(name) for name in sorted(whole)] + [{name} for name in sorted(itself)]
 
     def is_common(name: str) -> bool:
         callers = tree.callers_on_either(name)
+        if all(tree.has_same_code(one) for one in tree.within_either(name)):
+            return False
         return callers <= set[str]().union(*within) and sum(not callers.isdisjoint(inner) for inner in within) > 1
 
     return max(filter(is_common, large), key=lambda one: (abs(tree.difference(one)), one), default=None)
@@ -216,6 +219,11 @@ class _Tree:
         """The side that it is on alone; None: on both."""
         sides = [side for side in SIDES if any(name in one.get(side, {}) for one in self._observations)]
         return sides[0] if len(sides) == 1 else None
+
+    def has_same_code(self, name: str) -> bool:
+        """Whether it is a function in Python that does the same on both sides."""
+        codes = {one.get(side, {}).get(name, Part(0.0)).code for one in self._observations for side in SIDES}
+        return len(codes) == 1 and "" not in codes
 
     def difference(self, name: str) -> float:
         """Of a part with all that it calls: treatment less control, the mean over observations."""

@@ -36,6 +36,8 @@ class Part:
     ``doubt``: by how much ``amount`` may be too large in all processes alike, or too small, because of how it is seen;
     ``inclusive_doubt`` is the same of ``inclusive``.
     ``was``: the name that this side has for it, where its part goes by that of the other side.
+    ``code``: a fingerprint of what it does, of a function in Python, where that is known: the same on both sides if the
+    code is.
     """
 
     amount: float
@@ -48,6 +50,7 @@ class Part:
     doubt: float = 0.0
     inclusive_doubt: float = 0.0
     was: str = ""
+    code: str = ""
 
 
 Observation = Mapping[Side, Mapping[str, Part]]  # what one process pair saw: side -> name -> part

@@ -65,7 +65,9 @@ class FunctionCost:
     vectors: dict[int, int] = field(default_factory=dict)
     mispredicted: int = 0
     hot: tuple[int, ...] = field(default=(), compare=False)
-    hot_of: int = field(default=0, compare=False)  # the cost of the function that ``hot`` is of: of several that are counted as one the largest
+    hot_of: int = field(
+        default=0, compare=False
+    )  # the cost of the function that ``hot`` is of: of several that are counted as one the largest
 
     def add(self, other: "FunctionCost") -> None:
         """Count what another function executes itself, and its calls; its callers are left out."""

@@ -79,6 +79,7 @@ def _parts(functions: list[Mapping[str, Any]]) -> dict[str, Part]:
             one["inclusive"],
             doubt=one["doubt"],
             inclusive_doubt=one["inclusive_doubt"],
+            code=one["code"],
         )
         for one in functions
     }

@@ -258,7 +258,7 @@ class Entry:
 
 def merged(entries, names, cost, opcodes):
     """name -> {"seen": ns, "added": by watching to calls, "slowed": by watching in bytecode, "calls", "callers":
-    {name: ns}, "where", "called_at"}; what has one name is one part.
+    {name: ns}, "where", "called_at", "codes": their fingerprints}; what has one name is one part.
 
     ``opcodes``: instructions of bytecode by code, (all, those that look up a name); None if they were not counted: then
     all time in bytecode is slowed.
@@ -267,9 +267,11 @@ def merged(entries, names, cost, opcodes):
     for entry in sorted(entries, key=lambda one: -one.ns):
         added = cost.of(entry)
         where, called_at = names.places(entry.code)
-        empty_part = {"seen": 0, "added": 0, "slowed": 0, "calls": 0, "callers": {}}
+        empty_part = {"seen": 0, "added": 0, "slowed": 0, "calls": 0, "callers": {}, "codes": set()}
         part = parts.setdefault(names.name(entry.code), dict(empty_part, where=where, called_at=called_at))
         part["seen"] += entry.ns
+        if is_python(entry.code):
+            part["codes"].add(names.fingerprint(entry.code))
         part["added"] += added
         part["calls"] += entry.calls
         if opcodes is not None:
@@ -386,6 +388,7 @@ def functions(call, calls, number, before, after, own, tracing):
             "inclusive_doubt": doubts(of_all, (all_changed[name], wholes[name])),
             "where": part["where"],
             "called_at": part["called_at"],
+            "code": " ".join(sorted(part["codes"])),
         }
         told["calls"] = 1.0 if name == names.OWN else part["calls"] / number
         told["callers"] = {caller: ns / within for caller, ns in part["callers"].items()} if within else {}

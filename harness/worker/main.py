@@ -26,7 +26,7 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
                         that the case reports
     {"op": "functions", "calls": int}        -> {"ns": a call, "calls": int, "functions": [{"name", "ns", "calls",
                         "where", "called_at", "callers": {name: share}, "inclusive": ns, "doubt": ns,
-                        "inclusive_doubt": ns}, ...],
+                        "inclusive_doubt": ns, "code": fingerprint}, ...],
                         "stacks": [[[place in "functions", ...], ns], ...]}, of a call: functions.py; also "seen_ns"
                         where they don't add up to "ns"
     {"op": "resources", "calls": int}        -> {"calls": int, "counts": {name: a call}, "time": {name: ns a call}}

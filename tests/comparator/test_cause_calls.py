@@ -1,5 +1,7 @@
 """The calls among which a difference divides."""
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -345,6 +347,27 @@ def test_what_several_calls_have_in_common_is_looked_into_in_their_place() -> No
     spread = entropy(20, {"pmf": 300, "ppf": 400}), entropy(30, {"_pmf": 120, "ppf": 10})
     found = by_call([{"control": spread[0], "treatment": spread[1]}] * 3)
     assert differences(found) == {"_entropy": 160 - 720}, "no call in it has nearly all"
+
+
+def test_what_has_the_same_code_is_told_otherwise_by_its_callers() -> None:
+    """Both callers have ``spin`` do more turns, 7 to 3."""
+
+    def side(first: float, second: float, codes: Mapping[str, str]) -> dict[str, Part]:
+        work = first + second
+        shares = {"first": first / work, "second": second / work}
+        return {
+            "case": Part(1, 1, inclusive=3 + work, code=codes.get("case", "a")),
+            "first": Part(1, 1, "", {"case": 1.0}, "case.py:1", 1 + first, code="b"),
+            "second": Part(1, 1, "", {"case": 1.0}, "case.py:2", 1 + second, code="c"),
+            "spin": Part(work, 2, "", shares, "case.py:3", work, code=codes.get("spin", "d")),
+        }
+
+    def found(**codes: str) -> dict[str, float]:
+        before, after = side(50, 50, {}), side(120, 80, codes)
+        return differences(by_call([{"control": before, "treatment": after}] * 3))
+
+    assert found(case="other") == {"first": 70, "second": 30}
+    assert found(case="other", spin="other") == {"spin": 100}
 
 
 def test_what_only_a_few_of_its_calls_make_slower_is_no_place_to_look() -> None:

@@ -166,7 +166,7 @@ def answers(seconds: float) -> Answers:
     """Five process pairs in which the treatment's ``check`` takes so many ns more, and calls it twice as often."""
 
     def functions(check: float, calls: int) -> list[dict[str, Any]]:
-        common = {"called_at": "a.py:3", "where": "a.py:1", "doubt": 0.0, "inclusive_doubt": 0.0}
+        common = {"called_at": "a.py:3", "where": "a.py:1", "doubt": 0.0, "inclusive_doubt": 0.0, "code": ""}
         return [
             {"name": "f", "ns": 50.0, "calls": 1, "callers": {}, "inclusive": 50.0 + check, **common},
             {"name": "check", "ns": check, "calls": calls, "callers": {"f": 1.0}, "inclusive": check, **common},

@@ -97,6 +97,10 @@ def test_names_places_calls_and_callers(functions: ModuleType) -> None:
     assert (count["calls"], count["where"]) == (4, f"explained.py:{first}")
     assert count["callers"] == {"explained.mixture": 1}
     assert count["called_at"] == f"explained.py:{first + 1}"  # mostly by itself
+    assert (found["explained.mixture"]["code"], found["builtins.sum"]["code"]) == (
+        TRACING.fingerprint(explained.mixture.__code__),
+        "",
+    )
     total = found["builtins.sum"]
     assert total["where"] == total["called_at"] == f"explained.py:{explained.mixture.__code__.co_firstlineno + 4}"
     assert found["explained.numbers"]["callers"] == {"builtins.sum": 1}
@@ -306,10 +310,28 @@ def test_names_of_functions_in_c_are_the_same_in_every_process(text: str, name: 
     assert TRACING.name_of_text(text) == name
 
 
+def test_a_fingerprint_is_of_what_a_function_does() -> None:
+    def of(text: str) -> str:
+        found: dict[str, Any] = {}
+        exec(text, found)
+        return str(TRACING.fingerprint(found["f"].__code__))
+
+    one = of("def f(x):\n    return [g(x, 3) for _ in x]\n")
+    assert one == of("# moved\n\ndef f(x):\n    # a comment\n    return [g(x, 3) for _ in x]\n")
+    assert of('def f(x):\n    """Says\n    much."""\n    return 1') == of(
+        'def f(x):\n    """Says\n    more."""\n    return 1'
+    )
+    others = ("g(x, 4) for _ in x", "h(x, 3) for _ in x", "g(x, 3) for _ in x if x", "g(x, '3') for _ in x")
+    assert len({one, *(of(f"def f(x):\n    return [{other}]\n") for other in others)}) == 1 + len(others)
+
+
 def answered(**more: float) -> Answers:
     one = {"name": "f", "ns": 3.0, "calls": 2.0, "where": "f.py:1", "called_at": "g.py:7", "callers": {"g": 1.0}}
     other = {"name": "g", "ns": 1.0, "calls": 1.0, "where": "", "called_at": "", "callers": {}, "inclusive": 4.0}
-    one, other = {**one, "doubt": 0.5, "inclusive_doubt": 0.25}, {**other, "doubt": 0.0, "inclusive_doubt": 0.0}
+    one, other = (
+        {**one, "doubt": 0.5, "inclusive_doubt": 0.25, "code": "ab12"},
+        {**other, "doubt": 0.0, "inclusive_doubt": 0.0, "code": ""},
+    )
     stacks = [[[1, 0], 2.0], [[0], 1.0], [[1], 1.0]]
     answer = {"ns": 4.0, "calls": 10, "functions": [{**one, "inclusive": 3.0}, other], "stacks": stacks, **more}
     nothing = {**answer, "functions": [], "stacks": []}
@@ -317,7 +339,7 @@ def answered(**more: float) -> Answers:
 
 
 def test_answers_become_observations_with_what_limits_them() -> None:
-    inner = Part(3.0, 2.0, "f.py:1", {"g": 1.0}, "g.py:7", 3.0, doubt=0.5, inclusive_doubt=0.25)
+    inner = Part(3.0, 2.0, "f.py:1", {"g": 1.0}, "g.py:7", 3.0, doubt=0.5, inclusive_doubt=0.25, code="ab12")
     parts = {"f": inner, "g": Part(1.0, 1.0, inclusive=4.0)}
     assert function_observations(answered()) == [
         {"control": parts, "treatment": {}},
