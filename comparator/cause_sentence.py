@@ -35,7 +35,7 @@ from opduel.comparator.cause_resources import (
 from opduel.comparator.cause_wording import NOUNS, claims
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
-from opduel.records.cause import OF_MEASURED, Candidate, Cause, Examination, Source
+from opduel.records.cause import ELSEWHERE, OF_MEASURED, Candidate, Cause, Examination, Source
 from opduel.records.text import one_line
 
 # What a person can act on comes first, where several sources explain the change to the same degree.
@@ -64,6 +64,7 @@ OF_A_PART = ("primitives", "operators")  # sources that don't see the whole call
 MOST_OF_A_CALL = 1.1  # times a call's measured time, that such a source may see
 # What the case's metric counts -> units of the sources that its change can follow from; the first is its own.
 EXPLAINED_BY = {"ns": ("ns", "instructions"), "instructions": ("instructions",), "bytes": ("bytes",)}
+UNEXPLAINED_WORK = "not explained by what is executed"
 METRIC_NOUNS = {"error": "the error"}
 
 
@@ -267,7 +268,8 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
         rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
         return "; ".join(hints) + rest + memory
     if work := _same_work(examinations):
-        return f"not explained by what is executed: {work.removeprefix('; ')}{memory}"
+        rather = "where code or data lie, rather than what is executed" if ELSEWHERE in work else UNEXPLAINED_WORK
+        return f"{rather}: {work.removeprefix('; ')}{memory}"
     said = [words for one in examinations if one.source != BESIDE and (words := _says(one, case, change))]
     return "not explained: " + ("; ".join(said) if said else "nothing could be looked at") + memory
 

@@ -17,6 +17,7 @@ CODE_OF = "code without symbols of "  # a source file, a class, or an exported f
 ONE_BY_ONE, VECTORS = "one element at a time", "vectors of "
 # In a note, beside figures whose own difference is not clear.
 OF_MEASURED = "shares are of what a call's time changed by as measured: in these process pairs that is not clear"
+ELSEWHERE = "where it was"  # in a note on code placement: the same code, at another place of a line
 NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"  # in a note on native functions
 _SOURCE_FILE = re.compile(rf"{CODE_OF}([\w./+-]+(?:\.(?:cc|cpp|cxx|c|cu|C)|-inl\.h))$")
 _CLONE = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|clone)(?:\.\d+)*|@plt| ?\[clone [^\]]*\])+$")

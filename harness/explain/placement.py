@@ -13,7 +13,7 @@ from opduel.harness.explain.callgrind_file import CallgrindProfile, FunctionCost
 from opduel.harness.explain.native_parts import part_name
 from opduel.harness.explain.stripped import library_at
 from opduel.harness.explain.vectors import LONGEST as LONGEST_INSTRUCTION
-from opduel.records.cause import CODE_OF
+from opduel.records.cause import CODE_OF, ELSEWHERE
 
 LINE = 64  # bytes
 AT_LEAST = 2  # bytes of an instruction whose length isn't known
@@ -38,7 +38,7 @@ def placement(control: CallgrindProfile, treatment: CallgrindProfile, shared: se
         return f"the machine code of {name} is another"
     if places[0] == places[1]:
         return f"the machine code of {name} is the same, {places[1]} bytes into a line of {LINE} as before"
-    return f"the machine code of {name} is the same, {places[1]} bytes into a line of {LINE} where it was {places[0]}"
+    return f"the machine code of {name} is the same, {places[1]} bytes into a line of {LINE} {ELSEWHERE} {places[0]}"
 
 
 def _largest(profile: CallgrindProfile, shared: set[str]) -> tuple[str, tuple[str, Sequence[int]] | None]:

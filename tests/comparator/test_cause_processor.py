@@ -177,7 +177,14 @@ def test_where_code_lies_is_said_where_as_much_is_executed() -> None:
 
 def test_where_code_lies_is_said_beside_waiting_and_where_nothing_else_explains_the_change() -> None:
     same = native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 100_020.0))
-    assert sentence(same, placed(MOVED)) == f"not explained by what is executed: {SAME_WORK}; {MOVED}"
+    assert sentence(same, placed(MOVED)) == (
+        f"where code or data lie, rather than what is executed: {SAME_WORK}; {MOVED}"
+    )
+    for note in (
+        "the machine code of f is the same, 8 bytes into a line of 64 as before",
+        "the machine code of f is another",
+    ):
+        assert sentence(same, placed(note)) == f"not explained by what is executed: {SAME_WORK}; {note}"
     assert sentence(same) == f"not explained by what is executed: {SAME_WORK}"
     waiting = seen("resources", "ns", {"waiting": Part(100_000.0)}, {"waiting": Part(20_000.0)})
     assert sentence(waiting, same, placed(MOVED)) == (
