@@ -32,6 +32,7 @@ REGISTERS = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", *(f"r{numbe
 KEPT = ("rbx", "rbp", "r12", "r13", "r14", "r15")  # by whom is called: System V ABI, AMD64 Architecture, 3.2.1
 LINE = 64  # bytes
 BLOCK = 1 << 20  # bytes of memory that a register points to
+LONGEST_LOOP = 2900  # bytes
 BATCHES, CALLS = 200, 20
 
 
@@ -55,12 +56,13 @@ def placed(loop: bytes, values: Mapping[str, int], offset: int, is_function: boo
     memory = mmap.mmap(-1, 1 << 13, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     at, out = 1024 + offset, 4096
     before = pushed(KEPT, 0x50) + assigned(values)
+    before += b"\x48\x83\xec\x08"  # sub rsp,8: to a multiple of 16
     before += (b"\xe8" if is_function else b"\xe9") + struct.pack("<i", at - len(before) - 5)  # call, or jmp
     back = at + len(loop)
     memory[:out] = b"\xcc" * out  # int3
     memory[: len(before) + 5] = before + b"\xe9" + struct.pack("<i", out - len(before) - 5)
     memory[at : back + 5] = loop + b"\xe9" + struct.pack("<i", out - back - 5)
-    after = pushed(KEPT[::-1], 0x58) + b"\xc3"
+    after = b"\x48\x83\xc4\x08" + pushed(KEPT[::-1], 0x58) + b"\xc3"
     memory[out : out + len(after)] = after
     KEPT_ALIVE.append(memory)
     return ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
@@ -107,6 +109,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_intermixed_args()
     loop = Library(options.library).code(options.start, options.end)
+    if not 0 < len(loop) <= LONGEST_LOOP:
+        parser.error(f"{options.library} has no code of 1 to {LONGEST_LOOP} bytes at these addresses")
     values = start_of(options.registers)
     places = {offset: placed(loop, values, offset, options.function) for offset in range(0, LINE, options.step)}
     times: dict[int, list[float]] = {offset: [] for offset in places}

@@ -102,11 +102,13 @@ def _called_in_common(tree: "_Tree", whole: set[str], itself: set[str], differen
     large = [one for one in tree.names - whole - itself if abs(tree.difference(one)) > max(most, COMMON * difference)]
     within = [tree.within_either(name) for name in sorted(whole)] + [{name} for name in sorted(itself)]
 
+    inside = set[str]().union(*within)
+
     def is_common(name: str) -> bool:
         callers = tree.callers_on_either(name)
-        if all(tree.has_same_code(one) for one in tree.within_either(name)):
+        if not callers <= inside or sum(not callers.isdisjoint(inner) for inner in within) < 2:
             return False
-        return callers <= set[str]().union(*within) and sum(not callers.isdisjoint(inner) for inner in within) > 1
+        return not all(tree.has_same_code(one) for one in tree.within_either(name))
 
     return max(filter(is_common, large), key=lambda one: (abs(tree.difference(one)), one), default=None)
 
@@ -162,6 +164,13 @@ class _Tree:
                         sides = by.setdefault(caller, dict.fromkeys(SIDES, 0.0))
                         sides[side] += share * _with_calls(part) / len(observations)
         self._calls_of = calls_of
+        self._callers_of: dict[tuple[Side, str], set[str]] = {}
+        self._within_of: dict[tuple[Side, str], set[str]] = {}
+        self._called_by: dict[Side, dict[str, set[str]]] = {side: {} for side in SIDES}
+        for side, by_caller in self._called_by.items():
+            for name in calls_of:
+                for caller in self.callers(side, name):
+                    by_caller.setdefault(caller, set()).add(name)
         self.names = set(calls_of)
         self.callees: dict[str | None, list[str]] = {}
         for name, above in self._callers(calls_of).items():
@@ -198,7 +207,10 @@ class _Tree:
 
     def callers(self, side: Side, name: str) -> set[str]:
         """The parts that call it on a side, other than itself."""
-        return {one for one, sides in self._calls_of.get(name, {}).items() if sides[side] > 0 and one != name}
+        if (side, name) not in self._callers_of:
+            by = self._calls_of.get(name, {})
+            self._callers_of[side, name] = {one for one, sides in by.items() if sides[side] > 0 and one != name}
+        return self._callers_of[side, name]
 
     def callers_on_either(self, name: str) -> set[str]:
         """The same of both sides together."""
@@ -206,10 +218,14 @@ class _Tree:
 
     def within(self, side: Side, top: str) -> set[str]:
         """A part and those that nothing on that side calls but these."""
-        found = {top}
-        while more := {one for one in self._calls_of.keys() - found if (by := self.callers(side, one)) and by <= found}:
-            found |= more
-        return found
+        if (side, top) not in self._within_of:
+            found, new = {top}, {top}
+            while new:
+                able = {one for name in new for one in self._called_by[side].get(name, ())} - found
+                new = {one for one in able if self.callers(side, one) <= found}
+                found |= new
+            self._within_of[side, top] = found
+        return self._within_of[side, top]
 
     def within_either(self, top: str) -> set[str]:
         """The same of both sides together."""

@@ -1,6 +1,7 @@
 """What native code the Python function of a sentence runs: said beside it, counted by callgrind or sampled."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from opduel.comparator.cause_leads import LEAST_NAMED, LEAST_REACH, PARTLY, change_of, exchanged, leads_of, of_libraries
@@ -38,16 +39,17 @@ def in_native_code(chosen: Examination, examinations: Sequence[Examination], who
 
 
 def by_compiler(
-    chosen: Examination, examinations: Sequence[Examination], sentence: str, compilers: Mapping[str, str]
+    chosen: Examination | None, examinations: Sequence[Examination], sentence: str, compilers: Mapping[str, str]
 ) -> str:
     """``; compiled by GCC 14.2.1, before GCC 12.2.1``: of the native function that the sentence names, or of the
     framework where native code executes as many instructions as before. It says what differs, and claims no share."""
     if SAME_WORK in sentence:
         return f"; compiled by {compilers['']}" if "" in compilers else ""
-    seen = [chosen, *(one for source in HOW for one in examinations if one.source == source)]
-    for one in seen:
+    for one in (chosen, *(one for source in HOW for one in examinations if one.source == source)):
+        if one is None:
+            continue
         leads = leads_of(of_libraries(one)) if one.source in HOW and one.explained is not None else []
-        if leads and short_name(leads[0].name) in sentence:
+        if leads and re.search(rf"(?:^|[ ,]){re.escape(short_name(leads[0].name))}(?=[ ,;:]|$)", sentence):
             said = compilers.get(leads[0].where if ".so" in leads[0].where else "")
             return f"; compiled by {said}" if said else ""
     return ""

@@ -125,6 +125,8 @@ def cause_of(
         sentence = _of_waiting(sentence, found, examinations)
     else:
         sentence = _not_explained(comparison, examinations, change)
+    if SAME_WORK in sentence and "; compiled by" not in sentence:
+        sentence += by_compiler(found.examination if found else None, examinations, sentence, compilers or {})
     return Cause(one_line(sentence), tuple(examinations))
 
 
@@ -267,10 +269,13 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
     if hints and _unit(comparison) == "ns":
         rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
         return "; ".join(hints) + rest + memory
-    if work := _same_work(examinations):
-        rather = "where code or data lie, rather than what is executed" if ELSEWHERE in work else UNEXPLAINED_WORK
-        return f"{rather}: {work.removeprefix('; ')}{memory}"
-    said = [words for one in examinations if one.source != BESIDE and (words := _says(one, case, change))]
+    others = [one for one in examinations if one.source != BESIDE]
+    if (work := _same_work(examinations)) and _unit(comparison) == "ns":
+        rather = "perhaps where code lies" if ELSEWHERE in work else UNEXPLAINED_WORK
+        differ = [one for one in others if one.unit != "instructions" and one.explained is not None]
+        said = [work.removeprefix("; "), *(words for one in differ if (words := _says(one, case, change)))]
+        return f"{rather}: {'; '.join(said)}{memory}"
+    said = [words for one in others if (words := _says(one, case, change))]
     return "not explained: " + ("; ".join(said) if said else "nothing could be looked at") + memory
 
 

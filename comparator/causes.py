@@ -17,6 +17,7 @@ from opduel.records.text import clipped, one_line, printable, without_controls
 ALPHA = 0.05
 # A case is looked at by up to five sources, of which one in twenty cases without a difference may name something.
 ALPHA_OF_WHOLE = ALPHA / 5
+ALPHA_OF_MEASURED = ALPHA_OF_WHOLE / 5  # beside that of the whole
 FEWEST_PAIRS = 3
 LEAST_SHARE = 0.02  # of the whole difference: what explains less is not counted
 ROUNDING = 1e-12
@@ -45,9 +46,9 @@ def examine(
     alike, over |mean D|: process pairs say nothing of that.  A Python function that one side alone calls takes time
     there, whatever is doubtful.
 
-    Where D is not clear of 0, shares are of ``measured``, if it is given: what a call of the case changed by as it was
-    measured with more process pairs, between the limits of its interval.  A part is then named by its own difference,
-    and the intervals hold together with 99 %, so that of two equal sides as few name anything.
+    Where D is not clear of 0, shares are of ``measured``, if it is given and D may be as large: what a call of the case
+    changed by as it was measured with more process pairs, between the limits of its interval.  A part is then named by
+    its own difference, and the intervals hold together with 99.8 %: of two equal sides that adds at most 0.2 %.
 
     The intervals hold together with 95 %: Bonferroni over all parts that are large enough on either side to make
     ``LEAST_SHARE`` of the difference.  That is a choice by amount; only which of them are listed is a choice by
@@ -67,11 +68,12 @@ def examine(
     treatment: Amounts = np.sum([part.treatment for part in parts], axis=0) if parts else np.zeros(n)
     whole = treatment - control
     interval = _mean_interval(whole, ALPHA) if n >= FEWEST_PAIRS else None
-    clear = interval is not None and _is_clear(_mean_interval(whole, ALPHA_OF_WHOLE)) and _matters(whole, control)
+    widest = _mean_interval(whole, ALPHA_OF_WHOLE) if n >= FEWEST_PAIRS else None
+    clear = widest is not None and _is_clear(widest) and _matters(whole, control)
     call_ns = LEAST_CALL_NS if source == "Python functions" else 0.0
     if clear:
         candidates, explained = _shares(parts, whole, call_ns)
-    elif interval is not None and measured is not None and measured[0] * measured[2] > 0:
+    elif widest is not None and measured is not None and _may_be(widest, measured):
         candidates, explained = _shares_of_measured(parts, measured, n, call_ns)
         note = "; ".join(filter(None, (OF_MEASURED, note)))
     else:
@@ -96,6 +98,12 @@ def _with_callers(candidates: Sequence[Candidate], parts: Sequence[Matched]) -> 
 
 def _is_clear(interval: tuple[float, float]) -> bool:
     return interval[0] > 0 or interval[1] < 0
+
+
+def _may_be(whole: tuple[float, float], measured: tuple[float, float, float]) -> bool:
+    """Whether a difference with this interval may be the measured one, which is clear of 0."""
+    low, _, high = measured
+    return low * high > 0 and max(low, whole[0]) <= min(high, whole[1])
 
 
 def _matters(whole: Amounts, control: Amounts) -> bool:
@@ -124,7 +132,7 @@ def _shares_of_measured(
 ) -> tuple[tuple[Candidate, ...], float]:
     """The same as ``_shares``, of a change that was measured otherwise, whose interval widens those of the shares."""
     low, change, high = measured
-    candidates, _ = _shares(parts, np.full(n, change), call_ns, ALPHA_OF_WHOLE)
+    candidates, _ = _shares(parts, np.full(n, change), call_ns, ALPHA_OF_MEASURED)
     scales = change / low, change / high
     wide = tuple(
         one if one.ci is None else replace(one, ci=(min(both := [x * y for x in one.ci for y in scales]), max(both)))

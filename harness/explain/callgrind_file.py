@@ -53,7 +53,8 @@ class FunctionCost:
     in turn, by who called it; a function that calls itself isn't among its callers. ``looked_at`` are those of its own
     instructions of which it is known whether they work on vectors, and ``vectors`` those that do, by the vectors' size
     in bytes. ``mispredicted`` are its own branches that were mispredicted, where these were counted. ``hot`` are the
-    addresses of the instructions that it executes most, in order, if it has a good part of all and that is known.
+    instructions that it executes most, if it has a good part of all and that is known: addresses, in order, and how far
+    the next lies that is executed at all.
     """
 
     self_cost: int = 0
@@ -64,7 +65,7 @@ class FunctionCost:
     looked_at: int = 0
     vectors: dict[int, int] = field(default_factory=dict)
     mispredicted: int = 0
-    hot: tuple[int, ...] = field(default=(), compare=False)
+    hot: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     hot_of: int = field(
         default=0, compare=False
     )  # the cost of the function that ``hot`` is of: of several that are counted as one the largest
@@ -131,10 +132,11 @@ def _unknown(library: str, address: int) -> None:
     """Nothing is known of an address."""
 
 
-def _hot(executed: Mapping[int, int]) -> tuple[int, ...]:
-    """The addresses of what is executed most, in order."""
-    most = max(executed.values())
-    return tuple(sorted(at for at, cost in executed.items() if cost >= HOT * most)[:MOST_HOT])
+def _hot(executed: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+    """The addresses of what is executed most, in order, and how many bytes further the next is that is executed."""
+    most, addresses = max(executed.values()), sorted(executed)
+    gaps = zip(addresses, (*addresses[1:], addresses[-1]), strict=True)
+    return tuple((at, following - at) for at, following in gaps if executed[at] >= HOT * most)[:MOST_HOT]
 
 
 class _Reader:

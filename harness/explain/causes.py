@@ -21,6 +21,7 @@ from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.profiles import Profiling
 from opduel.records import FLAGGED, Build, Case, Cause, Comparison, Examination
 from opduel.records.measurement import Side
+from opduel.records.text import one_line
 
 EXPLAINED = ("time", "instructions")  # metrics
 MOST = 20  # cases of a run, the largest changes first
@@ -143,7 +144,7 @@ def _look(
         if one.branches:
             seen[case_id].append(examine("mispredicted branches", "count", one.branches, BRANCHES))
         if one.placement:
-            seen[case_id].append(Examination("code placement", "", len(one.observations), note=one.placement))
+            seen[case_id].append(Examination("code placement", "", 1, note=one.placement))
     if operators.has_profiler(profiling.framework):
         for case_id, found in operators.ask_for_operators(profiling, cases).items():
             seen[case_id].append(_of_operators(found))
@@ -200,7 +201,7 @@ def _of_answers(answers: Answers, comparison: Comparison) -> list[Examination]:
 
 def _of_libraries(answers: Answers, builds: Mapping[Side, Build]) -> list[Examination]:
     around = libraries.library_differences([answers], builds)
-    return [Examination("libraries", "", 1, note=around)] if around else []
+    return [Examination("libraries", "", 1, note=one_line(around))] if around else []
 
 
 def _of_operators(answers: Answers) -> Examination:

@@ -18,7 +18,8 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _PLACES = re.compile(
     r"director|path|Python|Machine|detection|^Compilers c\+*\b|commands|linker$|^Build Dependencies (?:blas|lapack)"
 )
-_OF_A_PLACE = re.compile(r"/|^git-")  # words that say where, or of which commit
+_OF_A_PLACE = re.compile(r"/|^git-|COMMIT|TORCH_VERSION")  # words that say where, or of which commit
+MOST_WORDS = 6  # that came, or went, in one topic
 FEW_WORDS = 3  # up to which a topic's words are compared as a whole
 
 Loaded = Mapping[str, Any]  # an entry of the worker's "libraries"
@@ -37,12 +38,13 @@ def rebuilt(answers: Iterable[Answers], builds: Mapping[Side, Build]) -> dict[st
     """A library's file name -> ``GCC 14.2.1, before GCC 12.2.1``, of those whose package another compiler compiled.
     That of the framework itself is under "", too."""
     words = {name: f"{after}, before {before}" for name, (before, after) in _compilers(builds).items()}
-    found = {
-        one["name"]: words[COMPILER_OF + one["package"]]
-        for entries in _loaded(answers).values()
-        for one in entries
-        if COMPILER_OF + one.get("package", "") in words
-    }
+    found: dict[str, str] = {}
+    packages: dict[str, set[str]] = {}  # of each library's name
+    for one in (one for entries in _loaded(answers).values() for one in entries if "package" in one):
+        packages.setdefault(one["name"], set()).add(one["package"])
+    for library, several in packages.items():
+        if len(several) == 1 and (label := COMPILER_OF + next(iter(several))) in words:
+            found[library] = words[label]
     own = COMPILER_OF + builds["treatment"].framework
     return {**found, "": words[own]} if own in words else found
 
@@ -94,7 +96,12 @@ def _exchanged(before: str, after: str) -> str:
     if max(len(old), len(new)) <= FEW_WORDS:
         return f"{' '.join(old) or 'nothing'} -> {' '.join(new) or 'nothing'}" if old != new else ""
     came, went = [word for word in new if word not in old], [word for word in old if word not in new]
-    return " ".join(f"{sign} {' '.join(words)}" for sign, words in (("+", came), ("-", went)) if words)
+    return " ".join(f"{sign} {_first(words)}" for sign, words in (("+", came), ("-", went)) if words)
+
+
+def _first(words: Sequence[str]) -> str:
+    more = len(words) - MOST_WORDS
+    return " ".join(words[:MOST_WORDS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _by_name(entries: Sequence[Loaded]) -> dict[str, tuple[str, str]]:

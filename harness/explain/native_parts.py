@@ -58,7 +58,7 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
         name = part_name(function, shared)
         whole = merged.setdefault(name, FunctionCost())
         whole.add(cost)
-        where.setdefault(name, _place(cost) or PurePosixPath(function.library).name)
+        where.setdefault(name, place_of(cost) or PurePosixPath(function.library).name)
         by = callers.setdefault(name, {})
         for caller, amount in cost.callers.items():
             if amount and (other := part_name(caller, shared)) != name:
@@ -75,7 +75,7 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
     }
 
 
-def _place(cost: FunctionCost) -> str:
+def place_of(cost: FunctionCost) -> str:
     """The file that a function is in, and the line where that is known."""
     return f"{cost.file}:{cost.line}" if cost.file and cost.line else cost.file
 
@@ -83,11 +83,13 @@ def _place(cost: FunctionCost) -> str:
 def mispredicted(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[str, Part]:
     """The functions with mispredicted branches of their own, by name; amounts are per call of the case."""
     found: dict[str, float] = {}
-    for function, cost in profile.functions.items():
+    where: dict[str, str] = {}
+    for function, cost in sorted(profile.functions.items(), key=lambda item: -item[1].self_cost):
         if cost.mispredicted:
             name = part_name(function, shared)
             found[name] = found.get(name, 0.0) + cost.mispredicted / calls
-    return {name: Part(amount) for name, amount in found.items()}
+            where.setdefault(name, place_of(cost) or PurePosixPath(function.library).name)
+    return {name: Part(amount, where=where[name]) for name, amount in found.items()}
 
 
 def _calls(name: str, cost: FunctionCost, calls: int) -> float | None:

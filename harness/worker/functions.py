@@ -388,7 +388,7 @@ def functions(call, calls, number, before, after, own, tracing):
             "inclusive_doubt": doubts(of_all, (all_changed[name], wholes[name])),
             "where": part["where"],
             "called_at": part["called_at"],
-            "code": " ".join(sorted(part["codes"])),
+            "code": "" if "" in part["codes"] else " ".join(sorted(part["codes"])),
         }
         told["calls"] = 1.0 if name == names.OWN else part["calls"] / number
         told["callers"] = {caller: ns / within for caller, ns in part["callers"].items()} if within else {}

@@ -103,7 +103,8 @@ def built(name, module):
 def by_topic(said, topic=""):
     """Nested dictionaries as one of texts: {"SIMD Extensions found": "SSSE3 SSE41"}."""
     if not isinstance(said, dict):
-        return {topic: " ".join(map(str, said)) if isinstance(said, (list, tuple)) else str(said)}
+        words = ["_".join(str(one).split()) for one in said] if isinstance(said, (list, tuple)) else [str(said)]
+        return {topic: " ".join(words)}
     found = {}
     for key, value in said.items():
         found.update(by_topic(value, "{} {}".format(topic, key).strip()))
@@ -111,9 +112,10 @@ def by_topic(said, topic=""):
 
 
 def package_of(path):
-    """The package that brought a library along; empty for those of the system."""
+    """The package that a library is of; empty for those of the system, and what a wheel brought along (numpy.libs)."""
     _, found, within = path.rpartition("-packages/")
-    return within.partition("/")[0].partition(".")[0] if found else ""
+    folder = within.partition("/")[0]
+    return folder.partition(".")[0] if found and not folder.endswith(".libs") else ""
 
 
 def libraries():

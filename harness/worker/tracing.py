@@ -13,7 +13,6 @@ import zlib
 
 OWN = "(the call itself)"  # what the worker and the adaptor execute around the functions of the build
 MOST_STACKS = 5000
-LONGEST_WORD = 80  # characters of a text in a function that is no documentation
 MOST_OPCODES = 500000
 LOOKUPS = frozenset(
     opcode.opmap[name] for name in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR") if name in opcode.opmap
@@ -175,11 +174,18 @@ def name_of_text(text):
 
 def fingerprint(code):
     """Of what a function in Python does, by its bytecode: the same wherever it stands, with other comments and
-    documentation. Python's versions have other bytecode."""
-    consts = [one for one in code.co_consts if not isinstance(one, types.CodeType)]
-    said = [one for one in consts if not isinstance(one, str) or (len(one) <= LONGEST_WORD and "\n" not in one)]
-    told = zlib.crc32(repr((code.co_code, code.co_names, code.co_varnames, said)).encode("utf-8", "replace"))
-    for inner in code.co_consts:
+    documentation. Python's versions have other bytecode; defaults of arguments are no part of it. Empty if its
+    constants can't be told."""
+    consts = code.co_consts
+    if consts and isinstance(consts[0], str) and code.co_name != "<lambda>":
+        consts = consts[1:]  # its documentation
+    plain = [one for one in consts if not isinstance(one, types.CodeType)]
+    try:
+        said = repr((code.co_code, code.co_names, code.co_varnames, plain))
+    except Exception:  # of what generated code has for constants
+        return ""
+    told = zlib.crc32(said.encode("utf-8", "replace"))
+    for inner in consts:
         if isinstance(inner, types.CodeType):
             told = zlib.crc32(fingerprint(inner).encode(), told)
     return "{:08x}".format(told)

@@ -264,4 +264,4 @@ def test_equal_sides_have_nothing_named_by_what_was_measured() -> None:
         pairs: list[Observation] = [{"control": side(), "treatment": side()} for _ in range(5)]
         found = examine("Python functions", "ns", pairs, "", (150.0, 200.0, 250.0))
         named += OF_MEASURED in found.note and any(map(is_named, found.candidates))
-    assert named <= 10, "1 % of 400, with 99.7 % certainty"
+    assert named <= 4, "0.2 % of 400, with 99.8 % certainty"

@@ -307,8 +307,12 @@ def test_the_hottest_instructions_of_large_functions_are_kept() -> None:
         "fn=small\n0x40 1 50\nob=\nfn=unknown\n0x80 1 800\ntotals: 1915\n"
     )
     functions = {one.name: cost for one, cost in read(text).functions.items()}
-    assert {name: cost.hot for name, cost in functions.items()} == {"f": (0x14, 0x18), "small": (), "unknown": ()}
+    assert {name: cost.hot for name, cost in functions.items()} == {
+        "f": ((0x14, 4), (0x18, 0)),
+        "small": (),
+        "unknown": (),
+    }
     whole = FunctionCost()
-    for cost in (functions["small"], functions["f"], FunctionCost(9, hot=(1,), hot_of=9)):
+    for cost in (functions["small"], functions["f"], FunctionCost(9, hot=((1, 2),), hot_of=9)):
         whole.add(cost)
-    assert whole.hot == (0x14, 0x18), "those of the largest"
+    assert whole.hot == ((0x14, 4), (0x18, 0)), "those of the largest"

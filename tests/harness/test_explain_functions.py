@@ -321,6 +321,7 @@ def test_a_fingerprint_is_of_what_a_function_does() -> None:
     assert of('def f(x):\n    """Says\n    much."""\n    return 1') == of(
         'def f(x):\n    """Says\n    more."""\n    return 1'
     )
+    assert of("def f(x):\n    return 'a' * 99 + 'b\\n'") != of("def f(x):\n    return 'a' * 99 + 'c\\n'")
     others = ("g(x, 4) for _ in x", "h(x, 3) for _ in x", "g(x, 3) for _ in x if x", "g(x, '3') for _ in x")
     assert len({one, *(of(f"def f(x):\n    return [{other}]\n") for other in others)}) == 1 + len(others)
 

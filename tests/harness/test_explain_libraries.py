@@ -85,6 +85,8 @@ def test_how_a_package_was_built_is_compared_by_topic() -> None:
     text = "ORT Build Info: git-branch=HEAD, git-commit-id={}, flags: -O3 {} -DNDEBUG"
     info = [[dict(package("o", "1"), built={"": text.format(*one)})] for one in (("a1", "-Wno-restrict"), ("b2", "-g"))]
     assert differences(*info) == "o built: + -g - -Wno-restrict"
+    many = built(flags=" ".join(map(str, range(12)))), built(flags=" ".join(map(str, range(4))))
+    assert differences(*many) == "numpy built: flags - 4 5 6 7 8 9 and 2 more"
 
 
 def test_another_compiler_is_said_of_the_libraries_that_a_package_brought() -> None:
@@ -97,6 +99,8 @@ def test_another_compiler_is_said_of_the_libraries_that_a_package_brought() -> N
         dict(library("_umath.cpython-311-x86_64-linux-gnu.so"), package="numpy"),
         dict(library("libb.so"), package="b"),
         dict(library("libc.so.6"), package=""),
+        dict(library("_C.so"), package="numpy"),
+        dict(library("_C.so"), package="b"),
     ]
     answers = [Answers({"libraries": [{"control": {"libraries": loaded}, "treatment": {"libraries": loaded}}]})]
     words = "GCC 14.2.1, before GCC 10.2.1"
@@ -117,8 +121,10 @@ def test_what_a_package_says_of_its_build_and_whose_a_library_is() -> None:
     assert worker.built("onnxruntime", SimpleNamespace(get_build_info=lambda: "-O3")) == {"": "-O3"}
     assert worker.built("numpy", SimpleNamespace()) == worker.built("unknown", sys) == {}
     site = "/x/lib/python3.11/site-packages/"
-    assert worker.package_of(site + "numpy/core/_m.so") == worker.package_of(site + "numpy.libs/libo.so") == "numpy"
-    assert worker.package_of("/usr/lib/libc.so.6") == ""
+    assert worker.package_of(site + "numpy/core/_m.so") == worker.package_of(site + "numpy.py/_m.so") == "numpy"
+    assert worker.package_of("/usr/lib/libc.so.6") == worker.package_of(site + "numpy.libs/libo.so") == ""
+    features = SimpleNamespace(runtime=SimpleNamespace(feature_list=lambda: ["✔ CUDA", "✖ CUDNN"]))
+    assert worker.built("mxnet", features) == {"": "✔_CUDA ✖_CUDNN"}
 
 
 def test_libraries_are_read_from_the_maps_of_a_process() -> None:
