@@ -70,12 +70,13 @@ def _codes(*sides: tuple[FunctionId, FunctionCost]) -> list[list[bytes]] | None:
     if a file doesn't have them. They are found by their distance from the first hot one, or, if they differ so, from
     the function's beginning: either may be another on one side."""
     libraries = [library_at(function.library) for function, _ in sides]
-    firsts = [cost.hot[0][0] for _, cost in sides]
+    firsts: list[int | None] = [cost.hot[0][0] for _, cost in sides]
+    begins = [
+        library.function_at(cost.hot[0][0]) if library else None
+        for library, (_, cost) in zip(libraries, sides, strict=True)
+    ]
     found = None
-    for starts in (
-        firsts,
-        [library and library.function_at(at) for library, at in zip(libraries, firsts, strict=True)],
-    ):
+    for starts in (firsts, begins):
         hot = dict[int, int]()
         for (_, cost), start in zip(sides, starts, strict=True):
             for at, gap in cost.hot:

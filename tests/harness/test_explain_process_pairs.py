@@ -72,7 +72,7 @@ def test_a_pair_says_what_a_side_does_more_and_a_crash_costs_its_case_alone() ->
     assert crashed.failures == ["treatment: killed by SIGABRT"] * 2
     assert function_observations(crashed) == resource_observations(crashed) == "treatment: killed by SIGABRT"
     assert len(found["slower"].of["libraries"]) == 1  # asked once
-    assert library_differences(found.values()) == ""
+    assert library_differences(found.values(), toy_bench().builds) == ""
     loaded = found["slower"].of["libraries"][0]["control"]["libraries"]
     assert {"Python"} <= {one["name"] for one in loaded}
     assert [one for one in loaded if one["name"].startswith("libc.") and one["build_id"] and one["size"]]
