@@ -175,7 +175,7 @@ def name_of_text(text):
 def fingerprint(code):
     """Of what a function in Python does, by its bytecode: the same wherever it stands, with other comments and
     documentation. Python's versions have other bytecode; defaults of arguments are no part of it. Empty if its
-    constants can't be told."""
+    constants have no text."""
     consts = code.co_consts
     if consts and isinstance(consts[0], str) and code.co_name != "<lambda>":
         consts = consts[1:]  # its documentation
