@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 from opduel.harness.explain.stripped import Library  # noqa: E402
 
 REGISTERS = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", *(f"r{number}" for number in range(8, 16)))
-KEPT = ("rbx", "rbp", "r12", "r13", "r14", "r15")  # by whom is called: System V ABI, AMD64 Architecture, 3.2.1
+KEPT = ("rbx", "rbp", "r12", "r13", "r14", "r15")  # by the called function: System V ABI, AMD64, 3.2.1
 LINE = 64  # bytes
 BLOCK = 1 << 20  # bytes of memory that a register points to
 LONGEST_LOOP = 2900  # bytes

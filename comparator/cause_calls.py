@@ -97,7 +97,7 @@ def _follow(tree: "_Tree", name: str, whole: set[str], itself: set[str]) -> None
 def _called_in_common(tree: "_Tree", whole: set[str], itself: set[str], difference: float) -> str | None:
     """What several of these parts call, or parts within them, where it has ``COMMON`` of a difference that spreads to
     its callers, and more than any of them; the one with the largest difference, None if there is none. One whose code
-    is the same, and that of all that it calls, does what it is told: its callers tell it otherwise."""
+    is the same, and that of all that it calls, does what its callers ask for: it is they that differ."""
     most = max(abs(tree.difference(one)) for one in whole)
     large = [one for one in tree.names - whole - itself if abs(tree.difference(one)) > max(most, COMMON * difference)]
     within = [tree.within_either(name) for name in sorted(whole)] + [{name} for name in sorted(itself)]

@@ -349,7 +349,7 @@ def test_what_several_calls_have_in_common_is_looked_into_in_their_place() -> No
     assert differences(found) == {"_entropy": 160 - 720}, "no call in it has nearly all"
 
 
-def test_what_has_the_same_code_is_told_otherwise_by_its_callers() -> None:
+def test_of_what_has_the_same_code_the_callers_differ() -> None:
     """Both callers have ``spin`` do more turns, 7 to 3."""
 
     def side(first: float, second: float, codes: Mapping[str, str]) -> dict[str, Part]:
