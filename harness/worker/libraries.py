@@ -12,12 +12,12 @@ import sys
 # Package -> where it says how it was built, or what of the processor it uses: text, a list, or a dictionary of such,
 # or a function that returns one.
 BUILT = {
-    "mxnet": ("runtime", "feature_list"),
     "numpy": ("__config__", "CONFIG"),
     "onnxruntime": ("get_build_info",),
     "scipy": ("__config__", "CONFIG"),
     "torch": ("__config__", "show"),
 }
+OTHERWISE = ("runtime", "feature_list")  # of any other package
 SPEAKING = re.compile(r"blas|mkl|dnnl|blis|flame")  # libraries that may have one of these functions
 CONFIGURATIONS = ("openblas_get_config", "bli_info_get_version_str")  # return text
 AFFIXES = [(before, after) for before in ("", "scipy_") for after in ("", "64_")]
@@ -93,8 +93,8 @@ def configuration(path):
 def built(name, module):
     """How a package says that it was built, by topic; empty where it doesn't."""
     try:
-        for part in BUILT[name]:
-            module = getattr(module, part)
+        for part in BUILT.get(name, OTHERWISE):
+            module = vars(module)[part]  # a module's own __getattr__ may import more
         return by_topic(module() if callable(module) else module)
     except Exception:  # whatever a package does, it costs no more than what it would have said
         return {}

@@ -124,7 +124,7 @@ def test_what_a_package_says_of_its_build_and_whose_a_library_is() -> None:
     assert worker.package_of(site + "numpy/core/_m.so") == worker.package_of(site + "numpy.py/_m.so") == "numpy"
     assert worker.package_of("/usr/lib/libc.so.6") == worker.package_of(site + "numpy.libs/libo.so") == ""
     features = SimpleNamespace(runtime=SimpleNamespace(feature_list=lambda: ["✔ CUDA", "✖ CUDNN"]))
-    assert worker.built("mxnet", features) == {"": "✔_CUDA ✖_CUDNN"}
+    assert worker.built("any other", features) == {"": "✔_CUDA ✖_CUDNN"}
 
 
 def test_libraries_are_read_from_the_maps_of_a_process() -> None:
