@@ -117,7 +117,6 @@ def cause_of(
         sentence += by_vectors(examinations) + by_branches(comparison, examinations)
         if SAME_WORK in sentence:
             sentence += by_placement(examinations)
-        sentence += by_compiler(found.examination, examinations, sentence, compilers or {})
         sentence += in_the_kernel(found.examination, examinations)
         if concerns_memory(examinations, change):
             sentence += by_allocations(examinations, change > 1)
@@ -125,8 +124,7 @@ def cause_of(
         sentence = _of_waiting(sentence, found, examinations)
     else:
         sentence = _not_explained(comparison, examinations, change)
-    if SAME_WORK in sentence and "; compiled by" not in sentence:
-        sentence += by_compiler(found.examination if found else None, examinations, sentence, compilers or {})
+    sentence += by_compiler(found.examination if found else None, examinations, sentence, compilers or {})
     return Cause(one_line(sentence), tuple(examinations))
 
 
@@ -272,11 +270,17 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
     others = [one for one in examinations if one.source != BESIDE]
     if (work := _same_work(examinations)) and _unit(comparison) == "ns":
         rather = "perhaps where code lies" if ELSEWHERE in work else UNEXPLAINED_WORK
-        differ = [one for one in others if one.unit != "instructions" and one.explained is not None]
+        differ = [one for one in others if one.unit != "instructions" and _is_clear(one)]
         said = [work.removeprefix("; "), *(words for one in differ if (words := _says(one, case, change)))]
         return f"{rather}: {'; '.join(said)}{memory}"
     said = [words for one in others if (words := _says(one, case, change))]
     return "not explained: " + ("; ".join(said) if said else "nothing could be looked at") + memory
+
+
+def _is_clear(examination: Examination) -> bool:
+    """Whether its own difference is clear of 0, and its shares are of that."""
+    low, high = examination.difference_ci or (0.0, 0.0)
+    return (low > 0 or high < 0) and examination.explained is not None and OF_MEASURED not in examination.note
 
 
 def _says(examination: Examination, case: str, change: float) -> str:
@@ -291,8 +295,7 @@ def _says(examination: Examination, case: str, change: float) -> str:
         return f"{source}: {examination.note}" if examination.note else ""
     kind, noun = source.removesuffix("s").split()[-1], _noun(examination.unit)
     moved = f"although {_moved(case, change - 1)}"
-    low, high = examination.difference_ci
-    if low <= 0 <= high or examination.explained is None:
+    if not _is_clear(examination):
         return f"{noun} by {kind}: no clear difference ({_percent(own)}) {moved}"
     if (own > 0) != (change > 1):
         return f"{noun} by {kind} {_verb(own)} {moved}"

@@ -200,6 +200,13 @@ def test_what_other_sources_say_stays_beside_where_code_lies() -> None:
     )
 
 
+def test_what_is_not_clear_is_left_out_beside_where_code_lies() -> None:
+    same = native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 100_020.0))
+    noisy = [{"control": {"f": Part(100.0)}, "treatment": {"f": Part(amount)}} for amount in (150.0, 90.0, 110.0)]
+    unclear = examine("Python functions", "ns", noisy, "", (-30.0, -20.0, -10.0))
+    assert sentence(same, placed(MOVED), unclear) == f"perhaps where code lies: {SAME_WORK}; {MOVED}"
+
+
 def test_a_change_of_instructions_is_no_matter_of_where_code_lies() -> None:
     fewer = replace(FASTER, metric="instructions", unit="instructions")
     same = native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 100_020.0))
