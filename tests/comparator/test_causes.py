@@ -247,6 +247,11 @@ def test_of_an_unclear_difference_shares_are_of_what_was_measured() -> None:
     )
 
 
+def test_a_difference_that_the_process_pairs_rule_out_has_no_shares() -> None:
+    far = examine("Python functions", "ns", unclear(20.0), "", (3000.0, 4000.0, 6000.0))
+    assert far.explained is None
+
+
 def test_a_clear_difference_has_its_own_shares() -> None:
     clear = seen({"f": 100}, {"f": 100, "new": 50})
     assert examine("Python functions", "ns", clear, "", (30.0, 40.0, 60.0)) == examine("Python functions", "ns", clear)

@@ -64,6 +64,12 @@ def test_what_is_hot_on_one_side_alone_is_compared_on_both(monkeypatch: pytest.M
     assert "is the same, 8 bytes" in placed(monkeypatch, library(0x1008), library(0x2008), hot=(0, 1, 3, 4))
 
 
+def test_what_begins_with_another_hot_instruction_is_found_from_the_function_s_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "is the same, 13 bytes" in placed(monkeypatch, library(0x1008), library(0x2008), hot=(1, 2, 3, 4))
+
+
 def test_other_code_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     words = "the machine code of lib::Max::Compute is another"
     assert placed(monkeypatch, library(0x1008), library(0x1008, other="4883c002")) == words
