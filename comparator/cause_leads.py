@@ -13,6 +13,8 @@ NAMED = 3  # candidates in the sentence
 LEAST_NAMED = 0.1  # share of each after the first
 EXCHANGED = 1.2  # sum of the shares of one direction from which on parts of both are named
 ENOUGH = 0.8  # shares that are enough together
+OFTEN = 0.1  # by which a function is called more often, or less, to be named for that alone
+OFTEN_SHARE = 0.25  # of the change that it seems to have, then
 NATIVE = ("native functions", "sampled functions")  # sources
 
 
@@ -44,6 +46,24 @@ def leads_of(examination: Examination) -> list[Candidate]:
         if not found or ((one.share or 0) >= LEAST_NAMED and not (enough and one.control and one.treatment)):
             found.append(one)
     return found
+
+
+def called_otherwise(examination: Examination) -> Candidate | None:
+    """Of Python functions none of which has a clear share, the one with the largest that is called more often where
+    time grew, or less often where it fell. How time divides between a short function and its callers is doubtful; how
+    often it is called is not."""
+    own = change_of(examination)
+    if examination.source != "Python functions" or own is None or examination.explained is None:
+        return None
+    if leads_of(examination):
+        return None
+    for one in sorted(examination.candidates, key=by_share):
+        before, after = one.calls
+        if before and after and not one.was and (one.share or 0.0) >= OFTEN_SHARE:
+            often = after / before - 1
+            if abs(often) >= OFTEN and (often > 0) == (own > 0) == (one.difference > 0):
+                return one
+    return None
 
 
 def by_share(candidate: Candidate) -> tuple[float, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from opduel.comparator.cause_leads import (
     LEAST_REACH,
     PARTLY,
+    called_otherwise,
     change_of,
     exchanged,
     leads_of,
@@ -32,7 +33,7 @@ from opduel.comparator.cause_resources import (
     in_the_kernel,
     same_instructions,
 )
-from opduel.comparator.cause_wording import NOUNS, claims
+from opduel.comparator.cause_wording import NOUNS, claims, described
 from opduel.comparator.causes import is_named
 from opduel.records import Comparison
 from opduel.records.cause import ELSEWHERE, OF_MEASURED, Candidate, Cause, Examination, Source
@@ -65,6 +66,7 @@ MOST_OF_A_CALL = 1.1  # times a call's measured time, that such a source may see
 # What the case's metric counts -> units of the sources that its change can follow from; the first is its own.
 EXPLAINED_BY = {"ns": ("ns", "instructions"), "instructions": ("instructions",), "bytes": ("bytes",)}
 UNEXPLAINED_WORK = "not explained by what is executed"
+HOW_IT_DIVIDES = "but how that divides among functions is not clear"
 METRIC_NOUNS = {"error": "the error"}
 
 
@@ -273,6 +275,11 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
         differ = [one for one in others if one.unit != "instructions" and _is_clear(one)]
         said = [work.removeprefix("; "), *(words for one in differ if (words := _says(one, case, change)))]
         return f"{rather}: {'; '.join(said)}{memory}"
+    for one in others:
+        if _is_clear(one) and (often := called_otherwise(one)) and ((change_of(one) or 0.0) > 0) == (change > 1):
+            grew = _moved(_noun(one.unit), change_of(one) or 0.0)
+            function = described(often).rstrip(",")
+            return f"partly explained: {function}; {grew}, {HOW_IT_DIVIDES}{memory}"
     said = [words for one in others if (words := _says(one, case, change))]
     return "not explained: " + ("; ".join(said) if said else "nothing could be looked at") + memory
 

@@ -17,12 +17,17 @@ from opduel.driver.function_lines import changes_function, defines, function_ran
 from opduel.driver.git.patch import ChangedFile, parse_patch
 from opduel.driver.git.repository import Repository
 from opduel.records import Candidate, Cause, Commit
-from opduel.records.cause import CODE_OF, source_file_of, without_clone
+from opduel.records.cause import CODE_OF, Source, source_file_of, without_clone
 
 How = Literal["changed", "named", "in"]
 
-NATIVE, PYTHON = "native functions", "Python functions"  # the sources whose parts have code
-OPERATORS = "operators"  # some are Python functions: all that Python's own profiler sees
+# The sources whose parts are native functions; the first of them that has a function says where it is.
+NATIVE: tuple[Source, ...] = (
+    *("native functions", "sampled functions", "mispredicted branches"),
+    *("allocations", "mapped memory", "simulated cache misses"),
+)
+PYTHON: Source = "Python functions"
+OPERATORS: Source = "operators"  # some are Python functions: all that Python's own profiler sees
 MOST_FILES = 200  # changed files that are searched for a function's definition; a larger change says little
 LARGEST_FILE = 4_000_000  # bytes
 SHORTEST_NAME = 3  # characters: a shorter one is found everywhere
@@ -140,14 +145,15 @@ def _matches(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in patterns)
 
 
-def _functions_of(cause: Cause) -> Iterator[tuple[str, Candidate]]:
-    """(source, function) of those that account for a part of the change, clear of 0; each once."""
-    found: dict[str, tuple[str, Candidate]] = {}
+def _functions_of(cause: Cause) -> Iterator[tuple[bool, Candidate]]:
+    """Functions that account for a part of the change, clear of 0, each once; and whether one is native."""
+    found: dict[str, tuple[bool, Candidate]] = {}
     for seen in cause.examinations:
+        native = seen.source in NATIVE
         for one in seen.candidates:
-            is_function = seen.source in (NATIVE, PYTHON) or (seen.source == OPERATORS and _DOTTED.fullmatch(one.name))
+            is_function = native or seen.source == PYTHON or (seen.source == OPERATORS and _DOTTED.fullmatch(one.name))
             if is_function and one.ci and (one.ci[0] > 0 or one.ci[1] < 0):
-                found.setdefault(one.name, (NATIVE if seen.source == NATIVE else PYTHON, one))
+                found.setdefault(one.name, (native, one))
     yield from found.values()
 
 
@@ -163,7 +169,7 @@ class _Code:
         others = (_PROJECT, *_DEPENDENCIES, *_BUILD)
         self._files = [one for one in files if not one.is_submodule and not _matches(one.path, others)]
 
-    def matches(self, case: str, source: str, part: Candidate) -> Iterator[Match]:
+    def matches(self, case: str, native: bool, part: Candidate) -> Iterator[Match]:
         """The files of the strongest claim about a function; none for one that has no name to look for."""
         sources = [file for name in (part.name, part.was, *part.merged) if (file := source_file_of(name))]
         if sources:
@@ -173,7 +179,7 @@ class _Code:
         names = {name for name in names if len(name) >= SHORTEST_NAME}
         if not names:
             return
-        files, located = self._of(source, part)
+        files, located = self._of(native, part)
         claims = {file.path: self._claim(file, part, names, located) for file in files}
         for how in _WORDS:
             found = [path for path, claim in claims.items() if claim == how]
@@ -188,19 +194,19 @@ class _Code:
             if any(_ends_alike(path, PurePosixPath(one.path).parts) for path in paths):
                 yield Match(case, function, one.path, "in")
 
-    def _of(self, source: str, part: Candidate) -> tuple[Sequence[ChangedFile], bool]:
+    def _of(self, native: bool, part: Candidate) -> tuple[Sequence[ChangedFile], bool]:
         """The files that a function can be in, or be called in; and whether it can be defined there. Where its own file
         is known, and not among those that changed, only lines that name it are found."""
-        files = [one for one in self._files if source == PYTHON or not one.path.endswith(".py")]
+        files = [one for one in self._files if not (native and one.path.endswith(".py"))]
         found = _WHERE.match(part.where)
-        if found is None and source == NATIVE:
+        if found is None and native:
             return files, True
         path = PurePosixPath(found[1] if found else "").parts
         near = [
             one
             for one in files
             if (path and _ends_alike(path, PurePosixPath(one.path).parts))
-            or (source == PYTHON and _is_module_of(one, part.name))
+            or (not native and _is_module_of(one, part.name))
         ]
         if part.name.startswith(CODE_OF):  # by its own name, of which that file is known to be right
             return near, True

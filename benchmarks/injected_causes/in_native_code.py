@@ -10,7 +10,7 @@ NATIVE = (
         "extra copy",
         "C",
         "reverse",
-        vector(4096),
+        vector(32768),
         [
             (
                 "    reverse_into(x, out, n);\n",

@@ -51,7 +51,11 @@ double sn_total(const double *x, long n, long stride) {
 /* --- scale: a vectorized inner loop ------------------------------------------------------------------------------ */
 
 static NOINLINE void scale_row(const double *restrict x, double *restrict out, long n, double factor) {
-    for (long i = 0; i < n; i++) out[i] = x[i] * factor + 1.0;
+    for (long i = 0; i < n; i++) {
+        double power = x[i];
+        for (int turn = 0; turn < 8; turn++) power = power * factor + 1.0;
+        out[i] = power;
+    }
 }
 
 void sn_scale(const double *x, double *out, long n, double factor) { scale_row(x, out, n, factor); }
