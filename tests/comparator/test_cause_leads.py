@@ -15,7 +15,7 @@ FELL = replace(Comparison.without_figures(a_case("convert", 0.02), "improved"), 
 
 
 def said(control: float, treatment: float, calls: float, comparison: Comparison = GROWN, doubt: float = 50.0) -> str:
-    """Of a helper that takes ``control`` and ``treatment`` ns, the latter in ``calls`` calls instead of 500, with a ``doubt`` of all there."""
+    """Of a helper that takes ``control`` and ``treatment`` ns, the latter in ``calls`` calls instead of 500; of all there is a ``doubt``."""
     control_side = {"checked": Part(control, 500, "a.py:5"), "convert": Part(40.0, 1)}
     other_side = {
         "checked": Part(treatment, calls, "a.py:5", doubt=doubt),
@@ -35,7 +35,9 @@ def test_a_function_that_is_called_more_often_while_shares_are_doubtful() -> Non
 
 
 def test_less_often() -> None:
-    assert said(100, 60, 250, FELL).startswith("partly explained: checked (a.py:5), 250 calls per call where it was 500;")
+    assert said(100, 60, 250, FELL).startswith(
+        "partly explained: checked (a.py:5), 250 calls per call where it was 500;"
+    )
 
 
 def test_a_share_that_is_clear_is_said_instead() -> None:

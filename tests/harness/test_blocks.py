@@ -1,8 +1,9 @@
 """Block sizes, the order of blocks, and what they boil down to."""
 
+import itertools
 import math
 import random
-import statistics
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -125,14 +126,14 @@ quads_of_blocks = st.lists(st.tuples(block, block, block, block), min_size=1, ma
 @given(quads_of_blocks)
 def test_summary_against_a_naive_oracle(quads: list[tuple[Block, ...]]) -> None:
     blocks: dict[Side, list[Block]] = {"control": [], "treatment": []}
-    log_ratios = []
     for a1, a2, b1, b2 in quads:
         blocks["control"] += [a1, a2]
         blocks["treatment"] += [b1, b2]
-        log_ratios.append(math.log(math.sqrt(b1.low * b2.low) / math.sqrt(a1.low * a2.low)))
+    counted = max(2, len(quads))
+    control, treatment = (math.prod(sorted(one.low for one in blocks[side])[:counted]) for side in SIDES)
     plan = BlockPlan(3, {"control": 5, "treatment": 4}, dict.fromkeys(SIDES, 1), len(quads))
     value = summarise(blocks, plan)
-    assert value.log_ratio == pytest.approx(statistics.median(log_ratios), abs=1e-9)
+    assert value.log_ratio == pytest.approx(math.log(treatment / control) / counted, abs=1e-9)
     assert min(one.low for one in blocks["control"]) <= value.control * (1 + 1e-9)
     assert (value.blocks, value.calls) == (2 * len(quads), 2 * len(quads) * 3 * 4)
 
@@ -163,15 +164,34 @@ def test_one_fork_in_four_may_be_far_off() -> None:
     assert middle_mean([0.01, 0.03]) == pytest.approx(0.02)
 
 
-def test_drift_that_is_linear_in_time_cancels() -> None:
-    """Both sides alike, and every block 1 % slower than the one before: no difference is found."""
-    time = iter(range(1000))
+def of_pace(quads: int, pace: Callable[[Side, int], float]) -> ForkValue:
+    """What ``quads`` say, ABBA and BAAB in turn, whose blocks take ``pace`` by side and number."""
+    number = itertools.count()
     blocks: dict[Side, list[Block]] = {"control": [], "treatment": []}
-    for first, second in [("control", "treatment"), ("treatment", "control")] * 3:
+    orders: list[tuple[Side, Side]] = [("control", "treatment"), ("treatment", "control")]
+    for first, second in (orders * quads)[:quads]:
         for side in (first, second, second, first):
-            blocks[side].append(Block(100 * 1.01 ** next(time), 100.0))  # type: ignore[index]
-    plan = BlockPlan(1, dict.fromkeys(SIDES, 1), dict.fromkeys(SIDES, 1), 6)
-    assert summarise(blocks, plan).log_ratio == pytest.approx(0, abs=1e-12)
+            blocks[side].append(Block(pace(side, next(number)), 100.0))
+    return summarise(blocks, BlockPlan(1, dict.fromkeys(SIDES, 1), dict.fromkeys(SIDES, 1), quads))
+
+
+@pytest.mark.parametrize("quads", [1, 2, 4, 6])
+@pytest.mark.parametrize("drift", [1.01, 1 / 1.01])
+def test_drift_that_is_linear_in_time_cancels(quads: int, drift: float) -> None:
+    """Both sides alike, and every block 1 % slower than the one before, or faster: no difference is found."""
+    value = of_pace(quads, lambda side, number: 100 * drift**number)
+    assert value.log_ratio == pytest.approx(0, abs=1e-12)
+
+
+def test_of_an_odd_number_of_quads_drift_leaves_a_part_of_what_it_is_from_block_to_block() -> None:
+    assert abs(of_pace(5, lambda side, number: 100 * 1.01**number).log_ratio) < math.log(1.01) / 4
+
+
+def test_half_of_a_sides_blocks_may_be_disturbed() -> None:
+    """Those are not counted; a side that is slower in all of its blocks is."""
+    slower = {"control": 100.0, "treatment": 103.0}
+    value = of_pace(6, lambda side, number: slower[side] * (1 if number % 2 == (number // 4) % 2 else 1.5))
+    assert value.log_ratio == pytest.approx(math.log(1.03), abs=1e-12)
 
 
 class SteadyProcess:
