@@ -4,11 +4,15 @@
     .venv/bin/python benchmarks/noise.py --rounds 12 --setting A=1 --setting MXNET_ENGINE_TYPE=NaiveEngine
     .venv/bin/python benchmarks/noise.py --setting opduel.harness.blocks.LOW=0.1 --setting ahead=yes
     .venv/bin/python benchmarks/noise.py --setting ahead=yes --setting ahead=no
+    .venv/bin/python benchmarks/noise.py --spec calibration --rounds 6 --summaries --load bursts
 
 A setting is NAME=VALUE[,NAME=VALUE]: an environment variable on both sides, a number in one of the harness's modules,
 or whether the next case and pair are got ready while others are measured. All settings are used in each round, in
 random order.  For each: the standard deviation of a case's log ratio over the pairs (from the median absolute
 deviation), its extremes, and wall time and timed share of a case in a round.
+
+--summaries: what other ways to boil the blocks of a fork down to a log ratio would have given, of the same blocks.
+Printed are the root mean squares of the log ratios, whose truth is 0, of the nearest 90 % of them, and of all.
 """
 
 import argparse
@@ -18,7 +22,7 @@ import random
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,13 +32,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+import opduel.harness.pair as harness_pair  # noqa: E402
+from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.blocks import CaseRequest  # noqa: E402
+from opduel.harness.blocks import Block, BlockPlan, CaseRequest, ForkValue, summarise  # noqa: E402
 from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
 from opduel.harness.pair import Round, RoundResult, run_round  # noqa: E402
 from opduel.harness.pair_pool import Bench, PairPool  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
+from opduel.records.measurement import SIDES, Side  # noqa: E402
 
 
 def spread(values: list[float]) -> float:
@@ -65,6 +72,54 @@ def applied(setting: str, bench: Bench) -> Iterator[Bench]:
             setattr(module, constant, value)
 
 
+def _median_quad(control: list[float], treatment: list[float]) -> float:
+    quads = [slice(at, at + 2) for at in range(0, len(control), 2)]
+    return statistics.median(statistics.fmean(treatment[quad]) - statistics.fmean(control[quad]) for quad in quads)
+
+
+def _between(side: Callable[[list[float]], float]) -> Callable[[list[float], list[float]], float]:
+    return lambda control, treatment: side(treatment) - side(control)
+
+
+def _fastest(share: float) -> Callable[[list[float]], float]:
+    return lambda values: statistics.fmean(sorted(values)[: max(1, round(share * len(values)))])
+
+
+# Of the logarithms of both sides' blocks, in order.
+SUMMARIES: Mapping[str, Callable[[list[float], list[float]], float]] = {
+    "median quad": _median_quad,
+    "median": _between(statistics.median),
+    "mean of the fastest half": _between(_fastest(0.5)),
+    "mean of the fastest third": _between(_fastest(1 / 3)),
+    "fastest": _between(min),
+}
+
+
+@contextmanager
+def kept_blocks() -> Iterator[list[tuple[list[float], list[float]]]]:
+    """The logarithms of all blocks that forks are boiled down from, as they come."""
+    kept: list[tuple[list[float], list[float]]] = []
+
+    def keeping(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkValue:
+        control, treatment = ([math.log(block.low) for block in blocks[side]] for side in SIDES)
+        kept.append((control, treatment))
+        return summarise(blocks, plan)
+
+    vars(harness_pair)["summarise"] = keeping
+    try:
+        yield kept
+    finally:
+        vars(harness_pair)["summarise"] = summarise
+
+
+def tell_summaries(kept: Sequence[tuple[list[float], list[float]]]) -> None:
+    """A line for each summary."""
+    for name, of in SUMMARIES.items():
+        squares = sorted(of(*sides) ** 2 for sides in kept)
+        near, whole = (math.sqrt(statistics.fmean(squares[: math.ceil(share * len(squares))])) for share in (0.9, 1.0))
+        print(f"{name:28} {100 * near:6.2f} %  {100 * whole:6.2f} %")
+
+
 @dataclass
 class Seen:
     """What one setting has given so far."""
@@ -93,6 +148,8 @@ def main() -> None:
     parser.add_argument("--spec", default="smoke")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--setting", action="append", default=[])
+    parser.add_argument("--summaries", action="store_true", help="compare ways to boil blocks down")
+    parser.add_argument("--load", default=QUIET, choices=LOADS, help="beside the rounds (default quiet)")
     options = parser.parse_args()
     spec = load_spec(find_spec(options.spec))
     framework = get_framework(spec.framework)
@@ -103,7 +160,7 @@ def main() -> None:
     rng = random.Random(1)
     settings = options.setting or ["ahead=yes"]
     seen = {setting: Seen() for setting in settings}
-    with this_thread_on(bench.cpus.control), ExitStack() as stack:
+    with load(options.load), kept_blocks() as kept, this_thread_on(bench.cpus.control), ExitStack() as stack:
         supplies = {}
         for setting in settings:
             with applied(setting, bench) as changed:
@@ -119,6 +176,8 @@ def main() -> None:
                 seen[setting].timed_s.append(result.timed_s)
     for setting in settings:
         tell(setting, seen[setting], len(requests))
+    if options.summaries:
+        tell_summaries(kept)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ FELL = replace(Comparison.without_figures(a_case("convert", 0.02), "improved"), 
 
 
 def said(control: float, treatment: float, calls: float, comparison: Comparison = GROWN, doubt: float = 50.0) -> str:
-    """Of a helper that takes ``control`` and ``treatment`` ns, the latter in ``calls`` calls instead of 500; of all there is a ``doubt``."""
+    """Of a helper that takes ``control`` ns in 500 calls, and ``treatment`` in ``calls``, with a ``doubt`` of all."""
     control_side = {"checked": Part(control, 500, "a.py:5"), "convert": Part(40.0, 1)}
     other_side = {
         "checked": Part(treatment, calls, "a.py:5", doubt=doubt),
