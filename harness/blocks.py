@@ -26,7 +26,7 @@ ONCE_NS = 1_000_000_000  # and from here on no quads, where preparing takes less
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
 CASE_NS = 400_000_000  # slow calls get fewer quads, to stay near this much timed work a case
 QUADS = 6
-FASTER = 0.5  # the share of a side's blocks in a fork that count: a disturbance only makes blocks slower
+FASTEST = 1 / 3  # the share of a side's blocks in a fork that count: a disturbance only makes blocks slower
 FEWEST_COUNTED = 2  # blocks: both of a lone quad, so that drift still cancels
 LOW = 0.1  # the quantile of a block's calls that stands for it: what a call costs when nothing disturbs it
 OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls
@@ -238,24 +238,23 @@ class ForkValue:
 
 def summarise(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkValue:
     """Boil the blocks of one fork down to process values, medians of its blocks, and one log ratio, that of the
-    geometric means of each side's faster half.
+    geometric means of each side's fastest third.
 
-    Drift that is linear in time makes the first half of the quads the faster one, or the last, and cancels within each
-    of them.
+    Drift that is linear in time makes the first quads the fastest, or the last, and cancels within each of them.
     """
     control, treatment = ([math.log(block.low) for block in blocks[side]] for side in SIDES)
     return ForkValue(
         control=math.exp(statistics.median(control)),
         treatment=math.exp(statistics.median(treatment)),
-        log_ratio=_faster(treatment) - _faster(control),
+        log_ratio=_fastest(treatment) - _fastest(control),
         blocks=len(control),
         calls=len(control) * plan.inner * min(plan.calls.values()),
     )
 
 
-def _faster(values: Sequence[float]) -> float:
+def _fastest(values: Sequence[float]) -> float:
     """The mean of the smaller ones."""
-    return statistics.fmean(sorted(values)[: max(FEWEST_COUNTED, round(FASTER * len(values)))])
+    return statistics.fmean(sorted(values)[: max(FEWEST_COUNTED, round(FASTEST * len(values)))])
 
 
 def pair_sample(request: CaseRequest, round_number: int, forks: Sequence[ForkValue]) -> PairSample:
