@@ -8,7 +8,7 @@ from made_samples import a_case
 from opduel.comparator.cause_sentence import cause_of
 from opduel.comparator.causes import examine
 from opduel.records import Comparison
-from opduel.records.cause import Part
+from opduel.records.cause import OF_MEASURED, Examination, Part
 
 GROWN = replace(Comparison.without_figures(a_case("convert", 0.02), "regressed"), ratio=1.7, ci=(1.6, 1.8))
 FELL = replace(Comparison.without_figures(a_case("convert", 0.02), "improved"), ratio=0.6, ci=(0.55, 0.65))
@@ -51,3 +51,14 @@ def test_no_function_is_named_that_is_called_as_often_or_less_where_time_grew(tr
 
 def test_none_is_named_where_time_moved_the_other_way() -> None:
     assert said(60, 100, 1000, FELL).startswith("not explained: ")
+
+
+def test_a_difference_whose_shares_are_of_the_measured_change_is_not_called_clear() -> None:
+    """It is clear at 95 %, and not at the 99 % that shares of its own would need."""
+    seen = Examination("Python functions", "ns", 5, 100.0, 110.0, (1.0, 19.0), (), 0.0, OF_MEASURED)
+    found = cause_of(GROWN, (seen,))
+    assert found is not None
+    assert found.sentence == "not explained: time by function: no clear difference (10 %) although time grew by 70 %"
+    of_its_own = cause_of(GROWN, (replace(seen, note=""),))
+    assert of_its_own is not None
+    assert of_its_own.sentence == "not explained: time by function grew by 10 %, with nothing that accounts for it"
