@@ -12,7 +12,8 @@ random order.  For each: the standard deviation of a case's log ratio over the p
 deviation), its extremes, and wall time and timed share of a case in a round.
 
 --summaries: what other ways to boil the blocks of a fork down to a log ratio would have given, of the same blocks.
-Printed are the root mean squares of the log ratios, whose truth is 0, of the nearest 90 % of them, and of all.
+Printed are the geometric mean of the cases' spreads, and the root mean squares of all cases' log ratios, whose truth is
+0: of the nearest 90 % of them, and of all.
 """
 
 import argparse
@@ -36,12 +37,12 @@ import opduel.harness.pair as harness_pair  # noqa: E402
 from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.blocks import Block, BlockPlan, CaseRequest, ForkValue, summarise  # noqa: E402
+from opduel.harness.blocks import Block, BlockPlan, CaseRequest, ForkValue, pair_sample, summarise  # noqa: E402
 from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
 from opduel.harness.pair import Round, RoundResult, run_round  # noqa: E402
 from opduel.harness.pair_pool import Bench, PairPool  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
-from opduel.records.measurement import SIDES, Side  # noqa: E402
+from opduel.records.measurement import SIDES, PairSample, Side  # noqa: E402
 
 
 def spread(values: list[float]) -> float:
@@ -91,33 +92,46 @@ SUMMARIES: Mapping[str, Callable[[list[float], list[float]], float]] = {
     "median": _between(statistics.median),
     "mean of the fastest half": _between(_fastest(0.5)),
     "mean of the fastest third": _between(_fastest(1 / 3)),
+    "mean of the fastest sixth": _between(_fastest(1 / 6)),
+    "mean": _between(statistics.fmean),
     "fastest": _between(min),
 }
 
 
+Kept = dict[str, list[tuple[list[float], list[float]]]]  # case -> the logarithms of both sides' blocks, by fork
+
+
 @contextmanager
-def kept_blocks() -> Iterator[list[tuple[list[float], list[float]]]]:
-    """The logarithms of all blocks that forks are boiled down from, as they come."""
-    kept: list[tuple[list[float], list[float]]] = []
+def kept_blocks() -> Iterator[Kept]:
+    """All blocks that forks are boiled down from, as they come."""
+    kept: Kept = defaultdict(list)
+    of: dict[int, tuple[list[float], list[float]]] = {}  # by what was made of them, which lives until it is sampled
 
-    def keeping(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkValue:
+    def summarising(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkValue:
         control, treatment = ([math.log(block.low) for block in blocks[side]] for side in SIDES)
-        kept.append((control, treatment))
-        return summarise(blocks, plan)
+        value = summarise(blocks, plan)
+        of[id(value)] = control, treatment
+        return value
 
-    vars(harness_pair)["summarise"] = keeping
+    def sampling(request: CaseRequest, number: int, values: Sequence[ForkValue]) -> PairSample:
+        kept[request.case.id] += [of.pop(id(value)) for value in values]
+        return pair_sample(request, number, values)
+
+    vars(harness_pair).update(summarise=summarising, pair_sample=sampling)
     try:
         yield kept
     finally:
-        vars(harness_pair)["summarise"] = summarise
+        vars(harness_pair).update(summarise=summarise, pair_sample=pair_sample)
 
 
-def tell_summaries(kept: Sequence[tuple[list[float], list[float]]]) -> None:
+def tell_summaries(kept: Kept) -> None:
     """A line for each summary."""
     for name, of in SUMMARIES.items():
-        squares = sorted(of(*sides) ** 2 for sides in kept)
+        ratios = [[of(*sides) for sides in forks] for forks in kept.values()]
+        typical = math.exp(statistics.fmean(math.log(max(spread(row), 1e-5)) for row in ratios))
+        squares = sorted(ratio**2 for row in ratios for ratio in row)
         near, whole = (math.sqrt(statistics.fmean(squares[: math.ceil(share * len(squares))])) for share in (0.9, 1.0))
-        print(f"{name:28} {100 * near:6.2f} %  {100 * whole:6.2f} %")
+        print(f"{name:28} {100 * typical:6.2f} %  {100 * near:6.2f} %  {100 * whole:6.2f} %")
 
 
 @dataclass
