@@ -47,10 +47,17 @@ def changed(made: Made, before: str, after: str, **causes: Cause) -> ChangedCode
     return changed_code(repository, repository.commit(before), repository.commit(after), causes)
 
 
-def test_a_native_function_whose_lines_changed(made: Made) -> None:
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("native functions", "sampled functions", "mispredicted branches"),
+        *("allocations", "mapped memory", "simulated cache misses"),
+    ],
+)
+def test_a_native_function_whose_lines_changed(made: Made, source: str) -> None:
     good = made.commit({"src/sum.cc": KERNEL, "src/noise.cc": "int noise;\n"})
     bad = made.commit({"src/sum.cc": KERNEL.replace("s = 0", "s = slow()"), "src/noise.cc": "int noise = 2;\n"})
-    found = changed(made, good, bad, a=named("native functions", "void mx::op::Sum<float>(int)", "libmx.so"))
+    found = changed(made, good, bad, a=named(source, "void mx::op::Sum<float>(int)", "libmx.so"))
     assert found.matches == (Match("a", "void mx::op::Sum<float>(int)", "src/sum.cc", "changed"),)
     assert list(changed_code_lines(found)) == ["changed in the culprit: src/sum.cc (void mx::op::Sum<float>(int))"]
 
