@@ -37,7 +37,7 @@ import opduel.harness.pair as harness_pair  # noqa: E402
 from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.blocks import Block, BlockPlan, CaseRequest, ForkValue, pair_sample, summarise  # noqa: E402
+from opduel.harness.blocks import DROPPED, Block, BlockPlan, CaseRequest, ForkValue, pair_sample, summarise  # noqa: E402
 from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
 from opduel.harness.pair import Round, RoundResult, run_round  # noqa: E402
 from opduel.harness.pair_pool import Bench, PairPool  # noqa: E402
@@ -78,6 +78,12 @@ def _median_quad(control: list[float], treatment: list[float]) -> float:
     return statistics.median(statistics.fmean(treatment[quad]) - statistics.fmean(control[quad]) for quad in quads)
 
 
+def _neighbours(control: list[float], treatment: list[float]) -> float:
+    differences = sorted(of_treatment - of_control for of_control, of_treatment in zip(control, treatment, strict=True))
+    dropped = len(differences) // DROPPED
+    return statistics.fmean(differences[dropped : len(differences) - dropped])
+
+
 def _between(side: Callable[[list[float]], float]) -> Callable[[list[float], list[float]], float]:
     return lambda control, treatment: side(treatment) - side(control)
 
@@ -88,6 +94,7 @@ def _fastest(share: float) -> Callable[[list[float]], float]:
 
 # Of the logarithms of both sides' blocks, in order.
 SUMMARIES: Mapping[str, Callable[[list[float], list[float]], float]] = {
+    "neighbouring blocks": _neighbours,
     "median quad": _median_quad,
     "median": _between(statistics.median),
     "mean of the fastest half": _between(_fastest(0.5)),

@@ -31,7 +31,7 @@ from opduel.harness.blocks import (  # noqa: E402
     QUADS,
     CaseRequest,
     Processes,
-    measure_blocks,
+    measure_in_turns,
     plan_blocks,
     settle,
 )
@@ -56,7 +56,7 @@ def quads(
         process.pin(bench.cpus.measure)
     with this_thread_on(bench.cpus.measure):
         plan = plan_blocks(settle(processes, case, call_ns, rng))
-        blocks = measure_blocks(processes, case, plan, rng)
+        blocks = measure_in_turns(processes, case, plan, rng)
     logs = {side: [math.log(block.low) for block in blocks[side]] for side in SIDES}
     return [
         statistics.fmean(logs["treatment"][i : i + 2]) - statistics.fmean(logs["control"][i : i + 2])

@@ -14,20 +14,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opduel.harness.process import AskError, CaseProcess, merged_error
-from opduel.records import DEFAULT_METRIC, Case, PairSample, Stage
+from opduel.harness.channel import Waiting
+from opduel.harness.process import AskError, CaseLostError, CaseProcess, merged_error
+from opduel.harness.turns import ask_in_turns
+from opduel.records import DEFAULT_METRIC, Case, Failure, PairSample, Stage
 from opduel.records.measurement import SIDES, Side
 
-BLOCK_NS = 2_500_000  # timed calls of one block
+BLOCK_NS = 600_000  # timed calls of one block, but
+FEW_CALLS = 8  # so many at least, as long as they take no more than
+LONG_BLOCK_NS = 2_500_000
 SETTLE_NS = 1_000_000  # calls on the measuring processor, to know what one takes there
-DISCARD_NS = 300_000  # calls that warm the caches after a switch
+DISCARD_NS = 50_000  # calls that warm the caches after a switch; two at least, up to calls as long as a long block
 LONG_NS = 100_000_000  # regions from here on need no discarded calls: refilling the caches takes milliseconds
 ONCE_NS = 1_000_000_000  # and from here on no quads, where preparing takes less than one
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
-CASE_NS = 400_000_000  # slow calls get fewer quads, to stay near this much timed work a case
-QUADS = 6
-FASTEST = 1 / 3  # the share of a side's blocks in a fork that count: a disturbance only makes blocks slower
-FEWEST_COUNTED = 2  # blocks: both of a lone quad, so that drift still cancels
+QUADS = 24
+QUADS_NS = 90_000_000  # what quads take at most: of long calls there are fewer, but
+LONG_QUADS = 6  # so many in any case, as long as they take no more than
+CASE_NS = 400_000_000
+IN_TURNS_NS = 600_000_000  # blocks that take no longer are measured in turns without the controller
+DROPPED = 3  # of the differences between a fork's neighbouring blocks one in so many doesn't count, at either end
 LOW = 0.1  # the quantile of a block's calls that stands for it: what a call costs when nothing disturbs it
 OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls
 MAX_LOPSIDED = 2.0  # beyond this ratio the sides' blocks hold different numbers of calls
@@ -40,13 +46,22 @@ Processes = dict[Side, CaseProcess]
 @dataclass(frozen=True)
 class BlockPlan:
     """How a case is measured in one process pair. ``calls`` and ``discard`` count timed regions of ``inner`` calls.
-    ``once``: in place of quads, one block a side."""
+    ``once``: in place of quads, one block a side. ``takes_ns``: all of it, in expectation."""
 
     inner: int
     calls: dict[Side, int]
     discard: dict[Side, int]
     quads: int
     once: bool = False
+    takes_ns: float = 0.0
+
+    def order(self, rng: random.Random) -> list[list[Side]]:
+        """Whose block is next, quad by quad."""
+        quads: list[list[Side]] = []
+        for _ in range(self.quads):
+            first, second = rng.sample(SIDES, 2)
+            quads.append([first, second] if self.once else [first, second, second, first])
+        return quads
 
 
 @dataclass(frozen=True)
@@ -96,15 +111,15 @@ def plan_blocks(call_ns: dict[Side, float], regions: Regions = Regions(), prepar
     discard: dict[Side, int] = {}
     for side in SIDES:
         region = inner * call_ns[side] + regions.around_ns
-        calls[side] = max(1, round(BLOCK_NS / region))
-        fewest = 2 if region < BLOCK_NS else 1 if region < LONG_NS else 0
+        calls[side] = max(1, round(BLOCK_NS / region), min(FEW_CALLS, round(LONG_BLOCK_NS / region)))
+        fewest = 2 if region < LONG_BLOCK_NS else 1 if region < LONG_NS else 0
         discard[side] = max(fewest, round(DISCARD_NS / region))
     quad_ns = sum(2 * (calls[side] + discard[side]) * (inner * call_ns[side] + regions.around_ns) for side in SIDES)
     budget_ns = max(CASE_NS, prepared_ns)
-    quads = max(1, min(QUADS, math.floor(budget_ns / quad_ns)))
+    quads = max(1, min(LONG_QUADS, math.floor(budget_ns / quad_ns)), min(QUADS, math.floor(QUADS_NS / quad_ns)))
     shortest = min(inner * call_ns[side] + regions.around_ns for side in SIDES)
     once = shortest >= ONCE_NS and budget_ns < quad_ns
-    return BlockPlan(inner, calls, discard, quads, once)
+    return BlockPlan(inner, calls, discard, quads, once, quads * quad_ns)
 
 
 @dataclass(frozen=True)
@@ -170,7 +185,7 @@ def measure_blocks(
     plan: BlockPlan,
     rng: random.Random,
     deadline: float = math.inf,
-    between: Callable[[], None] = lambda: None,
+    between: Callable[[], object] = lambda: None,
 ) -> dict[Side, list[Block]]:
     """Run the plan's quads; returns, per side, two blocks a quad in order, or one where there are no quads.
 
@@ -180,16 +195,47 @@ def measure_blocks(
     Raises:
         CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
-    requests = {side: _request(plan.discard[side], plan.calls[side], plan.inner) for side in SIDES}
+    requests = _requests(plan)
     blocks: dict[Side, list[Block]] = {side: [] for side in SIDES}
-    for number in range(plan.quads):
+    for number, quad in enumerate(plan.order(rng)):
         if number and time.monotonic() >= deadline:
             break
-        first, second = rng.sample(SIDES, 2)
-        for side in (first, second) if plan.once else (first, second, second, first):
+        for side in quad:
             blocks[side].append(_block(side, processes, requests, case, deadline, between))
             between()
     return blocks
+
+
+def measure_in_turns(
+    processes: Processes,
+    case: Case,
+    plan: BlockPlan,
+    rng: random.Random,
+    deadline: float = math.inf,
+    advance: Callable[[], Iterable[Waiting]] = tuple,
+) -> dict[Side, list[Block]]:
+    """``measure_blocks``, with nothing between a block and the next: the processes hand over to each other.
+
+    ``advance``: what goes on meanwhile, as in ``ask_in_turns``.
+
+    Raises:
+        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
+    """
+    requests, order = _requests(plan), [side for quad in plan.order(rng) for side in quad]
+    timeout_s = time_left(case, deadline)
+    answers, errors = ask_in_turns(processes, requests, order, timeout_s, advance)
+    if len(errors) == 1:
+        errors |= _errors_of_other(next(iter(errors)), processes, requests, case, deadline)
+    if errors:
+        raise merged_error(errors)
+    whole = min(len(answers[side]) for side in SIDES) // 2 * 2
+    if not whole:
+        raise CaseLostError(Failure("both", "timeout", f"no quad within {timeout_s:g} s (turns)"))
+    return {side: [Block(float(one["low"]), float(one["timed_ns"])) for one in answers[side][:whole]] for side in SIDES}
+
+
+def _requests(plan: BlockPlan) -> dict[Side, dict[str, Any]]:
+    return {side: _request(plan.discard[side], plan.calls[side], plan.inner) for side in SIDES}
 
 
 def _request(discard: int, calls: int, inner: int) -> dict[str, Any]:
@@ -202,7 +248,7 @@ def _block(
     requests: Mapping[Side, Mapping[str, Any]],
     case: Case,
     deadline: float,
-    meanwhile: Callable[[], None] = lambda: None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Block:
     """One block of ``side``. When it fails, the other side is asked for some, too: "both" is worth knowing.
     Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
@@ -211,13 +257,24 @@ def _block(
         return Block(float(answer["low"]), float(answer["timed_ns"]))
     except AskError as error:
         errors = {side: error}
+    raise merged_error(errors | _errors_of_other(side, processes, requests, case, deadline))
+
+
+def _errors_of_other(
+    side: Side,
+    processes: Processes,
+    requests: Mapping[Side, Mapping[str, Any]],
+    case: Case,
+    deadline: float,
+) -> dict[Side, AskError]:
+    """Whether the side that isn't ``side`` fails, too, in further blocks."""
     (other,) = set(SIDES) - {side}
     try:
         for _ in range(OTHER_BLOCKS):
             processes[other].ask(requests[other], time_left(case, deadline))
     except AskError as error:
-        errors[other] = error
-    raise merged_error(errors)
+        return {other: error}
+    return {}
 
 
 def time_left(case: Case, deadline: float, slowdown: float = 1) -> float:
@@ -237,24 +294,22 @@ class ForkValue:
 
 
 def summarise(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkValue:
-    """Boil the blocks of one fork down to process values, medians of its blocks, and one log ratio, that of the
-    geometric means of each side's fastest third.
+    """Boil the blocks of one fork down to process values, medians of its blocks, and one log ratio: the trimmed mean
+    of the differences between neighbouring blocks of the two sides.
 
-    Drift that is linear in time makes the first quads the fastest, or the last, and cancels within each of them.
+    What disturbs both neighbours cancels, drift that is linear in time cancels within each quad, and what disturbs one
+    of them makes a difference that lies at either end.
     """
     control, treatment = ([math.log(block.low) for block in blocks[side]] for side in SIDES)
+    differences = sorted(of_treatment - of_control for of_control, of_treatment in zip(control, treatment, strict=True))
+    dropped = len(differences) // DROPPED
     return ForkValue(
         control=math.exp(statistics.median(control)),
         treatment=math.exp(statistics.median(treatment)),
-        log_ratio=_fastest(treatment) - _fastest(control),
+        log_ratio=statistics.fmean(differences[dropped : len(differences) - dropped]),
         blocks=len(control),
         calls=len(control) * plan.inner * min(plan.calls.values()),
     )
-
-
-def _fastest(values: Sequence[float]) -> float:
-    """The mean of the smaller ones."""
-    return statistics.fmean(sorted(values)[: max(FEWEST_COUNTED, round(FASTEST * len(values)))])
 
 
 def pair_sample(request: CaseRequest, round_number: int, forks: Sequence[ForkValue]) -> PairSample:

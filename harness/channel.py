@@ -3,13 +3,14 @@
 import contextlib
 import fcntl
 import json
+import math
 import os
 import re
 import select
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -30,22 +31,31 @@ class Waiting:
     descriptor: int
     deadline: float
 
-    def wait(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+    def wait(self, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Block until there is, or the deadline is over. Meanwhile no worker's output fills the disk, and ``meanwhile``
         is called every ``LOOK_S`` seconds."""
-        while (remaining := self.deadline - time.monotonic()) > 0:
-            if select.select([self.descriptor], [], [], min(remaining, LOOK_S))[0]:
+        while time.monotonic() < self.deadline:
+            if wait_for_any([self]):
                 return
-            for channel in list(_OPEN):
-                channel.bound_output()
             meanwhile()
+
+
+def wait_for_any(several: Sequence[Waiting], until: float = math.inf) -> bool:
+    """Block until one of them has something to read, its deadline or ``until`` is over, or ``LOOK_S`` seconds: whether
+    there is something. No worker's output fills the disk then."""
+    ends = min([until, *(one.deadline for one in several)])
+    if select.select([one.descriptor for one in several], [], [], min(max(0.0, ends - time.monotonic()), LOOK_S))[0]:
+        return True
+    for channel in list(_OPEN):
+        channel.bound_output()
+    return False
 
 
 # A piece of work that pauses whenever it would have to wait, so that others can go on meanwhile.
 Steps = Generator[Waiting, None, T]
 
 
-def complete(steps: Steps[T], meanwhile: Callable[[], None] = lambda: None) -> T:
+def complete(steps: Steps[T], meanwhile: Callable[[], object] = lambda: None) -> T:
     """Run steps to their end, waiting as they need; returns and raises what they do. ``meanwhile`` is called now and
     then while they wait long."""
     while True:
@@ -69,7 +79,12 @@ class Background(Generic[T]):
     @property
     def over(self) -> bool:
         """Whether no step is left."""
-        return bool(self._result) or self._error is not None
+        return bool(self._result) or self.failed
+
+    @property
+    def failed(self) -> bool:
+        """Whether they ended with an error."""
+        return self._error is not None
 
     def advance(self) -> Waiting | None:
         """Go on as far as it goes without waiting; returns what for. An error is raised by ``finish``."""

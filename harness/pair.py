@@ -13,18 +13,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opduel.harness.blocks import (
+    IN_TURNS_NS,
     CaseRequest,
     ForkValue,
     Processes,
     Regions,
     measure_blocks,
+    measure_in_turns,
     pair_sample,
     plan_blocks,
     settle,
     summarise,
     time_left,
 )
-from opduel.harness.channel import Background, Steps
+from opduel.harness.channel import Background, Steps, Waiting
 from opduel.harness.cpus import CpuPlan, current_mhz, this_thread_on
 from opduel.harness.pair_pool import Pair, PairPool
 from opduel.harness.process import (
@@ -301,10 +303,9 @@ class _Running:
         cpus, wipe_ns = bench.cpus, bench.wiping.ns if bench.wiping else 0.0
         processes, case = preparation.processes, preparation.request.case
 
-        def between() -> None:
-            if following:
-                following[1].steps.advance()
-            self._pool.advance()
+        def advance() -> list[Waiting]:
+            others = [following[1].steps.advance() if following else None, self._pool.advance()]
+            return [one for one in others if one]
 
         for side in SIDES:  # every timed call runs there, on either side
             processes[side].pin(cpus.measure)
@@ -314,7 +315,8 @@ class _Running:
             regions = Regions.of(preparation.answers.values(), wipe_ns)
             prepared_ns = sum(float(answer["took_ns"]) for answer in preparation.answers.values())
             sizes = plan_blocks(settle(processes, case, call_ns, self._rng, deadline, regions), regions, prepared_ns)
-            blocks = measure_blocks(processes, case, sizes, self._rng, deadline, between)
+            measure = measure_in_turns if len(cpus.measure) == 1 and sizes.takes_ns <= IN_TURNS_NS else measure_blocks
+            blocks = measure(processes, case, sizes, self._rng, deadline, advance)
         for side in SIDES:  # ending is work, too
             processes[side].pin(cpus.prepare)
         share.values[case.id].append(summarise(blocks, sizes))

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opduel.harness.channel import Background, Steps
+from opduel.harness.channel import Background, Steps, Waiting
 from opduel.harness.cpus import WIPING_VARIABLE, CpuPlan, Wiping
 from opduel.harness.process import Worker, WorkerLostError
 from opduel.harness.restarting_worker import RestartingWorker
@@ -134,10 +134,11 @@ class PairPool(AbstractContextManager["PairPool"]):
         if previous_control:
             previous_control.close()
 
-    def advance(self) -> None:
-        """Get the next pair on its way, or further, without waiting: where that disturbs no measurement."""
+    def advance(self) -> Waiting | None:
+        """Get the next pair on its way, or further, without waiting: where that disturbs no measurement. Returns what
+        that waits for."""
         if not self.bench.cpus.can_overlap:
-            return
+            return None
         if self._coming is None:
             self._coming = PairStart(self.bench, self._rng)
-        self._coming.steps.advance()
+        return self._coming.steps.advance()

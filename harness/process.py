@@ -296,7 +296,7 @@ class CaseProcess:
         return answer
 
     def ask(
-        self, request: Mapping[str, Any], timeout_s: float, meanwhile: Callable[[], None] = lambda: None
+        self, request: Mapping[str, Any], timeout_s: float, meanwhile: Callable[[], object] = lambda: None
     ) -> dict[str, Any]:
         """``asking``, waited for; ``meanwhile`` as in ``complete``. A process that was stopped runs until it has
         answered."""

@@ -10,6 +10,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
     {"op": "low_block", as "block" and "share": of the values, those below the one that is asked for}
                         -> {"low": that value, ns a call, "timed_ns": of all the calls}
+    {"op": "turns", as "low_block" and "turns": [blocks, ...], "first": bool, "hear": path, "tell": path}
+                        -> {"blocks": [as "low_block" answers, ...]}, taken in turns with the other side: turns.py
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
     {"op": "write_profile", "calls": int, "folder": path, "name": str}
                         -> {"calls": int}; the framework's own files, and output.txt: what the case has printed
@@ -90,6 +92,7 @@ def beside(name):
 
 
 serving = beside("serving")
+turns_of_two = beside("turns")
 # Registered before the framework is imported; only in workers that are asked about it.
 WATCH = beside("forks").Watch() if os.environ.get("OPDUEL_WATCH_FORKS") else None
 
@@ -333,6 +336,12 @@ class Session:
         """What one value says of a block: to send and to read hundreds takes a third of the time of timing them."""
         values = self.block(discard, calls, inner)["ns"]
         return {"low": sorted(values)[int(share * len(values))], "timed_ns": sum(values) * inner}
+
+    def turns(self, turns, first, hear, tell, discard, calls, inner, share):
+        def block():
+            return self.low_block(discard, calls, inner, share)
+
+        return {"blocks": turns_of_two.take_turns(block, turns, first, hear, tell)}
 
     def profile(self, calls):
         return {"calls": function_of(self.adaptor, "profile(call, calls)")(self.call, calls)}

@@ -13,8 +13,12 @@ from toy_bench import toy_case
 
 from opduel.harness.blocks import (
     BLOCK_NS,
+    CASE_NS,
+    FEW_CALLS,
+    LONG_BLOCK_NS,
     LONG_NS,
     QUADS,
+    QUADS_NS,
     Block,
     BlockPlan,
     CaseRequest,
@@ -34,9 +38,12 @@ call_times = st.floats(min_value=10, max_value=2e10)  # 10 ns to 20 s
 @pytest.mark.parametrize(
     ("call_ns", "inner", "calls", "discard", "quads", "once"),
     [
-        (20, 250, 500, 60, 6, False),  # tens of nanoseconds: timed 250 at a time
-        (20_000, 1, 125, 15, 6, False),
+        (20, 250, 120, 10, 24, False),  # tens of nanoseconds: timed 250 at a time
+        (20_000, 1, 30, 2, 24, False),
+        (100_000, 1, 8, 2, 22, False),
+        (400_000, 1, 6, 2, 7, False),
         (1_000_000, 1, 2, 2, 6, False),
+        (3_000_000, 1, 1, 1, 6, False),
         (30_000_000, 1, 1, 1, 1, False),
         (900_000_000, 1, 1, 0, 1, False),  # a call that is discarded costs more than the caches' refilling
         (5_000_000_000, 1, 1, 0, 1, True),
@@ -45,14 +52,16 @@ call_times = st.floats(min_value=10, max_value=2e10)  # 10 ns to 20 s
 def test_sizes_from_nanoseconds_to_seconds(
     call_ns: float, inner: int, calls: int, discard: int, quads: int, once: bool
 ) -> None:
+    takes_ns = quads * 4 * (calls + discard) * inner * call_ns
     plan = plan_blocks({"control": call_ns, "treatment": call_ns})
-    assert plan == BlockPlan(inner, dict.fromkeys(SIDES, calls), dict.fromkeys(SIDES, discard), quads, once)
+    assert plan == BlockPlan(inner, dict.fromkeys(SIDES, calls), dict.fromkeys(SIDES, discard), quads, once, takes_ns)
+    assert takes_ns <= max(QUADS_NS, CASE_NS, 4 * call_ns)
 
 
 @pytest.mark.parametrize(
     ("call_ns", "prepared_s", "quads", "once"),
     [
-        (20_000, 60, 6, False),  # all quads in any case
+        (20_000, 60, 24, False),  # all quads in any case
         (600_000_000, 0.5, 1, False),
         (600_000_000, 8, 3, False),
         (600_000_000, 60, 6, False),
@@ -87,7 +96,9 @@ def test_blocks_are_neither_empty_nor_endless(control: float, treatment: float) 
     for side in SIDES:
         assert plan.calls[side] >= 1
         assert plan.discard[side] >= (1 if plan.inner * call_ns[side] < LONG_NS / 2 else 0)
-        assert plan.calls[side] * plan.inner * call_ns[side] <= 2 * max(BLOCK_NS, plan.inner * max(call_ns.values()))
+        region_ns, slower_ns = plan.inner * call_ns[side], plan.inner * max(call_ns.values())
+        longest_ns = max(BLOCK_NS, min(FEW_CALLS * region_ns, LONG_BLOCK_NS), slower_ns)
+        assert plan.calls[side] * region_ns <= 2 * longest_ns
 
 
 class RecordingWorker:
@@ -129,11 +140,12 @@ def test_summary_against_a_naive_oracle(quads: list[tuple[Block, ...]]) -> None:
     for a1, a2, b1, b2 in quads:
         blocks["control"] += [a1, a2]
         blocks["treatment"] += [b1, b2]
-    counted = max(2, round(2 * len(quads) / 3))
-    control, treatment = (math.prod(sorted(one.low for one in blocks[side])[:counted]) for side in SIDES)
+    ratios = sorted(b.low / a.low for a1, a2, b1, b2 in quads for a, b in ((a1, b1), (a2, b2)))
+    while len(ratios) - 2 >= 2 * len(quads) / 3:  # from both ends, as long as a third is left
+        ratios = ratios[1:-1]
     plan = BlockPlan(3, {"control": 5, "treatment": 4}, dict.fromkeys(SIDES, 1), len(quads))
     value = summarise(blocks, plan)
-    assert value.log_ratio == pytest.approx(math.log(treatment / control) / counted, abs=1e-9)
+    assert value.log_ratio == pytest.approx(math.log(math.prod(ratios)) / len(ratios), abs=1e-9)
     assert min(one.low for one in blocks["control"]) <= value.control * (1 + 1e-9)
     assert (value.blocks, value.calls) == (2 * len(quads), 2 * len(quads) * 3 * 4)
 
@@ -175,7 +187,7 @@ def of_pace(quads: int, pace: Callable[[Side, int], float]) -> ForkValue:
     return summarise(blocks, BlockPlan(1, dict.fromkeys(SIDES, 1), dict.fromkeys(SIDES, 1), quads))
 
 
-@pytest.mark.parametrize("quads", [1, 2, 3, 6])
+@pytest.mark.parametrize("quads", [1, 2, 3, 4, 5, 24])
 @pytest.mark.parametrize("drift", [1.01, 1 / 1.01])
 def test_drift_that_is_linear_in_time_cancels(quads: int, drift: float) -> None:
     """Both sides alike, and every block 1 % slower than the one before, or faster: no difference is found."""
@@ -183,16 +195,18 @@ def test_drift_that_is_linear_in_time_cancels(quads: int, drift: float) -> None:
     assert value.log_ratio == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("quads", [4, 5])
-def test_where_a_quad_is_counted_in_part_drift_leaves_a_part_of_what_it_is_from_block_to_block(quads: int) -> None:
-    assert abs(of_pace(quads, lambda side, number: 100 * 1.01**number).log_ratio) < math.log(1.01) / 2
-
-
-def test_half_of_a_sides_blocks_may_be_disturbed() -> None:
-    """Those are not counted; a side that is slower in all of its blocks is."""
-    slower = {"control": 100.0, "treatment": 103.0}
-    value = of_pace(6, lambda side, number: slower[side] * (1 if number % 2 == (number // 4) % 2 else 1.5))
+def test_what_disturbs_neighbouring_blocks_alike_cancels() -> None:
+    value = of_pace(6, lambda side, number: {"control": 100.0, "treatment": 103.0}[side] * (1 + number // 2 % 5))
     assert value.log_ratio == pytest.approx(math.log(1.03), abs=1e-12)
+
+
+def test_a_third_of_the_blocks_of_a_side_may_be_disturbed() -> None:
+    """Their differences are not counted; a side that is slower in two thirds of its blocks is."""
+    slower = {"control": 100.0, "treatment": 103.0}
+    value = of_pace(6, lambda side, number: slower[side] * (1.5 if side == "control" and number < 8 else 1))
+    assert value.log_ratio == pytest.approx(math.log(1.03), abs=1e-12)
+    part = of_pace(6, lambda side, number: 103.0 if side == "treatment" and number < 16 else 100.0)
+    assert part.log_ratio == pytest.approx(math.log(1.03), abs=1e-12)
 
 
 class SteadyProcess:

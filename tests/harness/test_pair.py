@@ -39,7 +39,7 @@ def test_a_lone_case_is_measured_in_many_forks_and_gives_one_sample() -> None:
 
 @pytest.mark.measures  # with all of the machine's processors
 def test_both_sides_measure_on_the_same_processors() -> None:
-    seen: dict[str, list[set[int]]] = {"prepare": [], "low_block": []}
+    seen: dict[str, list[set[int]]] = {"prepare": [], "low_block": [], "turns": []}
     original = CaseProcess.asking
 
     def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
@@ -53,8 +53,9 @@ def test_both_sides_measure_on_the_same_processors() -> None:
         run_one_round(bench, Round([CaseRequest(toy_case("a"), 1)], 0))
     assert seen["prepare"]
     assert all(cpus <= bench.cpus.start for cpus in seen["prepare"])
-    assert seen["low_block"]
-    assert all(cpus == bench.cpus.measure for cpus in seen["low_block"])
+    for name in ("low_block", "turns"):
+        assert seen[name]
+        assert all(cpus == bench.cpus.measure for cpus in seen[name])
 
 
 def affinities(pid: int) -> list[set[int]]:

@@ -194,16 +194,16 @@ def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side:
 @pytest.mark.parametrize("victim", ["child", "worker"])
 def test_kill_9_costs_one_sample_and_is_reported(victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Someone kills a process from outside, once, while it measures: the case is measured again, and decided."""
-    original = CaseProcess.ask
-    blocks = Counter[str]()
+    original = CaseProcess.asking
+    asked = Counter[str]()
 
-    def ask(self: CaseProcess, request: Any, timeout_s: float, *more: Any) -> dict[str, Any]:
-        blocks[request["op"]] += 1
-        if blocks["low_block"] == 30:
+    def asking(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+        asked[request["op"]] += 1
+        if asked["turns"] == 4 and request["op"] == "turns":
             os.kill(self.pid if victim == "child" else os.getsid(self.pid), signal.SIGKILL)
-        return original(self, request, timeout_s, *more)
+        return original(self, request, timeout_s)
 
-    monkeypatch.setattr(CaseProcess, "ask", ask)
+    monkeypatch.setattr(CaseProcess, "asking", asking)
     cases = [replace(toy_case(name), threshold=0.5) for name in "abc"]
     findings, found = run(*cases)
     (incident,) = findings.incidents
@@ -305,7 +305,7 @@ def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch)
         log.clear()
         requests = [CaseRequest(toy_case(name), 1) for name in "abcd"]
         run_one_round(bench, Round(requests, 0), seed)
-        return [entry for entry in log if entry[0] != "low_block"]
+        return [entry for entry in log if entry[0] in ("start", "prepare", "end")]
 
     logs = {seed: one_round(seed) for seed in range(6)}
     assert one_round(0) == logs[0]

@@ -151,16 +151,26 @@ def make_call(case, seed):
         if LEFT_BEHIND:
             raise ValueError("something was left behind")
         LEFT_BEHIND.append(name)
-    if name == "refuse_later":
+    if name in ("refuse_later", "hang_later"):
         calls = []
 
-        def refuse_later():
+        def fail_later():
             calls.append(1)
             if len(calls) > 40:
+                if name == "hang_later":
+                    time.sleep(1000)
                 raise ValueError("the forty-first call is too many")
             CLOCK.spin(200_000) if CLOCK else time.sleep(0.002)
 
-        return refuse_later
+        return fail_later
+    if name == "sleep":
+
+        def sleep():
+            time.sleep(inputs["seconds"])
+            if CLOCK:
+                CLOCK.take(1e9 * inputs["seconds"])
+
+        return sleep
     if name == "checksum":
         data = bytes(int(inputs["bytes"] * (inputs.get("slower", 1) if side == "treatment" else 1)))
         return lambda: zlib.crc32(data)

@@ -1,0 +1,167 @@
+"""Blocks that the two sides' processes measure in turns: their order, and which side fails when it goes wrong."""
+
+import importlib.util
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from toy_bench import toy_bench, toy_case
+
+import opduel.harness.turns
+from opduel.harness.blocks import BlockPlan, CaseRequest, measure_in_turns, plan_blocks
+from opduel.harness.channel import Waiting
+from opduel.harness.pair import Preparation
+from opduel.harness.pair_pool import PairStart
+from opduel.harness.process import WORKER, CaseLostError, CaseRefusedError
+from opduel.harness.turns import STOP, Pipes
+from opduel.records.measurement import SIDES, Side
+
+CALL_NS = 200_000.0
+PLAN = BlockPlan(1, dict.fromkeys(SIDES, 3), dict.fromkeys(SIDES, 1), quads=10)
+
+
+@pytest.fixture(scope="module")
+def turns() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("opduel_turns", WORKER.with_name("turns.py"))
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_blocks_come_in_the_order_that_was_drawn(turns: ModuleType, seed: int) -> None:
+    order = [side for quad in PLAN.order(random.Random(seed)) for side in quad]
+    done: list[Side] = []
+    lengths: dict[Side, list[int]] = {side: [] for side in SIDES}
+    for number, side in enumerate(order):
+        if number and order[number - 1] == side:
+            lengths[side][-1] += 1
+        else:
+            lengths[side].append(1)
+    with Pipes() as pipes:
+
+        def take(side: Side) -> None:
+            paths = pipes.paths(side)
+            turns.take_turns(lambda: done.append(side), lengths[side], side == order[0], paths["hear"], paths["tell"])
+
+        threads = [threading.Thread(target=take, args=[side]) for side in SIDES]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert done == order
+
+
+def test_who_waits_is_told_to_stop(turns: ModuleType) -> None:
+    assert turns.STOP == STOP
+    with Pipes() as pipes:
+        pipes.stop()
+        paths = pipes.paths("treatment")
+        assert turns.take_turns(lambda: 1, [2, 2], True, paths["hear"], paths["tell"]) == [1, 1]
+        assert turns.take_turns(lambda: 1, [2, 2], False, pipes.paths("control")["hear"], paths["tell"]) == []
+
+
+def test_pipes_are_closed() -> None:
+    before = os.listdir("/proc/self/fd")
+    with Pipes() as pipes:
+        paths = [path for side in SIDES for path in pipes.paths(side).values()]
+        assert all(Path(path).exists() for path in paths)
+    assert os.listdir("/proc/self/fd") == before
+
+
+@contextmanager
+def prepared(operator: str, timeout_s: float = 20.0, **inputs: Any) -> Iterator[tuple[Preparation, Callable[[], Any]]]:
+    """A case that is ready on both sides, and the measurement of it."""
+    bench, rng = toy_bench(), random.Random(1)
+    case = toy_case("a", operator, timeout_s, **inputs)
+    start = PairStart(bench, rng)
+    try:
+        one = Preparation(start.finish(), CaseRequest(case, 1), True, float("inf"), rng)
+        one.finish(bench.cpus)
+        yield one, lambda: measure_in_turns(one.processes, case, PLAN, rng)
+    finally:
+        start.close()
+
+
+def test_each_side_has_its_blocks() -> None:
+    with prepared("work", turns=100) as (_, measure):
+        blocks = measure()
+    assert {side: len(found) for side, found in blocks.items()} == dict.fromkeys(SIDES, 2 * PLAN.quads)
+    for block in (block for found in blocks.values() for block in found):
+        assert block.low == pytest.approx(3000, rel=0.03)  # the toy's calls and processes differ by 0.2 %
+        assert block.timed_ns == pytest.approx(3 * 3000, rel=0.03)
+
+
+@pytest.mark.parametrize(("only_on", "side"), [("treatment", "treatment"), ("control", "control"), (None, "both")])
+def test_a_side_that_refuses_in_the_midst(only_on: str | None, side: str) -> None:
+    with prepared("refuse_later", **({"only_on": only_on} if only_on else {})) as (one, measure):
+        with pytest.raises(CaseRefusedError) as raised:
+            measure()
+        assert (raised.value.failure.side, raised.value.failure.kind) == (side, "error")
+        for process in one.processes.values():  # the case can still be asked
+            with pytest.raises(CaseRefusedError) if side in ("both", process._worker.side) else no_error():
+                process.ask({"op": "block", "discard": 0, "calls": 2, "inner": 1}, 20)
+
+
+@contextmanager
+def no_error() -> Iterator[None]:
+    yield
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_side_that_hangs_in_the_midst_is_lost_and_the_other_is_not(side: Side) -> None:
+    with prepared("hang_later", timeout_s=1.5, only_on=side) as (_, measure), pytest.raises(CaseLostError) as raised:
+        measure()
+    failure = raised.value.failure
+    assert (failure.side, failure.kind) == (side, "timeout")
+    assert failure.reason.startswith("no answer within 1.5 s (turns)")
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_side_that_is_killed_in_the_midst(side: Side) -> None:
+    with prepared("hang_later", timeout_s=20, only_on=side) as (one, measure):
+        killed = threading.Timer(0.3, os.kill, (one.processes[side].pid, signal.SIGKILL))
+        killed.start()
+        with pytest.raises(CaseLostError) as raised:
+            measure()
+    assert (raised.value.failure.side, raised.value.failure.kind) == (side, "killed")
+
+
+def test_sides_that_are_too_slow_give_the_quads_that_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan takes 3.2 s: what is there when the time is nearly up is whole quads."""
+    with prepared("sleep", timeout_s=3.0, seconds=0.02) as (_, measure):
+        blocks = measure()
+        assert len(blocks["control"]) == len(blocks["treatment"]) in range(2, 2 * PLAN.quads, 2)
+        monkeypatch.setattr(opduel.harness.turns, "PATIENCE", 0.0)
+        with pytest.raises(CaseLostError) as raised:
+            measure()
+    assert (raised.value.failure.side, raised.value.failure.kind) == ("both", "timeout")
+
+
+def test_others_are_got_on_with_meanwhile() -> None:
+    asked: list[float] = []
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"ready")
+
+    def advance() -> list[Waiting]:
+        asked.append(time.monotonic())
+        return [Waiting(read_end, time.monotonic() + 10)] if len(asked) < 5 else []
+
+    try:
+        with prepared("work", turns=100) as (one, _):
+            plan = plan_blocks(dict.fromkeys(SIDES, CALL_NS))
+            measure_in_turns(one.processes, toy_case("a"), plan, random.Random(1), advance=advance)
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+    assert len(asked) >= 5
