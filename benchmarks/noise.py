@@ -12,8 +12,8 @@ random order.  For each: the standard deviation of a case's log ratio over the p
 deviation), its extremes, and wall time and timed share of a case in a round.
 
 --summaries: what other ways to boil the blocks of a fork down to a log ratio would have given, of the same blocks.
-Printed are the geometric mean of the cases' spreads, and the root mean squares of all cases' log ratios, whose truth is
-0: of the nearest 90 % of them, and of all.
+Printed are, for each setting, the geometric mean of the cases' spreads, and the root mean squares of all cases' log
+ratios, whose truth is 0: of the nearest 90 % of them, and of all.
 """
 
 import argparse
@@ -78,10 +78,14 @@ def _median_quad(control: list[float], treatment: list[float]) -> float:
     return statistics.median(statistics.fmean(treatment[quad]) - statistics.fmean(control[quad]) for quad in quads)
 
 
-def _neighbours(control: list[float], treatment: list[float]) -> float:
-    differences = sorted(of_treatment - of_control for of_control, of_treatment in zip(control, treatment, strict=True))
-    dropped = len(differences) // DROPPED
-    return statistics.fmean(differences[dropped : len(differences) - dropped])
+def _neighbours(counted: float) -> Callable[[list[float], list[float]], float]:
+    def value(control: list[float], treatment: list[float]) -> float:
+        pairs = sorted(zip(control, treatment, strict=True), key=sum)[: 2 * max(1, round(counted * len(control) / 2))]
+        differences = sorted(of_treatment - of_control for of_control, of_treatment in pairs)
+        dropped = len(differences) // DROPPED
+        return statistics.fmean(differences[dropped : len(differences) - dropped])
+
+    return value
 
 
 def _between(side: Callable[[list[float]], float]) -> Callable[[list[float], list[float]], float]:
@@ -94,7 +98,8 @@ def _fastest(share: float) -> Callable[[list[float]], float]:
 
 # Of the logarithms of both sides' blocks, in order.
 SUMMARIES: Mapping[str, Callable[[list[float], list[float]], float]] = {
-    "neighbouring blocks": _neighbours,
+    "neighbours": _neighbours(1),
+    "fastest two thirds of them": _neighbours(2 / 3),
     "median quad": _median_quad,
     "median": _between(statistics.median),
     "mean of the fastest half": _between(_fastest(0.5)),
@@ -111,7 +116,7 @@ Kept = dict[str, list[tuple[list[float], list[float]]]]  # case -> the logarithm
 @contextmanager
 def kept_blocks() -> Iterator[Kept]:
     """All blocks that forks are boiled down from, as they come."""
-    kept: Kept = defaultdict(list)
+    kept: Kept = {}
     of: dict[int, tuple[list[float], list[float]]] = {}  # by what was made of them, which lives until it is sampled
 
     def summarising(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkValue:
@@ -121,7 +126,7 @@ def kept_blocks() -> Iterator[Kept]:
         return value
 
     def sampling(request: CaseRequest, number: int, values: Sequence[ForkValue]) -> PairSample:
-        kept[request.case.id] += [of.pop(id(value)) for value in values]
+        kept.setdefault(request.case.id, []).extend(of.pop(id(value)) for value in values)
         return pair_sample(request, number, values)
 
     vars(harness_pair).update(summarise=summarising, pair_sample=sampling)
@@ -148,6 +153,7 @@ class Seen:
     ratios: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     wall_s: list[float] = field(default_factory=list)
     timed_s: list[float] = field(default_factory=list)
+    kept: Kept = field(default_factory=lambda: defaultdict(list))
 
 
 def tell(setting: str, seen: Seen, cases: int) -> None:
@@ -191,14 +197,17 @@ def main() -> None:
                 result = RoundResult()
                 with applied(setting, bench):
                     run_round(supplies[setting], Round(requests, number), rng, result)
+                while kept:
+                    case_id, forks = kept.popitem()
+                    seen[setting].kept[case_id] += forks
                 for sample in result.samples:
                     seen[setting].ratios[sample.case_id].append(sample.log_ratio)
                 seen[setting].wall_s.append(result.wall_s)
                 seen[setting].timed_s.append(result.timed_s)
     for setting in settings:
         tell(setting, seen[setting], len(requests))
-    if options.summaries:
-        tell_summaries(kept)
+        if options.summaries:
+            tell_summaries(seen[setting].kept)
 
 
 if __name__ == "__main__":

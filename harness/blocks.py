@@ -33,7 +33,9 @@ QUADS_NS = 90_000_000  # what quads take at most: of long calls there are fewer,
 LONG_QUADS = 6  # so many in any case, as long as they take no more than
 CASE_NS = 400_000_000
 IN_TURNS_NS = 600_000_000  # blocks that take no longer are measured in turns without the controller
-DROPPED = 3  # of the differences between a fork's neighbouring blocks one in so many doesn't count, at either end
+# Of a fork's pairs of neighbouring blocks one in so many doesn't count, the slowest; and of the others' differences one
+# in so many, at either end.
+DROPPED = 3
 LOW = 0.1  # the quantile of a block's calls that stands for it: what a call costs when nothing disturbs it
 OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls
 MAX_LOPSIDED = 2.0  # beyond this ratio the sides' blocks hold different numbers of calls
@@ -295,13 +297,15 @@ class ForkValue:
 
 def summarise(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkValue:
     """Boil the blocks of one fork down to process values, medians of its blocks, and one log ratio: the trimmed mean
-    of the differences between neighbouring blocks of the two sides.
+    of the differences between neighbouring blocks of the two sides, without the slowest pairs of them.
 
-    What disturbs both neighbours cancels, drift that is linear in time cancels within each quad, and what disturbs one
-    of them makes a difference that lies at either end.
+    What disturbs both neighbours cancels, and drift that is linear in time cancels within each quad.  What disturbs
+    one of them makes the pair slower, and its difference larger than others.
     """
     control, treatment = ([math.log(block.low) for block in blocks[side]] for side in SIDES)
-    differences = sorted(of_treatment - of_control for of_control, of_treatment in zip(control, treatment, strict=True))
+    pairs = sorted(zip(control, treatment, strict=True), key=sum)
+    counted = 2 * max(1, round(len(pairs) / DROPPED))  # an even number: drift leaves whole quads
+    differences = sorted(of_treatment - of_control for of_control, of_treatment in pairs[:counted])
     dropped = len(differences) // DROPPED
     return ForkValue(
         control=math.exp(statistics.median(control)),
