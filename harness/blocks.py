@@ -25,6 +25,7 @@ FEW_CALLS = 8  # so many at least, as long as they take no more than
 LONG_BLOCK_NS = 2_500_000
 SETTLE_NS = 1_000_000  # calls on the measuring processor, to know what one takes there
 DISCARD_NS = 50_000  # calls that warm the caches after a switch; two at least, up to calls as long as a long block
+LONG_DISCARD_NS = 300_000  # before a long block of short calls
 LONG_NS = 100_000_000  # regions from here on need no discarded calls: refilling the caches takes milliseconds
 ONCE_NS = 1_000_000_000  # and from here on no quads, where preparing takes less than one
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
@@ -98,8 +99,12 @@ class Regions:
         return cls(around_ns + wipe_ns, max(int(one["inner"]) for one in told))
 
 
-def plan_blocks(call_ns: dict[Side, float], regions: Regions = Regions(), prepared_ns: float = 0.0) -> BlockPlan:
+def plan_blocks(
+    call_ns: dict[Side, float], regions: Regions = Regions(), prepared_ns: float = 0.0, in_turns: bool = True
+) -> BlockPlan:
     """Sizes from both sides' nanoseconds a call: from tens of nanoseconds to many seconds.
+
+    Blocks that aren't measured ``in_turns`` are long ones: from one to the next the controller is asked.
 
     Sides of similar speed get equal counts, so that their deciles are the same statistic. ``prepared_ns``: what it took
     to prepare both sides. A case is timed as long, up to all quads: then a round costs at most twice what it would with
@@ -109,16 +114,18 @@ def plan_blocks(call_ns: dict[Side, float], regions: Regions = Regions(), prepar
     if slow <= MAX_LOPSIDED * fast:
         call_ns = dict.fromkeys(SIDES, math.sqrt(slow * fast))
     inner = regions.calls(max(call_ns.values()))
+    short = BLOCK_NS, DISCARD_NS, QUADS
+    block_ns, discard_ns, most = short if in_turns else (LONG_BLOCK_NS, LONG_DISCARD_NS, LONG_QUADS)
     calls: dict[Side, int] = {}
     discard: dict[Side, int] = {}
     for side in SIDES:
         region = inner * call_ns[side] + regions.around_ns
-        calls[side] = max(1, round(BLOCK_NS / region), min(FEW_CALLS, round(LONG_BLOCK_NS / region)))
+        calls[side] = max(1, round(block_ns / region), min(FEW_CALLS, round(LONG_BLOCK_NS / region)))
         fewest = 2 if region < LONG_BLOCK_NS else 1 if region < LONG_NS else 0
-        discard[side] = max(fewest, round(DISCARD_NS / region))
+        discard[side] = max(fewest, round(discard_ns / region))
     quad_ns = sum(2 * (calls[side] + discard[side]) * (inner * call_ns[side] + regions.around_ns) for side in SIDES)
     budget_ns = max(CASE_NS, prepared_ns)
-    quads = max(1, min(LONG_QUADS, math.floor(budget_ns / quad_ns)), min(QUADS, math.floor(QUADS_NS / quad_ns)))
+    quads = max(1, min(LONG_QUADS, math.floor(budget_ns / quad_ns)), min(most, math.floor(QUADS_NS / quad_ns)))
     shortest = min(inner * call_ns[side] + regions.around_ns for side in SIDES)
     once = shortest >= ONCE_NS and budget_ns < quad_ns
     return BlockPlan(inner, calls, discard, quads, once, quads * quad_ns)

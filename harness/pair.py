@@ -314,8 +314,10 @@ class _Running:
                 stack.enter_context(processes[side].stopped())
             regions = Regions.of(preparation.answers.values(), wipe_ns)
             prepared_ns = sum(float(answer["took_ns"]) for answer in preparation.answers.values())
-            sizes = plan_blocks(settle(processes, case, call_ns, self._rng, deadline, regions), regions, prepared_ns)
-            measure = measure_in_turns if len(cpus.measure) == 1 and sizes.takes_ns <= IN_TURNS_NS else measure_blocks
+            settled_ns = settle(processes, case, call_ns, self._rng, deadline, regions)
+            in_turns = len(cpus.measure) == 1
+            sizes = plan_blocks(settled_ns, regions, prepared_ns, in_turns)
+            measure = measure_in_turns if in_turns and sizes.takes_ns <= IN_TURNS_NS else measure_blocks
             blocks = measure(processes, case, sizes, self._rng, deadline, advance)
         for side in SIDES:  # ending is work, too
             processes[side].pin(cpus.prepare)

@@ -59,6 +59,18 @@ def test_sizes_from_nanoseconds_to_seconds(
 
 
 @pytest.mark.parametrize(
+    ("call_ns", "inner", "calls", "discard", "quads"),
+    [(20, 250, 500, 60, 6), (20_000, 1, 125, 15, 6), (1_000_000, 1, 2, 2, 6), (30_000_000, 1, 1, 1, 1)],
+)
+def test_blocks_that_are_asked_for_one_by_one_are_long(
+    call_ns: float, inner: int, calls: int, discard: int, quads: int
+) -> None:
+    plan = plan_blocks({"control": call_ns, "treatment": call_ns}, in_turns=False)
+    assert (plan.inner, plan.quads) == (inner, quads)
+    assert (plan.calls, plan.discard) == (dict.fromkeys(SIDES, calls), dict.fromkeys(SIDES, discard))
+
+
+@pytest.mark.parametrize(
     ("call_ns", "prepared_s", "quads", "once"),
     [
         (20_000, 60, 24, False),  # all quads in any case
