@@ -1,13 +1,15 @@
 """One round of a process pair: how often it measures a case, where, and until when."""
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from toy_bench import run_one_round, toy_bench, toy_case
 
 import opduel.harness.pair
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.blocks import LONG_QUADS, CaseRequest
+from opduel.harness.cpus import plan_cpus
 from opduel.harness.pair import Round, RoundResult, _Share
 from opduel.harness.process import CaseProcess
 from opduel.records import Failure
@@ -56,6 +58,22 @@ def test_both_sides_measure_on_the_same_processors() -> None:
     for name in ("low_block", "turns"):
         assert seen[name]
         assert all(cpus == bench.cpus.measure for cpus in seen[name])
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_with_several_threads_the_controller_asks_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The side that waits is stopped, so that it can't be told by the other."""
+    asked: list[str] = []
+    original = CaseProcess.asking
+
+    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+        asked.append(request["op"])
+        return original(self, request, timeout_s)
+
+    monkeypatch.setattr(CaseProcess, "asking", watched)
+    run_one_round(replace(toy_bench(), cpus=plan_cpus(2)), Round([CaseRequest(toy_case("a"), 1)], 0))
+    assert asked.count("low_block") >= 4 * LONG_QUADS
+    assert "turns" not in asked
 
 
 def affinities(pid: int) -> list[set[int]]:
