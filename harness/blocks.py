@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from opduel.harness.channel import Waiting
-from opduel.harness.process import AskError, CaseLostError, CaseProcess, merged_error
+from opduel.harness.process import AskError, CaseProcess, merged_error
 from opduel.harness.turns import ask_in_turns
-from opduel.records import DEFAULT_METRIC, Case, Failure, PairSample, Stage
+from opduel.records import DEFAULT_METRIC, Case, PairSample, Stage
 from opduel.records.measurement import SIDES, Side
 
 BLOCK_NS = 600_000  # timed calls of one block, but
@@ -225,21 +225,22 @@ def measure_in_turns(
 ) -> dict[Side, list[Block]]:
     """``measure_blocks``, with nothing between a block and the next: the processes hand over to each other.
 
-    ``advance``: what goes on meanwhile, as in ``ask_in_turns``.
+    ``advance``: what goes on meanwhile, as in ``ask_in_turns``. Where not one quad comes of it, because there is too
+    little time or the processes can't reach each other, blocks are asked for one by one.
 
     Raises:
         CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
     requests, order = _requests(plan), [side for quad in plan.order(rng) for side in quad]
-    timeout_s = time_left(case, deadline)
-    answers, errors = ask_in_turns(processes, requests, order, timeout_s, advance)
+    answers, errors = ask_in_turns(processes, requests, order, time_left(case, deadline), advance)
     if len(errors) == 1:
         errors |= _errors_of_other(next(iter(errors)), processes, requests, case, deadline)
     if errors:
         raise merged_error(errors)
-    whole = min(len(answers[side]) for side in SIDES) // 2 * 2
+    a_quad = 1 if plan.once else 2
+    whole = min(len(answers[side]) for side in SIDES) // a_quad * a_quad
     if not whole:
-        raise CaseLostError(Failure("both", "timeout", f"no quad within {timeout_s:g} s (turns)"))
+        return measure_blocks(processes, case, plan, rng, deadline, advance)
     return {side: [Block(float(one["low"]), float(one["timed_ns"])) for one in answers[side][:whole]] for side in SIDES}
 
 

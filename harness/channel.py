@@ -1,6 +1,7 @@
 """JSON lines to and from a worker, over descriptors of their own, and what it prints beside them."""
 
 import contextlib
+import errno
 import fcntl
 import json
 import math
@@ -41,10 +42,16 @@ class Waiting:
 
 
 def wait_for_any(several: Sequence[Waiting], until: float = math.inf) -> bool:
-    """Block until one of them has something to read, its deadline or ``until`` is over, or ``LOOK_S`` seconds: whether
-    there is something. No worker's output fills the disk then."""
+    """Block until one of them has something to read or is closed, its deadline or ``until`` is over, or ``LOOK_S``
+    seconds: whether there is something. No worker's output fills the disk then."""
     ends = min([until, *(one.deadline for one in several)])
-    if select.select([one.descriptor for one in several], [], [], min(max(0.0, ends - time.monotonic()), LOOK_S))[0]:
+    left_s = min(max(0.0, ends - time.monotonic()), LOOK_S)
+    try:
+        if select.select([one.descriptor for one in several], [], [], left_s)[0]:
+            return True
+    except OSError as error:  # its worker was lost meanwhile, which its next step says
+        if error.errno != errno.EBADF:
+            raise
         return True
     for channel in list(_OPEN):
         channel.bound_output()

@@ -256,8 +256,8 @@ class _Running:
         return dict(zip(SIDES, processes, strict=True))
 
     def _measure_all(self) -> None:
-        """On the measuring processors: handing over from block to block costs least there, and where others prepare,
-        this thread would have to wait for them. Raises WorkerLostError: a worker was lost, and with it the pair."""
+        """On the measuring processors: asking for blocks costs least there, and where others prepare, this thread would
+        have to wait for them. Raises WorkerLostError: a worker was lost, and with it the pair."""
         cpus = self._pool.bench.cpus
         with this_thread_on(cpus.measure):
             present = self._prepare_next()

@@ -65,8 +65,8 @@ def ask_in_turns(
     """Blocks of both sides in this order: what each side says of its own, and the errors of those that failed.
 
     ``requests``: what a side is asked for a block. ``advance``: get on with what else is to be done, without waiting,
-    and return what that waits for. There are fewer blocks than in ``order`` after an error, or if the time was nearly
-    up.
+    and return what that waits for. There are fewer blocks than in ``order`` after an error, if the time was nearly up,
+    or if a side couldn't open the pipes.
     """
     lengths = [(side, len(list(turn))) for side, turn in groupby(order)]
     stop_at, stopped = time.monotonic() + PATIENCE * timeout_s, False
@@ -78,7 +78,8 @@ def ask_in_turns(
             running[side] = Background(processes[side].asking(message, timeout_s), AskError)
             running[side].advance()
         while waiting := [one for one in (side.advance() for side in running.values()) if one]:
-            if not stopped and (any(one.failed for one in running.values()) or time.monotonic() >= stop_at):
+            ended = any(_ended_early(one, order.count(side)) for side, one in running.items())
+            if not stopped and (ended or time.monotonic() >= stop_at):
                 pipes.stop()
                 stopped = True
             wait_for_any([*waiting, *advance()], math.inf if stopped else stop_at)
@@ -90,3 +91,8 @@ def ask_in_turns(
         except AskError as error:
             errors[side] = error
     return blocks, errors
+
+
+def _ended_early(one: Background[dict[str, Any]], blocks: int) -> bool:
+    """Whether it ended without so many: the other side would wait for it."""
+    return one.over and (one.failed or len(one.finish()["blocks"]) < blocks)

@@ -13,17 +13,23 @@ def take_turns(block, turns, first, hear, tell):
     """The values of ``block()``, called ``turns[k]`` times when it is this process's turn for the kth time.
 
     ``hear`` and ``tell`` are the paths of the pipes from and to the other process.  ``first``: it begins, and needs no
-    GO for it.  Fewer values when the controller says STOP.
+    GO for it.  Fewer values when the controller says STOP, and none where a pipe can't be opened.
     """
-    values = []
-    read_fd, write_fd = os.open(hear, os.O_RDONLY), os.open(tell, os.O_WRONLY)
+    values, opened = [], []
     try:
+        try:
+            for path, flags in ((hear, os.O_RDONLY), (tell, os.O_WRONLY)):
+                opened.append(os.open(path, flags))
+        except OSError:
+            return values
+        read_fd, write_fd = opened
         for number, count in enumerate(turns):
             if (number or not first) and os.read(read_fd, 1) != GO:
                 break
-            values.extend(block() for _ in range(count))
+            for _ in range(count):
+                values.append(block())
             os.write(write_fd, GO)
     finally:
-        os.close(read_fd)
-        os.close(write_fd)
+        for descriptor in opened:
+            os.close(descriptor)
     return values

@@ -20,8 +20,9 @@ from opduel.harness.blocks import BlockPlan, CaseRequest, measure_in_turns, plan
 from opduel.harness.channel import Waiting
 from opduel.harness.pair import Preparation
 from opduel.harness.pair_pool import PairStart
-from opduel.harness.process import WORKER, CaseLostError, CaseRefusedError
+from opduel.harness.process import WORKER, CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.harness.turns import STOP, Pipes
+from opduel.records import Failure
 from opduel.records.measurement import SIDES, Side
 
 CALL_NS = 200_000.0
@@ -137,15 +138,47 @@ def test_a_side_that_is_killed_in_the_midst(side: Side) -> None:
     assert (raised.value.failure.side, raised.value.failure.kind) == (side, "killed")
 
 
-def test_sides_that_are_too_slow_give_the_quads_that_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sides_that_are_too_slow_give_the_quads_that_they_have() -> None:
     """The plan takes 3.2 s: what is there when the time is nearly up is whole quads."""
     with prepared("sleep", timeout_s=3.0, seconds=0.02) as (_, measure):
         blocks = measure()
         assert len(blocks["control"]) == len(blocks["treatment"]) in range(2, 2 * PLAN.quads, 2)
-        monkeypatch.setattr(opduel.harness.turns, "PATIENCE", 0.0)
-        with pytest.raises(CaseLostError) as raised:
-            measure()
-    assert (raised.value.failure.side, raised.value.failure.kind) == ("both", "timeout")
+
+
+def test_where_no_quad_comes_of_it_blocks_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too little time, or pipes that can't be opened on one side or both."""
+    full = dict.fromkeys(SIDES, 2 * PLAN.quads)
+    with prepared("work", turns=100) as (_, measure):
+        with monkeypatch.context() as patch:
+            patch.setattr(opduel.harness.turns, "PATIENCE", 0.0)
+            assert {side: len(found) for side, found in measure().items()} == full
+        paths, no_paths = Pipes.paths, dict.fromkeys(("hear", "tell"), "/proc/self/fd/none")
+        for refused in (SIDES, SIDES[:1], SIDES[1:]):
+            with monkeypatch.context() as patch:
+                patch.setattr(
+                    Pipes, "paths", lambda self, side, r=refused: no_paths if side in r else paths(self, side)
+                )
+                assert {side: len(found) for side, found in measure().items()} == full
+
+
+def test_a_call_that_runs_out_is_refused(turns: ModuleType) -> None:
+    values = iter([1, 2])
+    with Pipes() as pipes, pytest.raises(StopIteration):
+        turns.take_turns(lambda: next(values), [3], True, **pipes.paths("control"))
+
+
+def test_a_worker_that_is_lost_meanwhile_costs_the_pair_and_not_the_run() -> None:
+    """What is being prepared beside it loses the worker, whose pipes are closed by that."""
+    with prepared("work", turns=100) as (one, _):
+        worker = one.processes["control"]._worker
+
+        def advance() -> list[Waiting]:
+            worker.lost(Failure("control", "crash", "stopped while answering"))
+            return []
+
+        with pytest.raises(WorkerLostError) as raised:
+            measure_in_turns(one.processes, toy_case("a"), PLAN, random.Random(1), advance=advance)
+    assert (raised.value.failure.side, raised.value.failure.reason) == ("control", "stopped while answering")
 
 
 def test_others_are_got_on_with_meanwhile() -> None:
