@@ -37,7 +37,7 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 class CpuPlan:
     """``measure``: where both sides' timed calls run. ``start``: where workers may import the framework while nothing
     is measured. ``prepare``: where they import it, and cases are prepared, while others are measured. ``control``:
-    where the controller runs, but while a pair measures. The last two keep apart from the measuring
+    where the controller runs, but when it asks for blocks one by one. The last two keep apart from the measuring
     ones if there are others."""
 
     measure: frozenset[int]

@@ -317,8 +317,11 @@ class _Running:
             settled_ns = settle(processes, case, call_ns, self._rng, deadline, regions)
             in_turns = len(cpus.measure) == 1
             sizes = plan_blocks(settled_ns, regions, prepared_ns, in_turns)
-            measure = measure_in_turns if in_turns and sizes.takes_ns <= IN_TURNS_NS else measure_blocks
-            blocks = measure(processes, case, sizes, self._rng, deadline, advance)
+            if in_turns and sizes.takes_ns <= IN_TURNS_NS:
+                stack.enter_context(this_thread_on(cpus.control))  # what it does meanwhile disturbs no block
+                blocks = measure_in_turns(processes, case, sizes, self._rng, deadline, advance)
+            else:
+                blocks = measure_blocks(processes, case, sizes, self._rng, deadline, advance)
         for side in SIDES:  # ending is work, too
             processes[side].pin(cpus.prepare)
         share.values[case.id].append(summarise(blocks, sizes))

@@ -42,11 +42,14 @@ def test_a_lone_case_is_measured_in_many_forks_and_gives_one_sample() -> None:
 @pytest.mark.measures  # with all of the machine's processors
 def test_both_sides_measure_on_the_same_processors() -> None:
     seen: dict[str, list[set[int]]] = {"prepare": [], "low_block": [], "turns": []}
+    controller: set[frozenset[int]] = set()
     original = CaseProcess.asking
 
     def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
         answer = yield from original(self, request, timeout_s)
         seen[request["op"]].extend(affinities(self.pid))
+        if request["op"] == "turns":
+            controller.add(frozenset(os.sched_getaffinity(0)))
         return answer
 
     with pytest.MonkeyPatch.context() as patch:
@@ -58,6 +61,7 @@ def test_both_sides_measure_on_the_same_processors() -> None:
     for name in ("low_block", "turns"):
         assert seen[name]
         assert all(cpus == bench.cpus.measure for cpus in seen[name])
+    assert controller == {bench.cpus.control}, "it disturbs no block"
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
