@@ -37,7 +37,15 @@ import opduel.harness.pair as harness_pair  # noqa: E402
 from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.blocks import DROPPED, Block, BlockPlan, CaseRequest, ForkValue, pair_sample, summarise  # noqa: E402
+from opduel.harness.blocks import (  # noqa: E402
+    Block,
+    BlockPlan,
+    CaseRequest,
+    ForkValue,
+    compare_neighbours,
+    pair_sample,
+    summarise,
+)
 from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
 from opduel.harness.pair import Round, RoundResult, run_round  # noqa: E402
 from opduel.harness.pair_pool import Bench, PairPool  # noqa: E402
@@ -78,16 +86,6 @@ def _median_quad(control: list[float], treatment: list[float]) -> float:
     return statistics.median(statistics.fmean(treatment[quad]) - statistics.fmean(control[quad]) for quad in quads)
 
 
-def _neighbours(counted: float) -> Callable[[list[float], list[float]], float]:
-    def value(control: list[float], treatment: list[float]) -> float:
-        pairs = sorted(zip(control, treatment, strict=True), key=sum)[: 2 * max(1, round(counted * len(control) / 2))]
-        differences = sorted(of_treatment - of_control for of_control, of_treatment in pairs)
-        dropped = len(differences) // DROPPED
-        return statistics.fmean(differences[dropped : len(differences) - dropped])
-
-    return value
-
-
 def _between(side: Callable[[list[float]], float]) -> Callable[[list[float], list[float]], float]:
     return lambda control, treatment: side(treatment) - side(control)
 
@@ -98,8 +96,8 @@ def _fastest(share: float) -> Callable[[list[float]], float]:
 
 # Of the logarithms of both sides' blocks, in order.
 SUMMARIES: Mapping[str, Callable[[list[float], list[float]], float]] = {
-    "neighbours": _neighbours(1),
-    "fastest two thirds of them": _neighbours(2 / 3),
+    "neighbours": lambda control, treatment: compare_neighbours(control, treatment, 1),
+    "fastest two thirds of them": compare_neighbours,
     "median quad": _median_quad,
     "median": _between(statistics.median),
     "mean of the fastest half": _between(_fastest(0.5)),
@@ -137,7 +135,12 @@ def kept_blocks() -> Iterator[Kept]:
 
 
 def tell_summaries(kept: Kept) -> None:
-    """A line for each summary."""
+    """A line for each summary, and the correlation of neighbouring blocks: their deviations from the median of their
+    fork and side, up to 15 %."""
+    sides = [side for forks in kept.values() for fork in forks for side in fork if len(side) > 2]
+    apart = [[max(-0.15, min(0.15, one - statistics.median(side))) for one in side] for side in sides]
+    control, treatment = ([one for side in apart[first::2] for one in side] for first in (0, 1))
+    print(f"correlation of neighbouring blocks {statistics.correlation(control, treatment):.2f}")
     for name, of in SUMMARIES.items():
         ratios = [[of(*sides) for sides in forks] for forks in kept.values()]
         typical = math.exp(statistics.fmean(math.log(max(spread(row), 1e-5)) for row in ratios))

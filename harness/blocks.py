@@ -34,9 +34,8 @@ QUADS_NS = 90_000_000  # what quads take at most: of long calls there are fewer,
 LONG_QUADS = 6  # so many in any case, as long as they take no more than
 CASE_NS = 400_000_000
 IN_TURNS_NS = 600_000_000  # blocks that take no longer are measured in turns without the controller
-# Of a fork's pairs of neighbouring blocks one in so many doesn't count, the slowest; and of the others' differences one
-# in so many, at either end.
-DROPPED = 3
+COUNTED = 2 / 3  # of a fork's pairs of neighbouring blocks: the share that counts, the fastest
+DROPPED = 3  # of their differences one in so many doesn't count, at either end
 LOW = 0.1  # the quantile of a block's calls that stands for it: what a call costs when nothing disturbs it
 OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls
 MAX_LOPSIDED = 2.0  # beyond this ratio the sides' blocks hold different numbers of calls
@@ -304,24 +303,29 @@ class ForkValue:
 
 
 def summarise(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkValue:
-    """Boil the blocks of one fork down to process values, medians of its blocks, and one log ratio: the trimmed mean
-    of the differences between neighbouring blocks of the two sides, without the slowest pairs of them.
+    """Boil the blocks of one fork down to process values, medians of its blocks, and the log ratio of neighbours."""
+    control, treatment = ([math.log(block.low) for block in blocks[side]] for side in SIDES)
+    return ForkValue(
+        control=math.exp(statistics.median(control)),
+        treatment=math.exp(statistics.median(treatment)),
+        log_ratio=compare_neighbours(control, treatment),
+        blocks=len(control),
+        calls=len(control) * plan.inner * min(plan.calls.values()),
+    )
+
+
+def compare_neighbours(control: Sequence[float], treatment: Sequence[float], counted: float = COUNTED) -> float:
+    """One log ratio of logarithms of both sides' blocks in order: the trimmed mean of the differences between
+    neighbouring blocks, of the ``counted`` share of these pairs that is the fastest.
 
     What disturbs both neighbours cancels, and drift that is linear in time cancels within each quad.  What disturbs
     one of them makes the pair slower, and its difference larger than others.
     """
-    control, treatment = ([math.log(block.low) for block in blocks[side]] for side in SIDES)
     pairs = sorted(zip(control, treatment, strict=True), key=sum)
-    counted = 2 * max(1, round(len(pairs) / DROPPED))  # an even number: drift leaves whole quads
-    differences = sorted(of_treatment - of_control for of_control, of_treatment in pairs[:counted])
+    even = 2 * max(1, round(counted * len(pairs) / 2))  # so that drift leaves whole quads
+    differences = sorted(of_treatment - of_control for of_control, of_treatment in pairs[:even])
     dropped = len(differences) // DROPPED
-    return ForkValue(
-        control=math.exp(statistics.median(control)),
-        treatment=math.exp(statistics.median(treatment)),
-        log_ratio=statistics.fmean(differences[dropped : len(differences) - dropped]),
-        blocks=len(control),
-        calls=len(control) * plan.inner * min(plan.calls.values()),
-    )
+    return statistics.fmean(differences[dropped : len(differences) - dropped])
 
 
 def pair_sample(request: CaseRequest, round_number: int, forks: Sequence[ForkValue]) -> PairSample:

@@ -75,8 +75,9 @@ def test_with_several_threads_the_controller_asks_for_each_block(monkeypatch: py
         return original(self, request, timeout_s)
 
     monkeypatch.setattr(CaseProcess, "asking", watched)
-    run_one_round(replace(toy_bench(), cpus=plan_cpus(2)), Round([CaseRequest(toy_case("a"), 1)], 0))
-    assert asked.count("low_block") >= 4 * LONG_QUADS
+    plan = Round([CaseRequest(toy_case("a"), 1)], 0)
+    (sample,) = run_one_round(replace(toy_bench(), cpus=plan_cpus(2)), plan).samples
+    assert asked.count("low_block") == sample.forks * (2 + 4 * LONG_QUADS)  # two to learn what a call takes
     assert "turns" not in asked
 
 
