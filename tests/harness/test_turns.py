@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from toy_bench import toy_bench, toy_case
 
+import opduel.harness.blocks
 import opduel.harness.turns
 from opduel.harness.blocks import BlockPlan, CaseRequest, measure_in_turns, plan_blocks
 from opduel.harness.channel import Waiting
@@ -104,7 +105,8 @@ def test_each_side_has_its_blocks() -> None:
 
 
 @pytest.mark.parametrize(("only_on", "side"), [("treatment", "treatment"), ("control", "control"), (None, "both")])
-def test_a_side_that_refuses_in_the_midst(only_on: str | None, side: str) -> None:
+def test_a_side_that_refuses_in_the_midst(only_on: str | None, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opduel.harness.turns, "PATIENCE", 100.0)  # the other one is stopped at once
     with prepared("refuse_later", **({"only_on": only_on} if only_on else {})) as (one, measure):
         with pytest.raises(CaseRefusedError) as raised:
             measure()
@@ -143,6 +145,15 @@ def test_sides_that_are_too_slow_give_the_quads_that_they_have() -> None:
     with prepared("sleep", timeout_s=3.0, seconds=0.02) as (_, measure):
         blocks = measure()
         assert len(blocks["control"]) == len(blocks["treatment"]) in range(2, 2 * PLAN.quads, 2)
+
+
+@pytest.mark.parametrize(("control", "treatment", "whole"), [(7, 6, 6), (5, 5, 4), (2, 3, 2)])
+def test_only_whole_quads_count(control: int, treatment: int, whole: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = {"low": 100.0, "timed_ns": 300.0}
+    answers = {"control": [answer] * control, "treatment": [answer] * treatment}
+    monkeypatch.setattr(opduel.harness.blocks, "ask_in_turns", lambda *_: (answers, {}))
+    blocks = measure_in_turns({}, toy_case("a"), PLAN, random.Random(1))
+    assert {side: len(found) for side, found in blocks.items()} == dict.fromkeys(SIDES, whole)
 
 
 def test_where_no_quad_comes_of_it_blocks_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
