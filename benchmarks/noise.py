@@ -96,8 +96,10 @@ def _fastest(share: float) -> Callable[[list[float]], float]:
 
 # Of the logarithms of both sides' blocks, in order.
 SUMMARIES: Mapping[str, Callable[[list[float], list[float]], float]] = {
-    "neighbours": lambda control, treatment: compare_neighbours(control, treatment, 1),
-    "fastest two thirds of them": compare_neighbours,
+    "neighbours": lambda control, treatment: compare_neighbours(control, treatment, 1, 1),
+    "fastest two thirds of them": lambda control, treatment: compare_neighbours(control, treatment, 2 / 3, 2 / 3),
+    "fastest sixth of them": lambda control, treatment: compare_neighbours(control, treatment, 1 / 6, 1 / 6),
+    "those near the fastest": compare_neighbours,
     "median quad": _median_quad,
     "median": _between(statistics.median),
     "mean of the fastest half": _between(_fastest(0.5)),

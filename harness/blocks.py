@@ -6,6 +6,7 @@ second and more that are prepared in less time than a quad takes are timed once 
 spent on further processes.
 """
 
+import bisect
 import math
 import random
 import statistics
@@ -34,7 +35,10 @@ QUADS_NS = 90_000_000  # what quads take at most: of long calls there are fewer,
 LONG_QUADS = 6  # so many in any case, as long as they take no more than
 CASE_NS = 400_000_000
 IN_TURNS_NS = 600_000_000  # blocks that take no longer are measured in turns without the controller
-COUNTED = 2 / 3  # of a fork's pairs of neighbouring blocks: the share that counts, the fastest
+# Of a fork's pairs of neighbouring blocks those count that are about as fast as its fastest ones: by NEAR at most, in
+# shares of their times, but at least and at most these shares of all pairs.
+NEAR, LEAST_COUNTED, MOST_COUNTED = 0.05, 1 / 6, 2 / 3
+LATE = 4  # times what it should take, a block of short calls ends, and so do the calls before it that are discarded
 DROPPED = 3  # of their differences one in so many doesn't count, at either end
 LOW = 0.1  # the quantile of a block's calls that stands for it: what a call costs when nothing disturbs it
 OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls
@@ -48,14 +52,19 @@ Processes = dict[Side, CaseProcess]
 @dataclass(frozen=True)
 class BlockPlan:
     """How a case is measured in one process pair. ``calls`` and ``discard`` count timed regions of ``inner`` calls.
-    ``once``: in place of quads, one block a side. ``takes_ns``: all of it, in expectation."""
+    ``takes_ns``: all of it, in expectation. ``once``: in place of quads, one block a side."""
 
     inner: int
     calls: dict[Side, int]
     discard: dict[Side, int]
     quads: int
+    takes_ns: float
     once: bool = False
-    takes_ns: float = 0.0
+
+    @property
+    def late_ns(self) -> float:
+        """When a block ends that is far from done, in nanoseconds: its calls differ from those that were tried."""
+        return LATE * self.takes_ns / (self.quads * (2 if self.once else 4))
 
     def order(self, rng: random.Random) -> list[list[Side]]:
         """Whose block is next, quad by quad."""
@@ -127,7 +136,7 @@ def plan_blocks(
     quads = max(1, min(LONG_QUADS, math.floor(budget_ns / quad_ns)), min(most, math.floor(QUADS_NS / quad_ns)))
     shortest = min(inner * call_ns[side] + regions.around_ns for side in SIDES)
     once = shortest >= ONCE_NS and budget_ns < quad_ns
-    return BlockPlan(inner, calls, discard, quads, once, quads * quad_ns)
+    return BlockPlan(inner, calls, discard, quads, quads * quad_ns / (2 if once else 1), once)
 
 
 @dataclass(frozen=True)
@@ -182,7 +191,7 @@ def settle(
         region = inner * call_ns[side] + regions.around_ns
         if region >= LONG_NS:
             return call_ns
-        requests[side] = _request(1, max(1, round(SETTLE_NS / region)), inner)
+        requests[side] = _request(1, max(1, round(SETTLE_NS / region)), inner, LATE * max(SETTLE_NS, region))
     order = rng.sample(SIDES, 2)
     return {side: _block(side, processes, requests, case, deadline).low for side in order}
 
@@ -244,11 +253,12 @@ def measure_in_turns(
 
 
 def _requests(plan: BlockPlan) -> dict[Side, dict[str, Any]]:
-    return {side: _request(plan.discard[side], plan.calls[side], plan.inner) for side in SIDES}
+    return {side: _request(plan.discard[side], plan.calls[side], plan.inner, plan.late_ns) for side in SIDES}
 
 
-def _request(discard: int, calls: int, inner: int) -> dict[str, Any]:
-    return {"op": "low_block", "discard": discard, "calls": calls, "inner": inner, "share": LOW}
+def _request(discard: int, calls: int, inner: int, late_ns: float) -> dict[str, Any]:
+    numbers = {"discard": discard, "calls": calls, "inner": inner}
+    return {"op": "low_block", **numbers, "most_ns": late_ns, "share": LOW}
 
 
 def _block(
@@ -314,15 +324,25 @@ def summarise(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkVa
     )
 
 
-def compare_neighbours(control: Sequence[float], treatment: Sequence[float], counted: float = COUNTED) -> float:
+def compare_neighbours(
+    control: Sequence[float],
+    treatment: Sequence[float],
+    least: float = LEAST_COUNTED,
+    most: float = MOST_COUNTED,
+) -> float:
     """One log ratio of logarithms of both sides' blocks in order: the trimmed mean of the differences between
-    neighbouring blocks, of the ``counted`` share of these pairs that is the fastest.
+    neighbouring blocks, of the pairs that nothing has slowed.
 
-    What disturbs both neighbours cancels, and drift that is linear in time cancels within each quad.  What disturbs
-    one of them makes the pair slower, and its difference larger than others.
+    These are the fastest ones (sum of both), from a share of ``least`` to one of ``most``: as many as are within
+    ``NEAR`` of the ``least``'s mean.  What disturbs both neighbours cancels, and drift that is linear in time cancels
+    within each quad.  What disturbs one of them makes the pair slower, and its difference larger than others.
     """
     pairs = sorted(zip(control, treatment, strict=True), key=sum)
-    even = 2 * max(1, round(counted * len(pairs) / 2))  # so that drift leaves whole quads
+    totals = [sum(pair) for pair in pairs]
+    fewest = max(1, math.ceil(least * len(pairs)))
+    limit = statistics.fmean(totals[:fewest]) + 2 * math.log1p(NEAR)
+    counted = max(fewest, min(round(most * len(pairs)), bisect.bisect_right(totals, limit)))
+    even = 2 * max(1, round(counted / 2))  # so that drift leaves whole quads
     differences = sorted(of_treatment - of_control for of_control, of_treatment in pairs[:even])
     dropped = len(differences) // DROPPED
     return statistics.fmean(differences[dropped : len(differences) - dropped])

@@ -8,8 +8,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
                         and of a call that says how it is timed also {"inner": calls, "around_ns": ns}, see time_calls;
                         with "sets": int, so many sets of inputs are made, and calls take them in turn
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
-    {"op": "low_block", as "block" and "share": of the values, those below the one that is asked for}
-                        -> {"low": that value, ns a call, "timed_ns": of all the calls}
+    {"op": "low_block", as "block", "most_ns": float and "share": of the values, those below the one that is asked for}
+                        -> {"low": that value, ns a call, "timed_ns": of all the calls}; calls end after "most_ns"
     {"op": "turns", as "low_block" and "turns": [blocks, ...], "first": bool, "hear": path, "tell": path}
                         -> {"blocks": [as "low_block" answers, ...]}, taken in turns with the other side: turns.py
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
@@ -135,8 +135,9 @@ def wipe():
         EVICTING[::CACHE_LINE]
 
 
-def time_calls(call, calls, inner, spins):
-    """Time ``calls`` samples of ``inner`` calls each, ``spins`` turns of work after every call.
+def time_calls(call, calls, inner, spins, most_ns=float("inf")):
+    """Time ``calls`` samples of ``inner`` calls each, ``spins`` turns of work after every call; fewer samples of a call
+    that the processor executes where they take more than ``most_ns``.
 
     Returns nanoseconds a call. Both sides of a comparison run these same lines. A call that times itself is called
     once a sample, and the work is added to what it says. A call whose work a device does has a ``timer(work)``, which
@@ -158,6 +159,7 @@ def time_calls(call, calls, inner, spins):
             wipe()
             samples.append(call.timer(work) / inner + time_spin(spins))
         return samples
+    ends = clock() + most_ns
     for _ in range(calls):
         if before:
             before()
@@ -166,7 +168,10 @@ def time_calls(call, calls, inner, spins):
         for _ in inner_range:
             call()
             spin(spins)
-        samples.append((clock() - start) / inner)
+        now = clock()
+        samples.append((now - start) / inner)
+        if now > ends:
+            break
     return samples
 
 
@@ -327,19 +332,19 @@ class Session:
             raise serving.BadAdaptor("the adaptor's make_call returned {}, not a function".format(type(call).__name__))
         return call
 
-    def block(self, discard, calls, inner):
+    def block(self, discard, calls, inner, most_ns=float("inf")):
         if not is_process(self.call):  # of these none leaves anything behind for the next
-            time_calls(self.call, discard, inner, self.spins)
-        return {"ns": time_calls(self.call, calls, inner, self.spins)}
+            time_calls(self.call, discard, inner, self.spins, most_ns)
+        return {"ns": time_calls(self.call, calls, inner, self.spins, most_ns)}
 
-    def low_block(self, discard, calls, inner, share):
+    def low_block(self, discard, calls, inner, most_ns, share):
         """What one value says of a block: to send and to read hundreds takes a third of the time of timing them."""
-        values = self.block(discard, calls, inner)["ns"]
+        values = self.block(discard, calls, inner, most_ns)["ns"]
         return {"low": sorted(values)[int(share * len(values))], "timed_ns": sum(values) * inner}
 
-    def turns(self, turns, first, hear, tell, discard, calls, inner, share):
+    def turns(self, turns, first, hear, tell, **asked):
         def block():
-            return self.low_block(discard, calls, inner, share)
+            return self.low_block(**asked)
 
         return {"blocks": turns_of_two.take_turns(block, turns, first, hear, tell)}
 

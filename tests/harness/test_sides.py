@@ -25,7 +25,7 @@ from opduel.records.measurement import SIDES, Side
 
 CASE = replace(toy_case("a"), threshold=0.5)
 LOOKS = Looks(screening=(3, 5), confirmation=(4, 6))
-PLAN = BlockPlan(1, dict.fromkeys(SIDES, 5), dict.fromkeys(SIDES, 1), quads=4)
+PLAN = BlockPlan(1, dict.fromkeys(SIDES, 5), dict.fromkeys(SIDES, 1), quads=4, takes_ns=1e9)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,6 +1,7 @@
 """Calls that say how they are timed: what runs before a timed region, its number of calls, or a clock of their own."""
 
 import importlib.util
+import time
 from types import ModuleType
 from typing import Any
 
@@ -181,5 +182,26 @@ def test_a_low_block_is_the_decile_of_the_same_calls(worker: ModuleType) -> None
     call.sample = iter([50.0, *values]).__next__  # type: ignore[attr-defined]
     session = worker.Session(None)
     session.call = call
-    answer = session.low_block(discard=1, calls=20, inner=1, share=0.1)
+    answer = session.low_block(discard=1, calls=20, inner=1, most_ns=1e9, share=0.1)
     assert answer == {"low": sorted(values)[2], "timed_ns": sum(values)}
+
+
+def test_a_block_ends_when_its_calls_take_too_long(worker: ModuleType) -> None:
+    """Calls of 1 ms, of which thousands were to be made: those discarded end, too."""
+    made = []
+
+    def call() -> None:
+        made.append(time.perf_counter())
+        while time.perf_counter() < made[-1] + 1e-3:
+            pass
+
+    session = worker.Session(None)
+    session.call = call
+    answer = session.low_block(discard=3000, calls=3000, inner=1, most_ns=4e6, share=0.1)
+    assert answer["low"] >= 1e6
+    assert len(made) <= 2 * 5
+    assert 1e6 <= answer["timed_ns"] <= 1e6 * 5 * 100  # this machine may be busy
+
+
+def test_at_least_one_call_is_timed(worker: ModuleType) -> None:
+    assert len(worker.time_calls(lambda: None, calls=10, inner=1, spins=0, most_ns=0)) == 1

@@ -27,7 +27,7 @@ from opduel.records import Failure
 from opduel.records.measurement import SIDES, Side
 
 CALL_NS = 200_000.0
-PLAN = BlockPlan(1, dict.fromkeys(SIDES, 3), dict.fromkeys(SIDES, 1), quads=10)
+PLAN = BlockPlan(1, dict.fromkeys(SIDES, 3), dict.fromkeys(SIDES, 1), quads=10, takes_ns=1e9)
 
 
 @pytest.fixture(scope="module")
