@@ -36,14 +36,14 @@ from benchmarks.peer_tools.table import markdown, plain, rows_of  # noqa: E402
 from benchmarks.peer_tools.trial import Bench, Tool, Trial  # noqa: E402
 from opduel.commands import options as kinds  # noqa: E402
 from opduel.commands.entry import DONE, run_command  # noqa: E402
-from opduel.comparator import DEFAULT_MAX_ROUNDS, plan_looks  # noqa: E402
+from opduel.comparator import plan_looks  # noqa: E402
 from opduel.driver.builds import BuildCache, load_releases  # noqa: E402
 from opduel.driver.builds.environment_build import release_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
 from opduel.harness.cpus import plan_cpus  # noqa: E402
 from opduel.harness.schedule import MeasurementPlan  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
-from opduel.records import RunError, UsageError  # noqa: E402
+from opduel.records import USUAL_ROUNDS, RunError, UsageError  # noqa: E402
 
 DATA = ROOT / "benchmarks" / "results" / "peers.jsonl"
 PINS = ROOT / "benchmarks" / "peer_tools" / "pins.yaml"
@@ -150,7 +150,7 @@ class Session:
 
     def injected(self, bench: Bench) -> frozenset[str]:
         """The ids of the cases that harness.py --inject would slow."""
-        return MeasurementPlan(bench.cases, plan_looks(DEFAULT_MAX_ROUNDS), 0.05, self.seed, inject=self.share).injected
+        return MeasurementPlan(bench.cases, plan_looks(USUAL_ROUNDS), 0.05, self.seed, inject=self.share).injected
 
     def __str__(self) -> str:
         return f"session {self.number}, +{100 * self.share:g} %, {self.load}"

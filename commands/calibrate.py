@@ -31,7 +31,7 @@ from opduel.harness.cpus import plan_cpus
 from opduel.harness.host import host_fingerprint
 from opduel.harness.power_analysis import Forecast, forecast, noises, threshold_for
 from opduel.harness.system_check import Watch, check_system
-from opduel.records import Report, RunError, UsageError
+from opduel.records import DEFAULT_METRIC, Report, RunError, UsageError, usual_rounds
 from opduel.records.atomic import check_folder, write_atomically
 from opduel.reporters import read_report, reporter_options
 from opduel.reporters.document import REPORT_NAME
@@ -263,7 +263,5 @@ def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Fo
         for report in calibration.reports
     )
     threshold = by_metric(options).get("time") if calibration.fixed_threshold else None
-    return [
-        forecast(cases, times * options.max_rounds, options.alpha, cost, calibration.rng, threshold)
-        for times in MORE_ROUNDS
-    ]
+    most = options.max_rounds or usual_rounds({} if threshold is None else {DEFAULT_METRIC: threshold})
+    return [forecast(cases, times * most, options.alpha, cost, calibration.rng, threshold) for times in MORE_ROUNDS]

@@ -15,7 +15,7 @@ from opduel.comparator.causes import examine
 from opduel.comparator.disturbance import standing_cases, withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import attribute_changes, in_words
-from opduel.comparator.looks import DEFAULT_MAX_ROUNDS, Looks, plan_looks
+from opduel.comparator.looks import Looks, plan_looks
 from opduel.comparator.predictive_power import ExpectedRounds, expected_rounds
 from opduel.comparator.replication import apply_replication, replicate_report
 from opduel.comparator.run_analysis import InterimAnalysis, analyse_interim, fit_priors
@@ -23,7 +23,6 @@ from opduel.comparator.significance import benjamini_hochberg
 from opduel.comparator.verdicts import compare_cases
 
 __all__ = [
-    "DEFAULT_MAX_ROUNDS",
     "AACheck",
     "ExpectedRounds",
     "InterimAnalysis",

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from opduel.comparator.boundaries import nominal_levels
-from opduel.records import Stage
+from opduel.records import USUAL_ROUNDS, Stage
 
-DEFAULT_MAX_ROUNDS = 30
 GROWTH = 1.6
 FIRST_LOOK = 5
 # Counts, of instructions or bytes, hardly vary from process to process: few are looked at.
@@ -118,7 +117,7 @@ class Looks:
         return (*reached, n)
 
 
-def plan_looks(max_rounds: int = DEFAULT_MAX_ROUNDS) -> Looks:
+def plan_looks(max_rounds: int = USUAL_ROUNDS) -> Looks:
     """The schedule for at most ``max_rounds`` samples of a case in each stage: both end there.
 
     Each look comes at about 1.6 times the samples of the one before: closer ones cost more error than

@@ -145,7 +145,7 @@ def compare(
         metrics: one or more of ``"time"``, ``"instructions"``, ``"memory"``, ``"process_memory"``, ``"error"``.
         threshold: the smallest change that matters, as a share (0.02 or ``"2%"``), or one for each metric.
         time_budget: measure for at most so many seconds.
-        max_rounds: the most rounds for a case.
+        max_rounds: the most rounds for a case; None: as the command line has it, by the threshold.
         seed: of the random inputs and of the order of measuring; drawn if it is not given.
         verify: measure the cases that changed again, and report only the changes that are confirmed.
         busy_host: ``"hold"`` withholds the verdicts that a disturbed run doesn't support, ``"report"`` gives all.

@@ -1,14 +1,17 @@
 """What one run was asked for, in one typed record: made once from the parsed options, and kept in the report."""
 
 import functools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, get_type_hints
 
-from opduel.records.case import SAMPLED
+from opduel.records.case import DEFAULT_METRIC, METRICS, SAMPLED
 from opduel.records.measurement import Profiler
 from opduel.records.typed import UNKNOWN, fitting
 
+USUAL_ROUNDS, MOST_USUAL_ROUNDS = 30, 100
+SMALL_THRESHOLD = 0.005
 _JOINED = {"separator": ","}  # an option that takes several values at once, not one each time
 
 
@@ -59,7 +62,7 @@ class RunConfiguration:
     # how it is measured and decided
     threshold: Mapping[str, float] = field(default_factory=dict)  # metric -> share
     alpha: float = 0.05  # the false discovery rate of the run
-    max_rounds: int = 30
+    max_rounds: int = USUAL_ROUNDS
     time_budget: float | None = None  # seconds
     threads: int = 1
     seed: int | None = None
@@ -119,7 +122,7 @@ class RunConfiguration:
 
     def _words(self, name: str) -> list[str]:
         value = getattr(self, name)
-        if value == _DEFAULTS[name]:
+        if value == (usual_rounds(self.threshold) if name == "max_rounds" else _DEFAULTS[name]):
             return []
         name = OPTIONS.get(name, name)
         if value is True:
@@ -130,6 +133,18 @@ class RunConfiguration:
             value = (SEPARATORS[name].join(value),)
         texts = map(str, value if isinstance(value, tuple) else (value,))
         return [word for text in texts for word in _option(name, text)]
+
+
+def usual_rounds(thresholds: Mapping[str, float]) -> int:
+    """``--max_rounds`` where it is not given: 30, or up to 100 where the threshold of time, a share, is below 0.5 %.
+
+    They grow with the inverse of its square root. The same power would take its square, for which few would wait.
+    """
+    threshold = thresholds.get(DEFAULT_METRIC, METRICS[DEFAULT_METRIC].threshold)
+    if threshold >= SMALL_THRESHOLD:
+        return USUAL_ROUNDS
+    most = (USUAL_ROUNDS / MOST_USUAL_ROUNDS) ** 2 * SMALL_THRESHOLD
+    return round(USUAL_ROUNDS * math.sqrt(SMALL_THRESHOLD / max(threshold, most)))
 
 
 _DEFAULTS: dict[str, Any] = {name: getattr(RunConfiguration(), name) for name in RunConfiguration.__dataclass_fields__}

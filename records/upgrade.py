@@ -18,7 +18,18 @@ _STAGES = {"screen": "screening", "own": "confirmation"}
 # Options that a command line may spell in another way than by the name of the configuration's field.
 _SPELLINGS = {"-b": "benchmark_file", "-p": "platform", "--platforms": "platform", "--int64-tensor": "int64_tensor"}
 # Keys of ``run`` that say the same, also of what no command line had.
-_BESIDE = ("env", "alpha", "threads", "inject", "platform", "user_identifier", "run_type", "golden", "profiler")
+_BESIDE = (
+    "env",
+    "alpha",
+    "max_rounds",
+    "threads",
+    "inject",
+    "platform",
+    "user_identifier",
+    "run_type",
+    "golden",
+    "profiler",
+)
 _OLD_ENTRY = re.compile(r'"(screen|own|last_words|sentinels)"')
 
 

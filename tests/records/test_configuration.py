@@ -9,7 +9,7 @@ import pytest
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.options import harness_parser
 from opduel.commands.recorded_options import run_configuration
-from opduel.records import SAMPLED, RunConfiguration
+from opduel.records import SAMPLED, RunConfiguration, usual_rounds
 from opduel.records.configuration import OPTIONS, kinds
 from opduel.records.upgrade import configuration_of
 
@@ -68,6 +68,33 @@ def test_its_words_are_read_as_the_same() -> None:
     driver = RunConfiguration(program="repo_driver.py", repo_dir="/my clone", cmake_args="-DX=1", build="source")
     own = driver_parser().parse_args(driver.words(DRIVERS))
     assert run_configuration(harness_parser().parse_args([]), own) == driver
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "rounds"),
+    [
+        ({}, 30),
+        ({"time": 0.5, "memory": 0.001}, 30),
+        ({"time": 0.005}, 30),
+        ({"time": 0.0025}, 42),
+        ({"time": 0.001}, 67),
+        ({"time": 0.00045}, 100),
+        ({"time": 1e-9}, 100),
+        ({"time": 0.0}, 100),
+    ],
+)
+def test_small_thresholds_of_time_have_more_rounds(thresholds: dict[str, float], rounds: int) -> None:
+    assert usual_rounds(thresholds) == rounds
+    words = [word for metric, share in thresholds.items() for word in ("--threshold", f"{metric}={share}")]
+    made = run_configuration(harness_parser().parse_args(words))
+    assert (made.max_rounds, made.words(["max_rounds"])) == (rounds, [])
+    fewer = run_configuration(harness_parser().parse_args([*words, "--max_rounds", "29"]))
+    assert (fewer.max_rounds, fewer.words(["max_rounds"])) == (29, ["--max_rounds", "29"])
+
+
+def test_a_report_of_before_has_the_rounds_that_its_run_had() -> None:
+    configuration = configuration_of({"command": ["harness.py", "--threshold", "0.1%"], "max_rounds": 30})
+    assert configuration.words(["max_rounds"]) == ["--max_rounds", "30"]
 
 
 def test_a_report_keeps_it() -> None:
