@@ -248,10 +248,10 @@ def test_what_disturbs_most_of_one_sides_blocks_does_not_count(disturbed: int) -
     assert value.log_ratio == pytest.approx(math.log(1.01), abs=1e-12)
 
 
-@pytest.mark.parametrize(("slower", "seen"), [(1.04, True), (1.5, False)])
-def test_a_side_that_is_slower_in_three_quarters_of_its_blocks(slower: float, seen: bool) -> None:
-    """By little: in full. By much: not at all, since that can't be told from what disturbs."""
-    value = of_pace(24, lambda side, number: 100.0 * (slower if side == "treatment" and number < 84 else 1))
+@pytest.mark.parametrize(("slower", "blocks", "seen"), [(1.04, 84, True), (1.5, 84, False), (1.5, 92, True)])
+def test_a_side_that_is_slower_in_most_of_its_blocks(slower: float, blocks: int, seen: bool) -> None:
+    """Of 96 of both sides. By little: in full; by much, only if next to none of them are as fast as before."""
+    value = of_pace(24, lambda side, number: 100.0 * (slower if side == "treatment" and number < blocks else 1))
     assert value.log_ratio == pytest.approx(math.log(slower) if seen else 0, abs=1e-12)
 
 
