@@ -122,7 +122,7 @@ def current_mhz(cpus: Iterable[int], sys_folder: Path = _SYS) -> list[float]:
 @dataclass(frozen=True)
 class Wiping:
     """Evicting the caches before each timed call, so that nothing of a case is left in them, as AI-PEP's --wipe_cache
-    does: the bytes that the worker reads (``wipe`` in harness/worker/main.py), and the nanoseconds that this takes."""
+    does: the bytes that the worker reads (``wipe``, harness/worker/timing.py), and the nanoseconds that this takes."""
 
     size: int
     ns: float

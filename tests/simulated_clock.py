@@ -19,8 +19,8 @@ class SimulatedClock:
     def __init__(self, worker):
         self.now = 0.0
         self.pid = None
-        worker.clock = lambda: self.now
-        worker.spin = self.spin
+        worker.timing.clock = lambda: self.now
+        worker.timing.spin = self.spin
 
     def spin(self, count):
         self.now += count * self.SPIN_NS
@@ -37,5 +37,5 @@ class SimulatedClock:
 def simulated_clock():
     """The clock, if ``TOY_CLOCK=simulated`` asks for one; else None. A worker that counts instructions needs none."""
     worker = sys.modules["__main__"]
-    asked = os.environ.get("TOY_CLOCK") == "simulated" and hasattr(worker, "clock")
+    asked = os.environ.get("TOY_CLOCK") == "simulated" and hasattr(worker, "timing")
     return SimulatedClock(worker) if asked else None

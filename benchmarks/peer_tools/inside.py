@@ -1,7 +1,7 @@
 """One case as another tool's process runs it: the call and the injected work are our worker's own.
 
 Imported by path, inside the build.  This is the one file that knows what harness/worker/main.py holds: ``Session``
-(prepare, call, spins), ``spin`` and ``time_calls``.
+(prepare, call, spins), and ``spin`` and ``time_calls`` of timing.py.
 """
 
 import importlib.util
@@ -33,7 +33,7 @@ class Operation:
 
     def function(self):
         """A function of no arguments: one call, then the injected work."""
-        call, spin, spins = self.session.call, self.worker.spin, self.session.spins
+        call, spin, spins = self.session.call, self.worker.timing.spin, self.session.spins
 
         def once():
             call()
@@ -43,5 +43,5 @@ class Operation:
 
     def seconds(self, loops):
         """What ``loops`` calls take together."""
-        ns_a_call = self.worker.time_calls(self.session.call, 1, loops, self.session.spins)[0]
+        ns_a_call = self.worker.timing.time_calls(self.session.call, 1, loops, self.session.spins)[0]
         return 1e-9 * loops * ns_a_call

@@ -5,7 +5,7 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
 
     {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int,
                         "took_ns": ns, for all of it}
-                        and of a call that says how it is timed also {"inner": calls, "around_ns": ns}, see time_calls;
+                        and of a call that says how it is timed also {"inner": calls, "around_ns": ns}, see timing.py;
                         with "sets": int, so many sets of inputs are made, and calls take them in turn
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
     {"op": "low_block", as "block", "most_ns": float and "share": of the values, those below the one that is asked for}
@@ -56,30 +56,12 @@ import itertools
 import os
 import shutil
 import sys
-import time
 
-WARM_UP_NS = 5 * 1000 * 1000  # calls before anything is timed: first calls are not like the rest
-WARM_UP_LIMIT_NS = 300 * 1000 * 1000
-WARM_UP_CALLS = 12
-WARM_UP_PROCESSES = 3  # calls that are processes of their own: what warms up is the system's cache of files
-SPIN_PROBE = 20000  # turns, some 0.1 ms
-SPIN_PROBES = 9
-SPIN_PROBE_NS = 1000 * 1000
 NEXT_SEED = 2654435761  # from one set of inputs to the next: far away, so that seeds that follow each other share none
-CACHE_LINE = 64  # bytes
 # The folder of what adaptors share, the package opduel_common.
 COMMON = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))), "frameworks", "common"
 )
-# Read before each timed call, so that nothing of the call is left in the processor's caches; usually nothing at all.
-EVICTING = bytearray(b"\1") * int(os.environ.get("OPDUEL_WIPE_CACHE", "0"))
-
-if hasattr(time, "perf_counter_ns"):
-    clock = time.perf_counter_ns
-else:  # Python 3.6
-
-    def clock():
-        return int(time.perf_counter() * 1e9)
 
 
 def beside(name):
@@ -92,6 +74,7 @@ def beside(name):
 
 
 serving = beside("serving")
+timing = beside("timing")
 turns_of_two = beside("turns")
 # Registered before the framework is imported; only in workers that are asked about it.
 WATCH = beside("forks").Watch() if os.environ.get("OPDUEL_WATCH_FORKS") else None
@@ -123,65 +106,6 @@ def function_of(adaptor, signature):
     return found
 
 
-def spin(count):
-    """Work of a known kind: ``count`` turns of an empty loop. Used to inject a slowdown."""
-    for _ in itertools.repeat(None, count):
-        pass
-
-
-def wipe():
-    """Evict the processor's caches, where that was asked for: a byte of every line of more memory than they hold."""
-    if EVICTING:
-        EVICTING[::CACHE_LINE]
-
-
-def time_calls(call, calls, inner, spins, most_ns=float("inf")):
-    """Time ``calls`` samples of ``inner`` calls each, ``spins`` turns of work after every call; fewer samples of a call
-    that the processor executes where they take more than ``most_ns``.
-
-    Returns nanoseconds a call. Both sides of a comparison run these same lines. A call that times itself is called
-    once a sample, and the work is added to what it says. A call whose work a device does has a ``timer(work)``, which
-    returns how long that takes by the device's own clock, in nanoseconds; the turns are timed by themselves and added,
-    because the device would work meanwhile.
-    """
-    if hasattr(call, "sample"):
-        return [max(1.0, call.sample()) + time_spin(spins) for _ in range(calls)]
-    before, inner = getattr(call, "before", None), getattr(call, "number", inner)
-    samples = []
-    inner_range = range(inner)
-    if hasattr(call, "timer"):
-
-        def work():
-            for _ in inner_range:
-                call()
-
-        for _ in range(calls):
-            wipe()
-            samples.append(call.timer(work) / inner + time_spin(spins))
-        return samples
-    ends = clock() + most_ns
-    for _ in range(calls):
-        if before:
-            before()
-        wipe()
-        start = clock()
-        for _ in inner_range:
-            call()
-            spin(spins)
-        now = clock()
-        samples.append((now - start) / inner)
-        if now > ends:
-            break
-    return samples
-
-
-def time_spin(count):
-    """Nanoseconds that so many turns take; 0 for none."""
-    start = clock()
-    spin(count)
-    return clock() - start if count else 0
-
-
 def regions(call):
     """``(number, before)`` of timed regions: how many calls each is, None where that is free, and a function to call
     before each of them, untimed.
@@ -196,14 +120,9 @@ def regions(call):
     def before():
         if set_up:
             set_up()
-        wipe()
+        timing.wipe()
 
-    return getattr(call, "number", 1 if EVICTING or set_up else None), before
-
-
-def is_special(call):
-    """Whether the call says how it is timed: by itself, or with something to do before."""
-    return hasattr(call, "before") or hasattr(call, "sample")
+    return getattr(call, "number", 1 if timing.EVICTING or set_up else None), before
 
 
 def in_turn(calls):
@@ -214,7 +133,7 @@ def in_turn(calls):
 
     Raises Unseen where calls say how they are timed: what they are timed by belongs to one input.
     """
-    if is_special(calls[0]) or is_process(calls[0]):
+    if timing.is_special(calls[0]) or timing.is_process(calls[0]):
         raise serving.Unseen("input_sets: the case is not timed call by call; leave input_sets out")
     following = itertools.cycle(calls).__next__
 
@@ -231,49 +150,6 @@ def in_turn(calls):
 
         call.close = close
     return call
-
-
-def around(call):
-    """``(inner, around_ns)`` of a special call: the calls of a timed region, and what the region takes beyond them."""
-    inner = getattr(call, "number", 1)
-    start = clock()
-    timed = time_calls(call, 1, inner, 0)[0] * inner
-    return inner, max(0, clock() - start - timed)
-
-
-def lower_quartile(values):
-    return sorted(values)[len(values) // 4]
-
-
-def is_process(call):
-    """Whether each call is a process of its own, as the adaptor says."""
-    return getattr(call, "own_process", False)
-
-
-def warm_up(call):
-    """Call until caches, pools and lazy set-up have settled; returns the lower quartile of late calls, in ns."""
-    samples = []
-    enough = WARM_UP_PROCESSES if is_process(call) else WARM_UP_CALLS
-    begin = clock()
-    while True:
-        samples.extend(time_calls(call, 1, 1, 0))
-        spent = clock() - begin
-        if spent >= WARM_UP_NS and (len(samples) >= enough or spent >= WARM_UP_LIMIT_NS):
-            return lower_quartile(samples[len(samples) // 2 :])
-
-
-def spins_for(call, call_ns, share):
-    """How many turns of ``spin`` take ``share`` of a call's time.
-
-    Calls and turns are timed in turn, and the median of the ratios is taken: a processor that slows down for a
-    while slows both.
-    """
-    calls = 1 if EVICTING or is_special(call) else max(1, int(SPIN_PROBE_NS / call_ns))
-    ratios = []
-    for _ in range(SPIN_PROBES):
-        turn = time_calls(lambda: spin(SPIN_PROBE), 1, 1, 0)[0] / SPIN_PROBE
-        ratios.append(lower_quartile(time_calls(call, calls, 1, 0)) / turn)
-    return max(1, round(share * sorted(ratios)[SPIN_PROBES // 2]))
 
 
 def resident_peak(call, calls):
@@ -313,17 +189,17 @@ class Session:
         self.spins = 0
 
     def prepare(self, case, seed, inject, slow, sets=1):
-        began, self.call, self.case = clock(), None, case
+        began, self.call, self.case = timing.clock(), None, case
         gc.collect()
         calls = [self._make_call(case, (seed + number * NEXT_SEED) % 2**32) for number in range(sets)]
         self.call = in_turn(calls) if sets > 1 else calls[0]
-        call_ns = warm_up(self.call)
-        spins = spins_for(self.call, call_ns, inject) if inject else 0
+        call_ns = timing.warm_up(self.call)
+        spins = timing.spins_for(self.call, call_ns, inject) if inject else 0
         self.spins = spins if slow else 0
         answer = {"call_ns": call_ns, "spins": self.spins}
-        if is_special(self.call):
-            answer["inner"], answer["around_ns"] = around(self.call)
-        answer["took_ns"] = clock() - began
+        if timing.is_special(self.call):
+            answer["inner"], answer["around_ns"] = timing.around(self.call)
+        answer["took_ns"] = timing.clock() - began
         return answer
 
     def _make_call(self, case, seed):
@@ -333,9 +209,9 @@ class Session:
         return call
 
     def block(self, discard, calls, inner, most_ns=float("inf")):
-        if not is_process(self.call):  # of these none leaves anything behind for the next
-            time_calls(self.call, discard, inner, self.spins, most_ns)
-        return {"ns": time_calls(self.call, calls, inner, self.spins, most_ns)}
+        if not timing.is_process(self.call):  # of these none leaves anything behind for the next
+            timing.time_calls(self.call, discard, inner, self.spins, most_ns)
+        return {"ns": timing.time_calls(self.call, calls, inner, self.spins, most_ns)}
 
     def low_block(self, discard, calls, inner, most_ns, share):
         """What one value says of a block: to send and to read hundreds takes a third of the time of timing them."""
@@ -385,7 +261,7 @@ class Session:
         return {"values": function_of(self.adaptor, "values(case, seed)")(case, seed)}
 
     def functions(self, calls):
-        if is_process(self.call):
+        if timing.is_process(self.call):
             raise serving.Unseen("each call is a process of its own: its functions can't be seen from here")
         number, before = regions(self.call)
         file = os.path.abspath(self.adaptor.__file__)
@@ -397,11 +273,11 @@ class Session:
     def resources(self, calls):
         number, before = regions(self.call)
         return beside("resources").resources(
-            self.call, calls, number, before, self._after(), children=is_process(self.call)
+            self.call, calls, number, before, self._after(), children=timing.is_process(self.call)
         )
 
     def samples(self, calls):
-        if is_process(self.call):
+        if timing.is_process(self.call):
             raise serving.Unseen("each call is a process of its own: its code can't be sampled from here")
         number, before = regions(self.call)
         return beside("samples").samples(self.call, calls, number, before, self._after())
@@ -419,7 +295,7 @@ class Session:
 
     def _after(self):
         """What comes after each call, and is timed with it: the work that is injected."""
-        return functools.partial(spin, self.spins) if self.spins else None
+        return functools.partial(timing.spin, self.spins) if self.spins else None
 
     def resident(self, calls):
         """Of this process; or, where the adaptor says so, of the process that a call is."""

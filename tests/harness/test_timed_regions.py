@@ -52,21 +52,21 @@ def test_before_is_called_untimed_before_each_region_of_as_many_calls_as_it_allo
     worker: ModuleType, number: int
 ) -> None:
     call = consuming(number)
-    samples = worker.time_calls(call, 4, 100, 0)  # the 100 are the controller's: the call knows better
+    samples = worker.timing.time_calls(call, 4, 100, 0)  # the 100 are the controller's: the call knows better
     assert len(samples) == 4
     assert len(call.made) == 4
 
 
 def test_a_slow_before_is_no_part_of_the_time(worker: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0]
-    monkeypatch.setattr(worker, "clock", lambda: now[0])
+    monkeypatch.setattr(worker.timing, "clock", lambda: now[0])
 
     def call() -> None:
         now[0] += 7
 
     call.before = lambda: now.__setitem__(0, now[0] + 1000)  # type: ignore[attr-defined]
-    assert worker.time_calls(call, 3, 1, 0) == [7.0, 7.0, 7.0]
-    assert worker.around(call) == (1, 1000)
+    assert worker.timing.time_calls(call, 3, 1, 0) == [7.0, 7.0, 7.0]
+    assert worker.timing.around(call) == (1, 1000)
 
 
 def test_a_case_is_prepared_slowed_and_measured_with_what_comes_before(worker: ModuleType) -> None:
@@ -84,10 +84,10 @@ def test_a_call_with_a_clock_of_its_own_is_believed_and_slowed_all_the_same(work
         raise AssertionError("it is not called")
 
     call.sample = lambda: 5.0e6  # type: ignore[attr-defined]
-    assert worker.time_calls(call, 2, 10, 0) == [5.0e6, 5.0e6]
-    assert worker.time_calls(call, 1, 1, 100000)[0] > 5.0e6
+    assert worker.timing.time_calls(call, 2, 10, 0) == [5.0e6, 5.0e6]
+    assert worker.timing.time_calls(call, 1, 1, 100000)[0] > 5.0e6
     call.sample = lambda: 0.0  # type: ignore[attr-defined]
-    assert worker.time_calls(call, 1, 1, 0) == [1.0]  # a ratio needs more than nothing
+    assert worker.timing.time_calls(call, 1, 1, 0) == [1.0]  # a ratio needs more than nothing
 
 
 def test_an_ordinary_call_is_timed_as_before(worker: ModuleType) -> None:
@@ -96,7 +96,7 @@ def test_an_ordinary_call_is_timed_as_before(worker: ModuleType) -> None:
     def call() -> None:
         counted.append(1)
 
-    worker.time_calls(call, 2, 10, 0)
+    worker.timing.time_calls(call, 2, 10, 0)
     assert len(counted) == 20
     assert set(worker.Session(Adaptor(call)).prepare({}, 1, 0, False)) == {"call_ns", "spins", "took_ns"}
 
@@ -204,4 +204,4 @@ def test_a_block_ends_when_its_calls_take_too_long(worker: ModuleType) -> None:
 
 
 def test_at_least_one_call_is_timed(worker: ModuleType) -> None:
-    assert len(worker.time_calls(lambda: None, calls=10, inner=1, spins=0, most_ns=0)) == 1
+    assert len(worker.timing.time_calls(lambda: None, calls=10, inner=1, spins=0, most_ns=0)) == 1

@@ -1,0 +1,133 @@
+"""How calls are timed, warmed up and slowed.
+
+Standard library and Python 3.6 syntax only, as main.py, which says what a call may have beyond being a function.
+"""
+
+import itertools
+import os
+import time
+
+WARM_UP_NS = 5 * 1000 * 1000  # calls before anything is timed: first calls are not like the rest
+WARM_UP_LIMIT_NS = 300 * 1000 * 1000
+WARM_UP_CALLS = 12
+WARM_UP_PROCESSES = 3  # calls that are processes of their own: what warms up is the system's cache of files
+SPIN_PROBE = 20000  # turns, some 0.1 ms
+SPIN_PROBES = 9
+SPIN_PROBE_NS = 1000 * 1000
+CACHE_LINE = 64  # bytes
+# Read before each timed call, so that nothing of the call is left in the processor's caches; usually nothing at all.
+EVICTING = bytearray(b"\1") * int(os.environ.get("OPDUEL_WIPE_CACHE", "0"))
+
+if hasattr(time, "perf_counter_ns"):
+    clock = time.perf_counter_ns
+else:  # Python 3.6
+
+    def clock():
+        return int(time.perf_counter() * 1e9)
+
+
+def spin(count):
+    """Work of a known kind: ``count`` turns of an empty loop. Used to inject a slowdown."""
+    for _ in itertools.repeat(None, count):
+        pass
+
+
+def wipe():
+    """Evict the processor's caches, where that was asked for: a byte of every line of more memory than they hold."""
+    if EVICTING:
+        EVICTING[::CACHE_LINE]
+
+
+def time_calls(call, calls, inner, spins, most_ns=float("inf")):
+    """Time ``calls`` samples of ``inner`` calls each, ``spins`` turns of work after every call; fewer samples of a call
+    that the processor executes where they take more than ``most_ns``.
+
+    Returns nanoseconds a call. Both sides of a comparison run these same lines. A call that times itself is called
+    once a sample, and the work is added to what it says. A call whose work a device does has a ``timer(work)``, which
+    returns how long that takes by the device's own clock, in nanoseconds; the turns are timed by themselves and added,
+    because the device would work meanwhile.
+    """
+    if hasattr(call, "sample"):
+        return [max(1.0, call.sample()) + time_spin(spins) for _ in range(calls)]
+    before, inner = getattr(call, "before", None), getattr(call, "number", inner)
+    samples = []
+    inner_range = range(inner)
+    if hasattr(call, "timer"):
+
+        def work():
+            for _ in inner_range:
+                call()
+
+        for _ in range(calls):
+            wipe()
+            samples.append(call.timer(work) / inner + time_spin(spins))
+        return samples
+    ends = clock() + most_ns
+    for _ in range(calls):
+        if before:
+            before()
+        wipe()
+        start = clock()
+        for _ in inner_range:
+            call()
+            spin(spins)
+        now = clock()
+        samples.append((now - start) / inner)
+        if now > ends:
+            break
+    return samples
+
+
+def time_spin(count):
+    """Nanoseconds that so many turns take; 0 for none."""
+    start = clock()
+    spin(count)
+    return clock() - start if count else 0
+
+
+def is_special(call):
+    """Whether the call says how it is timed: by itself, or with something to do before."""
+    return hasattr(call, "before") or hasattr(call, "sample")
+
+
+def around(call):
+    """``(inner, around_ns)`` of a special call: the calls of a timed region, and what the region takes beyond them."""
+    inner = getattr(call, "number", 1)
+    start = clock()
+    timed = time_calls(call, 1, inner, 0)[0] * inner
+    return inner, max(0, clock() - start - timed)
+
+
+def lower_quartile(values):
+    return sorted(values)[len(values) // 4]
+
+
+def is_process(call):
+    """Whether each call is a process of its own, as the adaptor says."""
+    return getattr(call, "own_process", False)
+
+
+def warm_up(call):
+    """Call until caches, pools and lazy set-up have settled; returns the lower quartile of late calls, in ns."""
+    samples = []
+    enough = WARM_UP_PROCESSES if is_process(call) else WARM_UP_CALLS
+    begin = clock()
+    while True:
+        samples.extend(time_calls(call, 1, 1, 0))
+        spent = clock() - begin
+        if spent >= WARM_UP_NS and (len(samples) >= enough or spent >= WARM_UP_LIMIT_NS):
+            return lower_quartile(samples[len(samples) // 2 :])
+
+
+def spins_for(call, call_ns, share):
+    """How many turns of ``spin`` take ``share`` of a call's time.
+
+    Calls and turns are timed in turn, and the median of the ratios is taken: a processor that slows down for a
+    while slows both.
+    """
+    calls = 1 if EVICTING or is_special(call) else max(1, int(SPIN_PROBE_NS / call_ns))
+    ratios = []
+    for _ in range(SPIN_PROBES):
+        turn = time_calls(lambda: spin(SPIN_PROBE), 1, 1, 0)[0] / SPIN_PROBE
+        ratios.append(lower_quartile(time_calls(call, calls, 1, 0)) / turn)
+    return max(1, round(share * sorted(ratios)[SPIN_PROBES // 2]))
