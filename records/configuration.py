@@ -138,13 +138,15 @@ class RunConfiguration:
 def usual_rounds(thresholds: Mapping[str, float]) -> int:
     """``--max_rounds`` where it is not given: 30, or up to 100 where the threshold of time, a share, is below 0.5 %.
 
-    They grow with the inverse of its square root. The same power would take its square, for which few would wait.
+    They grow as (0.5 % / threshold) to the power of 3/4. The same power of the test would take the square, for which
+    few would wait.
     """
     threshold = thresholds.get(DEFAULT_METRIC, METRICS[DEFAULT_METRIC].threshold)
     if threshold >= SMALL_THRESHOLD:
         return USUAL_ROUNDS
-    most = (USUAL_ROUNDS / MOST_USUAL_ROUNDS) ** 2 * SMALL_THRESHOLD
-    return round(USUAL_ROUNDS * math.sqrt(SMALL_THRESHOLD / max(threshold, most)))
+    if threshold <= 0:
+        return MOST_USUAL_ROUNDS
+    return min(MOST_USUAL_ROUNDS, round(USUAL_ROUNDS * math.pow(SMALL_THRESHOLD / threshold, 0.75)))
 
 
 _DEFAULTS: dict[str, Any] = {name: getattr(RunConfiguration(), name) for name in RunConfiguration.__dataclass_fields__}

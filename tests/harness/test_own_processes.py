@@ -42,7 +42,7 @@ def test_a_process_leaves_nothing_behind_that_calls_would_have_to_be_thrown_away
 
     call.own_process = own  # type: ignore[attr-defined]
     times = iter(range(0, 10**12, 5_000_000))  # each look at the clock is 5 ms later
-    monkeypatch.setattr(worker, "clock", lambda: next(times))
+    monkeypatch.setattr(worker.timing, "clock", lambda: next(times))
     session = worker.Session(SimpleNamespace(make_call=lambda case, seed: call))
     session.prepare({}, 0, 0.0, False)
     assert len(calls) == warm_up
