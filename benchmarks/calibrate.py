@@ -86,14 +86,21 @@ def kept(options: argparse.Namespace) -> dict[Step, Trial]:
     """What --data has, by step.
 
     Raises:
-        UsageError: it is of another build or spec, or of runs with other options; or unreadable.
+        UsageError: it is of another build or spec, or of runs with other options; its runs at a threshold differ in
+            their rounds; or it is unreadable.
     """
     trials = read(options.data)
     ours = (options.build, options.spec, tuple(options.further))
+    most: dict[float, int | None] = {}
     for trial in trials:
         if trial.of != ours:
             *others, further = trial.of
             raise UsageError(f"--data {options.data}: is of {' '.join([*others, *further])}: give another file")
+        rounds = most.setdefault(trial.step.threshold, trial.report.configuration.max_rounds)
+        if rounds != trial.report.configuration.max_rounds:
+            both = f"{rounds} and {trial.report.configuration.max_rounds}"
+            words = f"has runs with --max_rounds {both} at the threshold {trial.step.threshold:g}"
+            raise UsageError(f"--data {options.data}: {words}: keep them in two files")
     return {trial.step: trial for trial in trials}
 
 

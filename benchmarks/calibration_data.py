@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opduel.comparator import compare_cases, plan_looks
-from opduel.records import Build, Case, Comparison, Failure, PairSample, Report, UsageError
+from opduel.records import USUAL_ROUNDS, Build, Case, Comparison, Failure, PairSample, Report, UsageError
 from opduel.records.measurement import STAGES
 from opduel.records.run_record import HostRecord, RunRecord
 
@@ -63,7 +63,7 @@ def line_of(step: Step, options: Sequence[str], report: Report) -> str:
         "run": {
             key: run.get(key) for key in ("spec", "seed", "started_at", "complete", "aborted", "wall_s", "timed_s")
         },
-        "max_rounds": report.configuration.max_rounds,
+        "max_rounds": report.run.get("max_rounds"),
         "alpha": report.configuration.alpha,
         "validity": {"valid": run.validity.valid, "reasons": list(run.validity.reasons)},
         "host": {key: host.get(key) for key in ("cpu_model", "logical_cpus", "kernel", "hypervisor")},
@@ -175,7 +175,7 @@ def verdicts_again(trial: Trial) -> list[tuple[Comparison, Comparison]]:
         cases,
         {one.case: one.samples for one in report.comparisons},
         {one.case: one.failure for one in report.comparisons if one.failure},
-        plan_looks(report.configuration.max_rounds),
+        plan_looks(report.configuration.max_rounds or USUAL_ROUNDS),
         report.configuration.alpha,
         frozenset(one.case for one in report.comparisons if one.injected),
     )

@@ -39,7 +39,6 @@ from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
 from opduel.harness.blocks import (  # noqa: E402
     Block,
-    BlockPlan,
     CaseRequest,
     ForkValue,
     compare_neighbours,
@@ -119,9 +118,9 @@ def kept_blocks() -> Iterator[Kept]:
     kept: Kept = {}
     of: dict[int, tuple[list[float], list[float]]] = {}  # by what was made of them, which lives until it is sampled
 
-    def summarising(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkValue:
+    def summarising(blocks: Mapping[Side, Sequence[Block]]) -> ForkValue:
         control, treatment = ([math.log(block.low) for block in blocks[side]] for side in SIDES)
-        value = summarise(blocks, plan)
+        value = summarise(blocks)
         of[id(value)] = control, treatment
         return value
 

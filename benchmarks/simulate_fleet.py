@@ -4,8 +4,8 @@
 
 The cases, their shards and their order are real (``opduel.fleet.shards.cut`` on MXNet's whole catalogue); hosts and
 time are not. What a case costs is drawn from the quiet runs without a slowed case in
-benchmarks/results/calibration.jsonl: its rounds, times the seconds of a round of a case in that run. Hosts differ
-in speed (log-normal, standard deviation 20 %). A shard costs --start seconds on top, for its processes and their
+benchmarks/results/calibration-median-quad.jsonl: its rounds, times the seconds of a round of a case in that run. Hosts
+differ in speed (log-normal, standard deviation 20 %). A shard costs --start seconds on top, for its processes and their
 imports. A free host takes the next shard, as with Dask's scheduler and one slot a host.
 
 Prints a Markdown table, means over the runs: wall time, how many times as fast as one host of speed 1 without a fleet,
@@ -29,7 +29,7 @@ from opduel.fleet.shards import cut  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
 from opduel.records import Case  # noqa: E402
 
-DATA = ROOT / "benchmarks" / "results" / "calibration.jsonl"
+DATA = ROOT / "benchmarks" / "results" / "calibration-median-quad.jsonl"
 SPREAD = 0.2  # of the logarithm of hosts' speeds
 HOSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 

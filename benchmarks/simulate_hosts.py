@@ -28,7 +28,7 @@ from opduel.comparator.host_noise import (
     run_noise,
 )
 
-CALIBRATION = Path(__file__).resolve().parent / "results" / "calibration.jsonl"
+CALIBRATION = Path(__file__).resolve().parent / "results" / "calibration-median-quad.jsonl"
 Floats = NDArray[np.float64]
 Weather = Callable[[np.random.Generator, int], Floats]  # the log of a host's true noise, run by run
 

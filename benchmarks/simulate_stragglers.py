@@ -4,7 +4,8 @@
 
 Real are the cases (MXNet's whole catalogue), their shards, and the choice of what moves (``opduel.fleet.shards.cut``,
 ``opduel.fleet.stragglers.straggler``); hosts and time are not, as in simulate_fleet.py. A case is measured for the
-rounds, and takes the seconds a round, of a case in the quiet runs of benchmarks/results/calibration.jsonl, on any host:
+rounds, and takes the seconds a round, of a case in the quiet runs of
+benchmarks/results/calibration-median-quad.jsonl, on any host:
 one that moves starts from the beginning. All of a shard's open cases are measured once before any is a second time.
 One host, drawn at random, takes --slow times as long for everything, from the beginning.
 

@@ -31,7 +31,7 @@ from opduel.harness.cpus import plan_cpus
 from opduel.harness.host import host_fingerprint
 from opduel.harness.power_analysis import Forecast, forecast, noises, threshold_for
 from opduel.harness.system_check import Watch, check_system
-from opduel.records import DEFAULT_METRIC, Report, RunError, UsageError, usual_rounds
+from opduel.records import USUAL_ROUNDS, Report, RunError, UsageError, rounds_at
 from opduel.records.atomic import check_folder, write_atomically
 from opduel.reporters import read_report, reporter_options
 from opduel.reporters.document import REPORT_NAME
@@ -40,7 +40,7 @@ from opduel.reporters.stream import write_text
 
 DEFAULT_SPEC = "smoke"
 DEFAULT_BUDGET_S = 300.0
-CASE_S = 6.0  # what a case costs in one run, about, if it is slowed: for how many cases a budget gets
+CASE_S = 6.0  # what a case of 30 rounds costs in one run, about, if it is slowed: for how many cases a budget gets
 FEWEST_CASES = 4
 SHARES = (0.05, 0.02, 0.01)  # injected, when no threshold is given
 MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
@@ -110,7 +110,8 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
     threshold = by_metric(options).get("time")  # all that is calibrated: instructions have next to no noise
     steps = _steps(threshold)
     budget_s = options.time_budget or DEFAULT_BUDGET_S
-    chosen = evenly(cases, round(max(FEWEST_CASES, budget_s / (CASE_S * len(steps)))))
+    rounds = [(options.max_rounds and USUAL_ROUNDS) or rounds_at(threshold) for _, threshold in steps]
+    chosen = evenly(cases, round(max(FEWEST_CASES, budget_s / (CASE_S * sum(rounds) / USUAL_ROUNDS))))
     if len(chosen) < len(cases):
         log.info("%d of %d cases, spread over the spec: what the time budget allows", len(chosen), len(cases))
     given = options.local_reporter or options.simple_local_reporter
@@ -253,7 +254,7 @@ def _outcome(calibration: Calibration, options: argparse.Namespace, seconds: flo
 
 
 def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Forecast]:
-    """What the same machine would find with the rounds of these runs, and with more."""
+    """What the same machine would find with ``--max_rounds``, as given or usual, and with more."""
     cases = noises(calibration.reports)
     if len(cases) < 2:
         return []
@@ -263,5 +264,5 @@ def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Fo
         for report in calibration.reports
     )
     threshold = by_metric(options).get("time") if calibration.fixed_threshold else None
-    most = options.max_rounds or usual_rounds({} if threshold is None else {DEFAULT_METRIC: threshold})
+    most = options.max_rounds or (USUAL_ROUNDS if threshold is None else rounds_at(threshold))
     return [forecast(cases, times * most, options.alpha, cost, calibration.rng, threshold) for times in MORE_ROUNDS]

@@ -90,7 +90,7 @@ class Fuzz:
             if left <= 0:
                 return {}
             small = replace(request, cases=cases).configured(
-                max_rounds=min(STEP_ROUNDS, request.configuration.max_rounds),
+                max_rounds=min(STEP_ROUNDS, request.max_rounds),
                 sentinels=0,
                 time_budget=None if math.isinf(left) else max(left * STEP_SHARE, min(left, STEP_S)),
                 roofline=False,

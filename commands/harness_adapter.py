@@ -208,7 +208,7 @@ class HarnessAdapter:
         asked = request.configuration.sentinels
         aa_cases = usual_count(timed) if asked is None else asked
         ids = [case.id for case in again]
-        looks = plan_looks(request.configuration.max_rounds)
+        looks = plan_looks(request.max_rounds)
 
         def taken_over(cases: Sequence[Case]) -> FirstMeasurement:
             return first_measurement_of(report, cases, looks, ids, aa_cases)

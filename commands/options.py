@@ -26,7 +26,7 @@ from opduel.commands.option_types import (
     variable,
 )
 from opduel.harness.specs.fields import DTYPES, MAX_INPUT_SETS
-from opduel.records import DEFAULT_METRIC, USUAL_ROUNDS, UsageError, usual_rounds
+from opduel.records import USUAL_ROUNDS, UsageError, rounds_at
 from opduel.records.configuration import SMALL_THRESHOLD
 from opduel.records.measurement import Profiler
 from opduel.reporters import add_reporter_options
@@ -146,8 +146,8 @@ def harness_parser() -> Parser:
     how(
         "--max_rounds N",
         "the most rounds for a case (a round is a fresh pair of processes): so many to screen it, and as many again "
-        f"to confirm a change (default: {USUAL_ROUNDS}, and more with a threshold below {100 * SMALL_THRESHOLD:g}%%: "
-        f"{usual_rounds({DEFAULT_METRIC: 0.0025})} with 0.25%%, {usual_rounds({DEFAULT_METRIC: 0.001})} with 0.1%%)",
+        f"to confirm a change (default: {USUAL_ROUNDS}, and more with a threshold of a noisy metric below "
+        f"{100 * SMALL_THRESHOLD:g}%%: {rounds_at(0.0025)} with 0.25%%, {rounds_at(0.001)} with 0.1%%)",
         type=rounds,
     )
     how(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from opduel.commands.options import asked_metrics, by_metric, variables
-from opduel.records import RunConfiguration, usual_rounds
+from opduel.records import RunConfiguration
 from opduel.records.configuration import OPTIONS, kinds
 from opduel.records.redaction import recorded_command
 
@@ -56,7 +56,6 @@ def run_configuration(options: argparse.Namespace, driver: argparse.Namespace | 
         "build_program": options.program,
         "metric": tuple(asked_metrics(options)),
         "threshold": by_metric(options),
-        "max_rounds": options.max_rounds or usual_rounds(by_metric(options)),
         "env": tuple(sorted(variables(options))),
         "profile_output": options.profile_output and str(options.profile_output.absolute()),
     }

@@ -35,7 +35,7 @@ from opduel.harness.instructions import require_counting
 from opduel.harness.prior_runs import PriorRuns
 from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.run import RunRequest, forecast
-from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunRecord, UsageError
+from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunRecord, UsageError, usual_rounds
 from opduel.records.atomic import check_folder
 from opduel.records.measurement import Side
 from opduel.records.text import counted
@@ -72,6 +72,7 @@ class Session:
             labels=self.labels,
             env=variables(self.options),
             prior_runs=self.prior_runs,
+            usual_rounds=usual_rounds(self.cases),
         )
 
 

@@ -199,10 +199,10 @@ class _FleetRun:
 
     def _submit(self, shard: Shard, key: str, number: int) -> None:
         choice, request = self._choice, self._request
-        configuration = request.configuration
-        if configuration.time_budget is not None:
-            budget = configuration.time_budget * min(1.0, shard.share * self._hosts)
-            configuration = request.configured(time_budget=budget).configuration
+        budget = request.configuration.time_budget
+        if budget is not None:
+            budget *= min(1.0, shard.share * self._hosts)
+        configuration = request.configured(time_budget=budget, max_rounds=request.max_rounds).configuration
         first = request.first_measurement
         failed = first.failed if first else frozenset()
         own = {case.id for case in shard.cases}

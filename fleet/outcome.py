@@ -55,6 +55,6 @@ def report_of(request: RunRequest, parts: Sequence[HostReport], course: Course, 
         "resumable": request.log is not None and course.stopped is not None,
         **request.labels,
     }
-    looks = plan_looks(request.configuration.max_rounds)
+    looks = plan_looks(request.max_rounds)
     elsewhere = request.elsewhere + of_family(request, given_up) - given_up
     return merge(parts, request.cases, looks, request.configuration.alpha, own, elsewhere, given_up)

@@ -78,10 +78,16 @@ class BlockPlan:
 @dataclass(frozen=True)
 class Block:
     """What a block of one side's calls says: ``low``, its lower decile in ns a call; all its timed calls together took
-    ``timed_ns``."""
+    ``timed_ns``, and there were so many."""
 
     low: float
     timed_ns: float
+    calls: int
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> "Block":
+        """From the worker's answer."""
+        return cls(float(answer["low"]), float(answer["timed_ns"]), int(answer["calls"]))
 
 
 @dataclass(frozen=True)
@@ -249,7 +255,7 @@ def measure_in_turns(
     whole = min(len(answers[side]) for side in SIDES) // a_quad * a_quad
     if not whole:
         return measure_blocks(processes, case, plan, rng, deadline, advance)
-    return {side: [Block(float(one["low"]), float(one["timed_ns"])) for one in answers[side][:whole]] for side in SIDES}
+    return {side: [Block.of(one) for one in answers[side][:whole]] for side in SIDES}
 
 
 def _requests(plan: BlockPlan) -> dict[Side, dict[str, Any]]:
@@ -273,7 +279,7 @@ def _block(
     Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
     try:
         answer = processes[side].ask(requests[side], time_left(case, deadline), meanwhile)
-        return Block(float(answer["low"]), float(answer["timed_ns"]))
+        return Block.of(answer)
     except AskError as error:
         errors = {side: error}
     raise merged_error(errors | _errors_of_other(side, processes, requests, case, deadline))
@@ -312,7 +318,7 @@ class ForkValue:
     calls: int  # per side
 
 
-def summarise(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkValue:
+def summarise(blocks: Mapping[Side, Sequence[Block]]) -> ForkValue:
     """Boil the blocks of one fork down to process values, medians of its blocks, and the log ratio of neighbours."""
     control, treatment = ([math.log(block.low) for block in blocks[side]] for side in SIDES)
     return ForkValue(
@@ -320,7 +326,7 @@ def summarise(blocks: Mapping[Side, Sequence[Block]], plan: BlockPlan) -> ForkVa
         treatment=math.exp(statistics.median(treatment)),
         log_ratio=compare_neighbours(control, treatment),
         blocks=len(control),
-        calls=len(control) * plan.inner * min(plan.calls.values()),
+        calls=min(sum(block.calls for block in blocks[side]) for side in SIDES),
     )
 
 

@@ -324,7 +324,7 @@ class _Running:
                 blocks = measure_blocks(processes, case, sizes, self._rng, deadline, advance)
         for side in SIDES:  # ending is work, too
             processes[side].pin(cpus.prepare)
-        share.values[case.id].append(summarise(blocks, sizes))
+        share.values[case.id].append(summarise(blocks))
         self._result.block_s += time.monotonic() - ready
         self._result.timed_s += 1e-9 * sum(block.timed_ns for side in SIDES for block in blocks[side])
 

@@ -32,6 +32,7 @@ from opduel.harness.verification import FIRST_SHARE, Verifier, build_comparisons
 from opduel.records import (
     DEFAULT_METRIC,
     SAMPLED,
+    USUAL_ROUNDS,
     Build,
     Case,
     Comparison,
@@ -58,7 +59,7 @@ class RunRequest:
     ``first_measurement``: the run replicates the flagged cases of an earlier one, from which this is taken over.
     ``prior_runs``: what earlier runs on this host say of the cases, for planning alone. ``elsewhere``: as in
     ``MeasurementPlan``. ``callgrind``: the folder of callgrind's files of explained cases, if no ``profile_output`` is
-    asked for; None: they are not kept.
+    asked for; None: they are not kept. ``usual_rounds``: the most rounds of a case, unless ``configuration`` has them.
     """
 
     framework: Framework
@@ -76,6 +77,12 @@ class RunRequest:
     prior_runs: PriorRuns | None = None
     elsewhere: int = 0
     callgrind: Path | None = None
+    usual_rounds: int = USUAL_ROUNDS
+
+    @property
+    def max_rounds(self) -> int:
+        """The most rounds of a case in each stage."""
+        return self.configuration.max_rounds or self.usual_rounds
 
     def configured(self, **changes: Any) -> "RunRequest":
         """The same request with these fields of its configuration changed."""
@@ -293,7 +300,7 @@ def _plan_of(request: RunRequest) -> MeasurementPlan:
     timed = [case.metric == DEFAULT_METRIC for case in request.cases]
     return MeasurementPlan(
         [case for case in request.cases if case.metric in SAMPLED],
-        plan_looks(asked.max_rounds),
+        plan_looks(request.max_rounds),
         asked.alpha,
         request.seed,
         None if budget is None else budget - kept_for_profiling(budget, _count_profiled(request)),
@@ -351,7 +358,8 @@ def _run_record(
         **request.labels,
         "framework": request.framework.name,
         "seed": request.seed,
-        **{name: getattr(asked, name) for name in ("alpha", "threads", "max_rounds", "time_budget")},
+        **{name: getattr(asked, name) for name in ("alpha", "threads", "time_budget")},
+        "max_rounds": request.max_rounds,
         "inject": asked.inject or None,
         "verify_after": asked.verifies_after,
         "breakdown": "all" if asked.breakdown else "networks",

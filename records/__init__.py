@@ -23,7 +23,7 @@ from opduel.records.case import (
     without_kind,
 )
 from opduel.records.cause import Candidate, Cause, Examination, Frame, Observation, Part, Source
-from opduel.records.configuration import USUAL_ROUNDS, RunConfiguration, usual_rounds
+from opduel.records.configuration import USUAL_ROUNDS, RunConfiguration, rounds_at, usual_rounds
 from opduel.records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
 from opduel.records.measurement import Failure, Incident, PairSample, Stage
 from opduel.records.report import (

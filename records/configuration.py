@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, get_type_hints
 
-from opduel.records.case import DEFAULT_METRIC, METRICS, SAMPLED
+from opduel.records.case import SAMPLED, Case
 from opduel.records.measurement import Profiler
 from opduel.records.typed import UNKNOWN, fitting
 
@@ -62,7 +62,7 @@ class RunConfiguration:
     # how it is measured and decided
     threshold: Mapping[str, float] = field(default_factory=dict)  # metric -> share
     alpha: float = 0.05  # the false discovery rate of the run
-    max_rounds: int = USUAL_ROUNDS
+    max_rounds: int | None = None  # None: ``usual_rounds`` of the cases
     time_budget: float | None = None  # seconds
     threads: int = 1
     seed: int | None = None
@@ -122,7 +122,7 @@ class RunConfiguration:
 
     def _words(self, name: str) -> list[str]:
         value = getattr(self, name)
-        if value == (usual_rounds(self.threshold) if name == "max_rounds" else _DEFAULTS[name]):
+        if value == _DEFAULTS[name]:
             return []
         name = OPTIONS.get(name, name)
         if value is True:
@@ -135,18 +135,24 @@ class RunConfiguration:
         return [word for text in texts for word in _option(name, text)]
 
 
-def usual_rounds(thresholds: Mapping[str, float]) -> int:
-    """``--max_rounds`` where it is not given: 30, or up to 100 where the threshold of time, a share, is below 0.5 %.
+def rounds_at(threshold: float) -> int:
+    """``--max_rounds`` at a threshold, a share, where it is not given: 30, or up to 100 below 0.5 %.
 
     They grow as (0.5 % / threshold) to the power of 3/4. The same power of the test would take the square, for which
     few would wait.
     """
-    threshold = thresholds.get(DEFAULT_METRIC, METRICS[DEFAULT_METRIC].threshold)
     if threshold >= SMALL_THRESHOLD:
         return USUAL_ROUNDS
     if threshold <= 0:
         return MOST_USUAL_ROUNDS
     return min(MOST_USUAL_ROUNDS, round(USUAL_ROUNDS * math.pow(SMALL_THRESHOLD / threshold, 0.75)))
+
+
+def usual_rounds(cases: Iterable[Case]) -> int:
+    """``--max_rounds`` of a run of these cases, where it is not given: as the smallest threshold of a noisy metric has
+    it."""
+    noisy = (case.threshold for case in cases if case.metric in SAMPLED and case.measure.noisy)
+    return rounds_at(min(noisy, default=SMALL_THRESHOLD))
 
 
 _DEFAULTS: dict[str, Any] = {name: getattr(RunConfiguration(), name) for name in RunConfiguration.__dataclass_fields__}

@@ -23,8 +23,8 @@ class PairSample:
     """One case measured in one process pair: the unit of inference.
 
     ``control`` and ``treatment`` are process values in the metric's unit (for time: median over blocks of the
-    lower decile of calls, ns a call).  ``log_ratio`` is ln(treatment / control) taken quad by quad, so that
-    slow drift cancels: the median over ABBA quads.  A pair with few cases measures each in several ``forks``;
+    lower decile of calls, ns a call).  ``log_ratio`` is ln(treatment / control) of neighbouring blocks, so that
+    slow drift cancels: a trimmed mean over them.  A pair with few cases measures each in several ``forks``;
     all three are then means over the middle half of them.
     """
 

@@ -9,7 +9,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
                         with "sets": int, so many sets of inputs are made, and calls take them in turn
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
     {"op": "low_block", as "block", "most_ns": float and "share": of the values, those below the one that is asked for}
-                        -> {"low": that value, ns a call, "timed_ns": of all the calls}; calls end after "most_ns"
+                        -> {"low": that value, ns a call, "timed_ns": of all the calls, "calls": how many}; calls that
+                           the processor executes end after "most_ns", the longest left out
     {"op": "turns", as "low_block" and "turns": [blocks, ...], "first": bool, "hear": path, "tell": path}
                         -> {"blocks": [as "low_block" answers, ...]}, taken in turns with the other side: turns.py
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
@@ -216,7 +217,8 @@ class Session:
     def low_block(self, discard, calls, inner, most_ns, share):
         """What one value says of a block: to send and to read hundreds takes a third of the time of timing them."""
         values = self.block(discard, calls, inner, most_ns)["ns"]
-        return {"low": sorted(values)[int(share * len(values))], "timed_ns": sum(values) * inner}
+        low = sorted(values)[int(share * len(values))]
+        return {"low": low, "timed_ns": sum(values) * inner, "calls": len(values) * inner}
 
     def turns(self, turns, first, hear, tell, **asked):
         def block():

@@ -141,8 +141,8 @@ def test_the_smallest_p_over_the_looks_counts_and_gives_the_direction() -> None:
     assert later.p_value == seen.p_value < 0.05
 
 
-# Two cases of benchmarks/results/calibration.jsonl at a threshold of 0.1 %: nothing was injected into the first, and
-# 0.5 % into the second.  Noise with two modes, which agreed with itself at screening.
+# Two cases of benchmarks/results/calibration-median-quad.jsonl at a threshold of 0.1 %: nothing was injected into the
+# first, and 0.5 % into the second.  Noise with two modes, which agreed with itself at screening.
 TWO_MODES = [
     (
         [0.0322, -0.0145, 0.0379, 0.0301, 0.0304],

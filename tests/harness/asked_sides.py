@@ -35,7 +35,7 @@ class Asked:
         self.blocks += 1
         if self.blocks > self.answers:
             raise self.error(failure(self.side))
-        return {"low": 100.0, "timed_ns": 500.0, "call_ns": 100.0}
+        return {"low": 100.0, "timed_ns": 500.0, "calls": 5, "call_ns": 100.0}
 
 
 def asked(error: type[AskError], control: float, treatment: float) -> Any:

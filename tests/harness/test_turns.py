@@ -149,7 +149,7 @@ def test_sides_that_are_too_slow_give_the_quads_that_they_have() -> None:
 
 @pytest.mark.parametrize(("control", "treatment", "whole"), [(7, 6, 6), (5, 5, 4), (2, 3, 2)])
 def test_only_whole_quads_count(control: int, treatment: int, whole: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = {"low": 100.0, "timed_ns": 300.0}
+    answer = {"low": 100.0, "timed_ns": 300.0, "calls": 3}
     answers = {"control": [answer] * control, "treatment": [answer] * treatment}
     monkeypatch.setattr(opduel.harness.blocks, "ask_in_turns", lambda *_: (answers, {}))
     blocks = measure_in_turns({}, toy_case("a"), PLAN, random.Random(1))

@@ -12,10 +12,7 @@ from opduel.harness.instructions import SCRIPT
 from opduel.harness.process import WORKER
 
 SERVING = WORKER.with_name("serving.py")
-BESIDE = [
-    WORKER.with_name(f"{name}.py")
-    for name in ("allocating", "functions", "tracing", "resources", "samples", "libraries", "printed", "forks")
-]
+BESIDE = sorted({*WORKER.parent.glob("*.py")} - {WORKER, SERVING})
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMON = [*ROOT.glob("frameworks/common/opduel_common/*.py")]
 ADAPTORS = sorted(

@@ -9,12 +9,13 @@ import pytest
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.options import harness_parser
 from opduel.commands.recorded_options import run_configuration
-from opduel.records import SAMPLED, RunConfiguration, usual_rounds
+from opduel.records import SAMPLED, Case, RunConfiguration, rounds_at, usual_rounds
 from opduel.records.configuration import OPTIONS, kinds
 from opduel.records.upgrade import configuration_of
 
 DRIVERS = ("repo_dir", "remote_repository", "frameworks_dir", "cmake_args", "with_packages", "build")
 NO_OPTIONS = ("program", "env", "seed", "regressed_types")  # env: names without values; regressed_types: JSON
+CASE = Case("a", "nd.add", "forward", {}, "float32", "cpu", 0.02, 60.0)
 GIVEN = RunConfiguration(
     benchmark_file="smoke",
     operators=("exp*", "-odd"),
@@ -71,26 +72,24 @@ def test_its_words_are_read_as_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("thresholds", "rounds"),
-    [
-        ({}, 30),
-        ({"time": 0.5, "memory": 0.001}, 30),
-        ({"time": 0.005}, 30),
-        ({"time": 0.0025}, 50),
-        ({"time": 0.002}, 60),
-        ({"time": 0.001}, 100),
-        ({"time": 0.00045}, 100),
-        ({"time": 1e-9}, 100),
-        ({"time": 0.0}, 100),
-    ],
+    ("threshold", "rounds"),
+    [(0.5, 30), (0.005, 30), (0.0025, 50), (0.002, 60), (0.001, 100), (0.00045, 100), (1e-9, 100), (0.0, 100)],
 )
-def test_small_thresholds_of_time_have_more_rounds(thresholds: dict[str, float], rounds: int) -> None:
-    assert usual_rounds(thresholds) == rounds
-    words = [word for metric, share in thresholds.items() for word in ("--threshold", f"{metric}={share}")]
-    made = run_configuration(harness_parser().parse_args(words))
-    assert (made.max_rounds, made.words(["max_rounds"])) == (rounds, [])
-    fewer = run_configuration(harness_parser().parse_args([*words, "--max_rounds", "29"]))
-    assert (fewer.max_rounds, fewer.words(["max_rounds"])) == (29, ["--max_rounds", "29"])
+def test_small_thresholds_have_more_rounds(threshold: float, rounds: int) -> None:
+    assert rounds_at(threshold) == rounds
+    assert usual_rounds([replace(CASE, threshold=0.5), replace(CASE, threshold=threshold)]) == rounds
+
+
+def test_counts_have_no_noise_that_more_rounds_would_help_against() -> None:
+    assert usual_rounds([CASE, replace(CASE, metric="instructions", threshold=1e-6)]) == 30
+    assert usual_rounds([]) == 30
+
+
+def test_rounds_that_were_given_are_given_again() -> None:
+    made = run_configuration(harness_parser().parse_args(["--max_rounds", "30", "--threshold", "0.1%"]))
+    assert (made.max_rounds, made.words(["max_rounds"])) == (30, ["--max_rounds", "30"])
+    made = run_configuration(harness_parser().parse_args(["--threshold", "0.1%"]))
+    assert (made.max_rounds, made.words(["max_rounds"])) == (None, [])
 
 
 def test_a_report_of_before_has_the_rounds_that_its_run_had() -> None:
