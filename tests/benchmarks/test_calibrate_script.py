@@ -139,14 +139,14 @@ def test_each_run_is_harness_on_one_build_with_a_seed_of_its_own(harness: Harnes
 
 
 def test_runs_of_other_rounds_at_the_same_threshold_need_another_file(
-    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    harness: Harness, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     call(tmp_path)
     harness.answer = lambda inject, threshold: report(inject, threshold, max_rounds=50)
     assert call(tmp_path, "--runs", "3") == 2  # they are kept, and not counted
     assert call(tmp_path, "--runs", "4") == 2
-    said = capsys.readouterr().err
-    assert "data.jsonl: has runs with --max_rounds 30 and 50 at the threshold 0.02: keep them in two files" in said
+    words = "data.jsonl: has runs with --max_rounds 30 and 50 at the threshold 0.02: keep them in two files"
+    assert [words in message for message in caplog.messages] == [True, True]
     assert len(harness.commands) == 6
 
 
