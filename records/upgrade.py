@@ -9,27 +9,17 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, get_args, get_origin
 
-from opduel.records.case import SAMPLED
-from opduel.records.configuration import SEPARATORS, RunConfiguration, kinds
+from opduel.records.case import DEFAULT_METRIC, METRICS, SAMPLED
+from opduel.records.configuration import SEPARATORS, RunConfiguration, kinds, rounds_at
 
 _STAGES = {"screen": "screening", "own": "confirmation"}
 # Options that a command line may spell in another way than by the name of the configuration's field.
 _SPELLINGS = {"-b": "benchmark_file", "-p": "platform", "--platforms": "platform", "--int64-tensor": "int64_tensor"}
 # Keys of ``run`` that say the same, also of what no command line had.
-_BESIDE = (
-    "env",
-    "alpha",
-    "max_rounds",
-    "threads",
-    "inject",
-    "platform",
-    "user_identifier",
-    "run_type",
-    "golden",
-    "profiler",
-)
+_BESIDE = ("env", "alpha", "threads", "inject", "platform", "user_identifier", "run_type", "golden", "profiler")
 _OLD_ENTRY = re.compile(r'"(screen|own|last_words|sentinels)"')
 
 
@@ -50,7 +40,11 @@ def configuration_of(run: Mapping[str, Any]) -> RunConfiguration:
             found[name] = not equals
         elif equals or place + 1 < len(words):
             _add(found, name, value if equals else words[place + 1])
-    return RunConfiguration.of(found)
+    made, rounds = RunConfiguration.of(found), run.get("max_rounds")
+    usual = rounds_at(made.threshold.get(DEFAULT_METRIC, METRICS[DEFAULT_METRIC].threshold))
+    if made.max_rounds is None and isinstance(rounds, int) and rounds != usual:
+        made = replace(made, max_rounds=rounds)
+    return made
 
 
 def _add(found: dict[str, Any], name: str, text: str) -> None:
