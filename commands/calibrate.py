@@ -110,7 +110,7 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
     threshold = by_metric(options).get("time")  # all that is calibrated: instructions have next to no noise
     steps = _steps(threshold)
     budget_s = options.time_budget or DEFAULT_BUDGET_S
-    rounds = [(options.max_rounds and USUAL_ROUNDS) or rounds_at(threshold) for _, threshold in steps]
+    rounds = [USUAL_ROUNDS if options.max_rounds else rounds_at(threshold) for _, threshold in steps]
     chosen = evenly(cases, round(max(FEWEST_CASES, budget_s / (CASE_S * sum(rounds) / USUAL_ROUNDS))))
     if len(chosen) < len(cases):
         log.info("%d of %d cases, spread over the spec: what the time budget allows", len(chosen), len(cases))

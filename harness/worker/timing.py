@@ -63,7 +63,7 @@ def time_calls(call, calls, inner, spins, most_ns=float("inf")):
             wipe()
             samples.append(call.timer(work) / inner + time_spin(spins))
         return samples
-    ends, longest = clock() + most_ns, 0
+    ends = clock() + most_ns
     for _ in range(calls):
         if before:
             before()
@@ -74,8 +74,7 @@ def time_calls(call, calls, inner, spins, most_ns=float("inf")):
             spin(spins)
         now = clock()
         samples.append((now - start) / inner)
-        longest = max(longest, now - start)
-        if now > ends + longest:  # one may have been interrupted
+        if now > ends and now > ends + inner * max(samples):  # one may have been interrupted
             break
     return samples
 

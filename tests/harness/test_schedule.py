@@ -39,7 +39,7 @@ def run(
 
 @pytest.mark.parametrize("clock", [pytest.param("real", marks=pytest.mark.measures), "simulated"])
 def test_a_case_twice_as_slow_is_found_and_decided_in_pairs_of_its_own(clock: str) -> None:
-    wide = replace(toy_case("same"), threshold=0.6)
+    wide = replace(toy_case("same"), threshold=0.3)
     findings, found = run(toy_case("slow", slower=2), wide, looks=FRESH, environment={"TOY_CLOCK": clock})
     slow = found["slow"]
     assert slow.verdict == "regressed"
