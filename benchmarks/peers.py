@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The same cases, the same injected slowdowns, the same machine: what other tools' procedures say, and what ours does.
 
-    .venv/bin/python benchmarks/peers.py --sessions 10 --inject 0.05 0.02 0.01 --loads quiet bursts --minutes 120
+    .venv/bin/python benchmarks/peers.py --spec all --sample 16 --sessions 10 --inject 5% --loads quiet bursts
+    .venv/bin/python benchmarks/peers.py --spec all --sample 16 --sessions 10 --inject 1% --threshold 0.25% --seconds 5
     .venv/bin/python benchmarks/peers.py --table --markdown
 
-A session draws from its seed which cases are slowed, one of every two, as harness.py --inject does, and runs every
-tool on them, in random order. Results are appended to --data; what is there is not done again, so a run that was
-stopped goes on where it was. docs/explanation/peers.md says what each tool is, benchmarks/loads.py what each load.
+A session draws from its seed its cases and which of them are slowed, one of every two, as harness.py --inject does, and
+runs every tool on them, in random order. Results are appended to --data; what is there is not done again, so a run that
+was stopped goes on where it was. docs/explanation/peers.md says what each tool is, benchmarks/loads.py what each load.
 """
 
 import argparse
@@ -47,6 +48,7 @@ from opduel.records import USUAL_ROUNDS, RunError, UsageError  # noqa: E402
 
 DATA = ROOT / "benchmarks" / "results" / "peers.jsonl"
 PINS = ROOT / "benchmarks" / "peer_tools" / "pins.yaml"
+THRESHOLD = 0.02  # harness.py's default
 ON_REQUEST = ("pyperf-defaults",)  # some 80 s a case
 
 log = logging.getLogger(__name__)
@@ -55,14 +57,14 @@ log = logging.getLogger(__name__)
 def tools_of(options: argparse.Namespace) -> dict[str, Tool]:
     """Every tool there is, by name, with the settings that were asked for."""
     tools: list[Tool] = [
-        Ours(),
-        Naive(options.seconds),
-        Asv("asv", options.asv_rounds),
+        Ours(options.threshold),
+        Naive(options.seconds, options.threshold),
+        Asv("asv", options.asv_rounds, options.threshold),
         Pyperf("pyperf", options.pyperf_options.split()),
         Pyperf("pyperf-defaults", ()),
         Benchstat(options.seconds, options.runs),
         BenchstatPairs(options.seconds, options.runs),
-        Tango(options.seconds),
+        Tango(options.seconds, options.threshold),
     ]
     return {tool.name: tool for tool in tools}
 
@@ -75,10 +77,19 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--build", default="mxnet==1.9.1", help="the release on both sides; default: %(default)s")
     made.add_argument("--spec", default="smoke", help="default: %(default)s")
     made.add_argument("--operators", action="append", default=[], metavar="PATTERN", help="as harness.py's; repeatable")
+    made.add_argument("--sample", type=kinds.positive, metavar="N", help="so many of them, drawn anew by each session")
     made.add_argument(
         "--sessions", type=kinds.positive, default=1, help="sessions for each share; default: %(default)s"
     )
     made.add_argument("--inject", type=kinds.share, nargs="+", default=[0.05], metavar="SHARE", help="default: 0.05")
+    made.add_argument(
+        "--threshold",
+        type=kinds.share,
+        default=THRESHOLD,
+        metavar="SHARE",
+        help="of opduel, of asv's second factor, of the strict naive rule, and of tango's if smaller than its own; "
+        "default: 2%%",
+    )
     made.add_argument("--seed", type=kinds.seed, default=1, help="of the first session; the next has the next")
     made.add_argument("--tools", help="names with commas; default: all but those that take over a minute a case")
     made.add_argument(
@@ -148,6 +159,14 @@ class Session:
     share: float
     load: str
 
+    def drawn(self, bench: Bench, sample: int | None) -> Bench:
+        """With ``sample`` of its cases, in their order; all if that is None or there are no more."""
+        if sample is None or sample >= len(bench.cases):
+            return bench
+        chosen = set(random.Random(f"cases {self.seed}").sample([case.id for case in bench.cases], sample))
+        patterns = tuple(f"[{name[0]}]{name[1:]}" for name in sorted(chosen))  # no other id has these as a part
+        return replace(bench, cases=[case for case in bench.cases if case.id in chosen], operators=patterns)
+
     def injected(self, bench: Bench) -> frozenset[str]:
         """The ids of the cases that harness.py --inject would slow."""
         return MeasurementPlan(bench.cases, plan_looks(USUAL_ROUNDS), 0.05, self.seed, inject=self.share).injected
@@ -208,13 +227,14 @@ def measure(options: argparse.Namespace) -> int:
     of failures."""
     ends = time.monotonic() + 60 * options.minutes
     tools = chosen_tools(options)
-    bench = make_bench(options)
+    every = make_bench(options)
     for tool in tools:
-        tool.set_up(bench)
+        tool.set_up(every)
     there = {result.key for result in read_results(options.data)}
-    cases = tuple(sorted(case.id for case in bench.cases))
     failures = 0
     for session in sessions_of(options):
+        bench = session.drawn(every, options.sample)
+        cases = tuple(sorted(case.id for case in bench.cases))
         of_bench = (bench.release, bench.spec, session.seed, session.share, session.load, cases)
         for tool in random.Random(f"order {session}").sample(tools, len(tools)):
             if (session.number, tool.name, tool.settings, *of_bench) in there:
@@ -253,11 +273,12 @@ def main() -> int:
     results = read_results(options.data)
     if not results:
         raise UsageError(f"--data {options.data}: holds no result: run without --table first")
-    for spec, name in sorted(
-        {(one.spec, one.load) for one in results}, key=lambda one: (one[0], [*LOADS].index(one[1]))
+    for spec, load_name, slowed in sorted(
+        {(one.spec, one.load, one.share) for one in results}, key=lambda one: (one[0], [*LOADS].index(one[1]), -one[2])
     ):
-        rows = rows_of(one for one in results if (one.spec, one.load) == (spec, name))
-        print(f"Spec: {spec}, load: {name}\n\n{(markdown if options.markdown else plain)(rows)}\n")
+        rows = rows_of(one for one in results if (one.spec, one.load, one.share) == (spec, load_name, slowed))
+        heading = f"Spec: {spec}, load: {load_name}, slowed by {100 * slowed:g} %"
+        print(f"{heading}\n\n{(markdown if options.markdown else plain)(rows)}\n")
     if failures:
         raise RunError(f"{failures} measurements failed; the same command tries them again")
     return DONE

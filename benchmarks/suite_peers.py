@@ -47,6 +47,7 @@ from opduel.harness.cpus import plan_cpus  # noqa: E402
 from opduel.records import Build, UsageError  # noqa: E402
 from opduel.reporters import read_report  # noqa: E402
 
+THRESHOLD = 0.02  # harness.py's default
 PINS = ROOT / "benchmarks" / "peer_tools" / "pins.yaml"
 WRAPPER = ROOT / "benchmarks" / "peer_tools" / "slowed_suite.py"
 APPENDED = "\nfrom . import _opduel_slowed\n_opduel_slowed.wrap(globals())\n"
@@ -170,7 +171,7 @@ def measure_asv(subject: Subject, session: int, folder: Path) -> Mapping[str, An
     arguments = ["--cpu-affinity", cpus, "--attribute", f"rounds={subject.asv_rounds}"]
     arguments += [word for name in subject.names for word in ("--bench", f"^{re.escape(name)}($|\\()")]
     program.run(folder, "continuous", *SIDES, *arguments, good=(0, 1, 2))  # 1: something became slower; 2: failed
-    return real_asv.compare("asv", program, folder, {case.name: case.name for case in subject.cases})
+    return real_asv.compare("asv", program, folder, {case.name: case.name for case in subject.cases}, THRESHOLD)
 
 
 def measure_opduel(subject: Subject, session: int, folder: Path) -> Mapping[str, Answers]:

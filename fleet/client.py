@@ -25,7 +25,7 @@ from opduel.fleet.archives import Archives
 from opduel.fleet.host import TOPIC, finish, measure
 from opduel.fleet.host_states import LOST, HostStates
 from opduel.fleet.hosts import hosts_of, wait_for_hosts
-from opduel.fleet.job import KIND_RESOURCE, SLOT, Answer, Job, tag_resource
+from opduel.fleet.job import KIND_RESOURCE, SLOT, Answer, Job, shard_configuration, tag_resource
 from opduel.fleet.merge import HostReport
 from opduel.fleet.outcome import Course, of_family, report_of
 from opduel.fleet.run_log import KIND, count_samples, identity, ids_of, kept_of
@@ -199,10 +199,6 @@ class _FleetRun:
 
     def _submit(self, shard: Shard, key: str, number: int) -> None:
         choice, request = self._choice, self._request
-        budget = request.configuration.time_budget
-        if budget is not None:
-            budget *= min(1.0, shard.share * self._hosts)
-        configuration = request.configured(time_budget=budget, max_rounds=request.max_rounds).configuration
         first = request.first_measurement
         failed = first.failed if first else frozenset()
         own = {case.id for case in shard.cases}
@@ -217,7 +213,7 @@ class _FleetRun:
             treatment=request.treatment,
             cases=shard.cases,
             seed=request.seed,
-            configuration=configuration,
+            configuration=shard_configuration(request, shard, self._hosts),
             labels=request.labels,
             # Of what has moved always the same, or its rounds were of no use.
             elsewhere=len(elsewhere) + request.elsewhere + of_family(request, self._kept.moved.get(key, 0)),

@@ -6,7 +6,9 @@ from typing import Any
 
 from opduel import __version__
 from opduel.driver.suites.work import CacheOrder
+from opduel.fleet.shards import Shard
 from opduel.harness.measurement_plan import FirstMeasurement
+from opduel.harness.run import RunRequest
 from opduel.records import Build, Case, RunConfiguration
 
 JOB, REPORT, REFUSAL, ROUNDS, LOG = "job.pickle", "report.json", "refusal.txt", "rounds", "log.txt"  # in its folder
@@ -21,6 +23,18 @@ KIND_RESOURCE = "opduel kind "  # and then a host's kind (``opduel.fleet.kinds``
 def tag_resource(tag: str) -> str:
     """The resource by which hosts with this tag are known."""
     return f"opduel tag {tag}"
+
+
+def shard_configuration(request: RunRequest, shard: Shard, hosts: int) -> RunConfiguration:
+    """The run's configuration for one of its shards, on one of so many hosts.
+
+    Of the time budget (s) it has what its host may spend on it.  The most rounds are those of the whole run even where
+    they follow from thresholds that only cases of other shards have: the looks at all cases have to be the same.
+    """
+    budget = request.configuration.time_budget
+    if budget is not None:
+        budget *= min(1.0, shard.share * hosts)
+    return request.configured(time_budget=budget, max_rounds=request.max_rounds).configuration
 
 
 @dataclass(frozen=True)

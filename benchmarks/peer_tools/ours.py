@@ -26,9 +26,14 @@ ANSWERS: Mapping[str, Answer] = {
 class Ours:
     """No other tool holds back what it has found on a busy host: beside them, ours doesn't either."""
 
+    threshold: float  # a share
     name: str = "opduel"
     origin: str = "the real program"
-    settings: str = "harness.py --busy_host report"
+
+    @property
+    def settings(self) -> str:
+        """Its options."""
+        return f"harness.py --threshold {100 * self.threshold:g}% --busy_host report"
 
     def set_up(self, bench: Bench) -> None:
         """Nothing: the build is in the cache."""
@@ -39,6 +44,7 @@ class Ours:
         command = [sys.executable, str(HARNESS), "-b", bench.spec, "--seed", str(trial.seed)]
         command += ["--control", bench.release, "--treatment", bench.release, "--inject", str(trial.share)]
         command += [word for pattern in bench.operators for word in ("--operators", pattern)]
+        command += ["--threshold", f"{100 * self.threshold:g}%"]
         command += ["--simple_local_reporter", str(trial.folder.absolute()), "--busy_host", "report"]
         run_program(command, dict(os.environ), trial.folder, TIMEOUT_S, good=(0, 1))
         report = read_report(trial.folder / "report.json")

@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from benchmarks.peer_tools import rules
 from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
@@ -32,6 +33,7 @@ class Naive:
     """One process pair, blocks of calls in turn (A B A B), all calls of a side pooled."""
 
     seconds: float
+    threshold: float  # a share, of the strict rule
     name: str = "naive"
     origin: str = "AI-PEP's idea of one comparison, with interleaving and a test added by us"
 
@@ -55,9 +57,10 @@ class Naive:
             return values
 
         samples = _one_pair(trial, sample)
+        strict = partial(rules.strict, share=self.threshold)
         return {
             "naive: Mann-Whitney on calls, p < 0.05": _decide(trial, samples, rules.naive),
-            "naive, strict: p < 0.01 and beyond 2 %": _decide(trial, samples, rules.strict),
+            f"naive, strict: p < 0.01 and beyond {100 * self.threshold:g} %": _decide(trial, samples, strict),
         }
 
 
@@ -66,6 +69,7 @@ class Tango:
     """Two processes in lock step: single samples of some 10 ms in turn, a pair of them gives one difference."""
 
     seconds: float
+    threshold: float  # a share; where it is smaller than tango's own 1 %, the rule decides with it, too
     name: str = "tango"
     origin: str = REWRITTEN
 
@@ -78,7 +82,7 @@ class Tango:
         """Nothing."""
 
     def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """Its rule without and with its outlier filter."""
+        """Its rule without and with its outlier filter, at its own threshold and at ours if that is smaller."""
 
         def sample(processes: Processes, case: Case, call_ns: float) -> Samples:
             inner = max(1, round(TANGO_SAMPLE_NS / call_ns))
@@ -88,14 +92,13 @@ class Tango:
                     values[side] += _block(processes[side], case, discard=0, calls=1, inner=inner)
             return values
 
-        def filtered(control: Sequence[float], treatment: Sequence[float]) -> Answer:
-            return rules.tango(control, treatment, filter_outliers=True)
-
         samples = _one_pair(trial, sample)
-        return {
-            "tango: z >= 2.6 and > 1 %": _decide(trial, samples, rules.tango),
-            "tango -o (outliers filtered)": _decide(trial, samples, filtered),
-        }
+        answers: dict[str, Answers] = {}
+        for share in {rules.TANGO_SHARE, min(self.threshold, rules.TANGO_SHARE)}:
+            for option, filtered in (("", False), (" -o", True)):
+                rule = partial(rules.tango, share=share, filter_outliers=filtered)
+                answers[f"tango{option}: z >= 2.6 and > {100 * share:g} %"] = _decide(trial, samples, rule)
+        return answers
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from opduel.records import RunError
 
 INSIDE = Path(__file__).resolve().with_name("inside.py")
 TIMEOUT_S = 6 * 3600.0
-FACTORS = (1.1, 1.02)  # its default; and our threshold
+FACTOR = 1.1  # its default
 COMMITS = ("control", "treatment")
 MARKS: Mapping[str, Answer] = {"+": "slower", "-": "faster", "": "same", "!": "failed", "*": "failed", "x": "failed"}
 
@@ -47,6 +47,7 @@ class Asv:
 
     name: str
     rounds: int
+    threshold: float  # a share: 1 and this is the second factor
     origin: str = "the real package"
 
     @property
@@ -71,7 +72,7 @@ class Asv:
         program = _program(bench, job)
         program.run(folder, *measured, good=(0, 1, 2))  # 1: something became slower; 2: something failed
         names = {f"case_{number}.time_case": case.id for number, case in enumerate(bench.cases)}
-        return compare(self.name, program, folder, names)
+        return compare(self.name, program, folder, names, self.threshold)
 
 
 @dataclass(frozen=True)
@@ -108,13 +109,16 @@ def make_environment(program: Program, folder: Path) -> None:
         raise RunError(f"asv made no environment; all that it said: {folder / 'said.txt'}")
 
 
-def compare(name: str, program: Program, folder: Path, cases: Mapping[str, str]) -> dict[str, Answers]:
-    """What each factor says of the samples that are there. ``cases``: benchmark as asv prints it -> case id."""
+def compare(
+    name: str, program: Program, folder: Path, cases: Mapping[str, str], threshold: float
+) -> dict[str, Answers]:
+    """What asv's default factor and that of ``threshold`` (a share) say of the samples that are there. ``cases``:
+    benchmark as asv prints it -> case id."""
     return {
         f"{name}: compare, factor {factor:g}": parse_compare(
             program.run(folder, "compare", *COMMITS, "--factor", str(factor)), cases
         )
-        for factor in FACTORS
+        for factor in (FACTOR, 1 + threshold)
     }
 
 

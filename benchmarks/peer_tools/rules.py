@@ -20,10 +20,10 @@ def naive(control: Sequence[float], treatment: Sequence[float]) -> Answer:
     return _by_medians(control, treatment) if p < NAIVE_LEVEL else "same"
 
 
-def strict(control: Sequence[float], treatment: Sequence[float]) -> Answer:
-    """The same test at p < 0.01, and medians more than 2 % apart."""
+def strict(control: Sequence[float], treatment: Sequence[float], share: float = STRICT_SHARE) -> Answer:
+    """The same test at p < 0.01, and medians more than ``share`` apart."""
     p = float(stats.mannwhitneyu(treatment, control, method="asymptotic").pvalue)
-    apart = abs(math.log(statistics.median(treatment) / statistics.median(control))) > math.log1p(STRICT_SHARE)
+    apart = abs(math.log(statistics.median(treatment) / statistics.median(control))) > math.log1p(share)
     return _by_medians(control, treatment) if p < STRICT_LEVEL and apart else "same"
 
 
@@ -38,8 +38,11 @@ def benchstat(control: Sequence[float], treatment: Sequence[float]) -> Answer:
     return _by_medians(control, treatment) if p <= BENCHSTAT_LEVEL else "same"
 
 
-def tango(control: Sequence[float], treatment: Sequence[float], filter_outliers: bool = False) -> Answer:
-    """tango's: the mean of paired differences is 2.6 standard errors from 0 and beyond 1 % of the baseline's mean.
+def tango(
+    control: Sequence[float], treatment: Sequence[float], filter_outliers: bool = False, share: float = TANGO_SHARE
+) -> Answer:
+    """tango's: the mean of paired differences is 2.6 standard errors from 0 and beyond ``share`` (its own: 1 %) of the
+    baseline's mean.
 
     ``filter_outliers`` is its option -o: pairs whose difference lies beyond Tukey's fences are dropped, as many at
     one end as at the other.  https://docs.rs/crate/tango-bench; https://github.com/bazhenov/tango.
@@ -52,7 +55,7 @@ def tango(control: Sequence[float], treatment: Sequence[float], filter_outliers:
     baseline = statistics.fmean(before for before, _ in pairs)
     error = statistics.stdev(differences) / math.sqrt(len(differences))
     mean = statistics.fmean(differences)
-    significant = abs(mean) >= TANGO_Z * error and abs(mean) > TANGO_SHARE * baseline
+    significant = abs(mean) >= TANGO_Z * error and abs(mean) > share * baseline
     return direction(1 + mean / baseline) if significant else "same"
 
 

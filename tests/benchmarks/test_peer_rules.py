@@ -63,6 +63,7 @@ def test_a_small_sure_change_satisfies_the_naive_rule_and_not_the_strict_one() -
     control, treatment = noisy(rng, 1.0, 2000), noisy(rng, 1.01, 2000)
     assert rules.naive(control, treatment) == "slower"
     assert rules.strict(control, treatment) == "same"
+    assert rules.strict(control, treatment, share=0.005) == "slower"
     assert rules.strict(control, [1.04 * value for value in treatment]) == "slower"
 
 
@@ -73,6 +74,7 @@ def test_tango_wants_both_a_sure_difference_and_one_beyond_one_percent() -> None
     assert rules.tango(control, one_percent) == "same"
     assert rules.tango(control, [value + 1 for value in one_percent]) == "slower"
     assert rules.tango([value + 1 for value in one_percent], control) == "faster"
+    assert rules.tango(control, one_percent, share=0.009) == "slower"
     # Mean 2 %, but 2.6 standard errors of it need 20 / (s / sqrt(20)) >= 2.6: s is 41 here, z is 2.2.
     wide = [980.0, 1060.0] * 10
     assert rules.tango(control, wide) == "same"

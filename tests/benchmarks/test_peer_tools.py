@@ -1,6 +1,7 @@
 """The procedures run, on the toy adaptor in real workers; other tools' processes do the work that a worker does."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from benchmarks.peer_tools import inside
 from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, Tango
 from benchmarks.peer_tools.trial import Bench, Tool, Trial
+from benchmarks.peers import Session
 from opduel.frameworks import worker_environment
 from opduel.harness.cpus import plan_cpus
+from opduel.harness.specs import select_cases
 from opduel.records import Build, Case
 
 TOY = Path(__file__).resolve().parents[1] / "harness" / "toy_adaptor.py"
@@ -40,10 +43,10 @@ def trial(tmp_path: Path) -> Trial:
 @pytest.mark.parametrize(
     "tool",
     [
-        Naive(0.4),
+        Naive(0.4, 0.02),
         *(
             pytest.param(one, marks=pytest.mark.nightly)
-            for one in (Tango(0.4), Benchstat(0.4, 10), BenchstatPairs(0.4, 5))
+            for one in (Tango(0.4, 0.005), Benchstat(0.4, 10), BenchstatPairs(0.4, 5))
         ),
     ],
     ids=lambda tool: tool.name,
@@ -69,3 +72,17 @@ def test_another_tools_process_does_the_injected_work_on_the_treatment_alone(
     slow, fast = inside.Operation("slowed", "treatment"), inside.Operation("slowed", "control")
     assert slow.seconds(500) > fast.seconds(500) > 0
     slow.function()()
+
+
+def test_each_session_draws_cases_of_its_own_and_opduel_is_asked_for_these_alone(trial: Trial) -> None:
+    every = replace(trial.bench, cases=[case(f"work_{number}") for number in range(30)])  # work_1 is part of work_10
+    seen = set()
+    for seed in range(8):
+        session = Session(0, seed, 0.05, "quiet")
+        drawn = session.drawn(every, 6)
+        assert [one.id for one in select_cases(every.cases, drawn.operators)] == [one.id for one in drawn.cases]
+        assert len(drawn.cases) == 6
+        assert session.injected(drawn) < {one.id for one in drawn.cases}
+        seen.add(tuple(drawn.operators))
+    assert len(seen) == 8
+    assert session.drawn(every, 30) is session.drawn(every, None) is every

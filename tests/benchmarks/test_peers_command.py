@@ -27,6 +27,8 @@ def peers(*arguments: str) -> tuple[int, str, str]:
         (["--sessions", "0"], "--sessions"),
         (["--table"], "holds no result"),
         (["--loads", "traffic"], "--loads"),
+        (["--sample", "0"], "--sample"),
+        (["--threshold", "200%"], "--threshold"),
     ],
 )
 def test_wrong_usage_is_one_line(arguments: list[str], words: str, tmp_path: Path) -> None:
@@ -41,9 +43,13 @@ def test_the_table_comes_from_the_results_alone(tmp_path: Path) -> None:
     result = Result(0, "tango", "3 s", "real", "mxnet==1.9.1", "smoke", 1, 0.05, ["b"], 4.0, answers, {})
     append_result(tmp_path / "data.jsonl", result)
     append_result(tmp_path / "data.jsonl", replace(result, load="bursts", seconds=8.0))
+    append_result(tmp_path / "data.jsonl", replace(result, share=0.01, seconds=16.0))
     code, out, err = peers("--table", "--markdown", "--data", str(tmp_path / "data.jsonl"))
     assert code == 0, err
-    quiet, bursts = out.split("Spec: smoke, load: bursts\n")
-    assert "Spec: smoke, load: quiet\n" in quiet
+    quiet, small = out.split("Spec: smoke, load: quiet, slowed by 1 %\n")
+    small, bursts = small.split("Spec: smoke, load: bursts, slowed by 5 %\n")
+    assert "Spec: smoke, load: quiet, slowed by 5 %\n" in quiet
+    assert "| rule | false flags of A/A | found of +1 % |" in small
+    assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 8.0 |" in small
     assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 2.0 |" in quiet
     assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 4.0 |" in bursts
