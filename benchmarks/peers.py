@@ -20,6 +20,7 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -266,6 +267,16 @@ def chosen_tools(options: argparse.Namespace) -> list[Tool]:
     return [known[name] for name in names]
 
 
+def _group(result: Result) -> tuple[str, int, float, int]:
+    """What has a table of its own: spec, place of the load among all, slowdown (the largest first), cases a session."""
+    return result.spec, [*LOADS].index(result.load), -result.share, -len(result.cases)
+
+
+def _heading(spec: str, place: int, slowed: float, cases: int) -> str:
+    slowdown = f"half slowed by {-100 * slowed:g} %" if slowed else "none slowed"
+    return f"Spec: {spec}, load: {[*LOADS][place]}, {-cases} cases a session, {slowdown}"
+
+
 def main() -> int:
     """Measure unless only the table is wanted; print the table."""
     options = parser().parse_args()
@@ -273,12 +284,8 @@ def main() -> int:
     results = read_results(options.data)
     if not results:
         raise UsageError(f"--data {options.data}: holds no result: run without --table first")
-    for spec, load_name, slowed in sorted(
-        {(one.spec, one.load, one.share) for one in results}, key=lambda one: (one[0], [*LOADS].index(one[1]), -one[2])
-    ):
-        rows = rows_of(one for one in results if (one.spec, one.load, one.share) == (spec, load_name, slowed))
-        heading = f"Spec: {spec}, load: {load_name}, slowed by {100 * slowed:g} %"
-        print(f"{heading}\n\n{(markdown if options.markdown else plain)(rows)}\n")
+    for group, rows in groupby(sorted(results, key=_group), key=_group):
+        print(f"{_heading(*group)}\n\n{(markdown if options.markdown else plain)(rows_of(rows))}\n")
     if failures:
         raise RunError(f"{failures} measurements failed; the same command tries them again")
     return DONE

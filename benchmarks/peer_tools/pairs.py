@@ -4,6 +4,7 @@ They run in our workers, which time a call as the framework's adaptor makes it, 
 many processes there are, in what order they are asked, and in the rule.
 """
 
+import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,6 +25,7 @@ REWRITTEN = "written from its documentation"
 NAIVE_BLOCK_NS = 8_000_000
 TANGO_SAMPLE_NS = 10_000_000
 
+log = logging.getLogger(__name__)
 Rule = Callable[[Sequence[float], Sequence[float]], Answer]
 Samples = dict[Side, list[float]]  # ns a call
 
@@ -128,8 +130,8 @@ class Benchstat:
                         if call_ns is None:
                             continue
                         inner = max(1, round(self.seconds * 1e9 / 2 / self.runs / call_ns))
-                        for _ in range(self.runs):
-                            samples[case.id][side] += _block(processes[side], case, discard=0, calls=1, inner=inner)
+                        runs = [_block(processes[side], case, discard=0, calls=1, inner=inner) for _ in range(self.runs)]
+                        samples[case.id][side] = [value for run in runs for value in run]
         return {f"benchstat on {self.runs} runs of one process": _decide(trial, samples, rules.benchstat)}
 
 
@@ -207,22 +209,28 @@ def _workers(trial: Trial, sides: Sequence[Side]) -> Iterator[Pair]:
                 worker.wait_ready()
                 worker.pin(bench.cpus.measure)
             yield pair
-        except (WorkerLostError, CaseLostError) as error:
+        except WorkerLostError as error:
             raise RunError(f"the {error.failure.side} worker was lost: {error.failure.reason}") from None
 
 
 @contextmanager
 def _prepared(trial: Trial, pair: Mapping[Side, Worker], case: Case) -> Iterator[tuple[Processes, float | None]]:
-    """The case in a child of each worker, and ns a call, or None if the framework refuses it; ended after."""
+    """The case in a child of each worker, and ns a call, or None if the framework refuses it; ended after.
+
+    A child that fails, dies or hangs meanwhile costs its case alone: what is asked within the context ends there.
+    """
     processes: Processes = {}
     call_ns: list[float] = []
     for side, worker in pair.items():
         processes[side] = complete(worker.beginning(fork=True))
         try:
             call_ns.append(processes[side].ask(trial.prepare(case.id, side), case.timeout_s)["call_ns"])
-        except CaseRefusedError:
+        except (CaseRefusedError, CaseLostError):
             continue
-    yield processes, sum(call_ns) / len(call_ns) if len(call_ns) == len(pair) else None
+    try:
+        yield processes, sum(call_ns) / len(call_ns) if len(call_ns) == len(pair) else None
+    except (CaseRefusedError, CaseLostError) as error:
+        log.warning("%s, %s: %s", case.id, error.failure.side, error.failure.reason)
     for process in processes.values():
         complete(process.ended())
 

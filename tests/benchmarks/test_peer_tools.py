@@ -24,7 +24,7 @@ def case(name: str, operator: str = "work") -> Case:
 
 @pytest.fixture
 def trial(tmp_path: Path) -> Trial:
-    """Three cases: one plain, one that takes ten times its time on the treatment, one that the framework refuses."""
+    """One case is plain, one takes ten times its time on the treatment; the framework refuses one, and dies of one."""
     bench = Bench(
         build=Build("toy", "toy", "interpreter", sys.executable, "1.0", "3.11", "digest"),
         release="toy==1.0",
@@ -34,7 +34,7 @@ def trial(tmp_path: Path) -> Trial:
         cpus=plan_cpus(1),
         spec="toy",
         operators=(),
-        cases=[case("plain"), case("slowed"), case("refused", "refuse")],
+        cases=[case("plain"), case("slowed"), case("refused", "refuse"), case("lost", "abort")],
         cache=tmp_path / "cache",
     )
     return Trial(bench, seed=1, share=9.0, injected=frozenset({"slowed"}), folder=tmp_path)
@@ -56,9 +56,16 @@ def test_each_procedure_finds_a_tenfold_time_and_tells_a_refused_case(tool: Tool
     by_rule = tool.measure(trial)
     assert by_rule
     for answers in by_rule.values():
-        assert set(answers) == {"plain", "slowed", "refused"}
+        assert set(answers) == {"plain", "slowed", "refused", "lost"}
         assert answers["slowed"] == "slower"
-        assert answers["refused"] == "failed"
+        assert answers["refused"] == answers["lost"] == "failed"
+
+
+@pytest.mark.parametrize("tool", [Naive(0.4, 0.02), Tango(0.4, 0.02), Benchstat(0.4, 10)], ids=lambda tool: tool.name)
+def test_a_case_that_fails_while_it_is_timed_fails_alone(tool: Tool, trial: Trial) -> None:
+    trial = replace(trial, bench=replace(trial.bench, cases=[case("later", "refuse_later"), case("slowed")]))
+    for answers in tool.measure(trial).values():
+        assert answers == {"later": "failed", "slowed": "slower"}
 
 
 @pytest.mark.nightly

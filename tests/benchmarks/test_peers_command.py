@@ -46,10 +46,21 @@ def test_the_table_comes_from_the_results_alone(tmp_path: Path) -> None:
     append_result(tmp_path / "data.jsonl", replace(result, share=0.01, seconds=16.0))
     code, out, err = peers("--table", "--markdown", "--data", str(tmp_path / "data.jsonl"))
     assert code == 0, err
-    quiet, small = out.split("Spec: smoke, load: quiet, slowed by 1 %\n")
-    small, bursts = small.split("Spec: smoke, load: bursts, slowed by 5 %\n")
-    assert "Spec: smoke, load: quiet, slowed by 5 %\n" in quiet
+    quiet, small = out.split("Spec: smoke, load: quiet, 2 cases a session, half slowed by 1 %\n")
+    small, bursts = small.split("Spec: smoke, load: bursts, 2 cases a session, half slowed by 5 %\n")
+    assert "Spec: smoke, load: quiet, 2 cases a session, half slowed by 5 %\n" in quiet
     assert "| rule | false flags of A/A | found of +1 % |" in small
     assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 8.0 |" in small
     assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 2.0 |" in quiet
     assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 4.0 |" in bursts
+
+
+def test_the_page_has_the_tables_of_the_raw_results() -> None:
+    code, out, err = peers("--table", "--markdown")
+    assert code == 0, err
+    page = (ROOT / "docs" / "explanation" / "peers.md").read_text(encoding="utf-8")
+    section = page.partition("## On a suite of asv's own")[0]  # that has another script's
+    tables = ["\n".join(part.splitlines()[2:]).strip() for part in out.split("Spec: ")[1:]]
+    assert tables
+    assert all(table in section for table in tables)
+    assert section.count("| rule |") == len(tables)
