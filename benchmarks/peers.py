@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--build", default="mxnet==1.9.1", help="the release on both sides; default: %(default)s")
     made.add_argument("--spec", default="smoke", help="default: %(default)s")
     made.add_argument("--operators", action="append", default=[], metavar="PATTERN", help="as harness.py's; repeatable")
-    made.add_argument("--sample", type=kinds.positive, metavar="N", help="so many of them, drawn anew by each session")
+    made.add_argument("--sample", type=kinds.positive, metavar="N", help="so many of them, drawn for each session")
     made.add_argument(
         "--sessions", type=kinds.positive, default=1, help="sessions for each share; default: %(default)s"
     )

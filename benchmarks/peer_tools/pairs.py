@@ -130,8 +130,8 @@ class Benchstat:
                         if call_ns is None:
                             continue
                         inner = max(1, round(self.seconds * 1e9 / 2 / self.runs / call_ns))
-                        runs = [_block(processes[side], case, discard=0, calls=1, inner=inner) for _ in range(self.runs)]
-                        samples[case.id][side] = [value for run in runs for value in run]
+                        ask = partial(_block, processes[side], case, discard=0, calls=1, inner=inner)
+                        samples[case.id][side] = [value for _ in range(self.runs) for value in ask()]
         return {f"benchstat on {self.runs} runs of one process": _decide(trial, samples, rules.benchstat)}
 
 
