@@ -96,7 +96,7 @@ class Tango:
 
         samples = _one_pair(trial, sample)
         answers: dict[str, Answers] = {}
-        for share in {rules.TANGO_SHARE, min(self.threshold, rules.TANGO_SHARE)}:
+        for share in sorted({rules.TANGO_SHARE, min(self.threshold, rules.TANGO_SHARE)}):
             for option, filtered in (("", False), (" -o", True)):
                 rule = partial(rules.tango, share=share, filter_outliers=filtered)
                 answers[f"tango{option}: z >= 2.6 and > {100 * share:g} %"] = _decide(trial, samples, rule)

@@ -132,7 +132,7 @@ def test_a_culprit_is_named_with_its_own_figures(start: Start) -> None:
 
 
 def test_what_a_culprit_changed_is_told_with_it(start: Start) -> None:
-    """Also where another culprit of the same alert was told of before."""
+    """Also where another culprit of the same alert was reported before."""
     code = ChangedCode((Match("exp_0/forward", "op::exp", "src/exp.cc", "changed"),), ("exp_0/forward",), ("dep",))
     start.pass_by(traced(culprit(1, 2, SLOWER)), traced(culprit(1, 2, SLOWER), replace(culprit(3, 4, SLOW), code=code)))
     text = plain_text(start.first.sent[1])
