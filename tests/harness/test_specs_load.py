@@ -21,9 +21,9 @@ GOOD: dict[str, Any] = {
     ],
 }
 ABSENT = object()
-IDENTIFIER_MEND = "use letters, digits, any of _ . + = , @ - and placeholders"
-OPERATOR_MEND = "use an operator's name such as nd.Convolution, under nd, np, npx"
-SHAPE_MEND = 'write an attribute as {"value": [...]}'
+IDENTIFIER_FIX = "use letters, digits, any of _ . + = , @ - and placeholders"
+OPERATOR_FIX = "use an operator's name such as nd.Convolution, under nd, np, npx"
+SHAPE_FIX = 'write an attribute as {"value": [...]}'
 
 # (where to put it, what to put there, the field named, the fix, whether the schema can tell)
 COPY = {"operator": "nd.NDArray.copy", "inputs": {"self": [3]}}
@@ -51,7 +51,7 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("tests[1].iter", 10, "tests[1].iter", "is not a field", True),
     ("tests[1].identifer", "x", "tests[1].identifer", "did you mean identifier?", True),
     *[
-        ("tests[1].operator", name, "tests[1].operator", OPERATOR_MEND, True)
+        ("tests[1].operator", name, "tests[1].operator", OPERATOR_FIX, True)
         for name in (
             "Convolution",
             "nd.",
@@ -89,22 +89,22 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
             3,
         )
     ],
-    ("tests[1].operator", "nd.exp\n", "tests[1].operator", OPERATOR_MEND, False),  # Python's $ lets it through
+    ("tests[1].operator", "nd.exp\n", "tests[1].operator", OPERATOR_FIX, False),  # Python's $ lets it through
     ("tests[1].operator", None, "tests[1].operator", "is null", True),
     # Identifiers
     ("tests[0].identifier", "a_{Id}", "tests[0].identifier", "unknown placeholder {Id}: use {ID}, {OPERATOR}", True),
     ("tests[0].identifier", "a{}", "tests[0].identifier", "unknown placeholder {}", True),
     ("tests[0].identifier", "{ID.__class__}", "tests[0].identifier", "unknown placeholder {ID.__class__}", True),
-    ("tests[0].identifier", "a_{ID", "tests[0].identifier", IDENTIFIER_MEND, True),
-    ("tests[0].identifier", "../a{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
-    ("tests[0].identifier", "a/{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
-    ("tests[0].identifier", ".a{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
-    ("tests[0].identifier", "-a{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
-    ("tests[0].identifier", "a {ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
-    ("tests[0].identifier", "a\t{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
-    ("tests[0].identifier", "ä{ID}", "tests[0].identifier", IDENTIFIER_MEND, True),
-    ("tests[0].identifier", "", "tests[0].identifier", IDENTIFIER_MEND, True),
-    ("tests[0].identifier", 7, "tests[0].identifier", IDENTIFIER_MEND, True),
+    ("tests[0].identifier", "a_{ID", "tests[0].identifier", IDENTIFIER_FIX, True),
+    ("tests[0].identifier", "../a{ID}", "tests[0].identifier", IDENTIFIER_FIX, True),
+    ("tests[0].identifier", "a/{ID}", "tests[0].identifier", IDENTIFIER_FIX, True),
+    ("tests[0].identifier", ".a{ID}", "tests[0].identifier", IDENTIFIER_FIX, True),
+    ("tests[0].identifier", "-a{ID}", "tests[0].identifier", IDENTIFIER_FIX, True),
+    ("tests[0].identifier", "a {ID}", "tests[0].identifier", IDENTIFIER_FIX, True),
+    ("tests[0].identifier", "a\t{ID}", "tests[0].identifier", IDENTIFIER_FIX, True),
+    ("tests[0].identifier", "ä{ID}", "tests[0].identifier", IDENTIFIER_FIX, True),
+    ("tests[0].identifier", "", "tests[0].identifier", IDENTIFIER_FIX, True),
+    ("tests[0].identifier", 7, "tests[0].identifier", IDENTIFIER_FIX, True),
     ("tests[0].identifier", "a" * 101, "tests[0].identifier", "is 101 characters long: use at most 100", True),
     ("tests[0].identifier", "{OPERATOR}" * 10, "tests[0].inputs[1]", "have the same id", False),
     ("tests[0].identifier", "a", "tests[0].inputs[1]", "add {ID} to the identifier of tests[0]", False),
@@ -183,11 +183,11 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("tests[1].inputs", {"da ta": [1]}, "tests[1].inputs.da ta", "is not an argument's name", True),
     ("tests[1].inputs", {"": [1]}, "tests[1].inputs.", "is not an argument's name", True),
     ("tests[1].inputs", {"self.x": [1]}, "tests[1].inputs.self.x", "is not an argument's name", True),
-    ("tests[0].inputs[1].data", [2, -1], "tests[0].inputs[1].data[1]", SHAPE_MEND, True),
-    ("tests[0].inputs[1].data", [2, 0.5], "tests[0].inputs[1].data[1]", SHAPE_MEND, True),
-    ("tests[0].inputs[1].data", [2, "3"], "tests[0].inputs[1].data[1]", SHAPE_MEND, True),
-    ("tests[0].inputs[1].data", [True], "tests[0].inputs[1].data[0]", SHAPE_MEND, True),
-    ("tests[0].inputs[1].data", [None], "tests[0].inputs[1].data[0]", SHAPE_MEND, True),
+    ("tests[0].inputs[1].data", [2, -1], "tests[0].inputs[1].data[1]", SHAPE_FIX, True),
+    ("tests[0].inputs[1].data", [2, 0.5], "tests[0].inputs[1].data[1]", SHAPE_FIX, True),
+    ("tests[0].inputs[1].data", [2, "3"], "tests[0].inputs[1].data[1]", SHAPE_FIX, True),
+    ("tests[0].inputs[1].data", [True], "tests[0].inputs[1].data[0]", SHAPE_FIX, True),
+    ("tests[0].inputs[1].data", [None], "tests[0].inputs[1].data[0]", SHAPE_FIX, True),
     ("tests[0].inputs[1].data", [2**41], "tests[0].inputs[1].data[0]", "use at most 1099511627776", True),
     (
         "tests[0].inputs[1].data",
@@ -198,7 +198,7 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ),
     ("tests[0].inputs[1].data", [1] * 33, "tests[0].inputs[1].data", "has 33 items: use at most 32", True),
     ("tests[0].inputs[1].data", [[2], 3], "tests[0].inputs[1].data[0]", "use an integer", True),
-    ("tests[0].inputs[1].data", [[2], [3, -1]], "tests[0].inputs[1].data[1][1]", SHAPE_MEND, True),
+    ("tests[0].inputs[1].data", [[2], [3, -1]], "tests[0].inputs[1].data[1][1]", SHAPE_FIX, True),
     ("tests[0].inputs[1].data", [[[2]]], "tests[0].inputs[1].data[0][0]", "use an integer", True),
     ("tests[1].inputs.args", [], "tests[1].inputs.args", "is empty", True),
     ("tests[1].inputs.args", [2, 3], "tests[1].inputs.args[0]", "use a list", True),
