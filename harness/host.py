@@ -1,12 +1,13 @@
 """The host: what it is (``host_fingerprint``) and how busy it was before and during a run (``HostMonitor``)."""
 
+import contextlib
 import os
 import platform
 import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -76,14 +77,28 @@ def out_of_memory_kills(proc: Path = PROC) -> int | None:
     return int(found[1]) if found else None
 
 
+_orphans_cpu_s: list[float] = []
+
+
+def _cpu_seconds_of(process: psutil.Process) -> float:
+    times = _tolerant(process.cpu_times)
+    return times.user + times.system + times.children_user + times.children_system if times is not None else 0.0
+
+
+def count_orphans(pids: Iterable[int]) -> None:
+    """Call this before a process is killed together with its children (``pids``): when it can't wait for them any more,
+    the kernel adds their CPU time to nobody's, and it would be taken for that of others."""
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            _orphans_cpu_s.append(_cpu_seconds_of(psutil.Process(pid)))
+
+
 def own_cpu_seconds() -> float:
-    """CPU time of this process, its descendants, and those that have ended and been waited for."""
-    total = 0.0
+    """CPU time of this process, its descendants, those that have ended and been waited for, and ``count_orphans``'."""
+    total = sum(_orphans_cpu_s)
     me = psutil.Process()
     for process in [me, *(_tolerant(lambda: me.children(recursive=True)) or [])]:
-        times = _tolerant(process.cpu_times)
-        if times is not None:
-            total += times.user + times.system + times.children_user + times.children_system
+        total += _cpu_seconds_of(process)
     return total
 
 

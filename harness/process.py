@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from opduel.harness.channel import Channel, ClosedError, Steps, complete
-from opduel.harness.host import out_of_memory_kills
+from opduel.harness.host import count_orphans, out_of_memory_kills
 from opduel.records import Build, Failure
 from opduel.records.measurement import FROM_OUTSIDE, SIDES, SKIPPED, Side
 from opduel.records.output import key_line
@@ -237,8 +237,6 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         if self.closed:
             return
         self.closed = True
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
         kill_session(self._process.pid)
         self._process.wait()
         self._ours.close()
@@ -400,11 +398,28 @@ class CaseProcess:
 
 
 def kill_session(leader: int) -> None:
-    """Kill what a worker's children have started in process groups of their own."""
+    """Kill a worker, its children, and what they have started in process groups of their own."""
+    _signal_group(leader, signal.SIGSTOP)  # stopped, it can't wait for a child that ends now
+    members = _session(leader)
+    count_orphans(pid for pid in members if pid != leader)
+    _signal_group(leader, signal.SIGKILL)
+    for pid in _session(leader):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _signal_group(leader: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+
+
+def _session(leader: int) -> set[int]:
+    found = set()
     for pid in psutil.pids():
         with contextlib.suppress(OSError):  # it has ended meanwhile, or is somebody else's
             if os.getsid(pid) == leader:
-                os.kill(pid, signal.SIGKILL)
+                found.add(pid)
+    return found
 
 
 def pin(pid: int, cpus: frozenset[int]) -> None:

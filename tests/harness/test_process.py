@@ -16,6 +16,7 @@ from opduel.frameworks import worker_environment
 from opduel.harness import channel
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.channel import complete
+from opduel.harness.host import own_cpu_seconds
 from opduel.harness.process import CaseLostError, CaseProcess, CaseRefusedError, Worker, WorkerLostError
 
 CPUS = frozenset(os.sched_getaffinity(0))
@@ -332,3 +333,15 @@ def test_environment_of_both_sides_starts_from_little(monkeypatch: pytest.Monkey
     assert "PYTHONPATH" not in environment
     assert "OMP_NUM_THREADS" not in environment
     assert environment["PYTHONHASHSEED"] == "0"
+
+
+def test_the_cpu_time_of_a_case_that_is_closed_with_its_worker_stays_ours(worker: Worker) -> None:
+    """Nobody waits for it, so that the kernel adds it to nobody's."""
+    case = prepare(worker, "work")
+    child = psutil.Process(case.pid)
+    while (spent := child.cpu_times().user) < 0.3:
+        block(case, 0, 50, 1)
+    before = own_cpu_seconds()
+    worker.close()
+    child.wait(60)
+    assert own_cpu_seconds() > before - spent / 2
