@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_samples import a_case, noisy, pairs
 from naive_statistics import mann_whitney_by_enumeration, naive_trimmed_mean, winsorised_sum_of_squares
@@ -32,7 +32,7 @@ def naive_p(log_ratios: list[float], threshold: float, family: int) -> float:
     """Both directions, both tests, all A/A checks: everything by its definition, without a prior."""
     bound, n = math.log1p(threshold), len(log_ratios)
     kept = n - 2 * (n // 5)
-    error = math.sqrt(winsorised_sum_of_squares(log_ratios) / (kept * (kept - 1)))
+    error = max(math.sqrt(winsorised_sum_of_squares(log_ratios) / (kept * (kept - 1))), 1e-5 / math.sqrt(n))
     made = pairs("a", "screening", log_ratios)
     control, treatment = [one.control for one in made], [one.treatment for one in made]
     above = stats.t.sf((naive_trimmed_mean(log_ratios) - bound) / error, kept - 1)
@@ -46,6 +46,7 @@ def naive_p(log_ratios: list[float], threshold: float, family: int) -> float:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 6), st.sampled_from([0.0, 0.03, -0.05, 0.2]))
+@example(1016, 2, 0.0)  # two values that differ by less than the resolution
 def test_against_the_naive_oracle(seed: int, n: int, change: float) -> None:
     rng = np.random.default_rng(seed)
     rows = [noisy(rng, n, change), noisy(rng, n)]
