@@ -400,8 +400,7 @@ class CaseProcess:
 def kill_session(leader: int) -> None:
     """Kill a worker, its children, and what they have started in process groups of their own."""
     _signal_group(leader, signal.SIGSTOP)  # stopped, it can't wait for a child that ends now
-    members = _session(leader)
-    count_orphans(pid for pid in members if pid != leader)
+    count_orphans(_session(leader) - {leader})
     _signal_group(leader, signal.SIGKILL)
     for pid in _session(leader):
         with contextlib.suppress(OSError):
@@ -414,6 +413,7 @@ def _signal_group(leader: int, number: int) -> None:
 
 
 def _session(leader: int) -> set[int]:
+    """The leader and all that it and its children have started."""
     found = set()
     for pid in psutil.pids():
         with contextlib.suppress(OSError):  # it has ended meanwhile, or is somebody else's

@@ -66,7 +66,7 @@ def test_both_sides_measure_on_the_same_processors() -> None:
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 def test_with_several_threads_the_controller_asks_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The side that waits is stopped, so that the other can't reach it."""
+    """The side that waits is stopped, so that the other side can't ask it for its turn."""
     asked: list[str] = []
     original = CaseProcess.asking
 
