@@ -113,7 +113,7 @@ def regions(call):
 
     Raises Unseen for a call that times itself, or by a device's clock.
     """
-    if hasattr(call, "sample") or hasattr(call, "timer"):
+    if hasattr(call, "sample") or timing.is_of_device(call):
         clock_of = "with a clock of its own" if hasattr(call, "sample") else "by a device's clock"
         raise serving.Unseen("the case is timed {}, not call by call".format(clock_of))
     set_up = getattr(call, "before", None)
@@ -141,7 +141,7 @@ def in_turn(calls):
     def call():
         return following()()
 
-    if hasattr(calls[0], "timer"):
+    if timing.is_of_device(calls[0]):
         call.timer = calls[0].timer  # of the device, whatever the input
     if hasattr(calls[0], "close"):
 
@@ -198,8 +198,9 @@ class Session:
         spins = timing.spins_for(self.call, call_ns, inject) if inject else 0
         self.spins = spins if slow else 0
         answer = {"call_ns": call_ns, "spins": self.spins}
-        if timing.is_special(self.call):
-            answer["inner"], answer["around_ns"] = timing.around(self.call)
+        if timing.is_special(self.call) or timing.is_of_device(self.call):
+            inner = timing.inner_of(self.call, call_ns)
+            answer.update(inner=inner, around_ns=timing.around(self.call, inner))
         answer["took_ns"] = timing.clock() - began
         return answer
 

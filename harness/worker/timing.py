@@ -4,6 +4,7 @@ Standard library and Python 3.6 syntax only, as main.py, which says what a call 
 """
 
 import itertools
+import math
 import os
 import time
 
@@ -14,6 +15,8 @@ WARM_UP_PROCESSES = 3  # calls that are processes of their own: what warms up is
 SPIN_PROBE = 20000  # turns, some 0.1 ms
 SPIN_PROBES = 9
 SPIN_PROBE_NS = 1000 * 1000
+# A region that a device's clock times: cudaEventElapsedTime counts in steps of about half a microsecond.
+DEVICE_REGION_NS = 250 * 1000
 CACHE_LINE = 64  # bytes
 # Read before each timed call, so that nothing of the call is left in the processor's caches; usually nothing at all.
 EVICTING = bytearray(b"\1") * int(os.environ.get("OPDUEL_WIPE_CACHE", "0"))
@@ -45,15 +48,16 @@ def time_calls(call, calls, inner, spins, most_ns=float("inf")):
     as it is the processor that executes them. Both sides of a comparison run these same lines.
 
     A call that times itself is called once a sample, and the work is added to what it says. A call whose work a device
-    does has a ``timer(work)``, which returns how long that takes by the device's own clock, in nanoseconds; the turns
-    are timed by themselves and added, because the device would work meanwhile.
+    does (``is_of_device``) has a ``timer(work)``, which returns how long that takes by the device's own clock, in
+    nanoseconds; the turns for all calls of a sample are timed by themselves and added, because the device would work
+    meanwhile.
     """
     if hasattr(call, "sample"):
         return [max(1.0, call.sample()) + time_spin(spins) for _ in range(calls)]
     before, inner = getattr(call, "before", None), getattr(call, "number", inner)
     samples = []
     inner_range = range(inner)
-    if hasattr(call, "timer"):
+    if is_of_device(call):
 
         def work():
             for _ in inner_range:
@@ -61,7 +65,7 @@ def time_calls(call, calls, inner, spins, most_ns=float("inf")):
 
         for _ in range(calls):
             wipe()
-            samples.append(call.timer(work) / inner + time_spin(spins))
+            samples.append((call.timer(work) + time_spin(inner * spins)) / inner)
         return samples
     ends = clock() + most_ns
     for _ in range(calls):
@@ -91,12 +95,23 @@ def is_special(call):
     return hasattr(call, "before") or hasattr(call, "sample")
 
 
-def around(call):
-    """``(inner, around_ns)`` of a special call: the calls of a timed region, and what the region takes beyond them."""
-    inner = getattr(call, "number", 1)
+def is_of_device(call):
+    """Whether a device does the call's work, and its clock times it."""
+    return hasattr(call, "timer")
+
+
+def inner_of(call, call_ns):
+    """The calls of a timed region, where that can't be chosen: of a device's as many as its clock can resolve."""
+    if is_of_device(call):
+        return max(1, math.ceil(DEVICE_REGION_NS / call_ns))
+    return getattr(call, "number", 1)
+
+
+def around(call, inner):
+    """What a timed region of ``inner`` calls takes beyond them, in nanoseconds."""
     start = clock()
     timed = time_calls(call, 1, inner, 0)[0] * inner
-    return inner, max(0, clock() - start - timed)
+    return max(0, clock() - start - timed)
 
 
 def lower_quartile(values):
@@ -112,6 +127,10 @@ def warm_up(call):
     """Call until caches, pools and lazy set-up have settled; returns the lower quartile of late calls, in ns."""
     samples = []
     enough = WARM_UP_PROCESSES if is_process(call) else WARM_UP_CALLS
+    if is_of_device(
+        call
+    ):  # the first one loads kernels and libraries, which may take longer than all that is to follow
+        time_calls(call, 1, 1, 0)
     begin = clock()
     while True:
         samples.extend(time_calls(call, 1, 1, 0))
@@ -126,9 +145,10 @@ def spins_for(call, call_ns, share):
     Calls and turns are timed in turn, and the median of the ratios is taken: a processor that slows down for a
     while slows both.
     """
-    calls = 1 if EVICTING or is_special(call) else max(1, int(SPIN_PROBE_NS / call_ns))
+    inner = inner_of(call, call_ns)
+    calls = 1 if EVICTING or is_special(call) else max(1, int(SPIN_PROBE_NS / (inner * call_ns)))
     ratios = []
     for _ in range(SPIN_PROBES):
         turn = time_calls(lambda: spin(SPIN_PROBE), 1, 1, 0)[0] / SPIN_PROBE
-        ratios.append(lower_quartile(time_calls(call, calls, 1, 0)) / turn)
+        ratios.append(lower_quartile(time_calls(call, calls, inner, 0)) / turn)
     return max(1, round(share * sorted(ratios)[SPIN_PROBES // 2]))

@@ -100,7 +100,7 @@ def test_a_call_with_a_timer_is_timed_by_that() -> None:
 
     worker.timing.spin, worker.timing.clock = spin, lambda: now
     assert worker.timing.time_calls(DeviceCall(), calls=2, inner=3, spins=7) == [270.0, 270.0]
-    assert happened == ["start", *["call"] * 3, "end", "spin 7"] * 2
+    assert happened == ["start", *["call"] * 3, "end", "spin 21"] * 2
 
 
 def test_nothing_is_evicted_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import time
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -66,7 +67,8 @@ def test_a_slow_before_is_no_part_of_the_time(worker: ModuleType, monkeypatch: p
 
     call.before = lambda: now.__setitem__(0, now[0] + 1000)  # type: ignore[attr-defined]
     assert worker.timing.time_calls(call, 3, 1, 0) == [7.0, 7.0, 7.0]
-    assert worker.timing.around(call) == (1, 1000)
+    assert worker.timing.inner_of(call, 7.0) == 1
+    assert worker.timing.around(call, 1) == 1000
 
 
 def test_a_case_is_prepared_slowed_and_measured_with_what_comes_before(worker: ModuleType) -> None:
@@ -88,6 +90,39 @@ def test_a_call_with_a_clock_of_its_own_is_believed_and_slowed_all_the_same(work
     assert worker.timing.time_calls(call, 1, 1, 100000)[0] > 5.0e6
     call.sample = lambda: 0.0  # type: ignore[attr-defined]
     assert worker.timing.time_calls(call, 1, 1, 0) == [1.0]  # a ratio needs more than nothing
+
+
+class OfDevice:
+    """A call of which a device does the work in 100 us, the first one in 2 s; its clock counts in steps of 500 ns."""
+
+    def __init__(self) -> None:
+        self.regions: list[int] = []
+        self.calls = 0
+
+    def __call__(self) -> None:
+        self.calls += 1
+
+    def timer(self, work: Callable[[], None]) -> float:
+        before = self.calls
+        work()
+        self.regions.append(self.calls - before)
+        return 2e9 if not before else 1e5 * (self.calls - before)
+
+
+def test_a_device_s_region_is_as_long_as_its_clock_can_resolve(worker: ModuleType) -> None:
+    call = OfDevice()
+    answer = worker.Session(Adaptor(call)).prepare({}, 1, 0, False)
+    assert answer["call_ns"] == 1e5, "the first call loads libraries: it says nothing of the others"
+    assert answer["inner"] == 3
+    assert answer["around_ns"] >= 0
+    assert worker.timing.inner_of(call, 9e6) == 1
+
+
+def test_what_slows_a_device_s_call_is_a_share_of_what_one_takes_in_such_a_region(worker: ModuleType) -> None:
+    call = OfDevice()
+    few = worker.timing.spins_for(call, 1e5, 0.1)
+    assert set(call.regions) == {3}
+    assert worker.timing.spins_for(call, 1e5, 0.4) > 2 * few
 
 
 def test_an_ordinary_call_is_timed_as_before(worker: ModuleType) -> None:
