@@ -72,7 +72,7 @@ def require_counting(framework: Framework, cases: Sequence[Case]) -> None:
     for case in counted:
         if framework.is_network(case):
             raise UsageError(f"{case.id}: instructions of whole networks are not counted: measure it by time alone")
-        if not framework.can_fork(1, case.context):
+        if not (case.on_processor and framework.can_fork(1, case.context)):
             raise UsageError(
                 f"{case.id}: the instructions of {case.context} can't be counted: choose others with --operators, or "
                 "measure time alone"

@@ -1,6 +1,9 @@
 """One round: a fresh process pair measures a list of cases, and every way in which that can go wrong.
 
 While one case is measured, the next is prepared, and the next round's pair is started, on another processor.
+
+Cases on a device, such as a GPU, come one after the other, because what is prepared on it would disturb what is
+measured there; and they share processes, because a process takes longer to set up the device than to measure a case.
 """
 
 import math
@@ -98,6 +101,11 @@ class Round:
             raise ValueError("several cases would share one process")
 
     @property
+    def on_device(self) -> bool:
+        """Whether a case of it runs on a GPU or the like."""
+        return not all(one.case.on_processor for one in (*self.requests, *self.aa_cases))
+
+    @property
     def forks(self) -> int:
         """How often each case is measured by the pair: more often the fewer they are."""
         if not self.fork:
@@ -122,12 +130,22 @@ def run_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResu
 class Preparation:
     """A case made ready on both sides of a pair, step by step, so that it can be done while another is measured.
 
-    ``processes`` are those begun so far, and ``answers`` what they said.
+    ``processes`` are those begun so far, or all that ``before`` has left, and ``answers`` what they said. ``measured``:
+    the ids of the cases that they have measured, this one included.
     """
 
-    def __init__(self, pair: Pair, request: CaseRequest, fork: bool, deadline: float, rng: random.Random) -> None:
+    def __init__(
+        self,
+        pair: Pair,
+        request: CaseRequest,
+        fork: bool,
+        deadline: float,
+        rng: random.Random,
+        before: "Preparation | None" = None,
+    ) -> None:
         self.request = request
-        self.processes: Processes = {}
+        self.processes: Processes = dict(before.processes) if before else {}
+        self.measured: set[str] = {request.case.id} | (before.measured if before else set())
         self.answers: dict[Side, dict[str, Any]] = {}
         self._pair, self._fork, self._deadline = pair, fork, deadline
         self._order = rng.sample(SIDES, 2)
@@ -163,8 +181,9 @@ class Preparation:
         errors: dict[Side, AskError] = {}
         for side in self._order:
             try:
-                process: CaseProcess = yield from self._pair[side].beginning(self._fork)
-                self.processes[side] = process
+                if side not in self.processes:
+                    self.processes[side] = yield from self._pair[side].beginning(self._fork)
+                process: CaseProcess = self.processes[side]
                 timeout_s = time_left(self.request.case, self._deadline)
                 self.answers[side] = yield from process.asking(self.request.message(side), timeout_s)
             except AskError as error:
@@ -208,7 +227,11 @@ _Task = tuple[_Share, Preparation]  # one fork of one case
 
 
 class _Running:
-    """A round in progress."""
+    """A round in progress.
+
+    The processes of a case on a device are left to the next one of its share there, unless they have measured that one:
+    each fork of a case is another process. Those of a case that failed are not: an error of a device may stay.
+    """
 
     def __init__(self, pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
         self._pool, self._plan, self._rng, self._result = pool, plan, rng, result
@@ -218,6 +241,7 @@ class _Running:
         self._shares = [_Share({}, plan.requests, result)]
         if result.aa_cases:
             self._shares.append(_Share({}, plan.aa_cases, result.aa_cases))
+        self._left: dict[int, Preparation] = {}  # by the share's place: whose processes its next case on a device gets
         tasks = [(share, request) for share in self._shares for request in share.requests] * plan.forks
         self._queue = rng.sample(tasks, len(tasks))
 
@@ -240,6 +264,8 @@ class _Running:
         try:
             for share in self._shares:
                 share.put_together(self._plan)
+            for preparation in self._left.values():
+                preparation.end(self._rng)
             if self._plan.fork and self._result.lost_worker is None:
                 self._pool.retire(self._start.release("control"))
         finally:
@@ -262,7 +288,7 @@ class _Running:
         with this_thread_on(cpus.measure):
             present = self._prepare_next()
             while present:
-                following = self._prepare_next() if cpus.can_overlap else None
+                following = self._prepare_next() if cpus.can_overlap and not self._plan.on_device else None
                 self._measure(present, following)
                 self._result.mhz += current_mhz(cpus.measure)
                 present = following if following else self._prepare_next()
@@ -274,16 +300,26 @@ class _Running:
             able = share.pair and not any(worker.closed for worker in share.pair.values())
             enough = share.spent_s[request.case.id] > FORKED_S
             if able and not enough and not share.has_failed(request.case.id):
-                return share, Preparation(share.pair, request, self._plan.fork, self._plan.deadline, self._rng)
+                plan, before = self._plan, self._left_to(share, request)
+                return share, Preparation(share.pair, request, plan.fork, plan.deadline, self._rng, before)
         return None
+
+    def _left_to(self, share: _Share, request: CaseRequest) -> Preparation | None:
+        """The preparation whose processes a case gets; None if it has to begin its own. Ends those it can't use."""
+        before = self._left.pop(self._shares.index(share), None)
+        if before and (request.case.id in before.measured or request.case.context != before.request.case.context):
+            before.end(self._rng)
+            return None
+        return before
 
     def _measure(self, present: _Task, following: _Task | None) -> None:
         """Measure one fork of a case and note what came of it; meanwhile get on with the following. Raises
         WorkerLostError: a worker was lost, and with it the pair."""
         (share, preparation), began = present, time.monotonic()
-        case = preparation.request.case
+        case, whole = preparation.request.case, False
         try:
             self._measure_fork(present, following)
+            whole = True
         except CaseRefusedError as error:
             share.note(share.result.refused, case.id, error.failure)
         except (CaseLostError, WorkerLostError) as error:
@@ -292,7 +328,10 @@ class _Running:
             if isinstance(error, WorkerLostError) and any(one.closed for one in self._shares[0].pair.values()):
                 raise
         share.spent_s[case.id] += time.monotonic() - began
-        preparation.end(self._rng)
+        if whole and not case.on_processor:
+            self._left[self._shares.index(share)] = preparation
+        else:
+            preparation.end(self._rng)
 
     def _measure_fork(self, present: _Task, following: _Task | None) -> None:
         (share, preparation), began = present, time.monotonic()

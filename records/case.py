@@ -152,6 +152,11 @@ class Case:
         return measure_of(self.metric, self.unit, self.lower_is_better)
 
     @property
+    def on_processor(self) -> bool:
+        """Whether it runs on the CPU, and on no other device."""
+        return self.context.partition("(")[0] == "cpu"
+
+    @property
     def time_id(self) -> str:
         """The id of the case that measures the same by time, on hosts of any kind. Inputs are drawn from it."""
         own = without_kind(self.id, self.kind)

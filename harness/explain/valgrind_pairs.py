@@ -49,7 +49,7 @@ def why_not(framework: Framework, case: Case) -> str:
         return "a program of its own is not looked at under valgrind"
     if framework.is_network(case):
         return "a whole network is not looked at under valgrind"
-    if not framework.can_fork(1, case.context):
+    if not (case.on_processor and framework.can_fork(1, case.context)):
         return f"a case on {case.context} can't be looked at under valgrind"
     return ""
 

@@ -160,9 +160,20 @@ def test_threads_and_the_profiler_s_files(found: dict[str, Any]) -> None:
     assert found["rest"]["files"] == ["table.txt", "trace.json"]
 
 
-def test_a_process_can_be_forked_on_a_processor() -> None:
-    asked = ((1, "cpu"), (2, "cpu"), (1, "gpu"), (1, "gpu(1)"))
-    assert [TORCH.can_fork(*one) for one in asked] == [True, True, False, False]
+def test_calls_that_are_recorded_together_have_their_own_times(found: dict[str, Any]) -> None:
+    """As on a GPU; here of a call on a CPU."""
+    first, second = found["rest"]["together"]
+    assert first.keys() == second.keys() >= {"aten::add"}
+    assert len(first["aten::add"]) == len(second["aten::add"]) == 1
+    assert first["aten::add"][0] > 0
+
+
+def test_out_of_a_gpu_s_memory_is_said_without_what_every_process_holds(found: dict[str, Any]) -> None:
+    assert found["rest"]["out of memory"] == "CUDA out of memory. Tried to allocate 596.05 GiB"
+
+
+def test_a_process_can_be_forked_on_a_gpu_too() -> None:
+    assert all(TORCH.can_fork(*one) for one in ((1, "cpu"), (2, "cpu"), (1, "gpu"), (1, "gpu(1)")))
     assert TORCH.environment(3)["OMP_NUM_THREADS"] == TORCH.environment(3)["MKL_NUM_THREADS"] == "3"
     assert TORCH.is_block("torch.nn.Conv2d")
     assert not TORCH.is_block("torch.nn.functional.conv2d")

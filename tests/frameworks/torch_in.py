@@ -2,8 +2,8 @@
 as JSON; prints JSON.
 
 Of each case: its results as lists, the digests of seeds 1, 1 and 2, memory, and the operators of its profile; or the
-error as the worker sends it. Of the one case, which runs first: the modules that it imports. All in one process, as
-importing PyTorch is what takes time.
+error as the worker sends it. Of the first, the profile of two calls that are recorded together. Of the one case, which
+runs first: the modules that it imports. All in one process, as importing PyTorch is what takes time.
 """
 
 import importlib.util
@@ -57,4 +57,7 @@ for case in json.loads(sys.argv[1]):
 with tempfile.TemporaryDirectory() as folder:
     adaptor.write_profile(adaptor.make_call(json.loads(sys.argv[1])[0], 1), 2, folder, "one")
     files = sorted(os.listdir(folder))
-print(json.dumps({"cases": answer, "threads": torch.get_num_threads(), "files": files, "imported": imported}))
+together = adaptor.profiler.together(adaptor.make_call(json.loads(sys.argv[1])[0], 1), 2, torch.device("cpu"))
+wanting = adaptor.key_line("CUDA out of memory. Tried to allocate 596.05 GiB. GPU 0 has a total capacity of 79.18 GiB")
+rest = {"threads": torch.get_num_threads(), "files": files, "imported": imported, "out of memory": wanting}
+print(json.dumps({"cases": answer, "together": together, **rest}))

@@ -1,7 +1,9 @@
 """One round of a process pair: how often it measures a case, where, and until when."""
 
 import os
+import random
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -37,6 +39,57 @@ def test_a_lone_case_is_measured_in_many_forks_and_gives_one_sample() -> None:
         (sample,) = run_one_round(toy_bench(), Round([CaseRequest(toy_case("a"), 1)], 0)).samples
     assert sample.forks == 6
     assert len(pids) == 2 * 6
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+@pytest.mark.parametrize(
+    ("contexts", "operators", "beside", "pids"),
+    [
+        ("cpu cpu cpu", "work", True, 6),
+        ("gpu gpu gpu", "work", False, 2),
+        ("gpu gpu gpu(1)", "work", False, 4),
+        ("gpu cpu gpu", "work", False, 6),
+        ("gpu gpu gpu", "refuse work work", False, 4),
+    ],
+)
+def test_cases_on_a_device_come_one_after_the_other_and_share_processes(
+    contexts: str, operators: str, beside: bool, pids: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of others, each has its own, and is prepared while another is measured."""
+    places, names = contexts.split(), (operators.split() * 3)[:3]
+    cases = [replace(toy_case(one, name), context=place) for one, name, place in zip("abc", names, places, strict=True)]
+    events = watched_steps(monkeypatch)
+    monkeypatch.setattr(Round, "forks", 1)
+    monkeypatch.setattr(random.Random, "sample", lambda self, population, k: list(population)[:k])
+    result = run_one_round(toy_bench(), Round([CaseRequest(case, 1) for case in cases], 0))
+    assert {one.case_id for one in result.samples} == {one.id for one in cases} - result.refused.keys()
+    running = list(accumulate({"turns": 1, "turns over": -1}.get(name, 0) for name, _ in events))
+    assert max(running) == 2, "both sides are measured in turns"
+    assert any(running[number] for number, (name, _) in enumerate(events) if name == "prepare") == beside
+    assert len({pid for _, pid in events}) == pids
+
+
+def test_each_fork_of_a_case_on_a_device_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = watched_steps(monkeypatch)
+    monkeypatch.setattr(Round, "forks", 2)
+    (sample,) = run_one_round(toy_bench(), Round([CaseRequest(replace(toy_case("a"), context="gpu"), 1)], 0)).samples
+    assert sample.forks == 2
+    assert len({pid for _, pid in events}) == 4
+
+
+def watched_steps(patch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """What is asked of which process, and when it was answered, as it happens."""
+    events: list[tuple[str, int]] = []
+    original = CaseProcess.asking
+
+    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+        events.append((request["op"], self.pid))
+        answer = yield from original(self, request, timeout_s)
+        events.append((f"{request['op']} over", self.pid))
+        return answer
+
+    patch.setattr(CaseProcess, "asking", watched)
+    return events
 
 
 @pytest.mark.measures  # with all of the machine's processors

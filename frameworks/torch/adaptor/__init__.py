@@ -5,6 +5,7 @@ package of its own (harness/worker/main.py, load_adaptor) and calls the function
 """
 
 import os
+import re
 
 import numpy
 import torch
@@ -20,6 +21,7 @@ from .profiler import memory_of, profile, write_profile  # noqa: F401 - the work
 from .results import changed, named_tensors, plain, precisions
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
+OUT_OF_MEMORY = re.compile(r"CUDA out of memory\. Tried to allocate [0-9.]+ \w+")
 torch.set_num_interop_threads(1)  # of what runs beside an operator: nothing in a case does
 
 
@@ -31,7 +33,9 @@ def versions():
 def key_line(message):
     """The line of an error message that says what is wrong: PyTorch's begin with it and end with C++ frames."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason given"]
-    return lines[-1] if lines[0].startswith("Traceback") else lines[0]
+    line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
+    wanted = OUT_OF_MEMORY.match(line)  # after which comes what every process holds, and what may help
+    return wanted.group() if wanted else line
 
 
 def made_ready(case, seed):
@@ -41,6 +45,8 @@ def made_ready(case, seed):
     """
     torch.set_num_threads(THREADS)  # here, not at the import: it begins threads, which a fork would lose
     device = device_of(case["context"])
+    if device.type == "cuda":
+        torch.cuda.empty_cache()  # of the process's earlier cases: the other side may need the memory
     found = resolve(case["operator"])[0]  # a name that isn't there is reported before the inputs are made
     inputs = Inputs(case, seed, device)
     if is_module(found):
