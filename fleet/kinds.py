@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from opduel.fleet.job import KIND_RESOURCE, tag_resource
-from opduel.harness.host import PROC, text_of
+from opduel.harness.host import PROC, gpu_models, text_of
 from opduel.records.case import KIND_NAME
 
 FEATURES = ("avx", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
@@ -31,7 +31,7 @@ def host_kind(proc: Path = PROC) -> str:
     cpuinfo = text_of(proc / "cpuinfo")
     parts = [_value(cpuinfo, name) for name in ("CPU implementer", "CPU part")]
     model = _value(cpuinfo, "model name") or " ".join([platform.machine(), *filter(None, parts)])
-    words = [_NOISE.sub(" ", model), *_newest(features_of(cpuinfo)), *_gpus(proc)]
+    words = [_NOISE.sub(" ", model), *_newest(features_of(cpuinfo)), *dict.fromkeys(gpu_models(proc))]
     return _short("+".join(re.sub(r"[^a-z0-9._]+", "-", word.lower()).strip("-") for word in words))
 
 
@@ -55,12 +55,6 @@ def _newest(features: Iterable[str]) -> list[str]:
     own = list(features)
     whole = own and any(tuple(own) == steps[: len(own)] for steps in _STEPS)
     return own[-1:] if whole else own
-
-
-def _gpus(proc: Path) -> list[str]:
-    """The models of the GPUs, each once."""
-    texts = map(text_of, sorted((proc / "driver/nvidia/gpus").glob("*/information")))
-    return list(dict.fromkeys(filter(None, (_value(text, "Model") for text in texts))))
 
 
 def _short(name: str) -> str:

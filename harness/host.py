@@ -34,6 +34,7 @@ def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> dict[str, Any
     return {
         "name": host_name(),
         "cpu_model": cpuinfo.get("model name"),
+        "gpus": gpu_models(proc),
         "logical_cpus": os.cpu_count(),
         "allowed_cpus": sorted(os.sched_getaffinity(0)),
         "governors": _governors(sys_folder),
@@ -47,6 +48,12 @@ def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> dict[str, Any
         "swap_used": swap and swap.used,
         "python": sys.version.split()[0],
     }
+
+
+def gpu_models(proc: Path = PROC) -> list[str]:
+    """The models of the GPUs that NVIDIA's driver knows, as often as each is there."""
+    texts = map(text_of, sorted((proc / "driver/nvidia/gpus").glob("*/information")))
+    return [found[1] for text in texts if (found := re.search(r"^Model:\s*(\S.*?)\s*$", text, re.M))]
 
 
 def host_name() -> str | None:

@@ -17,7 +17,7 @@ from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
 from opduel.harness.budget import RoundDuration
 from opduel.records import DEFAULT_METRIC, Case, Comparison, HostRecord, PairSample, Report
 
-HOST_KEYS = ("cpu_model", "logical_cpus", "machine")  # what a report knows its host by
+HOST_KEYS = ("cpu_model", "gpus", "logical_cpus", "machine")  # what a report knows its host by
 USUAL_CONTEXT = "cpu"  # of cases in reports that don't hold their cases
 
 CaseKey = tuple[str, str]  # a case's id, and its context

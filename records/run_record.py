@@ -251,6 +251,7 @@ class HostRecord(JsonObject):
 
     name: str | None = None
     cpu_model: str | None = None
+    gpus: tuple[str, ...] = ()
     logical_cpus: int | None = None
     machine: str | None = None
     kernel: str | None = None

@@ -1,6 +1,7 @@
 """A run in words, for screens and pages: builds, host, what disturbed it, how it was decided, achieved rates."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
@@ -66,10 +67,11 @@ def commit_moment(commit: Commit) -> str | None:
 
 
 def host_text(host: HostRecord) -> str:
-    """CPU, memory, kernel."""
+    """CPU, GPUs, memory, kernel."""
     words = [
         host.cpu_model or "unknown CPU",
         f"{host.logical_cpus} CPUs" if host.logical_cpus else "",
+        *(f"{count} × {model}" if count > 1 else model for model, count in Counter(host.gpus).items()),
         "" if host.memory_total is None else human_size(host.memory_total),
         host.kernel or "",
         "virtual machine" if host.hypervisor else "",

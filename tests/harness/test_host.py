@@ -98,10 +98,14 @@ def test_a_made_up_hosts_fingerprint(tmp_path: Path) -> None:
             f"{cpu}/cpu1/cpufreq/scaling_governor": "performance\n",
             f"{cpu}/cpu12/cpufreq/scaling_governor": "performance\n",
             f"{cpu}/cpuidle/cpufreq/scaling_governor": "none of these\n",
+            "driver/nvidia/gpus/0000:00:06.0/information": "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 41\n",
+            "driver/nvidia/gpus/0000:00:07.0/information": "Model: \t\t NVIDIA H100 80GB HBM3\n",
+            "driver/nvidia/gpus/0000:00:08.0/information": "IRQ: 1\n",
         },
     )
     fingerprint = host_fingerprint(tmp_path, tmp_path)
     assert fingerprint["cpu_model"] == "Fast: CPU"
+    assert fingerprint["gpus"] == ["NVIDIA H100 80GB HBM3"] * 2
     assert fingerprint["hypervisor"] is False
     assert fingerprint["governors"] == ["performance", "powersave"]
     (tmp_path / "cpuinfo").write_text("flags : fpu hypervisor avx\n")
