@@ -15,7 +15,7 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 from opduel.frameworks import worker_environment
 from opduel.harness import channel
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.channel import complete
+from opduel.harness.channel import Background, complete
 from opduel.harness.host import own_cpu_seconds
 from opduel.harness.process import CaseLostError, CaseProcess, CaseRefusedError, Worker, WorkerLostError
 
@@ -173,11 +173,11 @@ def test_a_stopped_process_that_dies_or_hangs_is_lost_as_any_other(worker: Worke
 def test_one_case_is_prepared_while_another_is_measured(worker: Worker) -> None:
     first, second = prepare(worker, "work"), begin(worker)
     request = CaseRequest(toy_case("b"), seed=1).message("treatment")
-    steps = second.asking(request, 20)
-    next(steps)  # sent, not waited for
+    preparing = Background(second.asking(request, 20), CaseLostError)
+    preparing.advance()  # sent, not waited for
     assert len(block(first, 0, 5, 1)) == 5
     first.end()
-    assert complete(steps)["call_ns"] > 0
+    assert preparing.finish()["call_ns"] > 0
     third = begin(worker)  # in the place of the first, once that has ended
     assert first.over
     assert len({first.pid, second.pid, third.pid}) == 3
