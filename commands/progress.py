@@ -25,7 +25,7 @@ REDRAWN_A_SECOND = 1.0  # the redrawing thread runs beside what is measured
 
 
 class ProgressDisplay:
-    """Tells of a run's progress. A context manager: leaving it clears the live line.
+    """Shows a run's progress. A context manager: leaving it clears the live line.
 
     A stream that goes away in mid-run (a closed terminal, ``| head``) ends the telling, not the run.
     """

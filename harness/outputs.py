@@ -18,7 +18,7 @@ from opduel.records import Case, Failure, Tolerance
 MOST_BYTES = 1 << 28  # of one array: of a larger one as many from its beginning are compared
 FOR_GOOD = ("error", "missing")  # kinds of failure that a second try would not change
 DESCRIBED = ("shape", "dtype", "precision", "storage")  # what two arrays have to have in common
-MOST_TRIES = 2  # of a case whose process was lost: once may be someone else's doing
+MOST_TRIES = 2  # of a case whose process was lost: a single loss may have had another cause
 
 
 @dataclass(frozen=True)

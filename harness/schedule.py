@@ -24,7 +24,7 @@ from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case
 
 __all__ = ["FAILED_STARTS", "Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
 
-LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: once may be someone else's doing
+LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: a single loss may have had another cause
 FAILED_STARTS = 3  # in a row
 QUICK_S, ANALYSES = 0.1, 50  # an analysis of all cases that takes longer is made for progress in 2 % of the time
 LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between

@@ -190,6 +190,7 @@ class Session:
         self.spins = 0
 
     def prepare(self, case, seed, inject, slow, sets=1):
+        serving.close(self.call)  # on a device, a process has several cases, one after the other
         began, self.call, self.case = timing.clock(), None, case
         gc.collect()
         calls = [self._make_call(case, (seed + number * NEXT_SEED) % 2**32) for number in range(sets)]

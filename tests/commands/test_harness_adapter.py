@@ -118,7 +118,7 @@ def found_by_the_driver(session: Session, recorded: Recorded, order: Order) -> t
 
 
 def without_numbers(one: Comparison) -> dict[str, Any]:
-    """A comparison without the numbers of process pairs, which the driver counts for each run anew."""
+    """A comparison without the numbers of process pairs, which the driver counts from 0 in each run."""
     found = dataclasses.asdict(one)
     for sample in found["verification"]["samples"] if found["verification"] else ():
         del sample["round"]

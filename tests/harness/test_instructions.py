@@ -198,8 +198,9 @@ def test_counting_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> Non
     require_counting(Countable(), [counted("a")])
     with pytest.raises(UsageError, match="which functions to count in"):
         require_counting(Toy(), [counted("a")])
-    with pytest.raises(UsageError, match=r"a/instructions: the instructions of gpu can't be counted.*--operators"):
-        require_counting(OnProcessors(), [replace(counted("a"), context="gpu")])
+    for framework in (OnProcessors(), Countable()):  # whether or not it can be forked there
+        with pytest.raises(UsageError, match=r"a/instructions: the instructions of gpu can't be counted.*--operators"):
+            require_counting(framework, [replace(counted("a"), context="gpu")])
     with pytest.raises(UsageError, match=r"a/instructions: instructions of whole networks are not counted"):
         require_counting(OfNetworks(), [counted("a")])
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")

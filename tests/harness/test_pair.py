@@ -50,6 +50,7 @@ def test_a_lone_case_is_measured_in_many_forks_and_gives_one_sample() -> None:
         ("gpu gpu gpu(1)", "work", False, 4),
         ("gpu cpu gpu", "work", False, 6),
         ("gpu gpu gpu", "refuse work work", False, 4),
+        ("gpu gpu gpu", "work abort work", False, 4),
     ],
 )
 def test_cases_on_a_device_come_one_after_the_other_and_share_processes(
@@ -62,7 +63,9 @@ def test_cases_on_a_device_come_one_after_the_other_and_share_processes(
     monkeypatch.setattr(Round, "forks", 1)
     monkeypatch.setattr(random.Random, "sample", lambda self, population, k: list(population)[:k])
     result = run_one_round(toy_bench(), Round([CaseRequest(case, 1) for case in cases], 0))
-    assert {one.case_id for one in result.samples} == {one.id for one in cases} - result.refused.keys()
+    assert {one.case_id for one in result.samples} == {
+        one.id for one in cases
+    } - result.refused.keys() - result.lost.keys()
     running = list(accumulate({"turns": 1, "turns over": -1}.get(name, 0) for name, _ in events))
     assert max(running) == 2, "both sides are measured in turns"
     assert any(running[number] for number, (name, _) in enumerate(events) if name == "prepare") == beside

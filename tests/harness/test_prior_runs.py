@@ -83,9 +83,10 @@ def test_reports_of_other_hosts_frameworks_and_settings_are_counted() -> None:
         a_report(cases, number=4, framework="mxnet"),
         a_report(cases, number=5, configuration={"threads": 2}),
         a_report(cases, number=6, configuration={"threads": 1, "wipe_cache": True}),
+        a_report(cases, number=7, host={**HOST, "gpus": ["a model"]}),
     ]
     prior = learn([*others, a_report(cases), a_report(cases)], SETTING)
-    assert (prior.reports, prior.skipped) == (1, 5), "and a copy counts once"
+    assert (prior.reports, prior.skipped) == (1, 6), "and a copy counts once"
     assert learn(others, SETTING).cases == {}
 
 

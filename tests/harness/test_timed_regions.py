@@ -155,6 +155,11 @@ def test_what_a_call_leaves_is_put_away_when_its_case_ends_whatever_that_raises(
     worker.serving.close(call)
     worker.serving.close(None)
     assert closed == [1]
+    session = worker.Session(Adaptor(call))
+    session.prepare({}, 1, 0, False)
+    assert closed == [1]
+    session.prepare({}, 1, 0, False)
+    assert closed == [1, 1], "a process may have another case"
 
 
 class Drawing:

@@ -259,6 +259,14 @@ def test_an_incomplete_run_says_so() -> None:
     assert "NOT COMPLETE" not in render(samples.report())
 
 
+def test_the_host_s_gpus_are_named() -> None:
+    report = samples.report()
+    host = {**report.host, "gpus": ["One 80GB", "Other", "Other"]}
+    assert "2 CPUs, One 80GB, 2 × Other, 24 GiB" in render(
+        type(report)(report.run, report.control, report.treatment, host, ())
+    )
+
+
 def test_a_busy_host_is_said() -> None:
     report = samples.report()
     noise = {"other_cpu": {"mean": 0.23}, "steal": {"mean": 0.01}}
