@@ -154,6 +154,7 @@ class MeasurementResult:
     samples: dict[str, list[PairSample]] = field(default_factory=dict)
     aa_cases: dict[str, list[PairSample]] = field(default_factory=dict)  # control against control
     mhz: list[float] = field(default_factory=list)
+    nice: int | None = None  # the latest pair's, the lower one of both sides
     failures: dict[str, Failure] = field(default_factory=dict)
     incidents: list[Incident] = field(default_factory=list)
     rounds: int = 0

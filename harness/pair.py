@@ -70,6 +70,7 @@ class RoundResult:
     lost_worker: Failure | None = None
     unmeasured: list[CaseRequest] = field(default_factory=list)
     aa_cases: "RoundResult | None" = None  # what both control processes measured, in a round that has A/A cases
+    nice: int | None = None  # the sides' priority, the lower one
     mhz: list[float] = field(default_factory=list)  # of the measuring processors after each case, where the host tells
     start_s: float = 0.0
     prepare_s: float = 0.0
@@ -249,6 +250,7 @@ class _Running:
         try:
             pair = self._start.finish()
             self._result.start_s = time.monotonic() - self._began
+            self._result.nice = max(worker.nice for worker in pair.values())
             self._shares[0].pair = pair
             self._shares[-1].pair = self._aa_pair(pair) if self._plan.aa_cases else pair
             self._measure_all()

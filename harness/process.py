@@ -167,6 +167,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
                 raise WorkerLostError(Failure(side, "start", reason)) from None
             self._ours = ours.pop_all()
         self.closed = False  # True when it has been ended, or lost
+        self.nice = 0  # its priority, once it is ready
         self._failure: Failure | None = None
         self._cases: list[CaseProcess | None] = [None] * SLOTS
         self.pin(cpus)
@@ -191,6 +192,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             raise self.lost(self.cause_of_exit()) from None
         if answer is None:
             raise self.lost(self.hung(timeout_s, "starting up", self._channel))
+        self.nice = int(answer["nice"])
         return dict(answer["ready"])
 
     def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> dict[str, Any]:

@@ -372,7 +372,7 @@ def _run_record(
         "wipe_cache": bench.wiping.size if bench.wiping else None,
         "golden": str(request.golden.folder) if request.golden else None,
         "forks": forks_record(request.framework, request.cases, asked.threads) if bench.builds else None,
-        "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start)},
+        "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start), "nice": findings.nice},
         "complete": findings.stopped is None,
         "resumable": request.log is not None and findings.resumable,
         "aborted": findings.aborted,

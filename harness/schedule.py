@@ -351,6 +351,7 @@ class Collector:
             self._absorb_failure(case_id, failure, plan.number)
         told = [*result.lost.values(), *self._absorb_aa_samples(result.aa_cases, plan.number)]
         findings.mhz += result.mhz
+        findings.nice = findings.nice if result.nice is None else result.nice
         if result.lost_worker and result.lost_worker not in told:
             findings.incidents.append(Incident(plan.number, None, result.lost_worker, "a fresh pair was started"))
         started = result.lost_worker is None or len(result.unmeasured) < len(plan.requests)

@@ -55,7 +55,7 @@ def test_the_report_has_exactly_the_documented_keys(finished: Finished) -> None:
     assert list(document) == documented("document")
     assert list(document["run"]) == documented("run")
     assert list(document["run"]["looks"]) == documented("looks")
-    assert list(document["run"]["cpus"]) == ["measure", "start"]
+    assert list(document["run"]["cpus"]) == ["measure", "start", "nice"]
     assert list(document["control"]) == list(document["treatment"]) == documented("control and treatment")
     assert list(document["run"]["validity"]) == documented("validity")
     assert [list(one) for one in document["run"]["validity"]["aa_checks"]] == [documented("validity: aa_checks")]

@@ -72,7 +72,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "wipe_cache": None,
         "golden": None,
         "forks": {"forked": 3, "alone": 0, "reason": None},
-        "cpus": {"measure": [1], "start": [0, 1]},
+        "cpus": {"measure": [1], "start": [0, 1], "nice": -20},
         "complete": True,
         "resumable": False,
         "aborted": False,
