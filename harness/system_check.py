@@ -15,6 +15,7 @@ from opduel.harness.host import PROC, SYS, HostMonitor, text_of
 # From here on a fact is worth a word. They decide what is said, not what is measured or claimed.
 STEAL = 0.005  # share of all CPUs' time that the hypervisor gave to others
 OTHERS = 0.05  # processors' worth of CPU time that other processes took
+HIGHEST = -20  # priority, as a nice value
 NAMED = 3  # other processes that are named
 
 
@@ -43,6 +44,7 @@ class Facts:
     others: float | None = None  # processors' worth
     busiest: tuple[Busy, ...] = ()
     swapped_pages: int | None = None
+    nice: int | None = None  # the priority of the processes that measured
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ class Watch:
         """Note how busy the host is."""
         self._monitor.sample()
 
-    def facts(self, fingerprint: Mapping[str, Any]) -> Facts:
-        """All that was seen; ``fingerprint`` is ``host_fingerprint``'s."""
+    def facts(self, fingerprint: Mapping[str, Any], nice: int | None = None) -> Facts:
+        """All that was seen; ``fingerprint`` is ``host_fingerprint``'s, ``nice`` what the runs' reports have."""
         self._monitor.sample()
         during = self._monitor.summary()["during"]
         cpus, others = fingerprint["logical_cpus"] or 1, during["other_cpu"]
@@ -88,6 +90,7 @@ class Watch:
             others=others and others["mean"] * cpus,
             busiest=_busiest(self._processes, _cpu_seconds_of_others(), during["seconds"]),
             swapped_pages=None if swapped is None or self._swapped is None else swapped - self._swapped,
+            nice=nice,
         )
 
 
@@ -117,6 +120,8 @@ def _busy_others(facts: Facts) -> Remedy | None:
     if away and facts.busiest:
         moves = "; ".join(f"sudo taskset -acp {_listed(away)} {one.pid}" for one in facts.busiest)
         fixes.append(f"or keep them off CPU {_listed(facts.measure)}: {moves}")
+    if facts.nice is not None and facts.nice > HIGHEST:
+        fixes.append(f"or let opduel set nice {HIGHEST}, as root or by a limit: docs/reference/usage.md, Priority")
     if away and not set(facts.measure) <= set(facts.isolated):
         fixes.append(
             f"permanently: boot with isolcpus={_listed(facts.measure)} and start with "

@@ -290,7 +290,11 @@ OPEN_NOW = {
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("data", "others"),
-    [(calibrate.DATA, set()), (calibrate.DATA.with_name("calibration-median-quad.jsonl"), OPEN_NOW)],
+    [
+        (calibrate.DATA, set()),
+        (calibrate.DATA.with_name("calibration-usual-priority.jsonl"), set()),
+        (calibrate.DATA.with_name("calibration-median-quad.jsonl"), OPEN_NOW),
+    ],
 )
 def test_all_verdicts_of_the_raw_results_are_those_of_the_comparator(data: Path, others: set[str]) -> None:
     trials = read(data)

@@ -53,6 +53,7 @@ def test_what_the_host_does_not_tell_gives_no_advice() -> None:
         ({"virtual": True}, "virtual machine", "machine of your own"),
         ({"others": OTHERS}, "0.05 processors' worth", "isolcpus=3 and start with taskset -c 0,3"),
         ({"others": OTHERS}, "processors' worth of time", "find them with top"),
+        ({"others": OTHERS, "nice": 0}, "processors' worth of time", "let opduel set nice -20"),
         (
             {"others": 0.5, "busiest": (Busy(77, "cc1plus", 0.42),)},
             "cc1plus (pid 77) 0.42",
@@ -74,6 +75,11 @@ def test_a_little_noise_is_no_fact(changes: dict[str, Any]) -> None:
 def test_isolated_processors_need_not_be_isolated_again() -> None:
     (advice,) = check_system(dataclasses.replace(QUIET, others=0.5, isolated=(3,)))
     assert "isolcpus" not in advice.fix
+
+
+def test_the_highest_priority_need_not_be_set_again() -> None:
+    (advice,) = check_system(dataclasses.replace(QUIET, others=0.5, nice=-20))
+    assert "nice" not in advice.fix
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
