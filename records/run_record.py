@@ -94,6 +94,14 @@ class ValidityRecord(JsonObject):
     aa_checks: tuple[AACheckRecord, ...] = ()
 
 
+class CpusRecord(JsonObject):
+    """Which processors measured, and at which priority."""
+
+    measure: tuple[int, ...] = ()
+    start: tuple[int, ...] = ()
+    nice: int | None = None
+
+
 class BudgetRecord(JsonObject):
     """The time budget that would settle most of the open cases."""
 
@@ -186,6 +194,7 @@ class RunRecord(JsonObject):
     framework: str | None = None
     seed: int | None = None
     environment: Mapping[str, str] = {}
+    cpus: CpusRecord = CpusRecord()
     complete: bool | None = None
     resumable: bool = False
     aborted: bool = False

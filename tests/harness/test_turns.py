@@ -84,7 +84,7 @@ def test_pipes_are_closed() -> None:
 @contextmanager
 def prepared(operator: str, timeout_s: float = 20.0, **inputs: Any) -> Iterator[tuple[Preparation, Callable[[], Any]]]:
     """A case that is ready on both sides, and the measurement of it."""
-    bench, rng = toy_bench(), random.Random(1)
+    bench, rng = toy_bench(OPDUEL_PRIORITY="keep"), random.Random(1)  # or all blocks are over before the test goes on
     case = toy_case("a", operator, timeout_s, **inputs)
     start = PairStart(bench, rng)
     try:
