@@ -20,7 +20,8 @@ _FIXED = {
     "MALLOC_TRIM_THRESHOLD_": "17179869184",
     "MALLOC_TOP_PAD_": "67108864",
 }
-_KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR")  # the user's own
+PRIORITY, PRIORITIES = "OPDUEL_PRIORITY", ("raise", "keep")  # of the processes that measure; not set: raise
+_KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR", PRIORITY)  # the user's own
 _KEPT_PREFIXES = ("CUDA_", "NVIDIA_")
 
 
@@ -39,8 +40,12 @@ def run_environment(
     masked in all texts that are stored or logged.
 
     Raises:
-        UsageError: a variable is set by opduel itself, or by one of ``builds`` and so not on both sides alike.
+        UsageError: a variable is set by opduel itself, or by one of ``builds`` and so not on both sides alike; or the
+            user's OPDUEL_PRIORITY is none of ``PRIORITIES``.
     """
+    if os.environ.get(PRIORITY, PRIORITIES[0]) not in PRIORITIES:
+        known = " or ".join(PRIORITIES)
+        raise UsageError(f"the environment variable {PRIORITY}: is {os.environ[PRIORITY]!r}: set it to {known}")
     fixed = {**_FIXED, **framework.environment(threads)}
     for name in given:
         if name in fixed or name.startswith(OURS):

@@ -50,3 +50,11 @@ def test_what_may_be_a_secret_is_not_recorded() -> None:
         "MINE": "***",
         "HTTPS_PROXY": "***",
     }
+
+
+def test_the_users_priority_is_that_of_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPDUEL_PRIORITY", "keep")
+    assert run_environment(MXNET, 1, {})["OPDUEL_PRIORITY"] == "keep"
+    monkeypatch.setenv("OPDUEL_PRIORITY", "low")
+    with pytest.raises(UsageError, match="OPDUEL_PRIORITY: is 'low': set it to raise or keep"):
+        run_environment(MXNET, 1, {})
