@@ -41,7 +41,7 @@ class Machine:
         broken, inject = len(self.requests) == self.breaks_at, request.configuration.inject
         how = {"id": "made", "framework": "mxnet", "inject": inject or None, "complete": not broken,
                "aborted": broken, "stop_reason": "stopped by SIGINT" if broken else None, "wall_s": 60.0,
-               "timed_s": 30.0, **self.more}  # fmt: skip
+               "timed_s": 30.0, "cpus": {"nice": 0}, **self.more}  # fmt: skip
         comparisons = [self._compare(case, bool(i % 2 and inject), request) for i, case in enumerate(request.cases)]
         return Report({**how, **request.labels}, request.control, request.treatment, {}, comparisons)
 
@@ -101,6 +101,7 @@ def test_by_default_one_build_plain_and_slowed_in_five_minutes(machine: Machine,
     assert [row["share"] for row in document["rows"]] == [0, 0.01, 0.02, 0.05]
     assert document["not_run"] == []
     assert len(document["forecasts"]) == 3
+    assert document["facts"]["nice"] == 0
 
 
 def test_small_thresholds_have_fewer_cases_and_more_rounds(machine: Machine, run: Run) -> None:

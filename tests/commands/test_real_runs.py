@@ -1,5 +1,6 @@
 """Whole runs through the real command, on real MXNet: exit codes, clean streams, the report on disk."""
 
+import os
 import re
 import subprocess
 import sys
@@ -72,6 +73,7 @@ def test_the_report_tells_how_the_run_went(finished: Finished) -> None:
     keys = ("complete", "aborted", "stop_reason", "incidents", "rounds", "inject")
     assert [run[key] for key in keys] == [True, False, None, [], 2, None]
     assert isinstance(run["seed"], int)
+    assert run["cpus"]["nice"] in (-20, os.getpriority(os.PRIO_PROCESS, 0))
     assert 0 < run["timed_s"] < run["wall_s"]
     assert run["environment"]["OMP_NUM_THREADS"] == "1"
 
