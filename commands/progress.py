@@ -27,7 +27,7 @@ REDRAWN_A_SECOND = 1.0  # the redrawing thread runs beside what is measured
 class ProgressDisplay:
     """Shows a run's progress. A context manager: leaving it clears the live line.
 
-    A stream that goes away in mid-run (a closed terminal, ``| head``) ends the telling, not the run.
+    A stream that goes away in mid-run (a closed terminal, ``| head``) ends the display, not the run.
     """
 
     def __init__(self, cases: int, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:

@@ -15,7 +15,7 @@ from opduel.harness.host import PROC, SYS, HostMonitor, text_of
 # From here on a fact is worth a word. They decide what is said, not what is measured or claimed.
 STEAL = 0.005  # share of all CPUs' time that the hypervisor gave to others
 OTHERS = 0.05  # processors' worth of CPU time that other processes took
-HIGHEST = -20  # priority, as a nice value
+HIGHEST = -20  # priority, as a nice value: as in harness/worker/serving.py
 NAMED = 3  # other processes that are named
 
 

@@ -28,7 +28,7 @@ scikit_build_core.build)
     ;;
 esac
 case ${BUILD_BACKEND:-} in
-scikit_build_core.build) ;; # CMake is told of ccache by its own variables
+scikit_build_core.build) ;; # CMake has variables of its own for ccache
 *)
     if [ -n "${CCACHE:-}" ]; then
         CC="ccache cc"
