@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 
 from scipy import stats
@@ -10,7 +11,7 @@ from benchmarks.peer_tools.trial import Answer, direction
 
 NAIVE_LEVEL, STRICT_LEVEL, STRICT_SHARE = 0.05, 0.01, 0.02
 BENCHSTAT_LEVEL = 0.05
-BENCHSTAT_EXACT = 50  # values a side up to which the test is exact (if there are no ties)
+BENCHSTAT_EXACT, BENCHSTAT_TIES_EXACT = 50, 25  # values a side up to which the test is exact, without and with ties
 TANGO_Z, TANGO_SHARE = 2.6, 0.01
 
 
@@ -30,12 +31,33 @@ def strict(control: Sequence[float], treatment: Sequence[float], share: float = 
 def benchstat(control: Sequence[float], treatment: Sequence[float]) -> Answer:
     """benchstat's: two-sided Mann-Whitney, unpaired, p <= 0.05; the delta is between medians.
 
-    https://pkg.go.dev/golang.org/x/perf/cmd/benchstat, https://pkg.go.dev/golang.org/x/perf/benchmath (AssumeNothing).
+    https://pkg.go.dev/golang.org/x/perf/cmd/benchstat, https://pkg.go.dev/golang.org/x/perf/benchmath (AssumeNothing);
+    benchmarks/real_benchstat.py compares it with the real program.
     """
     ties = len({*control, *treatment}) < len(control) + len(treatment)
-    exact = not ties and max(len(control), len(treatment)) <= BENCHSTAT_EXACT
-    p = float(stats.mannwhitneyu(treatment, control, method="exact" if exact else "asymptotic").pvalue)
+    most = max(len(control), len(treatment))
+    if ties and most <= BENCHSTAT_TIES_EXACT:
+        p = exact_with_ties(control, treatment)
+    else:
+        exact = not ties and most <= BENCHSTAT_EXACT
+        p = float(stats.mannwhitneyu(treatment, control, method="exact" if exact else "asymptotic").pvalue)
     return _by_medians(control, treatment) if p <= BENCHSTAT_LEVEL else "same"
+
+
+def exact_with_ties(control: Sequence[float], treatment: Sequence[float]) -> float:
+    """The two-sided p value of the rank sum given the values' ties: twice the smaller tail, counted over all choices of
+    as many ranks as ``control`` has values (as https://pkg.go.dev/github.com/aclements/go-moremath/stats does it)."""
+    ranks = [round(2 * rank) for rank in stats.rankdata([*control, *treatment])]  # doubled: ties have half ranks
+    ways: list[Counter[int]] = [Counter({0: 1}), *(Counter[int]() for _ in control)]  # chosen -> their sum -> choices
+    for rank in ranks:
+        for chosen in range(len(control), 0, -1):
+            for total, count in ways[chosen - 1].items():
+                ways[chosen][total + rank] += count
+    least = len(control) * (len(control) + 1)  # U = (sum - least) / 2, of doubled ranks
+    doubled_u = sum(ranks[: len(control)]) - least
+    smaller = min(doubled_u, 2 * len(control) * len(treatment) - doubled_u)
+    tail = sum(count for total, count in ways[-1].items() if total - least <= smaller)
+    return min(1.0, 2 * tail / math.comb(len(ranks), len(control)))
 
 
 def tango(

@@ -24,6 +24,20 @@ def exact_p(control: list[float], treatment: list[float]) -> float:
     return sum(one >= seen for one in every) / len(every)
 
 
+def tied_p(control: list[float], treatment: list[float]) -> float:
+    """Twice the smaller tail, a tie counting as half a win, by enumerating every assignment of the values."""
+    pooled = control + treatment
+
+    def wins(chosen: tuple[int, ...]) -> float:
+        outside = [pooled[i] for i in range(len(pooled)) if i not in chosen]
+        return sum((pooled[i] > b) + (pooled[i] == b) / 2 for i in chosen for b in outside)
+
+    seen = wins(tuple(range(len(control))))
+    smaller = min(seen, len(control) * len(treatment) - seen)
+    every = [wins(chosen) for chosen in itertools.combinations(range(len(pooled)), len(control))]
+    return min(1.0, 2 * sum(one <= smaller for one in every) / len(every))
+
+
 def mirrored(answer: str) -> str:
     return {"slower": "faster", "faster": "slower"}.get(answer, answer)
 
@@ -43,6 +57,14 @@ def test_benchstat_agrees_with_all_assignments_enumerated() -> None:
         if answer != "same":
             assert (answer == "slower") == (statistics.median(treatment) > statistics.median(control))
     assert told == {"slower", "faster", "same"}
+
+
+def test_benchstat_counts_tied_values_exactly() -> None:
+    rng = random.Random(2)
+    for _ in range(40):
+        control = [float(rng.randint(1, 4)) for _ in range(5)]
+        treatment = [float(rng.randint(1, 6)) for _ in range(5)]
+        assert rules.exact_with_ties(control, treatment) == pytest.approx(tied_p(control, treatment))
 
 
 def test_three_values_a_side_can_never_satisfy_benchstat() -> None:
