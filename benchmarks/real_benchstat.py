@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import calibration_data  # noqa: E402
 from benchmarks.peer_tools import rules  # noqa: E402
 from benchmarks.peer_tools.trial import Answer  # noqa: E402
+from opduel.commands import options as kinds  # noqa: E402
 from opduel.records import UsageError  # noqa: E402
 from opduel.records.measurement import SIDES  # noqa: E402
 
@@ -41,11 +42,15 @@ class Pair:
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = kinds.Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--benchstat", required=True, metavar="PROGRAM", help="the real one")
     made.add_argument("--data", type=Path, default=DATA, metavar="FILE", help="default: %(default)s")
-    made.add_argument("--runs", type=int, default=10, metavar="N", help="at most, a side; default: %(default)s")
-    made.add_argument("--digits", type=int, default=6, metavar="N", help="of each value; default: %(default)s, all")
+    made.add_argument(
+        "--runs", type=kinds.positive, default=10, metavar="N", help="at most, a side; default: %(default)s"
+    )
+    made.add_argument(
+        "--digits", type=kinds.positive, default=6, metavar="N", help="of each value; default: %(default)s, all"
+    )
     return made
 
 
@@ -95,7 +100,7 @@ def _parsed(program: str, said: str, count: int) -> list[Answer]:
                 "same" if delta in ("~", "0.00%") else "slower" if delta.startswith("+") else "faster"
             )
     if sorted(answers) != list(range(count)):
-        raise UsageError(f"--benchstat {program}: answered {len(answers)} of {count} samples: its CSV has changed")
+        raise UsageError(f"--benchstat {program}: answered {len(answers)} of {count} samples: name golang.org/x/perf's")
     return [answers[number] for number in range(count)]
 
 

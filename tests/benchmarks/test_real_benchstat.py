@@ -28,9 +28,18 @@ def test_output_with_a_sample_missing_is_an_error() -> None:
         real_benchstat._parsed("benchstat", SAID, 4)
 
 
-def test_a_program_that_is_none_is_one_line_and_exit_code_2() -> None:
-    command = [sys.executable, real_benchstat.__file__, "--benchstat", "/no/such/benchstat"]
-    done = subprocess.run(command, capture_output=True, text=True)
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--benchstat", "/no/such/benchstat"], "--benchstat /no/such/benchstat: "),
+        (["--benchstat", "true"], "--benchstat true: answered 0 of "),
+        (["--benchstat", "true", "--data", "/no/such/file"], "--data /no/such/file: no comparison"),
+        (["--benchstat", "true", "--digits", "-1"], "argument --digits: "),
+        (["--benchstat", "true", "--runs", "0"], "argument --runs: "),
+    ],
+)
+def test_wrong_usage_says_what_to_change_with_exit_code_2(arguments: list[str], said: str) -> None:
+    done = subprocess.run([sys.executable, real_benchstat.__file__, *arguments], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr.startswith("--benchstat /no/such/benchstat: ")
-    assert len(done.stderr.splitlines()) == 1
+    assert said in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
