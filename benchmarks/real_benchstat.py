@@ -106,8 +106,8 @@ def _parsed(program: str, said: str, count: int) -> list[Answer]:
 
 def main() -> int:
     """0 if all answers are equal, 1 if not."""
-    options = parser().parse_args()
     try:
+        options = parser().parse_args()
         pairs = pairs_of(options.data, options.runs, options.digits)
         real = real_answers(options.benchstat, pairs)
     except UsageError as error:
