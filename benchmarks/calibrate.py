@@ -14,6 +14,7 @@ are of what is there.  What stands behind "--" goes to harness.py.
 import argparse
 import math
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,7 @@ from opduel.commands.option_types import positive, seed, share  # noqa: E402
 from opduel.commands.options import Parser  # noqa: E402
 from opduel.comparator.calibration import CONFIDENCE, Rate, Row, evaluate  # noqa: E402
 from opduel.records import FLAGGED, Report, RunError, UsageError  # noqa: E402
+from opduel.records.measurement import STAGES  # noqa: E402
 from opduel.reporters import read_report  # noqa: E402
 
 PLAN = ("0:2%", "0:2%", "10%:2%", "5%:2%", "2%:0.5%", "1%:0.25%", "0.5%:0.1%")
@@ -245,6 +247,25 @@ def missed_lines(reports: Sequence[Report], shown: int = 20) -> list[str]:
     return ["Missed or wrong:", "", *told[:shown], *more] if told else []
 
 
+def missed_table(trials: Iterable[Trial]) -> list[str]:
+    """Every slowed case that was not found, with its process pairs: how many at screening and fresh ones, the standard
+    deviation of all log ratios, and the median of the fresh ones."""
+    lines = []
+    for trial in trials:
+        step = trial.step
+        for one in trial.report.comparisons:
+            if step.inject > step.threshold and one.injected and one.verdict not in ("regressed", "failed"):
+                ratios = [sample.log_ratio for sample in one.samples]
+                fresh = [sample.log_ratio for sample in one.samples if sample.stage != STAGES[0]]
+                spread = f"{100 * statistics.stdev(ratios):.2f} %" if len(ratios) > 1 else ""
+                median = f"{100 * statistics.median(fresh):.2f} %" if fresh else ""
+                counts = (str(len(ratios) - len(fresh)), str(len(fresh)))
+                cells = (step.load, percent(step.inject), one.case, one.verdict, *counts, spread, median)
+                lines.append(f"| {' | '.join(cells)} |")
+    columns = "load | slowed by | case | verdict | pairs at screening | fresh pairs | standard deviation | fresh median"
+    return [f"| {columns} |", "|" + "---|" * len(columns.split(" | ")), *sorted(lines)]
+
+
 def parser() -> Parser:
     """The command line."""
     made = Parser(prog="calibrate.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -275,6 +296,9 @@ def parser() -> Parser:
         help="run nothing; print, as options of peers.py, the cases whose single process pairs on the quiet machine "
         "differ most where nothing was slowed",
     )
+    made.add_argument(
+        "--missed", action="store_true", help="run nothing; print every slowed case that was missed, and its noise"
+    )
     made.add_argument("--svg", type=Path, metavar="FILE", help="draw the rates (needs matplotlib)")
     made.add_argument("further", nargs="*", metavar="-- OPTION", help="options of harness.py")
     return made
@@ -302,10 +326,14 @@ def calibrate(arguments: Sequence[str] | None) -> int:
         for case in noisiest(single_pairs(quiet), options.noisiest):
             print(f"--operators=[{case[0]}]{case[1:]}")  # a pattern, which no other id has as a part
         return DONE
-    complete = options.table or carry_out(steps, options)
-    trials = [trial for step, trial in kept(options).items() if options.table or step in steps]
+    reads = "--missed" if options.missed else "--table" if options.table else ""
+    complete = reads or carry_out(steps, options)
+    trials = [trial for step, trial in kept(options).items() if reads or step in steps]
     if not trials:
-        raise UsageError(f"--data {options.data}: holds no run of the plan: leave --table out")
+        raise UsageError(f"--data {options.data}: holds no run of the plan: leave {reads or '--minutes'} out")
+    if options.missed:
+        print("\n".join(missed_table(trials)))
+        return DONE
     hosts = Counter(f"{one.report.host['cpu_model']}, {one.report.host['logical_cpus']} CPUs" for one in trials)
     counted = [f"{name}{f' ({count} runs)' if len(hosts) > 1 else ''}" for name, count in hosts.items()]
     print(f"{options.build} against itself, {options.spec}, on {' and '.join(counted)}")

@@ -120,6 +120,34 @@ def test_what_single_pairs_say_is_of_cases_that_were_not_slowed(
     assert capsys.readouterr().out.split() == ["--operators=[c]0"]
 
 
+def test_every_missed_slowdown_is_named_with_its_noise(
+    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missed(inject: float, threshold: float) -> Report:
+        made = report(inject, threshold)
+        ratios = [("screening", 0.01), ("screening", 0.03), ("confirmation", 0.02), ("confirmation", 0.06)]
+        samples = [PairSample("c0", stage, n, 1, 1, ratio, 1, 1) for n, (stage, ratio) in enumerate(ratios)]
+        slowed = dataclasses.replace(made.comparisons[0], verdict="inconclusive", samples=samples)
+        return dataclasses.replace(made, comparisons=(slowed, made.comparisons[1])) if inject else made
+
+    harness.answer = missed
+    call(tmp_path)
+    runs = len(harness.commands)
+    capsys.readouterr()
+    assert call(tmp_path, "--missed") == 0
+    row = "| quiet | 5 % | c0 | inconclusive | 2 | 2 | 2.16 % | 4.00 % |"
+    assert capsys.readouterr().out.splitlines()[2:] == [row, row]  # two slowed runs; what was not slowed isn't missed
+    assert len(harness.commands) == runs
+    (tmp_path / "data.jsonl").unlink()
+    assert call(tmp_path, "--missed") == 2
+
+
+def test_all_that_the_tables_count_as_missed_are_named() -> None:
+    trials = read(calibrate.DATA)
+    rows = calibrate.evaluate([trial.report for trial in trials if trial.step.inject])
+    assert len(calibrate.missed_table(trials)) - 2 == sum(row.found.of - row.found.count for row in rows) > 0
+
+
 def test_each_run_is_harness_on_one_build_with_a_seed_of_its_own(harness: Harness, tmp_path: Path) -> None:
     harness.answer = lambda inject, threshold: report(
         inject, threshold, max_rounds=5, configuration={"max_rounds": 5, "inject": inject}
