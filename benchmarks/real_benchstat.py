@@ -24,6 +24,7 @@ from benchmarks import calibration_data  # noqa: E402
 from benchmarks.peer_tools import rules  # noqa: E402
 from benchmarks.peer_tools.trial import Answer  # noqa: E402
 from opduel.commands import options as kinds  # noqa: E402
+from opduel.commands.entry import run_command  # noqa: E402
 from opduel.records import UsageError  # noqa: E402
 from opduel.records.measurement import SIDES  # noqa: E402
 
@@ -104,15 +105,11 @@ def _parsed(program: str, said: str, count: int) -> list[Answer]:
     return [answers[number] for number in range(count)]
 
 
-def main() -> int:
-    """0 if all answers are equal, 1 if not."""
-    try:
-        options = parser().parse_args()
-        pairs = pairs_of(options.data, options.runs, options.digits)
-        real = real_answers(options.benchstat, pairs)
-    except UsageError as error:
-        print(error, file=sys.stderr)
-        return 2
+def compare() -> int:
+    """Print how many answers differ, and which; 1 if any does."""
+    options = parser().parse_args()
+    pairs = pairs_of(options.data, options.runs, options.digits)
+    real = real_answers(options.benchstat, pairs)
     ours = [rules.benchstat(pair.control, pair.treatment) for pair in pairs]
     tied = sum(len({*pair.control, *pair.treatment}) < len(pair.control) + len(pair.treatment) for pair in pairs)
     differing = [one for one in zip(pairs, real, ours, strict=True) if one[1] != one[2]]
@@ -121,6 +118,11 @@ def main() -> int:
     for pair, theirs, written in differing:
         print(f"- {pair.case}: benchstat {theirs}, the rule {written}: {pair.control} {pair.treatment}")
     return 1 if differing else 0
+
+
+def main() -> int:
+    """The exit code: 0 all answers are equal, 1 not, 2 wrong usage."""
+    return run_command("real_benchstat.py", compare)
 
 
 if __name__ == "__main__":
