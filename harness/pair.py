@@ -153,14 +153,15 @@ class Preparation:
         self.steps = Background(self._preparing(), AskError)
 
     def finish(self, cpus: CpuPlan) -> dict[Side, float]:
-        """Wait until both sides are ready, on all processors meanwhile; nanoseconds a call of each.
+        """Wait until both sides are ready, on all processors meanwhile, or, on a device, where they are to be measured:
+        what a call of a device takes depends on where its threads run. Nanoseconds a call of each side.
 
         Raises:
             CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
         """
         if self.steps.over:
             return self.steps.finish()
-        self._pin(cpus.start)
+        self._pin(cpus.start if self.request.case.on_processor else cpus.measure)
         call_ns = self.steps.finish()
         self._pin(cpus.prepare)
         return call_ns

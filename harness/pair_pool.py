@@ -1,10 +1,13 @@
 """Process pairs, started ahead: while one pair measures, the next imports the framework on another processor."""
 
+import os
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 from opduel.harness.channel import Background, Steps, Waiting
 from opduel.harness.cpus import WIPING_VARIABLE, CpuPlan, Wiping
@@ -14,6 +17,8 @@ from opduel.records import Build
 from opduel.records.measurement import SIDES, Side
 
 PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009): vary it
+KEPT_VARIABLE = "OPDUEL_KEPT_ARRAYS"  # opduel_common/kept.py
+MOST_KEPT, KEPT_SHARE = 4 << 30, 0.125  # bytes, and of the memory that is available
 
 Pair = dict[Side, Worker]
 
@@ -52,9 +57,12 @@ class PairStart:
     ``aa``, both are of the control's build.
     """
 
-    def __init__(self, bench: Bench, rng: random.Random, aa: bool = False) -> None:
+    def __init__(
+        self, bench: Bench, rng: random.Random, aa: bool = False, kept_arrays: "KeptArrays | None" = None
+    ) -> None:
         self._bench = bench
         self._aa = aa
+        self._kept_arrays = kept_arrays
         self._paddings = {side: rng.randrange(PADDING_BYTES) for side in rng.sample(SIDES, 2)}  # in starting order
         self._pair: Pair = {}
         self.steps = Background(self._starting(), WorkerLostError)
@@ -96,20 +104,45 @@ class PairStart:
         environment = {**bench.environment, "OPDUEL_PADDING": "x" * self._paddings[side]}
         if bench.wiping:
             environment[WIPING_VARIABLE] = str(bench.wiping.size)
+        kept = self._kept_arrays
         build: Side = "control" if self._aa else side
-        self._pair[side] = Worker(build, bench.builds[build], bench.adaptor, environment, bench.cpus.prepare)
+        self._pair[side] = Worker(
+            build,
+            bench.builds[build],
+            bench.adaptor,
+            environment | (kept.environment if kept else {}),
+            bench.cpus.prepare,
+            inherited=[kept.descriptor] if kept else [],
+        )
+
+
+class KeptArrays:
+    """Memory in which a run's workers keep the inputs of cases: a file without a name, which their processes share."""
+
+    def __init__(self) -> None:
+        self.descriptor = os.memfd_create("opduel-arrays")
+        size = min(MOST_KEPT, int(KEPT_SHARE * psutil.virtual_memory().available))
+        self.environment = {KEPT_VARIABLE: f"{self.descriptor},{size}"}
+
+    def close(self) -> None:
+        """Let go of it; what it holds goes with the last worker."""
+        os.close(self.descriptor)
 
 
 class PairPool(AbstractContextManager["PairPool"]):
     """Hands out fresh pairs. Use as a context manager: leaving it ends what is being started.
 
+    With ``keeps_arrays``, an input that one process has drawn is copied by those after it. That pays where a case is
+    prepared while nothing is measured.
+
     ``previous_control`` is the control's process of the round before, kept alive: beside the present one, it is a
     second process of the same build that costs no import (for the A/A checks). None in the first round.
     """
 
-    def __init__(self, bench: Bench, rng: random.Random) -> None:
+    def __init__(self, bench: Bench, rng: random.Random, keeps_arrays: bool = False) -> None:
         self.bench = bench
         self._rng = rng
+        self._kept_arrays = KeptArrays() if keeps_arrays else None
         self._coming: PairStart | None = None
         self.previous_control: Worker | None = None
 
@@ -118,12 +151,14 @@ class PairPool(AbstractContextManager["PairPool"]):
         if self._coming:
             self._coming.close()
             self._coming = None
+        if self._kept_arrays:
+            self._kept_arrays.close()
 
     def take(self, aa: bool = False) -> PairStart:
         """The next pair; ``finish`` it before use, ``close`` it after."""
         if aa:
-            return PairStart(self.bench, self._rng, aa=True)
-        start = self._coming or PairStart(self.bench, self._rng)
+            return self._start(aa=True)
+        start = self._coming or self._start()
         self._coming = None
         return start
 
@@ -140,5 +175,8 @@ class PairPool(AbstractContextManager["PairPool"]):
         if not self.bench.cpus.can_overlap:
             return None
         if self._coming is None:
-            self._coming = PairStart(self.bench, self._rng)
+            self._coming = self._start()
         return self._coming.steps.advance()
+
+    def _start(self, aa: bool = False) -> PairStart:
+        return PairStart(self.bench, self._rng, aa, self._kept_arrays)

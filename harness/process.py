@@ -133,11 +133,12 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         cpus: frozenset[int],
         script: Path = WORKER,
         prefix: Sequence[str] = (),
+        inherited: Sequence[int] = (),
     ):
         """Start it, without waiting for it to be ready.
 
         ``environment`` is the whole environment that it gets; ``cpus`` those that it may use; ``prefix`` a command,
-        and its options, to run the interpreter under.
+        and its options, to run the interpreter under; ``inherited`` further descriptors that it and its children get.
 
         Raises:
             WorkerLostError: it could not even be started.
@@ -157,7 +158,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
                     stdout=self._channel.passed[2],
                     stderr=subprocess.STDOUT,
                     env={**environment, **build.environment},
-                    pass_fds=[descriptor for channel in channels for descriptor in channel.passed],
+                    pass_fds=[*inherited, *(descriptor for channel in channels for descriptor in channel.passed)],
                     start_new_session=True,
                     cwd=tempfile.gettempdir(),
                 )

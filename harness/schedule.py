@@ -66,7 +66,8 @@ class Schedule:
         seed = f"verify {order.seed}" if first else order.seed
         # one that resumes a run doesn't repeat the random choices of those before
         self._rng = random.Random(f"{seed} resumed after {len(self._kept)}" if self._kept else seed)
-        self._pool = PairPool(bench, random.Random(f"pairs {self._rng.random()}"))
+        on_device = not all(case.on_processor for case in order.cases)
+        self._pool = PairPool(bench, random.Random(f"pairs {self._rng.random()}"), keeps_arrays=on_device)
         self._began = time.monotonic() - order.spent_s
         self._collector = Collector(self.findings, self._turns)
         prior = order.prior_runs

@@ -95,6 +95,27 @@ def watched_steps(patch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return events
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+@pytest.mark.parametrize("context", ["cpu", "gpu"])
+def test_a_case_on_a_device_is_prepared_where_it_is_measured(context: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the work that is injected is measured against a call that takes as long as those that it is added to."""
+    seen: list[list[set[int]]] = []
+    original = CaseProcess.asking
+
+    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+        answer = yield from original(self, request, timeout_s)
+        if request["op"] == "prepare":
+            seen.append(affinities(self.pid))
+        return answer
+
+    monkeypatch.setattr(CaseProcess, "asking", watched)
+    bench = toy_bench()
+    assert run_one_round(bench, Round([CaseRequest(replace(toy_case("a"), context=context), 1)], 0)).samples
+    expected = bench.cpus.start if context == "cpu" else bench.cpus.measure
+    assert seen
+    assert all(cpus == expected for threads in seen for cpus in threads)
+
+
 @pytest.mark.measures  # with all of the machine's processors
 def test_both_sides_measure_on_the_same_processors() -> None:
     seen: dict[str, list[set[int]]] = {"prepare": [], "low_block": [], "turns": []}

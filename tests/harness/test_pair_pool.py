@@ -10,7 +10,7 @@ import pytest
 from toy_bench import toy_bench
 
 from opduel.harness.cpus import CpuPlan
-from opduel.harness.pair_pool import PADDING_BYTES, PairPool, PairStart
+from opduel.harness.pair_pool import KEPT_VARIABLE, PADDING_BYTES, PairPool, PairStart
 from opduel.harness.process import WorkerLostError
 from opduel.records.measurement import SIDES
 
@@ -58,6 +58,26 @@ def test_an_aa_pair_is_the_control_twice(pool: PairPool) -> None:
     assert [pair[side].side for side in SIDES] == ["control", "control"]
     assert pair["control"].pid != pair["treatment"].pid
     start.close()
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_workers_share_memory_for_arrays_only_where_that_is_asked_for(keeps: bool) -> None:
+    with PairPool(BENCH, random.Random(1), keeps_arrays=keeps) as pool:
+        shared = set[tuple[int, int]]()
+        for start in (pool.take(), pool.take(aa=True)):
+            for worker in start.finish().values():
+                place = psutil.Process(worker.pid).environ().get(KEPT_VARIABLE, "")
+                assert bool(place) == keeps
+                if keeps:
+                    descriptor, size = map(int, place.split(","))
+                    assert 0 < size < psutil.virtual_memory().total / 8
+                    found = os.stat(f"/proc/{worker.pid}/fd/{descriptor}")
+                    shared.add((found.st_dev, found.st_ino))
+            start.close()
+        assert len(shared) == keeps, "one memory for all of them"
+    if keeps:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
 
 
 def test_the_next_pair_is_on_its_way_and_ends_with_the_pool() -> None:

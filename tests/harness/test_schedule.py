@@ -328,6 +328,16 @@ def test_cases_that_cannot_fork_never_share_a_process() -> None:
     assert findings.rounds == found["a"].rounds + found["b"].rounds
 
 
+@pytest.mark.parametrize(("contexts", "kept"), [(("cpu", "cpu"), False), (("cpu", "gpu(1)"), True)])
+def test_inputs_are_kept_where_a_case_is_prepared_while_nothing_is_measured(
+    contexts: tuple[str, str], kept: bool
+) -> None:
+    cases = [replace(toy_case(one), context=place) for one, place in zip("ab", contexts, strict=True)]
+    plan = MeasurementPlan(cases, LOOKS, 0.05, 1)
+    with Schedule(toy_bench(), plan)._pool as pool:
+        assert (pool._kept_arrays is not None) == kept
+
+
 def test_many_cases_share_several_pairs_and_each_is_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opduel.harness.schedule.MOST_TOGETHER", 3)
     told: list[Progress] = []

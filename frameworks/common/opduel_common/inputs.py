@@ -13,6 +13,7 @@ try:
     import numpy
     import numpy.random  # which NumPy 2 leaves to the first use, and that would be every case's own process
 
+    from opduel_common.kept import kept_array
     from opduel_common.values import make_array
 except ImportError:  # a build without NumPy: only calls and plain values can be arguments
     numpy = None
@@ -118,18 +119,24 @@ class Inputs:
             raise ValueError(f"{name}: an array needs NumPy, which this build doesn't have")
         if plain.get("stype") not in (None, "default", "numpy"):
             raise ValueError("{}: there are no {} arrays: make one by a call".format(name, plain["stype"]))
-        dtype = plain.get("dtype") or self.case["dtype"]
+        shape, dtype = tuple(plain["shape"]), plain.get("dtype") or self.case["dtype"]
+        values = plain.get("init"), plain.get("low"), plain.get("high")
         try:
-            return make_array(
-                self.random(name), tuple(plain["shape"]), dtype, plain.get("init"), plain.get("low"), plain.get("high")
+            return kept_array(
+                repr((self.random_key(name), shape, dtype, values)),
+                shape,
+                dtype,
+                lambda: make_array(self.random(name), shape, dtype, *values),
             )
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
 
     def random(self, name):
         """Random numbers that depend on the seed, the case and the name alone."""
-        key = "{}|{}|{}".format(self.seed, self.case["id"], name)
-        return numpy.random.RandomState(zlib.crc32(key.encode("utf-8")) & 0xFFFFFFFF)
+        return numpy.random.RandomState(zlib.crc32(self.random_key(name).encode("utf-8")) & 0xFFFFFFFF)
+
+    def random_key(self, name):
+        return "{}|{}|{}".format(self.seed, self.case["id"], name)
 
 
 def seed_generators(seed):

@@ -1,0 +1,154 @@
+"""Arrays that a run's processes keep for each other: who draws, who copies, and what is not kept."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from test_mxnet_values import ADAPTOR, load
+
+COMMON = ADAPTOR.parent.parent / "common"
+KEPT = load(COMMON / "opduel_common" / "kept.py")
+SHAPE, NBYTES = (512, 256), 4 * 512 * 256
+ROOM = 10 * NBYTES
+
+
+class Draws:
+    """Draws different numbers each time, and counts."""
+
+    def __init__(self, shape: tuple[int, ...] = SHAPE) -> None:
+        self.count, self.shape = 0, shape
+
+    def __call__(self) -> Any:
+        self.count += 1
+        return numpy.random.default_rng().normal(size=self.shape).astype("float32")
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    descriptor = os.memfd_create("test")
+    monkeypatch.setenv(KEPT.VARIABLE, f"{descriptor},{ROOM}")
+    yield descriptor
+    os.close(descriptor)
+
+
+def kept(key: str, make: Draws) -> Any:
+    return KEPT.kept_array(key, SHAPE, "float32", make)
+
+
+def test_what_was_drawn_is_copied_afterwards(memory: int) -> None:
+    make = Draws()
+    found = {key: kept(key, make) for key in "abc"}
+    assert make.count == 3
+    for key, one in found.items():
+        again = kept(key, make)
+        assert numpy.array_equal(again, one)
+        assert not numpy.shares_memory(again, one)
+        again += 1  # a call may write to its inputs: the next process gets what was drawn
+        assert numpy.array_equal(kept(key, make), one)
+    assert make.count == 3
+    assert not numpy.array_equal(found["a"], found["b"])
+
+
+def test_without_memory_everything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEPT.VARIABLE, raising=False)
+    make = Draws()
+    assert not numpy.array_equal(kept("a", make), kept("a", make))
+    assert make.count == 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "made"),
+    [((16, 16), "float32", (16, 16)), (SHAPE, "float16", SHAPE), ((512, 255), "float32", SHAPE)],
+    ids=["small", "another dtype", "another shape"],
+)
+def test_what_is_small_or_not_as_the_key_says_is_drawn_each_time(
+    memory: int, shape: tuple[int, ...], dtype: str, made: tuple[int, ...]
+) -> None:
+    make = Draws(made)
+    for _ in range(2):
+        assert KEPT.kept_array("a", shape, dtype, make).shape == made
+    assert make.count == 2
+    assert os.fstat(memory).st_size == 0
+
+
+def test_the_memory_is_bounded_and_what_is_in_it_stays(memory: int) -> None:
+    make = Draws()
+    first = [kept(f"{number}", make) for number in range(20)]
+    assert os.fstat(memory).st_size <= ROOM
+    again = [kept(f"{number}", make) for number in range(20)]
+    same = [numpy.array_equal(one, other) for one, other in zip(first, again, strict=True)]
+    assert same == [True] * 9 + [False] * 11, "ten have no room for what is said of them"
+
+
+def test_memory_that_takes_nothing_costs_no_case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with open(tmp_path / "file", "rb") as stream:
+        monkeypatch.setenv(KEPT.VARIABLE, f"{stream.fileno()},{ROOM}")
+        assert kept("a", Draws()).shape == SHAPE
+
+
+def test_a_process_that_ends_in_between_leaves_no_array(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, make = os.pwrite, Draws()
+
+    def ends(descriptor: int, content: Any, offset: int) -> int:
+        if offset == 0:
+            raise KeyboardInterrupt
+        return original(descriptor, content[: len(content) // 2] or content, offset)
+
+    monkeypatch.setattr(os, "pwrite", ends)
+    with pytest.raises(KeyboardInterrupt):
+        kept("a", make)
+    monkeypatch.setattr(os, "pwrite", original)
+    assert os.fstat(memory).st_size > NBYTES
+    second = kept("b", make)
+    assert make.count == 2
+    assert numpy.array_equal(kept("b", make), second)
+    kept("a", make)
+    assert make.count == 3
+
+
+def test_processes_at_the_same_time_keep_an_array_once(memory: int) -> None:
+    children = []
+    for _ in range(4):
+        if not (pid := os.fork()):
+            make = Draws()
+            for number in range(5):
+                kept(f"{number}", make)
+            os._exit(0)
+        children.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 4
+    assert os.fstat(memory).st_size == 5 * (KEPT.PAGE + NBYTES)
+    make = Draws()
+    assert all(numpy.array_equal(kept(f"{number}", make), kept(f"{number}", make)) for number in range(5))
+    assert make.count == 0
+
+
+def test_inputs_are_the_same_with_and_without_it(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(COMMON)])
+    from opduel_common.inputs import Inputs
+
+    def made(case_id: str, seed: int, size: int, **values: Any) -> Any:
+        case = {"id": case_id, "dtype": "float32", "inputs": {"a": {"shape": [size, 512], **values}}}
+        return Inputs(case, seed).arguments()[1]["a"]
+
+    asked: list[tuple[tuple[str, int, int], dict[str, Any]]] = [
+        (("a", 1, 300), {}),
+        (("a", 2, 300), {}),
+        (("b", 1, 300), {}),
+        (("a", 1, 301), {}),
+        (("a", 1, 300), {"dtype": "float64"}),
+        (("a", 1, 300), {"init": "uniform"}),
+        (("a", 1, 300), {"init": "uniform", "high": 2.0}),
+        (("a", 1, 300), {"dtype": "int64"}),
+    ]
+    several = [[made(*one, **values) for one, values in asked] for _ in range(2)]
+    assert os.fstat(memory).st_size > 7 * NBYTES
+    monkeypatch.delenv(KEPT.VARIABLE)
+    drawn = [made(*one, **values) for one, values in asked]
+    for each in several:
+        assert [one.dtype for one in each] == [one.dtype for one in drawn]
+        assert all(numpy.array_equal(one, other) for one, other in zip(each, drawn, strict=True))
