@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from opduel.comparator.cause_device import by_launches, is_busy, launched_otherwise
 from opduel.comparator.cause_leads import (
     LEAST_REACH,
     PARTLY,
@@ -43,6 +44,7 @@ from opduel.records.text import one_line
 PREFERENCE: tuple[Source, ...] = (
     "Python functions",
     "primitives",
+    "kernels",
     "operators",
     "native functions",
     "sampled functions",
@@ -61,7 +63,7 @@ WAITING = frozenset(
 
 USER_CODE = "user code"  # a resource: that it takes longer is what was to be explained
 
-OF_A_PART = ("primitives", "operators")  # sources that don't see the whole call
+OF_A_PART = ("primitives", "kernels", "operators")  # sources that don't see the whole call
 MOST_OF_A_CALL = 1.1  # times a call's measured time, that such a source may see
 # What the case's metric counts -> units of the sources that its change can follow from; the first is its own.
 EXPLAINED_BY = {"ns": ("ns", "instructions"), "instructions": ("instructions",), "bytes": ("bytes",)}
@@ -116,6 +118,7 @@ def cause_of(
         if found.examination.source == "native functions" and is_other_code(found.examination):
             sentence += OTHER_CODE
         sentence += other_primitives(comparison, found.examination, examinations)
+        sentence += launched_otherwise(found.examination, examinations)
         sentence += by_vectors(examinations) + by_branches(comparison, examinations)
         if SAME_WORK in sentence:
             sentence += by_placement(examinations)
@@ -181,6 +184,8 @@ def _reading_of_a_part(comparison: Comparison, examination: Examination, own: fl
     sides = (examination.control, comparison.control), (examination.treatment, comparison.treatment)
     if any((seen or 0.0) > MOST_OF_A_CALL * (measured or 0.0) for seen, measured in sides):
         return None  # what watching costs is a large part of what was seen
+    if examination.source == "kernels" and not is_busy(comparison, examination):
+        return None
     low, high = (comparison.control * (limit - 1) for limit in comparison.ci)
     whole = (examination.treatment or 0.0) - (examination.control or 0.0)
     if low <= 0 <= high or comparison.ratio is None:
@@ -269,6 +274,8 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
     if hints and _unit(comparison) == "ns":
         rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
         return "; ".join(hints) + rest + memory
+    if launches := by_launches(comparison, examinations, change):
+        return launches
     others = [one for one in examinations if one.source != BESIDE]
     if (work := _same_work(examinations)) and _unit(comparison) == "ns":
         rather = "perhaps where code lies" if ELSEWHERE in work else UNEXPLAINED_WORK

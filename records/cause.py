@@ -10,7 +10,7 @@ from opduel.records.measurement import Side
 # What is looked at: a source. Each has one unit, in which its parts add up to the whole of a call, or nearly so.
 Source = Literal[
     "native functions", "mispredicted branches", "code placement", "sampled functions", "Python functions", "operators",
-    "primitives", "resources", "allocations", "mapped memory", "simulated cache misses", "libraries",
+    "kernels", "primitives", "resources", "allocations", "mapped memory", "simulated cache misses", "libraries",
 ]  # fmt: skip
 CODE_OF = "code without symbols of "  # a source file, a class, or an exported function, is said after it
 # Of a native function, what it mostly works on; a size in bytes follows the second.

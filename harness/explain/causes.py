@@ -147,7 +147,7 @@ def _look(
             seen[case_id].append(Examination("code placement", "", 1, note=one.placement))
     if operators.has_profiler(profiling.framework):
         for case_id, found in operators.ask_for_operators(profiling, cases).items():
-            seen[case_id].append(_of_operators(found))
+            seen[case_id] += _of_operators(found)
     concerned = [case for case in cases if concerns_memory(seen[case.id], changed[case.id].ratio or 1.0)]
     if concerned:
         for case_id, several in _of_memory(profiling, concerned, explaining.env).items():
@@ -204,11 +204,13 @@ def _of_libraries(answers: Answers, builds: Mapping[Side, Build]) -> list[Examin
     return [Examination("libraries", "", 1, note=one_line(around))] if around else []
 
 
-def _of_operators(answers: Answers) -> Examination:
-    seen = operators.operator_observations(answers)
+def _of_operators(answers: Answers) -> list[Examination]:
+    """Of operators; before them of kernels, where there are any."""
+    kernels, seen = (operators.operator_observations(answers, of_kernels) for of_kernels in (True, False))
+    found = [] if isinstance(kernels, str) else [examine("kernels", "ns", kernels)]
     if isinstance(seen, str):
-        return Examination("operators", "ns", 0, note=seen)
-    return examine("operators", "ns", seen, operators.NOTE)
+        return [*found, Examination("operators", "ns", 0, note=seen)]
+    return [*found, examine("operators", "ns", seen, operators.NOTE)]
 
 
 def _of_primitives(answers: Answers) -> Examination:

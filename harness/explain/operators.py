@@ -1,4 +1,5 @@
-"""What operators of the framework a call's time goes into on either side: by the framework's own profiler."""
+"""What operators of the framework a call's time goes into on either side, and what kernels of a device: by the
+framework's own profiler."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,16 +31,19 @@ def ask_for_operators(profiling: Profiling, cases: Sequence[Case]) -> dict[str, 
     return ask_in_pairs(watched, [framework.as_profiled(case) for case in cases], [QUESTION])
 
 
-def operator_observations(answers: Answers) -> list[Observation] | str:
+def operator_observations(answers: Answers, kernels: bool = False) -> list[Observation] | str:
     """Of one case: an observation for each process pair, in ns a call; or why there is none, in one line. The parts of
-    a side add up to the operators' time, which is only a part of the call's."""
+    a side add up to the operators' time, which is only a part of the call's; or, of ``kernels``, to the time in which
+    the device is busy."""
     found = answers.about(QUESTION.op)
     if isinstance(found, str):
         return found
-    observations: list[Observation] = [{side: _parts(pair[side]) for side in SIDES} for pair in found]
+    observations: list[Observation] = [{side: _parts(pair[side], kernels) for side in SIDES} for pair in found]
     return observations if any(parts for one in observations for parts in one.values()) else NOTHING
 
 
-def _parts(answer: Mapping[str, Any]) -> dict[str, Part]:
+def _parts(answer: Mapping[str, Any], kernels: bool) -> dict[str, Part]:
     calls = answer["calls"][1:] or answer["calls"]  # the first one sets the profiler up, too
-    return {row.name: Part(row.ns, row.count) for row in operator_times(calls)}
+    of_device = {name for call in calls for name in call.get("kernels", ())}
+    rows = operator_times(calls)
+    return {row.name: Part(row.ns, row.count) for row in rows if (row.name in of_device) == kernels}

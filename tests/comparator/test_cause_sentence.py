@@ -148,6 +148,7 @@ def test_parts_that_all_changed_one_way_make_up_for_nothing() -> None:
         ("numpy.core.sort", "numpy.core.sort"),
         ("int quicksort_<npy::int_tag, int>(int*, long)", "quicksort_<npy::int_tag, int>"),
         ("void a::b<c::d>(e<f>*, double) const", "a::b<c::d>"),
+        ("void a::(anonymous namespace)::b<(anonymous namespace)::c>(float*, int)", "a::b<c>"),
         ("int f<aaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbb>(x) [clone .isra.0]", "f<...>"),
         ("(all else)", "(all else)"),
         ("libblas.so (no symbols)", "libblas.so (no symbols)"),

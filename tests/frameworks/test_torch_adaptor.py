@@ -162,7 +162,8 @@ def test_threads_and_the_profiler_s_files(found: dict[str, Any]) -> None:
 
 def test_calls_that_are_recorded_together_have_their_own_times(found: dict[str, Any]) -> None:
     """As on a GPU; here of a call on a CPU."""
-    first, second = found["rest"]["together"]
+    assert [one["kernels"] for one in found["rest"]["together"]] == [[], []], "nothing ran on a GPU"
+    first, second = (one["operators"] for one in found["rest"]["together"])
     assert first.keys() == second.keys() >= {"aten::add"}
     assert len(first["aten::add"]) == len(second["aten::add"]) == 1
     assert first["aten::add"][0] > 0

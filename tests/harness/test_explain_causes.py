@@ -226,6 +226,22 @@ def test_callgrinds_files_are_kept_with_the_profiles_or_where_the_run_has_them(
     assert given == [None, tmp_path / "run", tmp_path / "profiles"]
 
 
+def test_kernels_have_an_examination_of_their_own_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(causes, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
+    monkeypatch.setattr(causes, "observe_native", lambda *_, **__: {A.id: Observed([], "no valgrind")})
+    call = {
+        "operators": {"aten::add": [10], "cudaLaunchKernel": [7], "add_kernel": [30, 40]},
+        "kernels": ["add_kernel"],
+    }
+    pairs = [{side: {"calls": [call, call]} for side in SIDES}] * 3
+    monkeypatch.setattr(operators, "ask_for_operators", lambda *_: {A.id: Answers({"profile": pairs})})
+    (one,) = add_causes([compared(A)], [A], MeasurementResult(), explaining())
+    assert one.cause is not None
+    kernels, rest = (seen for seen in one.cause.examinations if seen.source in ("kernels", "operators"))
+    assert (kernels.source, kernels.control, kernels.treatment) == ("kernels", 70.0, 70.0)
+    assert (rest.source, rest.control, rest.note) == ("operators", 17.0, operators.NOTE)
+
+
 def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Observation] = [{"control": {"work": Part(100.0)}, "treatment": {"work": Part(150.0)}}] * 3
     monkeypatch.setattr(causes, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})

@@ -31,11 +31,11 @@ def profile(call, calls):
     """Profile so many calls; a list with one entry for each of them.
 
     An entry: {"operators": {name: [ns, ...]}, the time of each run of an operator without that of those it calls, on
-    the GPU for kernels, "memory": {device: bytes}}.
+    the GPU for kernels, "memory": {device: bytes}}; on a GPU also "kernels", the names of those that are kernels.
     """
     device = getattr(call, "device", None)
     if device is not None:
-        return [{"operators": one, "memory": {}} for one in together(call, calls, device)]
+        return [dict(one, memory={}) for one in together(call, calls, device)]
     found = []
     for _ in range(calls):
         made = record(call, profile_memory=True)
@@ -44,8 +44,8 @@ def profile(call, calls):
 
 
 def together(call, calls, device):
-    """The ``operator_times`` of each of so many calls, recorded one after the other: on a GPU, where a recording of one
-    call has more of the profiler's own work in it than of the call's."""
+    """``operators`` and ``kernels`` of each of so many calls, recorded one after the other: on a GPU, where a recording
+    of one call has more of the profiler's own work in it than of the call's."""
 
     def run():
         for _ in range(FIRST_CALLS + calls):
@@ -56,20 +56,28 @@ def together(call, calls, device):
     events = sorted(record(run).events(), key=lambda event: event.time_range.start)
     found = []
     for event in events:
-        if event.name == CALL and event.device_type == torch.autograd.DeviceType.CPU:
+        if event.name == CALL and is_on_cpu(event):
             found.append([])
         elif found and event.name not in OURS:
             found[-1].append(event)
-    return [operator_times(one) for one in found[FIRST_CALLS:]]
+    return [{"operators": operator_times(one), "kernels": kernels_of(one)} for one in found[FIRST_CALLS:]]
+
+
+def is_on_cpu(event):
+    return event.device_type == torch.autograd.DeviceType.CPU
+
+
+def kernels_of(events):
+    """The names of what ran on a GPU."""
+    return sorted({event.name for event in events if not is_on_cpu(event)})
 
 
 def operator_times(events):
     """``{name: [ns, ...]}`` of a profile's events."""
     times = {}
     for event in events:
-        on_cpu = event.device_type == torch.autograd.DeviceType.CPU
         on_gpu = "self_device_time_total" if hasattr(event, "self_device_time_total") else "self_cuda_time_total"
-        own = event.self_cpu_time_total if on_cpu else getattr(event, on_gpu)
+        own = event.self_cpu_time_total if is_on_cpu(event) else getattr(event, on_gpu)
         if own > 0 and not event.name.startswith("["):
             times.setdefault(event.name, []).append(round(1000 * own))
     return times

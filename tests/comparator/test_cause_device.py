@@ -1,0 +1,101 @@
+"""What a cause says of kernels and of what launches them. Figures are those of an H100 on 2026-11-27, where PyTorch's
+softmax had 0 added to its input, in ns a call, but for what is said to be otherwise."""
+
+from dataclasses import replace
+
+import pytest
+from made_samples import a_case
+
+from opduel.comparator.cause_sentence import cause_of
+from opduel.comparator.causes import examine
+from opduel.records import Comparison
+from opduel.records.cause import Examination, Part, Source
+
+SOFTMAX = (
+    "void (anonymous namespace)::softmax_warp_forward<float, float, float, 11, false, false>(float*, float const*)"
+)
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<float> >(int)"
+KERNELS = {SOFTMAX: Part(10419, 1)}, {SOFTMAX: Part(10502, 1), ADD: Part(13044, 1)}
+OPERATORS = (
+    {"aten::_softmax": Part(10031, 1), "cudaLaunchKernel": Part(7587, 1), "aten::softmax": Part(2357, 1)},
+    {
+        "aten::_softmax": Part(8716, 1),
+        "cudaLaunchKernel": Part(14803, 2),
+        "aten::softmax": Part(2247, 1),
+        "aten::add": Part(10710, 1),
+    },
+)
+SLOWER = replace(
+    Comparison.without_figures(a_case("softmax", 0.02), "regressed"),
+    ratio=2.125,
+    ci=(2.051, 2.201),
+    control=13045.0,
+    treatment=27267.0,
+)
+FASTER = replace(
+    SLOWER, verdict="improved", ratio=1 / 2.125, ci=(1 / 2.201, 1 / 2.051), control=27267.0, treatment=13045.0
+)
+NEW = "1 call of at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<float> > per call"
+
+
+def seen(source: Source, control: dict[str, Part], treatment: dict[str, Part], note: str = "") -> Examination:
+    return examine(source, "ns", [{"control": control, "treatment": treatment}] * 5, note)
+
+
+def sentence(comparison: Comparison, *examinations: Examination) -> str:
+    found = cause_of(comparison, examinations)
+    assert found is not None
+    return found.sentence
+
+
+@pytest.mark.parametrize(
+    ("comparison", "turned", "said"),
+    [
+        (
+            SLOWER,
+            False,
+            f"{NEW}, new, accounts for 89 % [83, 95] of the added time; of its operators, aten::add is new",
+        ),
+        (
+            FASTER,
+            True,
+            f"{NEW}, gone, accounts for 90 % [88, 93] of the time saved; of its operators, aten::add is gone",
+        ),
+    ],
+)
+def test_a_kernel_explains_a_call_in_which_the_device_is_busy(comparison: Comparison, turned: bool, said: str) -> None:
+    kernels, operators = (pair[::-1] if turned else pair for pair in (KERNELS, OPERATORS))
+    found = sentence(comparison, seen("kernels", *kernels), seen("operators", *operators, note="the profiler adds"))
+    assert found == said
+
+
+def test_where_the_device_waits_operators_that_came_are_said_without_a_share() -> None:
+    """Here kernels take a tenth of the time, and the processor has to launch two in place of one."""
+    short = ({name: replace(part, amount=part.amount / 10) for name, part in side.items()} for side in KERNELS)
+    found = sentence(SLOWER, seen("kernels", *short), seen("operators", *OPERATORS))
+    assert found == (
+        "partly explained: 1 call of aten::add per call, new, cudaLaunchKernel, 2 calls per call where it was 1; "
+        "kernels take 9 % of a call, before 8 %: the device waits for the processor"
+    )
+
+
+def test_what_came_is_not_said_of_a_case_that_became_faster() -> None:
+    short = ({name: replace(part, amount=part.amount / 10) for name, part in side.items()} for side in KERNELS)
+    faster = replace(FASTER, control=13045.0, treatment=12000.0)
+    assert sentence(faster, seen("kernels", *short), seen("operators", *OPERATORS)) == (
+        "not explained: kernels take 20 % of a call, before 8 %: the device waits for the processor"
+    )
+
+
+def test_the_same_operators_leave_a_waiting_device_unexplained() -> None:
+    kernels = {SOFTMAX: Part(1042, 1)}
+    longer = {name: replace(part, amount=2 * part.amount) for name, part in OPERATORS[0].items()}
+    assert sentence(SLOWER, seen("kernels", kernels, kernels), seen("operators", OPERATORS[0], longer)) == (
+        "not explained: kernels take 4 % of a call, before 8 %: the device waits for the processor"
+    )
+
+
+def test_without_kernels_nothing_is_said_of_a_device() -> None:
+    """As on a processor, where a profiler sees more than a call takes."""
+    found = sentence(SLOWER, Examination("kernels", "ns", 0), seen("operators", *OPERATORS))
+    assert found == "not explained: time by operator grew by 83 %, with nothing that accounts for it"
