@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator.cause_device import by_launches, is_busy, launched_otherwise
+from opduel.comparator.cause_device import by_launches, is_busy, launched_otherwise, without_hidden
 from opduel.comparator.cause_leads import (
     LEAST_REACH,
     PARTLY,
@@ -111,7 +111,7 @@ def cause_of(
     change = comparison.ratio if comparison.measure.lower_is_better else 1 / comparison.ratio  # of the cost
     if change == 1:
         return None
-    readings = [_reading(comparison, one, change) for one in _without_other_code(examinations)]
+    readings = [_reading(comparison, one, change) for one in without_hidden(_without_other_code(examinations))]
     found = _best(comparison, [one for one in readings if one is not None])
     if found:
         sentence = _explained(comparison, found, change) + in_native_code(found.examination, examinations, change)
@@ -276,7 +276,7 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
         return "; ".join(hints) + rest + memory
     if launches := by_launches(comparison, examinations, change):
         return launches
-    others = [one for one in examinations if one.source != BESIDE]
+    others = [one for one in without_hidden(examinations) if one.source != BESIDE]
     if (work := _same_work(examinations)) and _unit(comparison) == "ns":
         rather = "perhaps where code lies" if ELSEWHERE in work else UNEXPLAINED_WORK
         differ = [one for one in others if one.unit != "instructions" and _is_clear(one)]

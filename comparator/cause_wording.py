@@ -104,8 +104,8 @@ def share_of(candidate: Candidate) -> str:
 
 
 def bare(name: str) -> str:
-    """A function's name without its return type, its parameters and what C++ says of a namespace without a name, and
-    with ``<...>`` for long template arguments."""
+    """A function's name without its return type, its parameters and ``(anonymous namespace)::``, and with ``<...>`` for
+    long template arguments."""
     name = without_clone(name).replace("(anonymous namespace)::", "")
     if not name.endswith((")", ") const")) or "(" not in name:
         return name

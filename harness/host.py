@@ -84,6 +84,24 @@ def out_of_memory_kills(proc: Path = PROC) -> int | None:
     return int(found[1]) if found else None
 
 
+def memory_left(proc: Path = PROC, groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes that may still be allocated: what is available on the host, or what a limit of this process's control group
+    leaves, version 2 or 1.
+
+    https://docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html.
+    """
+    memory = _tolerant(psutil.virtual_memory)
+    left = [memory.available if memory else 0]
+    own = re.search(r"^0::/(.*)$", text_of(proc / "self/cgroup"), re.M)
+    folders = [groups / own[1], groups] if own else [groups]
+    pairs = [(folder / "memory.max", folder / "memory.current") for folder in folders]
+    pairs.append((groups / "memory/memory.limit_in_bytes", groups / "memory/memory.usage_in_bytes"))
+    for limit, used in pairs:
+        with contextlib.suppress(ValueError):  # there is none, or it is "max"
+            left.append(int(text_of(limit)) - int(text_of(used)))
+    return max(0, min(left))
+
+
 _orphans_cpu_s: list[float] = []
 
 

@@ -153,8 +153,8 @@ class Preparation:
         self.steps = Background(self._preparing(), AskError)
 
     def finish(self, cpus: CpuPlan) -> dict[Side, float]:
-        """Wait until both sides are ready, on all processors meanwhile, or, on a device, where they are to be measured:
-        what a call of a device takes depends on where its threads run. Nanoseconds a call of each side.
+        """Wait until both sides are ready: on all processors, or, for a case on a device, on those that will measure
+        it, because what its calls take depends on where their threads run. Returns nanoseconds a call of each side.
 
         Raises:
             CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
@@ -162,9 +162,10 @@ class Preparation:
         if self.steps.over:
             return self.steps.finish()
         self._pin(cpus.start if self.request.case.on_processor else cpus.measure)
-        call_ns = self.steps.finish()
-        self._pin(cpus.prepare)
-        return call_ns
+        try:
+            return self.steps.finish()
+        finally:
+            self._pin(cpus.prepare)
 
     def _pin(self, cpus: frozenset[int]) -> None:
         for worker in self._pair.values():  # what it forks meanwhile, too

@@ -7,10 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from opduel.harness.channel import Background, Steps, Waiting
 from opduel.harness.cpus import WIPING_VARIABLE, CpuPlan, Wiping
+from opduel.harness.host import memory_left
 from opduel.harness.process import Worker, WorkerLostError
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build
@@ -18,7 +17,7 @@ from opduel.records.measurement import SIDES, Side
 
 PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009): vary it
 KEPT_VARIABLE = "OPDUEL_KEPT_ARRAYS"  # opduel_common/kept.py
-MOST_KEPT, KEPT_SHARE = 4 << 30, 0.125  # bytes, and of the memory that is available
+MOST_KEPT, KEPT_SHARE = 4 << 30, 0.125  # bytes, and of the memory that is left
 
 Pair = dict[Side, Worker]
 
@@ -119,10 +118,18 @@ class PairStart:
 class KeptArrays:
     """Memory in which a run's workers keep the inputs of cases: a file without a name, which their processes share."""
 
-    def __init__(self) -> None:
-        self.descriptor = os.memfd_create("opduel-arrays")
-        size = min(MOST_KEPT, int(KEPT_SHARE * psutil.virtual_memory().available))
-        self.environment = {KEPT_VARIABLE: f"{self.descriptor},{size}"}
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.environment = {KEPT_VARIABLE: f"{descriptor},{min(MOST_KEPT, int(KEPT_SHARE * memory_left()))}"}
+
+    @classmethod
+    def made(cls) -> "KeptArrays | None":
+        """None where there is no such memory, in a Python made for an older C library or a sandbox: then each process
+        draws its own inputs."""
+        try:
+            return cls(os.memfd_create("opduel-arrays"))
+        except (AttributeError, OSError):
+            return None
 
     def close(self) -> None:
         """Let go of it; what it holds goes with the last worker."""
@@ -142,7 +149,8 @@ class PairPool(AbstractContextManager["PairPool"]):
     def __init__(self, bench: Bench, rng: random.Random, keeps_arrays: bool = False) -> None:
         self.bench = bench
         self._rng = rng
-        self._kept_arrays = KeptArrays() if keeps_arrays else None
+        self._keeps_arrays = keeps_arrays
+        self._kept_arrays: KeptArrays | None = None
         self._coming: PairStart | None = None
         self.previous_control: Worker | None = None
 
@@ -153,6 +161,7 @@ class PairPool(AbstractContextManager["PairPool"]):
             self._coming = None
         if self._kept_arrays:
             self._kept_arrays.close()
+            self._kept_arrays = None
 
     def take(self, aa: bool = False) -> PairStart:
         """The next pair; ``finish`` it before use, ``close`` it after."""
@@ -179,4 +188,6 @@ class PairPool(AbstractContextManager["PairPool"]):
         return self._coming.steps.advance()
 
     def _start(self, aa: bool = False) -> PairStart:
+        if self._keeps_arrays and self._kept_arrays is None:
+            self._kept_arrays = KeptArrays.made()
         return PairStart(self.bench, self._rng, aa, self._kept_arrays)

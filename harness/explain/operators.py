@@ -33,8 +33,8 @@ def ask_for_operators(profiling: Profiling, cases: Sequence[Case]) -> dict[str, 
 
 def operator_observations(answers: Answers, kernels: bool = False) -> list[Observation] | str:
     """Of one case: an observation for each process pair, in ns a call; or why there is none, in one line. The parts of
-    a side add up to the operators' time, which is only a part of the call's; or, of ``kernels``, to the time in which
-    the device is busy."""
+    a side add up to the operators' time, which is only a part of the call's; or, of ``kernels``, to the
+    kernels' time."""
     found = answers.about(QUESTION.op)
     if isinstance(found, str):
         return found

@@ -14,6 +14,7 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
     {"op": "turns", as "low_block" and "turns": [blocks, ...], "first": bool, "hear": path, "tell": path}
                         -> {"blocks": [as "low_block" answers, ...]}, taken in turns with the other side: turns.py
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
+                                                (on a device perhaps also "kernels": [name, ...], of the operators)
     {"op": "write_profile", "calls": int, "folder": path, "name": str}
                         -> {"calls": int}; the framework's own files, and output.txt: what the case has printed
     {"op": "resident", "calls": int}                               -> {"bytes": most resident memory meanwhile}

@@ -169,6 +169,15 @@ def test_calls_that_are_recorded_together_have_their_own_times(found: dict[str, 
     assert first["aten::add"][0] > 0
 
 
+def test_kernels_are_told_apart_from_ranges_that_a_gpu_s_recording_repeats(found: dict[str, Any]) -> None:
+    """Of a made recording. An operator that takes no time is counted all the same."""
+    one = {
+        "operators": {"a range": [5000], "aten::add": [9000], "aten::view": [0], "add_kernel": [30000, 20000]},
+        "kernels": ["add_kernel"],
+    }
+    assert found["rest"]["on GPU"] == [one, one]
+
+
 def test_out_of_a_gpu_s_memory_is_said_without_what_every_process_holds(found: dict[str, Any]) -> None:
     assert found["rest"]["out of memory"] == "CUDA out of memory. Tried to allocate 596.05 GiB"
 

@@ -175,8 +175,8 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
     log: list[tuple[str, int, str]] = []
     start, asking = Worker.__init__, CaseProcess.asking
 
-    def logged_start(self: Worker, side: Any, *arguments: Any) -> None:
-        start(self, side, *arguments)
+    def logged_start(self: Worker, side: Any, *arguments: Any, **named: Any) -> None:
+        start(self, side, *arguments, **named)
         log.append((side, self.pid, "start"))
 
     def logged_asking(self: CaseProcess, request: Any, timeout_s: float) -> Any:

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
-from opduel.harness.host import HostMonitor, host_fingerprint, merged_noise, own_cpu_seconds
+from opduel.harness.host import HostMonitor, host_fingerprint, memory_left, merged_noise, own_cpu_seconds
 
 HERTZ = os.sysconf("SC_CLK_TCK")
 
@@ -283,3 +284,30 @@ def test_a_host_is_called_by_its_name_or_as_it_is_told(monkeypatch: pytest.Monke
     assert host_fingerprint()["name"] == "the quiet one"
     monkeypatch.setenv("OPDUEL_HOST_NAME", "")
     assert host_fingerprint()["name"] is None
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "left"),
+    [
+        ("", {}, 8000),
+        ("0::/one", {"one/memory.max": "max", "one/memory.current": "700", "memory.max": "max"}, 8000),
+        ("0::/one", {"one/memory.max": "1000", "one/memory.current": "700"}, 300),
+        ("0::/", {"memory.max": "1000", "memory.current": "900"}, 100),
+        ("0::/one", {"memory.max": "1000", "memory.current": "1100"}, 0),
+        (
+            "4:memory:/",
+            {"memory/memory.limit_in_bytes": "5000", "memory/memory.usage_in_bytes": "1000"},
+            4000,
+        ),
+        ("4:memory:/", {"memory/memory.limit_in_bytes": str(2**63 - 4096), "memory/memory.usage_in_bytes": "7"}, 8000),
+    ],
+)
+def test_what_memory_is_left_within_a_control_group(
+    own: str, files: dict[str, str], left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=8000))
+    made = {"proc/self/cgroup": f"{own}\n", **{f"groups/{name}": text for name, text in files.items()}}
+    for name, text in made.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert memory_left(tmp_path / "proc", tmp_path / "groups") == left

@@ -4,6 +4,7 @@ import os
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import psutil
 import pytest
@@ -58,6 +59,23 @@ def test_an_aa_pair_is_the_control_twice(pool: PairPool) -> None:
     assert [pair[side].side for side in SIDES] == ["control", "control"]
     assert pair["control"].pid != pair["treatment"].pid
     start.close()
+
+
+def refused(*_: Any) -> int:
+    raise OSError("a sandbox")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_without_such_memory_workers_start_all_the_same(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if there:
+        monkeypatch.setattr(os, "memfd_create", refused)
+    else:
+        monkeypatch.delattr(os, "memfd_create")
+    with PairPool(BENCH, random.Random(1), keeps_arrays=True) as pool:
+        start = pool.take()
+        for worker in start.finish().values():
+            assert KEPT_VARIABLE not in psutil.Process(worker.pid).environ()
+        start.close()
 
 
 @pytest.mark.parametrize("keeps", [False, True])

@@ -95,9 +95,9 @@ def test_a_resumed_run_makes_choices_of_its_own(monkeypatch: pytest.MonkeyPatch)
     paddings: list[int] = []
     start = Worker.__init__
 
-    def logged(self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, cpus: Any) -> None:
+    def logged(self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, *rest: Any, **named: Any) -> None:
         paddings.append(len(environment["OPDUEL_PADDING"]))
-        start(self, side, build, adaptor, environment, cpus)
+        start(self, side, build, adaptor, environment, *rest, **named)
 
     monkeypatch.setattr(Worker, "__init__", logged)
     log = ListLog()

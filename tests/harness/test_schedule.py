@@ -287,9 +287,11 @@ def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch)
     log: list[Any] = []
     start, asking = Worker.__init__, CaseProcess.asking
 
-    def logged_start(self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, cpus: Any) -> None:
+    def logged_start(
+        self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, *rest: Any, **named: Any
+    ) -> None:
         log.append(("start", side, len(environment["OPDUEL_PADDING"])))
-        start(self, side, build, adaptor, environment, cpus)
+        start(self, side, build, adaptor, environment, *rest, **named)
 
     def logged_asking(self: CaseProcess, request: Any, timeout_s: float) -> Any:
         log.append((request["op"], self._worker.side, request.get("case", {}).get("id")))
@@ -334,8 +336,7 @@ def test_inputs_are_kept_where_a_case_is_prepared_while_nothing_is_measured(
 ) -> None:
     cases = [replace(toy_case(one), context=place) for one, place in zip("ab", contexts, strict=True)]
     plan = MeasurementPlan(cases, LOOKS, 0.05, 1)
-    with Schedule(toy_bench(), plan)._pool as pool:
-        assert (pool._kept_arrays is not None) == kept
+    assert Schedule(toy_bench(), plan)._pool._keeps_arrays == kept
 
 
 def test_many_cases_share_several_pairs_and_each_is_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:

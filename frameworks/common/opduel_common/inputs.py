@@ -19,6 +19,7 @@ except ImportError:  # a build without NumPy: only calls and plain values can be
     numpy = None
 
 USUAL_DTYPE = "float32"  # of a case that says none; its name doesn't say it
+MADE = ("zeros", "ones", "arange")  # arrays that are made as quickly as they are copied
 UNKNOWN = ("index", "context", "file", "size")  # of an argument's forms, those of other frameworks
 
 
@@ -121,13 +122,14 @@ class Inputs:
             raise ValueError("{}: there are no {} arrays: make one by a call".format(name, plain["stype"]))
         shape, dtype = tuple(plain["shape"]), plain.get("dtype") or self.case["dtype"]
         values = plain.get("init"), plain.get("low"), plain.get("high")
+
+        def make():
+            return make_array(self.random(name), shape, dtype, *values)
+
         try:
-            return kept_array(
-                repr((self.random_key(name), shape, dtype, values)),
-                shape,
-                dtype,
-                lambda: make_array(self.random(name), shape, dtype, *values),
-            )
+            if plain.get("init") in MADE:
+                return make()
+            return kept_array(repr((self.random_key(name), shape, dtype, values)), shape, dtype, make)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
 

@@ -54,13 +54,14 @@ def together(call, calls, device):
                 synchronize(device)
 
     events = sorted(record(run).events(), key=lambda event: event.time_range.start)
+    ranges = {event.name for event in events if is_on_cpu(event)}  # which the GPU's events repeat, around kernels
     found = []
     for event in events:
         if event.name == CALL and is_on_cpu(event):
             found.append([])
-        elif found and event.name not in OURS:
+        elif found and event.name not in OURS and (is_on_cpu(event) or event.name not in ranges):
             found[-1].append(event)
-    return [{"operators": operator_times(one), "kernels": kernels_of(one)} for one in found[FIRST_CALLS:]]
+    return [{"operators": operator_times(one, least=0), "kernels": kernels_of(one)} for one in found[FIRST_CALLS:]]
 
 
 def is_on_cpu(event):
@@ -72,13 +73,13 @@ def kernels_of(events):
     return sorted({event.name for event in events if not is_on_cpu(event)})
 
 
-def operator_times(events):
-    """``{name: [ns, ...]}`` of a profile's events."""
+def operator_times(events, least=1):
+    """``{name: [ns, ...]}`` of a profile's events: those of so many nanoseconds of their own, or more."""
     times = {}
     for event in events:
         on_gpu = "self_device_time_total" if hasattr(event, "self_device_time_total") else "self_cuda_time_total"
         own = event.self_cpu_time_total if is_on_cpu(event) else getattr(event, on_gpu)
-        if own > 0 and not event.name.startswith("["):
+        if 1000 * own >= least and not event.name.startswith("["):
             times.setdefault(event.name, []).append(round(1000 * own))
     return times
 
