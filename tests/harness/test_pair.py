@@ -41,6 +41,7 @@ def test_a_lone_case_is_measured_in_many_forks_and_gives_one_sample() -> None:
     assert len(pids) == 2 * 6
 
 
+@pytest.mark.measures  # with all of the machine's processors
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 @pytest.mark.parametrize(
     ("contexts", "operators", "beside", "pids"),
@@ -62,7 +63,8 @@ def test_cases_on_a_device_come_one_after_the_other_and_share_processes(
     events = watched_steps(monkeypatch)
     monkeypatch.setattr(Round, "forks", 1)
     monkeypatch.setattr(random.Random, "sample", lambda self, population, k: list(population)[:k])
-    result = run_one_round(toy_bench(), Round([CaseRequest(case, 1) for case in cases], 0))
+    bench = toy_bench(TOY_CLOCK="real")  # so that there is time to prepare another
+    result = run_one_round(bench, Round([CaseRequest(case, 1) for case in cases], 0))
     assert {one.case_id for one in result.samples} == {
         one.id for one in cases
     } - result.refused.keys() - result.lost.keys()
@@ -95,6 +97,7 @@ def watched_steps(patch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return events
 
 
+@pytest.mark.measures  # with all of the machine's processors
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 @pytest.mark.parametrize("context", ["cpu", "gpu"])
 def test_a_case_on_a_device_is_prepared_where_it_is_measured(context: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,6 +144,7 @@ def test_both_sides_measure_on_the_same_processors() -> None:
     assert controller == {bench.cpus.control}, "it disturbs no block"
 
 
+@pytest.mark.measures  # with all of the machine's processors
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 def test_with_several_threads_the_controller_asks_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """The side that waits is stopped, so that the other side can't ask it for its turn."""
