@@ -102,6 +102,16 @@ def test_no_time_of_operators_is_claimed_of_a_device() -> None:
     assert " % [" not in found
 
 
+def test_where_a_busy_device_does_the_same_nothing_is_said_of_operators() -> None:
+    busy = {SOFTMAX: Part(12000, 1)}, {SOFTMAX: Part(25000, 1)}
+    unclear = [{"control": busy[0], "treatment": busy[one]} for one in (0, 1, 1, 0, 1)]
+    found = sentence(
+        replace(SLOWER, treatment=18000.0), examine("kernels", "ns", unclear), seen("operators", *OPERATORS)
+    )
+    assert found.startswith("not explained: time by kernel: no clear difference")
+    assert "operator" not in found
+
+
 def test_operators_are_told_apart_from_calls_of_cuda_and_by_how_often_they_are_called() -> None:
     """``aten::view``, called less often, takes longer under the profiler; ``aten::copy_`` takes none of its time."""
     before = {"aten::view": Part(10, 3), "cudaLaunchKernel": Part(50, 1), "aten::to": Part(0, 1)}

@@ -1,5 +1,6 @@
 """Arrays that a run's processes keep for each other: who draws, who copies, and what is not kept."""
 
+import fcntl
 import os
 import sys
 from collections.abc import Iterator
@@ -121,6 +122,39 @@ def test_without_the_file_everything_is_drawn(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(2):
         assert kept("a", make).shape == SHAPE
     assert make.count == 2
+
+
+def test_what_another_process_keeps_meanwhile_is_not_kept_again(memory: int) -> None:
+    other = Draws()
+
+    def make() -> Any:
+        for key in "ab":  # as another process does while this one draws
+            kept(key, other)
+        return Draws()()
+
+    KEPT.kept_array("a", SHAPE, "float32", make)
+    assert os.fstat(memory).st_size == 2 * (KEPT.PAGE + NBYTES)
+    assert numpy.array_equal(kept("a", other), kept("a", other))
+    kept("b", other)
+    assert other.count == 2
+
+
+def test_one_process_at_a_time_writes(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, statuses = os.pwrite, []
+
+    def watched(descriptor: int, content: Any, offset: int) -> int:
+        if not (pid := os.fork()):
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        statuses.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        return original(descriptor, content, offset)
+
+    monkeypatch.setattr(os, "pwrite", watched)
+    kept("a", Draws())
+    assert statuses == [1, 1], "nobody else gets the lock"
 
 
 def test_processes_at_the_same_time_keep_an_array_once(memory: int) -> None:

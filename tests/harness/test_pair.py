@@ -1,7 +1,9 @@
 """One round of a process pair: how often it measures a case, where, and until when."""
 
+import math
 import os
 import random
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any
@@ -12,8 +14,9 @@ from toy_bench import run_one_round, toy_bench, toy_case
 import opduel.harness.pair
 from opduel.harness.blocks import LONG_QUADS, CaseRequest
 from opduel.harness.cpus import plan_cpus
-from opduel.harness.pair import Round, RoundResult, _Share
-from opduel.harness.process import CaseProcess
+from opduel.harness.pair import Preparation, Round, RoundResult, _Share
+from opduel.harness.pair_pool import PairPool
+from opduel.harness.process import CaseProcess, CaseRefusedError
 from opduel.records import Failure
 
 
@@ -117,6 +120,22 @@ def test_a_case_on_a_device_is_prepared_where_it_is_measured(context: str, monke
     expected = bench.cpus.start if context == "cpu" else bench.cpus.measure
     assert seen
     assert all(cpus == expected for threads in seen for cpus in threads)
+
+
+@pytest.mark.parametrize("operator", ["work", "refuse"])
+def test_a_case_that_was_prepared_or_refused_leaves_the_measuring_processors(
+    operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned: list[frozenset[int]] = []
+    monkeypatch.setattr(Preparation, "_pin", lambda _, cpus: pinned.append(cpus))
+    bench = toy_bench()
+    cpus = replace(bench.cpus, start=frozenset((0, 1)), measure=frozenset((1,)))
+    case = replace(toy_case("a", operator), context="gpu")
+    with PairPool(bench, random.Random(1)) as pool, closing(pool.take()) as start:
+        preparation = Preparation(start.finish(), CaseRequest(case, 1), True, math.inf, random.Random(1))
+        with pytest.raises(CaseRefusedError) if operator == "refuse" else nullcontext():
+            preparation.finish(cpus)
+    assert pinned == [cpus.measure, cpus.prepare] == [{1}, {0}]
 
 
 @pytest.mark.measures  # with all of the machine's processors
