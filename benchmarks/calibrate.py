@@ -14,46 +14,37 @@ are of what is there.  What stands behind "--" goes to harness.py.
 import argparse
 import math
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.calibration_data import (  # noqa: E402
-    Step,
-    Trial,
-    append,
-    line_of,
-    noisiest,
-    read,
-    single_pairs,
-    verdicts_again,
+from benchmarks.calibration_data import Step, Trial, line_of, noisiest, read, single_pairs, verdicts_again
+from benchmarks.calibration_table import (
+    markdown,
+    missed_lines,
+    missed_table,
+    overall_lines,
+    pairs_line,
 )
-from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
-from opduel.commands.entry import DONE, INCOMPLETE, run_command  # noqa: E402
-from opduel.commands.option_types import positive, seed, share  # noqa: E402
-from opduel.commands.options import Parser  # noqa: E402
-from opduel.comparator.calibration import CONFIDENCE, Rate, Row, evaluate  # noqa: E402
-from opduel.records import FLAGGED, Report, RunError, UsageError  # noqa: E402
-from opduel.records.measurement import STAGES  # noqa: E402
-from opduel.reporters import read_report  # noqa: E402
+from benchmarks.loads import LOADS, QUIET, load
+from benchmarks.raw_results import ROOT, append, commit_of
+from opduel.commands.entry import DONE, INCOMPLETE, run_command
+from opduel.commands.option_types import positive, seed, share
+from opduel.commands.options import Parser
+from opduel.comparator.calibration import evaluate
+from opduel.records import Comparison, Report, RunError, UsageError
+from opduel.reporters import read_report
 
 PLAN = ("0:2%", "0:2%", "10%:2%", "5%:2%", "2%:0.5%", "1%:0.25%", "0.5%:0.1%")
 DATA = ROOT / "benchmarks" / "results" / "calibration.jsonl"
-APART = (0.01, 0.02, 0.05)  # shares
 FAILED_RUNS = 3  # in a row, and the calibration is given up
-COLUMNS = (
-    "injected | threshold | runs | comparisons | found | `unchanged`, wrongly | false flags | false flags a run | "
-    "`unchanged`, rightly | withheld | rounds a case | s a case | s, the median case | timed"
-)
 
 
 def seed_of(step: Step, base: int) -> int:
@@ -134,7 +125,7 @@ def measure(step: Step, options: argparse.Namespace) -> Report | None:
             raise UsageError(words)
         print(f"{step.name}: no result: {words}", file=sys.stderr)
         return None
-    append(options.data, line_of(step, options.further, report))
+    append(options.data, line_of(step, options.further, report, commit_of()))
     return report
 
 
@@ -175,97 +166,6 @@ def told(report: Report) -> str:
     return "; ".join(parts)
 
 
-def percent(value: float) -> str:
-    """A share to three digits."""
-    return f"{value * 100:.3g} %"
-
-
-def rate_cell(rate: Rate) -> str:
-    """``39 of 40, 97.5 % (86.8 to 99.9 %)``; empty for nothing."""
-    if rate.share is None:
-        return ""
-    low, high = rate.interval
-    return f"{rate.count} of {rate.of}, {percent(rate.share)} ({low * 100:.3g} to {percent(high)})"
-
-
-def markdown(rows: Sequence[Row]) -> list[str]:
-    """The table's lines, and below it whatever is not in its columns."""
-    lines = [f"| {COLUMNS} |", "|" + "---|" * len(COLUMNS.split(" | "))]
-    for row in rows:
-        mean, low, high = row.false_flags_a_run
-        cells = (
-            percent(row.share) if row.share else "nothing",
-            percent(row.threshold),
-            str(row.runs),
-            str(row.found.of + row.false_flags.of),
-            rate_cell(row.found),
-            rate_cell(row.missed_as_unchanged),
-            rate_cell(row.false_flags),
-            f"{mean:.2g} ({low:.2g} to {high:.2g})",
-            rate_cell(row.cleared),
-            rate_cell(row.withheld),
-            f"{row.rounds_a_case:.3g}",
-            f"{row.seconds_a_case:.2g}",
-            f"{row.median_case_s:.2g}",
-            f"{row.timed_share:.0%}".replace("%", " %"),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    totals = {
-        "failed comparisons": sum(row.failed for row in rows),
-        "slowed cases called improved": sum(row.backwards for row in rows),
-        "runs not complete": sum(row.unfinished for row in rows),
-        "runs held back": sum(row.held_back for row in rows),
-    }
-    return [*lines, "", f"Intervals: exact, {CONFIDENCE:.0%}. " + ", ".join(f"{k}: {v}" for k, v in totals.items())]
-
-
-def pairs_line(trials: Iterable[Trial]) -> str:
-    """What the first process pair of each comparison would say alone, where nothing was slowed."""
-    ratios = [abs(ratio) for trial in trials for ratio, *_ in single_pairs([trial]).values()]
-    beyond = [
-        f"{limit * 100:g} %: {rate_cell(Rate(sum(one > math.log1p(limit) for one in ratios), len(ratios)))}"
-        for limit in APART
-        if ratios
-    ]
-    return f"The first process pair alone, of cases that were not slowed, apart by more than {'; '.join(beyond)}"
-
-
-def missed_lines(reports: Sequence[Report], shown: int = 20) -> list[str]:
-    """The slowed cases that were not found, and the false flags, by name."""
-    lines = []
-    for report in reports:
-        share = report.configuration.inject
-        for one in report.comparisons:
-            slowed = one.injected and share > one.threshold
-            if one.verdict in FLAGGED and not (slowed and one.verdict == "regressed"):
-                lines.append(f"- flagged, wrongly: {one.case} {one.verdict} ({percent((one.ratio or 1) - 1)})")
-            elif slowed and one.verdict not in ("regressed", "failed"):
-                lines.append(f"- {percent(share)} missed: {one.case} {one.verdict}")
-    counted = Counter(lines)
-    told = [f"{line}{f', {times} times' if times > 1 else ''}" for line, times in sorted(counted.items())]
-    more = [f"- and {len(told) - shown} more"] if len(told) > shown else []
-    return ["Missed or wrong:", "", *told[:shown], *more] if told else []
-
-
-def missed_table(trials: Iterable[Trial]) -> list[str]:
-    """Every slowed case that was not found, with its process pairs: how many at screening and fresh ones, the standard
-    deviation of all log ratios, and the median of the fresh ones."""
-    lines = []
-    for trial in trials:
-        step = trial.step
-        for one in trial.report.comparisons:
-            if step.inject > step.threshold and one.injected and one.verdict not in ("regressed", "failed"):
-                ratios = [sample.log_ratio for sample in one.samples]
-                fresh = [sample.log_ratio for sample in one.samples if sample.stage != STAGES[0]]
-                spread = f"{100 * statistics.stdev(ratios):.2f} %" if len(ratios) > 1 else ""
-                median = f"{100 * statistics.median(fresh):.2f} %" if fresh else ""
-                counts = (str(len(ratios) - len(fresh)), str(len(fresh)))
-                cells = (step.load, percent(step.inject), one.case, one.verdict, *counts, spread, median)
-                lines.append(f"| {' | '.join(cells)} |")
-    columns = "load | slowed by | case | verdict | pairs at screening | fresh pairs | standard deviation | fresh median"
-    return [f"| {columns} |", "|" + "---|" * len(columns.split(" | ")), *sorted(lines)]
-
-
 def parser() -> Parser:
     """The command line."""
     made = Parser(prog="calibrate.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -285,6 +185,14 @@ def parser() -> Parser:
         help=f"default {' '.join(PLAN)}".replace("%", "%%"),
     )
     made.add_argument("--data", type=Path, default=DATA, metavar="FILE", help=f"default {DATA.relative_to(ROOT)}")
+    made.add_argument(
+        "--without",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="run nothing; leave out the runs whose draw of cases is in one of these files, too",
+    )
     made.add_argument("--seed", type=seed, default=1, help="of the order and of all runs (default %(default)s)")
     made.add_argument("--table", action="store_true", help="run nothing; the table is of what is there")
     made.add_argument("--check", action="store_true", help="make all verdicts again from the samples, and compare them")
@@ -304,15 +212,24 @@ def parser() -> Parser:
     return made
 
 
+def differ(then: Comparison, now: Comparison) -> bool:
+    """Whether the two say, or hold back, different verdicts."""
+    return (then.verdict, then.held_back) != (now.verdict, now.held_back)
+
+
+def in_words(one: Comparison) -> str:
+    """``regressed``, or ``inconclusive (regressed held back)``."""
+    return f"{one.verdict} ({one.held_back} held back)" if one.held_back else one.verdict
+
+
 def check(trials: Sequence[Trial]) -> list[str]:
     """How many verdicts the comparator makes differently now: a line, and one for each of them."""
     differing, count = [], 0
     for trial in trials:
         for then, now in verdicts_again(trial):
             count += 1
-            said = then.held_back or then.verdict
-            if now.verdict != said:
-                differing.append(f"- {trial.step.name}, {then.case}: {now.verdict}, not {said}")
+            if differ(then, now):
+                differing.append(f"- {trial.step.name}, {then.case}: {in_words(now)}, not {in_words(then)}")
     return [f"Verdicts made again from the samples: {count}, of which {len(differing)} differ.", "", *differing]
 
 
@@ -326,9 +243,14 @@ def calibrate(arguments: Sequence[str] | None) -> int:
         for case in noisiest(single_pairs(quiet), options.noisiest):
             print(f"--operators=[{case[0]}]{case[1:]}")  # a pattern, which no other id has as a part
         return DONE
-    reads = "--missed" if options.missed else "--table" if options.table else ""
+    reads = "--missed" if options.missed else "--without" if options.without else "--table" if options.table else ""
     complete = reads or carry_out(steps, options)
-    trials = [trial for step, trial in kept(options).items() if reads or step in steps]
+    elsewhere = {trial.report.run.get("seed") for path in options.without for trial in read(path)}
+    trials = [
+        trial
+        for step, trial in kept(options).items()
+        if (reads or step in steps) and trial.report.run.get("seed") not in elsewhere
+    ]
     if not trials:
         raise UsageError(f"--data {options.data}: holds no run of the plan: leave {reads or '--minutes'} out")
     if options.missed:
@@ -344,6 +266,7 @@ def calibrate(arguments: Sequence[str] | None) -> int:
             reports = [as_if_trusted(one) for one in made] if options.anyway else made
             table, alone = markdown(evaluate(reports)), pairs_line(of_load)
             print("\n".join(["", f"Load: {name}", "", *table, "", alone, "", *missed_lines(reports)]))
+    print("\n".join(["", *overall_lines(trials)]))
     if options.check:
         print("\n".join(["", *check(trials)]))
     if options.svg:

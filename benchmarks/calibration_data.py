@@ -1,23 +1,23 @@
 """The raw results of calibrate.py: a line of JSON for each run, with all that its tables are made of, and its samples.
 
-From the samples the comparator makes the same verdicts again, which ``verdicts_again`` does.
+From the samples the comparator makes the same verdicts again, which ``verdicts_again`` does.  The first lines
+of the files have neither a time nor a commit, and no ``nice``; lines are in the order in which they were made.
 """
 
 import json
-import os
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from opduel.comparator import compare_cases, plan_looks
+from opduel.comparator import compare_cases, plan_looks, standing_cases, withhold_verdicts
 from opduel.records import USUAL_ROUNDS, Build, Case, Comparison, Failure, PairSample, Report, UsageError
 from opduel.records.measurement import STAGES
 from opduel.records.run_record import HostRecord, RunRecord
 
 SCHEMA_VERSION = 1
-OF_THE_RUN = ("spec", "seed", "started_at", "complete", "aborted", "wall_s", "timed_s")
+OF_THE_RUN = ("spec", "seed", "started", "complete", "aborted", "wall_s", "timed_s")
 DIGITS = 6  # of process values and log ratios: a millionth of each is far less than a clock can tell
 
 
@@ -51,8 +51,8 @@ class Trial:
         return self.report.control.requested, str(self.report.run.spec), self.options
 
 
-def line_of(step: Step, options: Sequence[str], report: Report) -> str:
-    """The line for a run that was made."""
+def line_of(step: Step, options: Sequence[str], report: Report, commit: str | None) -> str:
+    """The line, without its end, for a run that was made by opduel at ``commit``."""
     run, host = report.run, report.host
     kept = {
         "schema_version": SCHEMA_VERSION,
@@ -60,9 +60,9 @@ def line_of(step: Step, options: Sequence[str], report: Report) -> str:
         "options": list(options),
         "build": report.control.requested,
         "version": report.control.version,
-        "run": {
-            key: run.get(key) for key in ("spec", "seed", "started_at", "complete", "aborted", "wall_s", "timed_s")
-        },
+        "commit": commit,
+        "run": {key: run.get(key) for key in OF_THE_RUN},
+        "nice": run.cpus.nice,
         "max_rounds": report.run.get("max_rounds"),
         "alpha": report.configuration.alpha,
         "validity": {"valid": run.validity.valid, "reasons": list(run.validity.reasons)},
@@ -70,7 +70,7 @@ def line_of(step: Step, options: Sequence[str], report: Report) -> str:
         "load": {key: (host.get("during") or {}).get(key) for key in ("neighbours", "stolen", "memory_pressure")},
         "comparisons": [_comparison(one) for one in report.comparisons],
     }
-    return json.dumps(kept, separators=(",", ":"), allow_nan=False) + "\n"
+    return json.dumps(kept, separators=(",", ":"), allow_nan=False)
 
 
 def _comparison(one: Comparison) -> dict[str, Any]:
@@ -97,18 +97,6 @@ def _comparison(one: Comparison) -> dict[str, Any]:
 def _rounded(value: float) -> float:
     short = float(f"{value:.{DIGITS}g}")
     return int(short) if short.is_integer() else short  # "712345", not "712345.0"
-
-
-def append(path: Path, line: str) -> None:
-    """Add a line, which is on the disk when this returns. Raises UsageError: it can't be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as stream:
-            stream.write(line)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError as error:
-        raise UsageError(f"--data {path}: {error.strerror}: give a file that can be written") from None
 
 
 def read(path: Path) -> list[Trial]:
@@ -167,18 +155,20 @@ def case_of(name: str, threshold: float) -> Case:
 
 
 def verdicts_again(trial: Trial) -> list[tuple[Comparison, Comparison]]:
-    """Each comparison beside the one that the comparator makes of its samples now; ``held_back`` ones as what they are
-    but for the disturbance, since the host's load is no matter of the samples'."""
+    """Each comparison beside the one that the comparator makes of its samples now.
+
+    Of a run on a disturbed host it also withholds what does not stand. That the host was disturbed is taken from the
+    run: what it was judged by was not kept.
+    """
     report = trial.report
     cases = [case_of(one.case, one.threshold) for one in report.comparisons]
-    again = compare_cases(
-        cases,
-        {one.case: one.samples for one in report.comparisons},
-        {one.case: one.failure for one in report.comparisons if one.failure},
-        plan_looks(report.configuration.max_rounds or USUAL_ROUNDS),
-        report.configuration.alpha,
-        frozenset(one.case for one in report.comparisons if one.injected),
-    )
+    samples = {one.case: one.samples for one in report.comparisons}
+    failures = {one.case: one.failure for one in report.comparisons if one.failure}
+    looks, alpha = plan_looks(report.configuration.max_rounds or USUAL_ROUNDS), report.configuration.alpha
+    injected = frozenset(one.case for one in report.comparisons if one.injected)
+    again = compare_cases(cases, samples, failures, looks, alpha, injected)
+    if report.run.validity.valid is False:
+        again = withhold_verdicts(again, standing_cases(cases, samples, failures, looks, alpha), "made again")
     return list(zip(report.comparisons, again, strict=True))
 
 

@@ -20,6 +20,7 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from benchmarks.peer_tools.real_pyperf import Pyperf  # noqa: E402
 from benchmarks.peer_tools.results import Result, append_result, read_results  # noqa: E402
 from benchmarks.peer_tools.table import markdown, plain, rows_of  # noqa: E402
 from benchmarks.peer_tools.trial import Bench, Tool, Trial  # noqa: E402
+from benchmarks.raw_results import commit_of  # noqa: E402
 from opduel.commands import options as kinds  # noqa: E402
 from opduel.commands.entry import DONE, run_command  # noqa: E402
 from opduel.comparator import plan_looks  # noqa: E402
@@ -43,6 +45,7 @@ from opduel.driver.builds import BuildCache, load_releases  # noqa: E402
 from opduel.driver.builds.environment_build import release_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
 from opduel.harness.cpus import plan_cpus  # noqa: E402
+from opduel.harness.host import host_fingerprint  # noqa: E402
 from opduel.harness.schedule import MeasurementPlan  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
 from opduel.records import USUAL_ROUNDS, RunError, UsageError  # noqa: E402
@@ -50,7 +53,7 @@ from opduel.records import USUAL_ROUNDS, RunError, UsageError  # noqa: E402
 DATA = ROOT / "benchmarks" / "results" / "peers.jsonl"
 PINS = ROOT / "benchmarks" / "peer_tools" / "pins.yaml"
 THRESHOLD = 0.02  # harness.py's default
-ON_REQUEST = ("pyperf-defaults",)  # some 80 s a case
+ON_REQUEST = ("pyperf-defaults", "opduel-default")  # some 80 s a case; on a quiet machine the same as opduel
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +62,7 @@ def tools_of(options: argparse.Namespace) -> dict[str, Tool]:
     """Every tool there is, by name, with the settings that were asked for."""
     tools: list[Tool] = [
         Ours(options.threshold),
+        Ours(options.threshold, by_default=True),
         Naive(options.seconds, options.threshold),
         Asv("asv", options.asv_rounds, options.threshold),
         Pyperf("pyperf", options.pyperf_options.split()),
@@ -92,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
         "default: 2%%",
     )
     made.add_argument("--seed", type=kinds.seed, default=1, help="of the first session; the next has the next")
-    made.add_argument("--tools", help="names with commas; default: all but those that take over a minute a case")
+    made.add_argument("--tools", help=f"names with commas; default: all but {' and '.join(ON_REQUEST)}")
     made.add_argument(
         "--seconds",
         type=kinds.seconds,
@@ -203,7 +207,7 @@ def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result
     folder.mkdir(parents=True)
     injected = session.injected(bench)
     with load(session.load):
-        began = time.monotonic()
+        started, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
         answers = tool.measure(Trial(bench, session.seed, session.share, injected, folder))
         seconds = time.monotonic() - began
     return Result(
@@ -218,8 +222,15 @@ def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result
         injected=sorted(injected),
         seconds=seconds,
         answers=answers,
-        host={"cpus": sorted(os.sched_getaffinity(0)), "kernel": platform.release(), "load": os.getloadavg()[0]},
+        host={
+            "cpus": sorted(os.sched_getaffinity(0)),
+            "cpu_model": host_fingerprint()["cpu_model"],
+            "kernel": platform.release(),
+            "load": os.getloadavg()[0],
+        },
         load=session.load,
+        started=started,
+        commit=commit_of(),
     )
 
 

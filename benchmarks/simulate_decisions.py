@@ -264,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rng = np.random.default_rng(options.seed)
         if options.forecasts:
             print(f"\n{scenario.name}")
-            _show(forecast_rows(scenario, noise, rng, looks, options))
+            show(forecast_rows(scenario, noise, rng, looks, options))
             continue
         results = []
         for _ in range(options.runs):
@@ -273,11 +273,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results.append(verified(simulation, first, looks, options.alpha) if options.verify else first)
         print(f"\n{scenario.name}: rounds a case: {mean_rounds(results, 'screening'):.1f} screening", end="")
         print(f" + {mean_rounds(results, 'confirmation'):.1f} confirmation")
-        _show(rows(results, scenario))
+        show(rows(results, scenario))
     return 0
 
 
-def _show(found: Iterator[tuple[str, int, int]]) -> None:
+def show(found: Iterator[tuple[str, int, int]]) -> None:
+    """Print counts, shares, and their exact intervals."""
     for what, count, total in found:
         low, high = stats.binomtest(count, total).proportion_ci(method="exact")
         print(f"  {what:36s} {count:6d} of {total:6d} = {count / total:7.2%}  ({low:.2%} to {high:.2%})")

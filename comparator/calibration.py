@@ -28,7 +28,7 @@ class Rate:
         """The exact interval of the share at ``CONFIDENCE`` (Clopper and Pearson 1934, Biometrika 26, 404-413).
 
         It takes the comparisons for independent: cases of one run share
-        a machine and an hour, and the same cases come back from run to run.  Of nothing, it is 0 to 1.
+        a machine and an hour, and cases can come back from run to run.  Of nothing, it is 0 to 1.
         """
         from scipy import stats  # here, because it takes longer to import than all else that a command needs
 
@@ -75,6 +75,7 @@ class Row:
     timed_share: float  # of the wall time, inside timed calls; the median over runs
     withheld: Rate  # verdicts that the host's load cost
     rounds_a_case: float  # the mean over all cases
+    seconds_of_runs: tuple[float, float]  # ``seconds_a_case`` of the fastest run, and of the slowest
     median_case_s: float  # wall time of the median case, of which each has a part in proportion to its rounds
 
     @property
@@ -105,6 +106,7 @@ def evaluate(reports: Iterable[Report]) -> list[Row]:
 def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[Comparison]]]) -> Row:
     everything = [comparison for _, comparisons in runs for comparison in comparisons]
     measured = [one for one in everything if one.verdict != "failed"]
+    seconds = [(report.run.wall_s or 0.0) / len(report.comparisons) for report, _ in runs]
     slowed = [one for one in measured if one.injected and share > threshold]
     within = [one for one in measured if not (one.injected and share > threshold)]
     return Row(
@@ -119,11 +121,12 @@ def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[C
         false_flags=_rate(within, *FLAGGED),
         cleared=_rate(within, "unchanged"),
         failed=len(everything) - len(measured),
-        seconds_a_case=median((report.run.wall_s or 0.0) / len(report.comparisons) for report, _ in runs),
+        seconds_a_case=median(seconds),
+        seconds_of_runs=(min(seconds), max(seconds)),
         timed_share=median((report.run.timed_s or 0.0) / (report.run.wall_s or math.inf) for report, _ in runs),
         withheld=Rate(sum(one.held_back is not None for one in measured), len(measured)),
         rounds_a_case=fmean(one.rounds for one in measured) if measured else 0.0,
-        median_case_s=median(seconds for report, _ in runs for seconds in _case_seconds(report)),
+        median_case_s=median(one for report, _ in runs for one in _case_seconds(report)),
     )
 
 

@@ -1,4 +1,4 @@
-"""opduel itself: harness.py with its default settings, but that a busy host makes it hold nothing back."""
+"""opduel itself: harness.py with its default settings, or so that a busy host makes it hold nothing back."""
 
 import os
 import sys
@@ -24,16 +24,27 @@ ANSWERS: Mapping[str, Answer] = {
 
 @dataclass(frozen=True)
 class Ours:
-    """No other tool holds back what it has found on a busy host: beside them, ours doesn't either."""
+    """No other tool holds back what it has found on a busy host: beside them, ours doesn't either, unless
+    ``by_default`` says so. What it holds back then counts as no report."""
 
     threshold: float  # a share
-    name: str = "opduel"
+    by_default: bool = False
     origin: str = "the real program"
+
+    @property
+    def name(self) -> str:
+        """``opduel``, or ``opduel-default``."""
+        return "opduel-default" if self.by_default else "opduel"
 
     @property
     def settings(self) -> str:
         """Its options."""
-        return f"harness.py --threshold {100 * self.threshold:g}% --busy_host report"
+        return " ".join(["harness.py", *self._options])
+
+    @property
+    def _options(self) -> list[str]:
+        report = [] if self.by_default else ["--busy_host", "report"]
+        return ["--threshold", f"{100 * self.threshold:g}%", *report]
 
     def set_up(self, bench: Bench) -> None:
         """Nothing: the build is in the cache."""
@@ -44,11 +55,12 @@ class Ours:
         command = [sys.executable, str(HARNESS), "-b", bench.spec, "--seed", str(trial.seed)]
         command += ["--control", bench.release, "--treatment", bench.release, "--inject", str(trial.share)]
         command += [word for pattern in bench.operators for word in ("--operators", pattern)]
-        command += ["--threshold", f"{100 * self.threshold:g}%"]
-        command += ["--simple_local_reporter", str(trial.folder.absolute()), "--busy_host", "report"]
-        run_program(command, dict(os.environ), trial.folder, TIMEOUT_S, good=(0, 1))
+        command += ["--simple_local_reporter", str(trial.folder.absolute()), *self._options]
+        good = (0, 1, 3) if self.by_default else (0, 1)  # 3: verdicts were held back
+        run_program(command, dict(os.environ), trial.folder, TIMEOUT_S, good)
         report = read_report(trial.folder / "report.json")
         injected = {one.case for one in report.comparisons if one.injected}
         if injected != trial.injected or {one.case for one in report.comparisons} != {one.id for one in bench.cases}:
             raise RunError("harness.py measured or slowed other cases than the session says: fix peers.py")
-        return {"opduel": {one.case: ANSWERS[one.verdict] for one in report.comparisons}}
+        rule = "opduel, as it is by default" if self.by_default else "opduel"
+        return {rule: {one.case: ANSWERS[one.verdict] for one in report.comparisons}}

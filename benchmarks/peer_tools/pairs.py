@@ -58,7 +58,7 @@ class Naive:
                     values[side] += _block(processes[side], case, discard=0, calls=calls, inner=1)
             return values
 
-        samples = _one_pair(trial, sample)
+        samples = _one_pair(trial, sample, random.Random(trial.seed))
         strict = partial(rules.strict, share=self.threshold)
         return {
             "naive: Mann-Whitney on calls, p < 0.05": _decide(trial, samples, rules.naive),
@@ -94,7 +94,7 @@ class Tango:
                     values[side] += _block(processes[side], case, discard=0, calls=1, inner=inner)
             return values
 
-        samples = _one_pair(trial, sample)
+        samples = _one_pair(trial, sample, random.Random(trial.seed))
         answers: dict[str, Answers] = {}
         for share in sorted({rules.TANGO_SHARE, min(self.threshold, rules.TANGO_SHARE)}):
             for option, filtered in (("", False), (" -o", True)):
@@ -147,21 +147,25 @@ class BenchstatPairs:
     @property
     def settings(self) -> str:
         """Processes and time of each."""
-        return f"{self.runs} fresh process pairs in turn, {self.seconds / 2 / self.runs:.3g} s a process"
+        each = self.seconds / 2 / self.runs
+        return f"{self.runs} fresh process pairs, {each:.3g} s a process, the sides in random order"
 
     def set_up(self, bench: Bench) -> None:
         """Nothing."""
 
     def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """One value a process."""
+        """One value a process. Which side is started first is drawn for each pair, and which is timed first for each
+        of its cases: a position must not be a side's."""
+        rng = random.Random(f"order {trial.seed}")
 
         def sample(processes: Processes, case: Case, call_ns: float) -> Samples:
             inner = max(1, round(self.seconds * 1e9 / 2 / self.runs / call_ns))
-            return {side: _block(processes[side], case, discard=0, calls=1, inner=inner) for side in SIDES}
+            order = rng.sample(SIDES, 2)
+            return {side: _block(processes[side], case, discard=0, calls=1, inner=inner) for side in order}
 
         samples: dict[str, Samples] = {case.id: {side: [] for side in SIDES} for case in trial.bench.cases}
         for _ in range(self.runs):
-            for case_id, values in _one_pair(trial, sample).items():
+            for case_id, values in _one_pair(trial, sample, rng).items():
                 for side in SIDES:
                     samples[case_id][side] += values[side]
         return {f"benchstat on {self.runs} process pairs": _decide(trial, samples, rules.benchstat)}
@@ -176,14 +180,17 @@ def _decide(trial: Trial, samples: Mapping[str, Samples], rule: Rule) -> dict[st
     return answers
 
 
-def _one_pair(trial: Trial, sample: Callable[[Processes, Case, float], Samples]) -> dict[str, Samples]:
-    """Every case once, in one process pair; cases that can't be measured are left out.
+def _one_pair(
+    trial: Trial, sample: Callable[[Processes, Case, float], Samples], rng: random.Random
+) -> dict[str, Samples]:
+    """Every case once, in one process pair, whose order of starting ``rng`` draws; cases that can't be measured are
+    left out.
 
     Raises:
         RunError: a worker was lost.
     """
     found: dict[str, Samples] = {}
-    with _workers(trial, random.Random(trial.seed).sample(SIDES, 2)) as pair:
+    with _workers(trial, rng.sample(SIDES, 2)) as pair:
         for case in trial.bench.cases:
             with _prepared(trial, pair, case) as (processes, call_ns):
                 if call_ns is not None:

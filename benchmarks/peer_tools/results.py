@@ -1,13 +1,13 @@
 """The results file: one JSON line for each tool and session, appended as soon as it is known."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.peer_tools.trial import Answer
+from benchmarks.raw_results import append
 from opduel.records import UsageError
 
 
@@ -28,6 +28,8 @@ class Result:
     answers: Mapping[str, Mapping[str, Answer]]  # rule -> case id -> answer
     host: Mapping[str, Any]
     load: str = "quiet"  # beside it: a name of benchmarks/loads.py
+    started: str | None = None  # in UTC; the first results have neither this nor a commit
+    commit: str | None = None  # of opduel
 
     @property
     def cases(self) -> list[str]:
@@ -60,11 +62,5 @@ def read_results(path: Path) -> list[Result]:
 
 
 def append_result(path: Path, result: Result) -> None:
-    """Add a line, whole and flushed to disk; what a killed run left of one is cut away first."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as stream:
-        stream.seek(0)
-        stream.truncate(stream.read().rfind(b"\n") + 1)
-        stream.write(json.dumps(asdict(result)).encode() + b"\n")
-        stream.flush()
-        os.fsync(stream.fileno())
+    """Add a line, on the disk when this returns. Raises UsageError: it can't be written."""
+    append(path, json.dumps(asdict(result)))

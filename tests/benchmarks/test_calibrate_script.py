@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from benchmarks import calibrate
-from benchmarks.calibration_data import read, verdicts_again
+from benchmarks.calibration_data import Step, Trial, read, verdicts_again
+from benchmarks.calibration_table import overall_lines
 from benchmarks.loads import load
 from opduel.comparator.calibration import Rate
 from opduel.records import Build, Comparison, PairSample, Report, Verdict
@@ -81,7 +82,7 @@ def test_only_missing_runs_are_made_and_the_table_is_of_all(
     plain, slowed = [line for line in table.splitlines() if line.startswith(("| nothing", "| 5 %"))]
     assert [cell.strip() for cell in plain.strip("|").split("|")] == [
         "nothing", "2 %", "2", "4", "", "", "2 of 4, 50 % (6.76 to 93.2 %)", "1 (0.12 to 3.6)",
-        "2 of 4, 50 % (6.76 to 93.2 %)", "0 of 4, 0 % (0 to 60.2 %)", "5", "10", "10", "50 %",
+        "2 of 4, 50 % (6.76 to 93.2 %)", "0 of 4, 0 % (0 to 60.2 %)", "5", "10 (10 to 10)", "10", "50 %",
     ]  # fmt: skip
     assert "2 of 2, 100 % (15.8 to 100 %)" in slowed
     assert call(tmp_path) == 0
@@ -297,6 +298,100 @@ def test_verdicts_are_made_again_from_the_samples_that_were_kept(
     assert told.count("unchanged, not inconclusive") == 2
 
 
+def noisy_and_disturbed(inject: float, threshold: float) -> Report:
+    """A change of 10 % in samples that the t test needs no more of, and that are too few for the signed-rank test."""
+    made = report(inject, threshold, validity={"valid": False, "reasons": ["busy"]})
+    noise = (0.001, -0.002, 0.0015, -0.0005, 0.0)
+    cases = [
+        dataclasses.replace(
+            one,
+            verdict="inconclusive",
+            held_back="regressed",
+            samples=[
+                PairSample(one.case, "screening", n, 100.0, 100 * math.exp(0.3 + more), 0.3 + more, 1, 1)
+                for n, more in enumerate(noise)
+            ],
+        )
+        for one in made.comparisons
+    ]
+    return dataclasses.replace(made, comparisons=tuple(cases))
+
+
+def test_what_a_disturbed_run_held_back_is_held_back_again(
+    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness.answer = noisy_and_disturbed
+    call(tmp_path, "--runs", "1")
+    assert call(tmp_path, "--runs", "1", "--table", "--check") == 0
+    assert "made again from the samples: 4, of which 0 differ" in capsys.readouterr().out
+    data = tmp_path / "data.jsonl"
+    data.write_text(data.read_text().replace('"valid":false', '"valid":true'))
+    assert call(tmp_path, "--runs", "1", "--table", "--check") == 0
+    told = capsys.readouterr().out
+    assert "4, of which 4 differ" in told
+    assert told.count(": regressed, not inconclusive (regressed held back)") == 4
+
+
+def test_runs_whose_draw_another_file_has_can_be_left_out(
+    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def drawn(inject: float, threshold: float) -> Report:
+        return report(inject, threshold, seed=int(harness.option("--seed")))
+
+    harness.answer = drawn
+    call(tmp_path, "--runs", "1")
+    met = tmp_path / "met.jsonl"
+    (tmp_path / "data.jsonl").rename(met)
+    call(tmp_path, "--runs", "3")
+    made = len(harness.commands)
+    capsys.readouterr()
+    assert call(tmp_path, "--without", str(met)) == 0
+    told = capsys.readouterr().out
+    assert re.findall(r"^\| (?:nothing|5 %) \| 2 % \| (\d+) \|", told, re.M) == ["2", "2"]
+    assert "All 4 runs:" in told
+    assert call(tmp_path, "--without", str(tmp_path / "data.jsonl")) == 2  # none is left
+    assert len(harness.commands) == made
+
+
+def test_all_runs_together_count_runs_wrong_directions_and_intervals() -> None:
+    def of(step: Step, *verdicts: tuple[Verdict, bool, float, tuple[float, float]]) -> Trial:
+        (made, *_) = report(step.inject, step.threshold).comparisons
+        comparisons = tuple(
+            dataclasses.replace(made, verdict=verdict, injected=slowed, ratio=ratio, ci=ci)
+            for verdict, slowed, ratio, ci in verdicts
+        )
+        return Trial(step, (), dataclasses.replace(report(step.inject, step.threshold), comparisons=comparisons))
+
+    plain, slowed = Step(0, 0.02, 1, "quiet"), Step(0.05, 0.02, 1, "steady")
+    told = overall_lines(
+        [
+            of(plain, ("unchanged", False, 1.0, (0.99, 1.01)), ("unchanged", False, 1.004, (1.001, 1.007))),
+            of(plain, ("improved", False, 0.9, (0.8, 0.95)), ("improved", False, 0.9, (0.8, 0.95))),
+            of(
+                slowed,
+                ("regressed", True, 1.04, (1.03, 1.05)),
+                ("improved", True, 0.9, (0.8, 0.95)),
+                ("unchanged", True, 1.06, (0.9, 1.1)),
+                ("inconclusive", False, 1.0, (0.9, 1.1)),
+                ("failed", True, 1.0, (0.9, 1.1)),
+            ),
+        ]
+    )
+    assert [line.partition(", ")[0] if "injected" not in line else line for line in told] == [
+        "All 3 runs:",
+        "",
+        "- runs without a slowed case that have a flag: 1 of 2",
+        "- comparisons that were not slowed by more than the threshold",
+        "- flags that are wrong",
+        "- slowed cases called unchanged: 1 of 3",
+        "- intervals of cases that were not slowed",
+        "- estimates of 5 % injected: median 4 %, nine in ten -8.6 % to 5.8 % (3 cases)",
+    ]
+    counts = [re.findall(r": (\d+ of \d+),", line) for line in told]
+    assert counts[3:5] == [["2 of 5"], ["3 of 4"]]
+    assert counts[6] == ["3 of 5"]
+
+
 PAGE = calibrate.ROOT / "docs" / "explanation" / "proof.md"
 OF_THE_PAGE = re.compile(r"<!-- calibrate.py --table: begin -->\n(.*)<!-- calibrate.py --table: end -->", re.S)
 
@@ -328,10 +423,10 @@ def test_all_verdicts_of_the_raw_results_are_those_of_the_comparator(data: Path,
     trials = read(data)
     assert len(trials) > 10
     differing = {
-        f"{then.case} {then.held_back or then.verdict}, now {now.verdict}"
+        f"{then.case} {calibrate.in_words(then)}, now {calibrate.in_words(now)}"
         for trial in trials
         for then, now in verdicts_again(trial)
-        if now.verdict != (then.held_back or then.verdict)
+        if calibrate.differ(then, now)
     }
     assert differing == others
 

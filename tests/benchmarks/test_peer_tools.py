@@ -1,19 +1,23 @@
 """The procedures run, on the toy adaptor in real workers; other tools' processes do the work that a worker does."""
 
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.peer_tools import inside
+from benchmarks.peer_tools import inside, ours, pairs
 from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, Tango
 from benchmarks.peer_tools.trial import Bench, Tool, Trial
 from benchmarks.peers import Session
 from opduel.frameworks import worker_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.specs import select_cases
-from opduel.records import Build, Case
+from opduel.records import Build, Case, Comparison
+from opduel.records.measurement import Side
 
 TOY = Path(__file__).resolve().parents[1] / "harness" / "toy_adaptor.py"
 
@@ -66,6 +70,58 @@ def test_a_case_that_fails_while_it_is_timed_fails_alone(tool: Tool, trial: Tria
     trial = replace(trial, bench=replace(trial.bench, cases=[case("later", "refuse_later"), case("slowed")]))
     for answers in tool.measure(trial).values():
         assert answers == {"later": "failed", "slowed": "slower"}
+
+
+@pytest.mark.parametrize(("by_default", "code"), [(False, 1), (True, 3)])
+def test_opduel_holds_back_only_where_it_is_asked_as_it_is_by_default(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, by_default: bool, code: int
+) -> None:
+    def harness(command: Sequence[str], *_: object) -> str:
+        assert ("--busy_host" in command) is not by_default
+        assert code in _[-1]
+        assert (3 in _[-1]) is by_default
+        return ""
+
+    verdicts = {"plain": "unchanged", "slowed": "inconclusive", "refused": "failed", "lost": "failed"}
+    found = [
+        Comparison.without_figures(one, verdicts[one.id], injected=one.id in trial.injected)  # type: ignore[arg-type]
+        for one in trial.bench.cases
+    ]
+    monkeypatch.setattr(ours, "run_program", harness)
+    monkeypatch.setattr(ours, "read_report", lambda _: SimpleNamespace(comparisons=found))
+    tool = ours.Ours(0.02, by_default)
+    (answers,) = tool.measure(trial).values()
+    assert answers == {"plain": "same", "slowed": "same", "refused": "failed", "lost": "failed"}
+    assert tool.name == ("opduel-default" if by_default else "opduel")
+    assert tool.settings == "harness.py --threshold 2%" + ("" if by_default else " --busy_host report")
+
+
+def test_neither_side_of_many_process_pairs_is_always_first(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    started, timed = [], []
+    sides = ("control", "treatment")
+
+    @contextmanager
+    def workers(_: Trial, order: Sequence[Side]) -> Iterator[dict[str, str]]:
+        started.append(order[0])
+        yield dict.fromkeys(sides, "")
+
+    @contextmanager
+    def prepared(*_: object) -> Iterator[tuple[dict[str, str], float]]:
+        yield {side: side for side in sides}, 1e6
+
+    def block(process: str, *_: object, **__: object) -> list[float]:
+        timed.append(process)
+        return [1.0]
+
+    for name, stand_in in (("_workers", workers), ("_prepared", prepared), ("_block", block)):
+        monkeypatch.setattr(pairs, name, stand_in)
+    BenchstatPairs(0.4, 40).measure(trial)
+    first = timed[::2]
+    assert len(started) == 40
+    assert len(first) == 40 * len(trial.bench.cases)
+    for found in (started, first, first[:: len(trial.bench.cases)]):  # of all cases, and of one
+        assert len(found) / 4 < found.count("control") < 3 * len(found) / 4
+    assert sorted(timed[:2]) == ["control", "treatment"]
 
 
 @pytest.mark.nightly

@@ -242,6 +242,7 @@ def row(share: float, count: int, of: int = 10) -> Row:
         0.5,
         Rate(0, of),
         5.0,
+        (1.0, 1.0),
         1.0,
     )
 

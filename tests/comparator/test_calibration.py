@@ -68,6 +68,7 @@ def test_every_verdict_is_counted_where_it_belongs() -> None:
     assert (row.found, row.missed_as_unchanged, row.backwards) == (Rate(5, 9), Rate(2, 9), 1)
     assert (row.false_flags, row.cleared, row.failed) == (Rate(2, 9), Rate(6, 9), 2)
     assert (row.seconds_a_case, row.timed_share) == (0.5, 0.4)
+    assert row.seconds_of_runs == (0.5, 0.5)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.02])
@@ -89,7 +90,7 @@ def test_runs_alike_are_taken_together_and_others_apart() -> None:
     plain, tight, injected = evaluate(runs)
     assert [(row.share, row.threshold) for row in (plain, tight, injected)] == [(0, 0.02), (0, 0.005), (0.05, 0.02)]
     assert (plain.runs, plain.unfinished, plain.held_back, plain.false_flags) == (3, 1, 1, Rate(1, 3))
-    assert plain.seconds_a_case == 3.0
+    assert (plain.seconds_a_case, plain.seconds_of_runs) == (3.0, (1.0, 7.0))
     assert plain.false_flags_a_run == (pytest.approx(1 / 3), *mean_interval(1, 3))
     assert (tight.runs, tight.held_back) == (1, 0)
 

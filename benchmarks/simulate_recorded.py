@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""The decision procedure on the noise of real process pairs, with changes whose size is known exactly.
+
+    .venv/bin/python benchmarks/simulate_recorded.py
+
+The noise is that of cases that were not slowed in the raw results of calibrate.py: their process pairs in the order in
+which they were measured, each with a change added to its treatment's value.  So the size is exact, which that of an
+injected slowdown is not, and cases can lie just at the threshold, where errors are most likely.  Of each threshold,
+those cases count that have as many pairs as a run may ask for, each of them twice: with its sides as they were
+measured, and exchanged, which changes nothing where both sides are the same build.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+from benchmarks.calibration_data import read
+from benchmarks.raw_results import ROOT
+from benchmarks.simulate_decisions import Noise, Scenario, Simulation, mean_rounds, rows, run, show
+from opduel.commands.entry import DONE, run_command
+from opduel.comparator import Looks, plan_looks
+from opduel.records import PairSample, Stage, UsageError
+from opduel.records.configuration import rounds_at
+
+DATA = ROOT / "benchmarks" / "results" / "calibration.jsonl"
+PARTS = (0.0, 1.0, 1.05, 1.5, 2.5)  # of the threshold, or times it: no change, just at it, and beyond it
+Stream = Sequence[PairSample]  # of one case, in the order in which they were measured
+
+
+@dataclass(frozen=True)
+class PowerLooks(Looks):
+    """Looks at confirmation spend their error in proportion to their samples to a power: 0 is the same for all, 1 as
+    opduel does, 3 is near O'Brien and Fleming's rule (1979, Biometrics 35, 549-556)."""
+
+    power: float = 1.0
+
+    def weight(self, stage: Stage, n: int) -> float:
+        """As of ``Looks``, with the power."""
+        counts = self.of(stage)
+        reached = next((count for count in counts if count >= n), counts[-1])
+        return float(reached**self.power / sum(count**self.power for count in counts))
+
+
+@dataclass
+class Replay(Simulation):
+    """A run whose process pairs are recorded ones."""
+
+    recorded: Sequence[Stream] = ()
+    pairs: dict[str, Iterator[PairSample]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.pairs = {case.id: iter(stream) for case, stream in zip(self.cases, self.recorded, strict=True)}
+
+    def measure(self, case_id: str, stage: Stage) -> None:
+        """The next process pair of the case, with its change."""
+        pair, shift = next(self.pairs[case_id]), self.shifts[case_id]
+        treatment = pair.treatment * math.exp(shift)
+        self.samples[case_id].append(
+            PairSample(case_id, stage, self.round, pair.control, treatment, pair.log_ratio + shift, 1, 1)
+        )
+
+
+def streams_of(path: Path, fewest: int) -> list[Stream]:
+    """The process pairs of every case that was not slowed and has so many of them on the quiet machine.
+
+    Raises:
+        UsageError: the file can't be read.
+    """
+    return [
+        one.samples
+        for trial in read(path)
+        if trial.step.load == "quiet"
+        for one in trial.report.comparisons
+        if not one.injected and one.verdict != "failed" and len(one.samples) >= fewest
+    ]
+
+
+def exchanged(stream: Stream) -> Stream:
+    """With control and treatment in each other's place."""
+    return [
+        PairSample(one.case_id, one.stage, one.round, one.treatment, one.control, -one.log_ratio, 1, 1)
+        for one in stream
+    ]
+
+
+def runs_of(streams: Sequence[Stream], cases: int, rng: np.random.Generator) -> Iterator[list[Stream]]:
+    """Runs of so many cases each, in which every stream comes once as it is and once exchanged, but for what is left
+    over of either half; which of the two comes first is drawn for each."""
+    first = rng.random(len(streams)) < 0.5
+    for half in (first, ~first):
+        order = rng.permutation(len(streams))
+        for begin in range(0, len(order) - cases + 1, cases):
+            yield [exchanged(streams[number]) if half[number] else streams[number] for number in order[begin:][:cases]]
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA, help=f"(default {DATA.relative_to(ROOT)})")
+    parser.add_argument("--thresholds", type=float, nargs="+", default=[0.02, 0.005, 0.0025], help="shares")
+    parser.add_argument("--parts", type=float, nargs="+", default=PARTS, help="changes, in thresholds")
+    parser.add_argument("--power", type=float, default=1.0, help="of the looks' shares of error (default %(default)s)")
+    parser.add_argument("--cases", type=int, default=40, help="per run (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the random numbers (default %(default)s)")
+    parser.add_argument("--alpha", type=float, default=0.05)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print, for each threshold and size, what came of the runs."""
+    options = parse(arguments)
+    for threshold in options.thresholds:
+        rounds = rounds_at(threshold)
+        planned, streams = plan_looks(rounds), streams_of(options.data, 2 * rounds)
+        looks = PowerLooks(planned.screening, planned.confirmation, power=options.power)
+        if len(streams) < options.cases:
+            words = f"{len(streams)} cases have {2 * rounds} process pairs, which a threshold of {threshold:g} needs"
+            raise UsageError(f"--data {options.data}: only {words}: lower --cases, or leave this threshold out")
+        for part in options.parts:
+            change = part * threshold
+            scenario = Scenario(
+                f"all at {change:+.4%}, threshold {threshold:.2%}", (change,) * options.cases, threshold
+            )
+            rng = np.random.default_rng(options.seed)
+            results = [
+                run(Replay(scenario, Noise(), rng, recorded=recorded), looks, options.alpha)
+                for recorded in runs_of(streams, options.cases, rng)
+            ]
+            print(f"\n{scenario.name}: {len(streams)} cases, each at most twice; rounds a case: ", end="")
+            print(f"{mean_rounds(results, 'screening'):.1f} + {mean_rounds(results, 'confirmation'):.1f}")
+            show(rows(results, scenario))
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("simulate_recorded.py", main))

@@ -1,0 +1,61 @@
+"""Recorded process pairs through the decision procedure: which count, and that the change is what was added."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import simulate_recorded
+from benchmarks.simulate_decisions import Noise, Scenario, run
+from benchmarks.simulate_recorded import DATA, Replay, Stream, exchanged, runs_of, streams_of
+from opduel.comparator import plan_looks
+from opduel.records import PairSample
+
+
+def stream(name: str, ratios: list[float]) -> Stream:
+    return [
+        PairSample(name, "screening", n, 100.0, 100 * math.exp(ratio), ratio, 1, 1) for n, ratio in enumerate(ratios)
+    ]
+
+
+def test_sides_in_each_others_place_turn_the_ratio_round() -> None:
+    (one,) = exchanged(stream("a", [0.5]))
+    assert (one.control, one.treatment) == (100 * math.exp(0.5), 100.0)
+    assert one.log_ratio == -0.5
+
+
+def test_each_case_comes_once_each_way_round() -> None:
+    streams = [stream(f"c{number}", [0.1]) for number in range(7)]
+    runs = list(runs_of(streams, 3, np.random.default_rng(1)))
+    assert [len(one) for one in runs] == [3] * 4  # one is left over of either half
+    halves = [[pair.case_id for (pair,) in first + second] for first, second in (runs[:2], runs[2:])]
+    assert all(len(set(half)) == 6 for half in halves)
+    ways = {(pair.case_id, pair.log_ratio > 0) for one in runs for (pair,) in one}
+    assert len(ways) == 12
+    assert {way for _, way in ways} == {True, False}
+
+
+def test_the_change_is_exactly_what_was_added_and_pairs_come_in_their_order() -> None:
+    ratios = [0.001, -0.002, 0.003, -0.001, 0.002] * 12
+    recorded = [stream(f"c{number}", ratios) for number in range(4)]
+    scenario = Scenario("", (0.1,) * 4, 0.02)
+    replay = Replay(scenario, Noise(), np.random.default_rng(1), recorded=recorded)
+    found = run(replay, plan_looks(30), 0.05)
+    assert [one.verdict for one in found] == ["regressed"] * 4
+    for samples in replay.samples.values():
+        assert [one.log_ratio - math.log(1.1) for one in samples] == pytest.approx(ratios[: len(samples)])
+        assert all(math.log(one.treatment / one.control) == pytest.approx(one.log_ratio) for one in samples)
+
+
+def test_recorded_cases_are_long_enough_and_were_not_slowed() -> None:
+    found = streams_of(DATA, 60)
+    assert len(found) > 100
+    assert min(len(one) for one in found) >= 60
+    mean = np.mean([np.median([pair.log_ratio for pair in one]) for one in found])
+    assert abs(mean) < 0.001  # slowed ones would have 0.5 % on average
+
+
+def test_a_file_without_enough_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(simulate_recorded.UsageError, match="only 0 cases have 60 process pairs"):
+        simulate_recorded.main(["--data", str(tmp_path / "none.jsonl")])
