@@ -201,7 +201,7 @@ def _any_flag(verdicts: Sequence[str], still: Sequence[int]) -> bool:
     return any(verdicts[i] in FLAGGED for i in still)
 
 
-def mean_rounds(results: Sequence[list[Comparison]], stage: Stage) -> float:
+def mean_rounds(results: Sequence[Sequence[Comparison]], stage: Stage) -> float:
     """Rounds of a stage per case."""
     counts = [sum(s.stage == stage for s in comparison.samples) for run in results for comparison in run]
     return float(np.mean(counts))
@@ -264,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rng = np.random.default_rng(options.seed)
         if options.forecasts:
             print(f"\n{scenario.name}")
-            show(forecast_rows(scenario, noise, rng, looks, options))
+            _show(forecast_rows(scenario, noise, rng, looks, options))
             continue
         results = []
         for _ in range(options.runs):
@@ -273,12 +273,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results.append(verified(simulation, first, looks, options.alpha) if options.verify else first)
         print(f"\n{scenario.name}: rounds a case: {mean_rounds(results, 'screening'):.1f} screening", end="")
         print(f" + {mean_rounds(results, 'confirmation'):.1f} confirmation")
-        show(rows(results, scenario))
+        _show(rows(results, scenario))
     return 0
 
 
-def show(found: Iterator[tuple[str, int, int]]) -> None:
-    """Print counts, shares, and their exact intervals."""
+def _show(found: Iterator[tuple[str, int, int]]) -> None:
     for what, count, total in found:
         low, high = stats.binomtest(count, total).proportion_ci(method="exact")
         print(f"  {what:36s} {count:6d} of {total:6d} = {count / total:7.2%}  ({low:.2%} to {high:.2%})")

@@ -22,15 +22,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 from benchmarks.calibration_data import read
+from benchmarks.calibration_table import rate_cell
 from benchmarks.raw_results import ROOT
-from benchmarks.simulate_decisions import Noise, Scenario, Simulation, mean_rounds, rows, run, show
+from benchmarks.simulate_decisions import Noise, Scenario, Simulation, mean_rounds, run
 from opduel.commands.entry import DONE, run_command
 from opduel.comparator import Looks, plan_looks
-from opduel.records import PairSample, Stage, UsageError
+from opduel.comparator.calibration import Rate
+from opduel.records import FLAGGED, Comparison, PairSample, Stage, UsageError
 from opduel.records.configuration import rounds_at
+from opduel.records.measurement import STAGES
 
 DATA = ROOT / "benchmarks" / "results" / "calibration.jsonl"
 PARTS = (0.0, 1.0, 1.05, 1.5, 2.5)  # of the threshold, or times it: no change, just at it, and beyond it
+COLUMNS = "threshold | change of all cases | flagged | called `unchanged` | rounds a case, screening + confirmation"
 Stream = Sequence[PairSample]  # of one case, in the order in which they were measured
 
 
@@ -114,9 +118,22 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def line_of(change: float, threshold: float, results: Sequence[Sequence[Comparison]]) -> str:
+    """A row of the table, with what the claims are about: at the threshold and within it any flag is wrong, beyond it
+    ``unchanged`` is."""
+    verdicts = [one.verdict for run_of_forty in results for one in run_of_forty]
+    flagged, unchanged = (
+        Rate(sum(one in wanted for one in verdicts), len(verdicts)) for wanted in (FLAGGED, ("unchanged",))
+    )
+    rounds = " + ".join(f"{mean_rounds(results, stage):.1f}" for stage in STAGES)
+    cells = (f"{100 * threshold:g} %", f"{100 * change:+g} %", rate_cell(flagged), rate_cell(unchanged), rounds)
+    return f"| {' | '.join(cells)} |"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print, for each threshold and size, what came of the runs."""
+    """Print the table, in Markdown: for each threshold and size, what came of the runs."""
     options = parse(arguments)
+    print(f"| {COLUMNS} |", "|" + "---|" * len(COLUMNS.split(" | ")), sep="\n")
     for threshold in options.thresholds:
         rounds = rounds_at(threshold)
         planned, streams = plan_looks(rounds), streams_of(options.data, 2 * rounds)
@@ -125,18 +142,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             words = f"{len(streams)} cases have {2 * rounds} process pairs, which a threshold of {threshold:g} needs"
             raise UsageError(f"--data {options.data}: only {words}: lower --cases, or leave this threshold out")
         for part in options.parts:
-            change = part * threshold
-            scenario = Scenario(
-                f"all at {change:+.4%}, threshold {threshold:.2%}", (change,) * options.cases, threshold
-            )
+            scenario = Scenario("", (part * threshold,) * options.cases, threshold)
             rng = np.random.default_rng(options.seed)
             results = [
                 run(Replay(scenario, Noise(), rng, recorded=recorded), looks, options.alpha)
                 for recorded in runs_of(streams, options.cases, rng)
             ]
-            print(f"\n{scenario.name}: {len(streams)} cases, each at most twice; rounds a case: ", end="")
-            print(f"{mean_rounds(results, 'screening'):.1f} + {mean_rounds(results, 'confirmation'):.1f}")
-            show(rows(results, scenario))
+            print(line_of(part * threshold, threshold, results), flush=True)
     return DONE
 
 

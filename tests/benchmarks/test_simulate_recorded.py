@@ -1,12 +1,14 @@
 """Recorded process pairs through the decision procedure: which count, and that the change is what was added."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks import simulate_recorded
+from benchmarks.raw_results import ROOT
 from benchmarks.simulate_decisions import Noise, Scenario, run
 from benchmarks.simulate_recorded import DATA, Replay, Stream, exchanged, runs_of, streams_of
 from opduel.comparator import plan_looks
@@ -56,6 +58,25 @@ def test_recorded_cases_are_long_enough_and_were_not_slowed() -> None:
     assert abs(mean) < 0.001  # slowed ones would have 0.5 % on average
 
 
-def test_a_file_without_enough_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.nightly
+def test_the_page_has_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "explanation" / "proof.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"<!-- simulate_recorded.py: begin -->\n(.*)<!-- simulate_recorded.py: end -->", page, re.S)
+    assert simulate_recorded.main([]) == 0
+    assert shown.strip() == capsys.readouterr().out.strip()
+
+
+def test_the_table_counts_flags_and_what_is_called_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate_recorded.main(["--thresholds", "0.02", "--parts", "0", "15", "--cases", "150"]) == 0
+    none, large = capsys.readouterr().out.splitlines()[2:]
+    (flags, of), (unchanged, _) = counts = re.findall(r"(\d+) of (\d+)", none)
+    assert len(counts) == 2
+    assert int(flags) < 5 < int(of) * 0.8 < int(unchanged)
+    assert re.findall(r"(\d+) of (\d+)", large)[0] == (of, of)
+    assert none.startswith("| 2 % | +0 % |")
+    assert large.startswith("| 2 % | +30 % |")
+
+
+def test_a_file_without_enough_is_named(tmp_path: Path) -> None:
     with pytest.raises(simulate_recorded.UsageError, match="only 0 cases have 60 process pairs"):
         simulate_recorded.main(["--data", str(tmp_path / "none.jsonl")])
