@@ -32,6 +32,7 @@ from benchmarks.calibration_table import (
     missed_table,
     overall_lines,
     pairs_line,
+    short_table,
 )
 from benchmarks.loads import LOADS, QUIET, load
 from benchmarks.raw_results import ROOT, append, commit_of
@@ -115,6 +116,7 @@ def measure(step: Step, options: argparse.Namespace) -> Report | None:
     command += ["--sample", str(options.sample)] if options.sample else []
     with tempfile.TemporaryDirectory() as folder:
         command += ["--simple_local_reporter", folder, *options.further]
+        commit = commit_of()
         with load(step.load):
             done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         path = Path(folder, "report.json")
@@ -125,7 +127,7 @@ def measure(step: Step, options: argparse.Namespace) -> Report | None:
             raise UsageError(words)
         print(f"{step.name}: no result: {words}", file=sys.stderr)
         return None
-    append(options.data, line_of(step, options.further, report, commit_of()))
+    append(options.data, line_of(step, options.further, report, commit))
     return report
 
 
@@ -191,10 +193,11 @@ def parser() -> Parser:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="run nothing; leave out the runs whose draw of cases is in one of these files, too",
+        help="leave out the runs whose draw of cases is in one of these files, too; run nothing",
     )
     made.add_argument("--seed", type=seed, default=1, help="of the order and of all runs (default %(default)s)")
-    made.add_argument("--table", action="store_true", help="run nothing; the table is of what is there")
+    made.add_argument("--table", action="store_true", help="run nothing; the table is of all that is there")
+    made.add_argument("--short", action="store_true", help="run nothing; only what all that is there comes to")
     made.add_argument("--check", action="store_true", help="make all verdicts again from the samples, and compare them")
     made.add_argument("--anyway", action="store_true", help="count verdicts that were held back as what they would be")
     made.add_argument(
@@ -233,28 +236,43 @@ def check(trials: Sequence[Trial]) -> list[str]:
     return [f"Verdicts made again from the samples: {count}, of which {len(differing)} differ.", "", *differing]
 
 
+def wanted(options: argparse.Namespace, steps: Sequence[Step] | None) -> list[Trial]:
+    """The runs that count: of these steps, or all, but for those of --without; verdicts as --anyway says.
+
+    Raises:
+        UsageError: as ``kept``; or a file of --without is not there, or can't be read.
+    """
+    elsewhere = {trial.report.run.get("seed") for path in options.without for trial in read(path, "--without")}
+    return [
+        replace(trial, report=as_if_trusted(trial.report)) if options.anyway else trial
+        for step, trial in kept(options).items()
+        if (steps is None or step in steps) and trial.report.run.get("seed") not in elsewhere
+    ]
+
+
 def calibrate(arguments: Sequence[str] | None) -> int:
     """Run what is missing, print the tables, draw."""
     options = parser().parse_args(arguments)
+    missing = next((path for path in options.without if not path.is_file()), None)
+    if missing:
+        raise UsageError(f"--without {missing}: there is no such file: name one that is there")
     rows = options.plan or [plan_row(text) for text in PLAN]
     steps = plan_steps(rows, options.loads, options.runs, options.seed)
     if options.noisiest:
-        quiet = [trial for step, trial in kept(options).items() if step.load == QUIET]
+        quiet = [trial for trial in wanted(options, None) if trial.step.load == QUIET]
         for case in noisiest(single_pairs(quiet), options.noisiest):
             print(f"--operators=[{case[0]}]{case[1:]}")  # a pattern, which no other id has as a part
         return DONE
-    reads = "--missed" if options.missed else "--without" if options.without else "--table" if options.table else ""
+    reads = next((f"--{name}" for name in ("missed", "without", "short", "table") if getattr(options, name)), "")
     complete = reads or carry_out(steps, options)
-    elsewhere = {trial.report.run.get("seed") for path in options.without for trial in read(path)}
-    trials = [
-        trial
-        for step, trial in kept(options).items()
-        if (reads or step in steps) and trial.report.run.get("seed") not in elsewhere
-    ]
+    trials = wanted(options, None if reads else steps)
     if not trials:
         raise UsageError(f"--data {options.data}: holds no run of the plan: leave {reads or '--minutes'} out")
     if options.missed:
         print("\n".join(missed_table(trials)))
+        return DONE
+    if options.short:
+        print("\n".join([*short_table(trials), "", *overall_lines(trials)]))
         return DONE
     hosts = Counter(f"{one.report.host['cpu_model']}, {one.report.host['logical_cpus']} CPUs" for one in trials)
     counted = [f"{name}{f' ({count} runs)' if len(hosts) > 1 else ''}" for name, count in hosts.items()]
@@ -262,11 +280,9 @@ def calibrate(arguments: Sequence[str] | None) -> int:
     for name in LOADS:
         of_load = [trial for trial in trials if trial.step.load == name]
         if of_load:
-            made = [trial.report for trial in of_load]
-            reports = [as_if_trusted(one) for one in made] if options.anyway else made
+            reports = [trial.report for trial in of_load]
             table, alone = markdown(evaluate(reports)), pairs_line(of_load)
             print("\n".join(["", f"Load: {name}", "", *table, "", alone, "", *missed_lines(reports)]))
-    print("\n".join(["", *overall_lines(trials)]))
     if options.check:
         print("\n".join(["", *check(trials)]))
     if options.svg:

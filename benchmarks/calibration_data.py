@@ -65,7 +65,12 @@ def line_of(step: Step, options: Sequence[str], report: Report, commit: str | No
         "nice": run.cpus.nice,
         "max_rounds": report.run.get("max_rounds"),
         "alpha": report.configuration.alpha,
-        "validity": {"valid": run.validity.valid, "reasons": list(run.validity.reasons)},
+        "validity": {
+            "valid": run.validity.valid,
+            "hold": run.validity.hold,
+            "reasons": list(run.validity.reasons),
+            "aa_checks": [{"flagged": True} for one in run.validity.aa_checks if one.flagged],
+        },
         "host": {key: host.get(key) for key in ("cpu_model", "logical_cpus", "kernel", "hypervisor")},
         "load": {key: (host.get("during") or {}).get(key) for key in ("neighbours", "stolen", "memory_pressure")},
         "comparisons": [_comparison(one) for one in report.comparisons],
@@ -99,8 +104,8 @@ def _rounded(value: float) -> float:
     return int(short) if short.is_integer() else short  # "712345", not "712345.0"
 
 
-def read(path: Path) -> list[Trial]:
-    """What the file has; nothing if there is none.
+def read(path: Path, option: str = "--data") -> list[Trial]:
+    """What the file has, which ``option`` named; nothing if there is none.
 
     Raises:
         UsageError: it can't be read, or a line of it is none of ours.
@@ -108,13 +113,15 @@ def read(path: Path) -> list[Trial]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"--data {path}: can't be read ({error}): give another file") from None
+        raise UsageError(f"{option} {path}: can't be read ({error}): give another file") from None
     trials = []
     for number, line in enumerate(lines, start=1):
         try:
             trials.append(_trial(json.loads(line)))
         except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"--data {path}: line {number} is no run of calibrate.py ({error!r}): delete it") from None
+            raise UsageError(
+                f"{option} {path}: line {number} is no run of calibrate.py ({error!r}): delete it"
+            ) from None
     return trials
 
 
@@ -157,8 +164,8 @@ def case_of(name: str, threshold: float) -> Case:
 def verdicts_again(trial: Trial) -> list[tuple[Comparison, Comparison]]:
     """Each comparison beside the one that the comparator makes of its samples now.
 
-    Of a run on a disturbed host it also withholds what does not stand. That the host was disturbed is taken from the
-    run: what it was judged by was not kept.
+    Of a run on a disturbed host that was to hold verdicts back, what does not stand is withheld, too. That the host was
+    disturbed, or an A/A check found something, is taken from the run: what that was judged by was not kept.
     """
     report = trial.report
     cases = [case_of(one.case, one.threshold) for one in report.comparisons]
@@ -167,8 +174,11 @@ def verdicts_again(trial: Trial) -> list[tuple[Comparison, Comparison]]:
     looks, alpha = plan_looks(report.configuration.max_rounds or USUAL_ROUNDS), report.configuration.alpha
     injected = frozenset(one.case for one in report.comparisons if one.injected)
     again = compare_cases(cases, samples, failures, looks, alpha, injected)
-    if report.run.validity.valid is False:
-        again = withhold_verdicts(again, standing_cases(cases, samples, failures, looks, alpha), "made again")
+    validity = report.run.validity
+    if validity.valid is False and validity.hold is not False:
+        nothing = any(one.flagged for one in validity.aa_checks)
+        standing = () if nothing else standing_cases(cases, samples, failures, looks, alpha)
+        again = withhold_verdicts(again, standing, "made again")
     return list(zip(report.comparisons, again, strict=True))
 
 

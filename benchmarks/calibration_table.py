@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from benchmarks.calibration_data import Trial, single_pairs
-from opduel.comparator.calibration import CONFIDENCE, Rate, Row
+from benchmarks.loads import LOADS
+from opduel.comparator.calibration import CONFIDENCE, Rate, Row, evaluate
 from opduel.records import FLAGGED, Report
 from opduel.records.measurement import STAGES
 
@@ -48,7 +49,7 @@ def markdown(rows: Sequence[Row]) -> list[str]:
             rate_cell(row.withheld),
             f"{row.rounds_a_case:.3g}",
             f"{row.seconds_a_case:.2g} ({row.seconds_of_runs[0]:.2g} to {row.seconds_of_runs[1]:.2g})",
-            f"{row.median_case_s:.2g}",
+            f"{row.median_case_s:.3g}",
             f"{row.timed_share:.0%}".replace("%", " %"),
         )
         lines.append(f"| {' | '.join(cells)} |")
@@ -106,6 +107,24 @@ def missed_table(trials: Iterable[Trial]) -> list[str]:
                 lines.append(f"| {' | '.join(cells)} |")
     columns = "load | slowed by | case | verdict | pairs at screening | fresh pairs | standard deviation | fresh median"
     return [f"| {columns} |", "|" + "---|" * len(columns.split(" | ")), *sorted(lines)]
+
+
+def short_table(trials: Sequence[Trial]) -> list[str]:
+    """How many of the slowed cases were found: a row for each slowdown and threshold, the largest first, a column for
+    each load."""
+    loads = [name for name in LOADS if any(trial.step.load == name for trial in trials)]
+    reports = {name: evaluate([trial.report for trial in trials if trial.step.load == name]) for name in loads}
+    found = {
+        (row.share, row.threshold, name): f"{row.found.count} of {row.found.of}"
+        for name, rows in reports.items()
+        for row in rows
+        if row.found.of
+    }
+    lines = [f"| slowdown, threshold | {' | '.join(loads)} |", "|---" * (len(loads) + 1) + "|"]
+    for share, threshold in sorted({key[:2] for key in found}, key=lambda key: (-key[0], -key[1])):
+        cells = [found.get((share, threshold, name), "") for name in loads]
+        lines.append(f"| {percent(share)}, {percent(threshold)} | {' | '.join(cells)} |")
+    return lines
 
 
 def overall_lines(trials: Sequence[Trial]) -> list[str]:

@@ -207,7 +207,7 @@ def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result
     folder.mkdir(parents=True)
     injected = session.injected(bench)
     with load(session.load):
-        started, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+        started, began, commit = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), commit_of()
         answers = tool.measure(Trial(bench, session.seed, session.share, injected, folder))
         seconds = time.monotonic() - began
     return Result(
@@ -230,7 +230,7 @@ def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result
         },
         load=session.load,
         started=started,
-        commit=commit_of(),
+        commit=commit,
     )
 
 

@@ -8,6 +8,7 @@ import git
 from opduel.records import UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
+RESULTS = "benchmarks/results"
 
 
 def append(path: Path, line: str) -> None:
@@ -29,9 +30,12 @@ def append(path: Path, line: str) -> None:
 
 
 def commit_of(folder: Path = ROOT) -> str | None:
-    """The commit that is checked out there, with ``-dirty`` if files of it were changed; None without a repository."""
+    """The commit that is checked out there, with ``-dirty`` if files of it were changed, but for raw results; None
+    without a repository."""
     try:
         repository = git.Repo(folder)
-        return repository.head.commit.hexsha[:12] + ("-dirty" if repository.is_dirty() else "")
+        commit = repository.head.commit.hexsha[:12]
+        changed = repository.git.diff("HEAD", "--name-only", "--", ".", f":(exclude){RESULTS}")
+        return f"{commit}-dirty" if changed else commit
     except (git.InvalidGitRepositoryError, ValueError):  # ValueError: there is no commit
         return None

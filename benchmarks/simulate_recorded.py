@@ -5,9 +5,10 @@
 
 The noise is that of cases that were not slowed in the raw results of calibrate.py: their process pairs in the order in
 which they were measured, each with a change added to its treatment's value.  So the size is exact, which that of an
-injected slowdown is not, and cases can lie just at the threshold, where errors are most likely.  Of each threshold,
-those cases count that have as many pairs as a run may ask for, each of them twice: with its sides as they were
-measured, and exchanged, which changes nothing where both sides are the same build.
+injected slowdown is not, and cases can lie just at the threshold, where errors are most likely.  All unslowed cases of
+the quiet runs at the smallest threshold count, which have most pairs, each of them twice: with its sides as they were
+measured, and exchanged, which changes nothing where both sides are the same build.  A case that has fewer pairs than a
+run asks for ends there, as if the time were over.
 """
 
 import argparse
@@ -24,17 +25,19 @@ import numpy as np
 from benchmarks.calibration_data import read
 from benchmarks.calibration_table import rate_cell
 from benchmarks.raw_results import ROOT
-from benchmarks.simulate_decisions import Noise, Scenario, Simulation, mean_rounds, run
+from benchmarks.simulate_decisions import Noise, Scenario, Simulation, mean_rounds
 from opduel.commands.entry import DONE, run_command
-from opduel.comparator import Looks, plan_looks
+from opduel.comparator import Looks, analyse_interim, compare_cases, plan_looks
 from opduel.comparator.calibration import Rate
-from opduel.records import FLAGGED, Comparison, PairSample, Stage, UsageError
+from opduel.records import Comparison, PairSample, Stage, UsageError
 from opduel.records.configuration import rounds_at
 from opduel.records.measurement import STAGES
 
 DATA = ROOT / "benchmarks" / "results" / "calibration.jsonl"
 PARTS = (0.0, 1.0, 1.05, 1.5, 2.5)  # of the threshold, or times it: no change, just at it, and beyond it
-COLUMNS = "threshold | change of all cases | flagged | called `unchanged` | rounds a case, screening + confirmation"
+COLUMNS = (
+    "threshold | change of all cases | `regressed` | `improved` | `unchanged` | rounds a case, screening + confirmation"
+)
 Stream = Sequence[PairSample]  # of one case, in the order in which they were measured
 
 
@@ -58,33 +61,52 @@ class Replay(Simulation):
 
     recorded: Sequence[Stream] = ()
     pairs: dict[str, Iterator[PairSample]] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.pairs = {case.id: iter(stream) for case, stream in zip(self.cases, self.recorded, strict=True)}
 
     def measure(self, case_id: str, stage: Stage) -> None:
-        """The next process pair of the case, with its change."""
-        pair, shift = next(self.pairs[case_id]), self.shifts[case_id]
+        """The next process pair of the case, with its change; without one the case has ended."""
+        pair, shift = next(self.pairs[case_id], None), self.shifts[case_id]
+        if pair is None:
+            self.ended.add(case_id)
+            return
         treatment = pair.treatment * math.exp(shift)
         self.samples[case_id].append(
             PairSample(case_id, stage, self.round, pair.control, treatment, pair.log_ratio + shift, 1, 1)
         )
 
 
-def streams_of(path: Path, fewest: int) -> list[Stream]:
-    """The process pairs of every case that was not slowed and has so many of them on the quiet machine.
+def streams_of(path: Path) -> list[Stream]:
+    """The process pairs of every case that was not slowed, of the quiet runs with the smallest threshold.
 
     Raises:
         UsageError: the file can't be read.
     """
+    quiet = [trial for trial in read(path) if trial.step.load == "quiet"]
+    smallest = min((trial.step.threshold for trial in quiet), default=0.0)
     return [
         one.samples
-        for trial in read(path)
-        if trial.step.load == "quiet"
+        for trial in quiet
+        if trial.step.threshold == smallest
         for one in trial.report.comparisons
-        if not one.injected and one.verdict != "failed" and len(one.samples) >= fewest
+        if not one.injected and one.verdict != "failed"
     ]
+
+
+def replay(run: Replay, looks: Looks, alpha: float) -> list[Comparison]:
+    """Measures until every case is settled or has ended, every case up to its next look at a time."""
+    while True:
+        interim = analyse_interim(run.cases, run.samples, {}, looks, alpha)
+        wanted = {name: one for name, one in interim.items() if not one.settled and name not in run.ended}
+        if not wanted:
+            return compare_cases(run.cases, run.samples, {}, looks, alpha)
+        run.round += 1
+        for name, one in wanted.items():
+            for _ in range(one.missing):
+                run.measure(name, one.stage)
 
 
 def exchanged(stream: Stream) -> Stream:
@@ -96,8 +118,8 @@ def exchanged(stream: Stream) -> Stream:
 
 
 def runs_of(streams: Sequence[Stream], cases: int, rng: np.random.Generator) -> Iterator[list[Stream]]:
-    """Runs of so many cases each, in which every stream comes once as it is and once exchanged, but for what is left
-    over of either half; which of the two comes first is drawn for each."""
+    """Runs of so many cases each, in which every stream comes once as it is and once exchanged; which of the two comes
+    first is drawn for each. What is left over of either half makes no run."""
     first = rng.random(len(streams)) < 0.5
     for half in (first, ~first):
         order = rng.permutation(len(streams))
@@ -120,13 +142,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def line_of(change: float, threshold: float, results: Sequence[Sequence[Comparison]]) -> str:
     """A row of the table, with what the claims are about: at the threshold and within it any flag is wrong, beyond it
-    ``unchanged`` is."""
+    ``improved`` and ``unchanged`` are."""
     verdicts = [one.verdict for run_of_forty in results for one in run_of_forty]
-    flagged, unchanged = (
-        Rate(sum(one in wanted for one in verdicts), len(verdicts)) for wanted in (FLAGGED, ("unchanged",))
-    )
+    claims = [rate_cell(Rate(verdicts.count(one), len(verdicts))) for one in ("regressed", "improved", "unchanged")]
     rounds = " + ".join(f"{mean_rounds(results, stage):.1f}" for stage in STAGES)
-    cells = (f"{100 * threshold:g} %", f"{100 * change:+g} %", rate_cell(flagged), rate_cell(unchanged), rounds)
+    cells = (f"{100 * threshold:g} %", f"{100 * change:+g} %", *claims, rounds)
     return f"| {' | '.join(cells)} |"
 
 
@@ -134,18 +154,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, in Markdown: for each threshold and size, what came of the runs."""
     options = parse(arguments)
     print(f"| {COLUMNS} |", "|" + "---|" * len(COLUMNS.split(" | ")), sep="\n")
+    streams = streams_of(options.data)
+    if len(streams) < options.cases:
+        raise UsageError(f"--data {options.data}: only {len(streams)} cases have recorded noise: lower --cases")
     for threshold in options.thresholds:
-        rounds = rounds_at(threshold)
-        planned, streams = plan_looks(rounds), streams_of(options.data, 2 * rounds)
+        planned = plan_looks(rounds_at(threshold))
         looks = PowerLooks(planned.screening, planned.confirmation, power=options.power)
-        if len(streams) < options.cases:
-            words = f"{len(streams)} cases have {2 * rounds} process pairs, which a threshold of {threshold:g} needs"
-            raise UsageError(f"--data {options.data}: only {words}: lower --cases, or leave this threshold out")
         for part in options.parts:
             scenario = Scenario("", (part * threshold,) * options.cases, threshold)
             rng = np.random.default_rng(options.seed)
             results = [
-                run(Replay(scenario, Noise(), rng, recorded=recorded), looks, options.alpha)
+                replay(Replay(scenario, Noise(), rng, recorded=recorded), looks, options.alpha)
                 for recorded in runs_of(streams, options.cases, rng)
             ]
             print(line_of(part * threshold, threshold, results), flush=True)

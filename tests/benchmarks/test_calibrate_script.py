@@ -1,6 +1,7 @@
 """benchmarks/calibrate.py: which runs are made, which are kept, what the table says; harness.py is a stand-in here."""
 
 import dataclasses
+import glob
 import math
 import re
 import subprocess
@@ -325,15 +326,35 @@ def test_what_a_disturbed_run_held_back_is_held_back_again(
     assert call(tmp_path, "--runs", "1", "--table", "--check") == 0
     assert "made again from the samples: 4, of which 0 differ" in capsys.readouterr().out
     data = tmp_path / "data.jsonl"
-    data.write_text(data.read_text().replace('"valid":false', '"valid":true'))
+    lines = data.read_text()
+    for changed in ('"valid":true,"hold":null', '"valid":false,"hold":false'):
+        data.write_text(lines.replace('"valid":false,"hold":null', changed))
+        assert call(tmp_path, "--runs", "1", "--table", "--check") == 0
+        told = capsys.readouterr().out
+        assert "4, of which 4 differ" in told
+        assert told.count(": regressed, not inconclusive (regressed held back)") == 4
+
+
+def test_after_an_aa_check_that_found_a_difference_nothing_stands(
+    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def clear(inject: float, threshold: float) -> Report:
+        made = noisy_and_disturbed(inject, threshold)
+        cases = [dataclasses.replace(one, samples=[*one.samples] * 6) for one in made.comparisons]
+        return dataclasses.replace(made, comparisons=tuple(cases))
+
+    harness.answer = clear
+    call(tmp_path, "--runs", "1")
     assert call(tmp_path, "--runs", "1", "--table", "--check") == 0
-    told = capsys.readouterr().out
-    assert "4, of which 4 differ" in told
-    assert told.count(": regressed, not inconclusive (regressed held back)") == 4
+    assert "4, of which 4 differ" in capsys.readouterr().out  # thirty rounds are enough
+    data = tmp_path / "data.jsonl"
+    data.write_text(data.read_text().replace('"aa_checks":[]', '"aa_checks":[{"flagged":true}]'))
+    assert call(tmp_path, "--runs", "1", "--table", "--check") == 0
+    assert "4, of which 0 differ" in capsys.readouterr().out
 
 
 def test_runs_whose_draw_another_file_has_can_be_left_out(
-    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     def drawn(inject: float, threshold: float) -> Report:
         return report(inject, threshold, seed=int(harness.option("--seed")))
@@ -348,9 +369,27 @@ def test_runs_whose_draw_another_file_has_can_be_left_out(
     assert call(tmp_path, "--without", str(met)) == 0
     told = capsys.readouterr().out
     assert re.findall(r"^\| (?:nothing|5 %) \| 2 % \| (\d+) \|", told, re.M) == ["2", "2"]
-    assert "All 4 runs:" in told
+    assert call(tmp_path, "--without", str(met), "--short") == 0
+    assert "All 4 runs:" in capsys.readouterr().out
     assert call(tmp_path, "--without", str(tmp_path / "data.jsonl")) == 2  # none is left
+    assert call(tmp_path, "--without", str(tmp_path / "dat.jsonl")) == 2
+    assert "dat.jsonl: there is no such file" in caplog.messages[-1]
+    assert call(tmp_path, "--without", str(met), "--noisiest", "1") == 0
     assert len(harness.commands) == made
+
+
+def test_what_was_held_back_counts_in_all_lines_or_in_none(
+    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness.answer = noisy_and_disturbed
+    call(tmp_path)
+    for option, count, found in ((), "0 of 6", "0 of 2"), (("--anyway",), "6 of 6", "2 of 2"):
+        assert call(tmp_path, "--table", *option) == 0
+        assert f"| {found}, " in capsys.readouterr().out
+        assert call(tmp_path, "--short", *option) == 0
+        told = capsys.readouterr().out
+        assert f"not slowed by more than the threshold, flagged: {count}," in told
+        assert f"| 5 %, 2 % | {found} |" in told
 
 
 def test_all_runs_together_count_runs_wrong_directions_and_intervals() -> None:
@@ -393,13 +432,19 @@ def test_all_runs_together_count_runs_wrong_directions_and_intervals() -> None:
 
 
 PAGE = calibrate.ROOT / "docs" / "explanation" / "proof.md"
-OF_THE_PAGE = re.compile(r"<!-- calibrate.py --table: begin -->\n(.*)<!-- calibrate.py --table: end -->", re.S)
+OF_THE_PAGE = re.compile(r"<!-- calibrate.py ([^\n]*): begin -->\n(.*?)<!-- end -->", re.S)
 
 
-def test_the_page_has_the_tables_of_the_raw_results(capsys: pytest.CaptureFixture[str]) -> None:
-    assert calibrate.main(["--table"]) == 0
-    (shown,) = OF_THE_PAGE.findall(PAGE.read_text(encoding="utf-8"))
-    assert shown.strip() == capsys.readouterr().out.strip()
+def test_the_page_has_what_its_commands_print_of_the_raw_results(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(calibrate.ROOT)
+    blocks = OF_THE_PAGE.findall(PAGE.read_text(encoding="utf-8"))
+    assert len(blocks) >= 3
+    for words, shown in blocks:
+        arguments = [one for word in words.split() for one in sorted(glob.glob(word)) or [word]]
+        assert calibrate.main(arguments) == 0, words
+        assert shown.strip() == capsys.readouterr().out.strip(), words
 
 
 # Open since the looks at screening need the fresh samples' consent (proof.md); before, they were flagged.

@@ -5,7 +5,7 @@ from pathlib import Path
 import git
 import pytest
 
-from benchmarks.raw_results import append, commit_of
+from benchmarks.raw_results import RESULTS, append, commit_of
 from opduel.records import UsageError
 
 
@@ -30,6 +30,12 @@ def test_the_commit_says_whether_files_were_changed(tmp_path: Path) -> None:
     repository.index.add(["file"])
     made = repository.index.commit("one").hexsha
     assert len(made) == 40
+    assert commit_of(tmp_path) == made[:12]
+    results = tmp_path / RESULTS / "data.jsonl"
+    append(results, "one")
+    repository.index.add([str(results)])
+    made = repository.index.commit("two").hexsha
+    append(results, "two")
     assert commit_of(tmp_path) == made[:12]
     (tmp_path / "file").write_text("two")
     assert commit_of(tmp_path) == f"{made[:12]}-dirty"

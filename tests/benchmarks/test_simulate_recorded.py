@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks import simulate_recorded
 from benchmarks.raw_results import ROOT
-from benchmarks.simulate_decisions import Noise, Scenario, run
-from benchmarks.simulate_recorded import DATA, Replay, Stream, exchanged, runs_of, streams_of
+from benchmarks.simulate_decisions import Noise, Scenario
+from benchmarks.simulate_recorded import DATA, Replay, Stream, exchanged, replay, runs_of, streams_of
 from opduel.comparator import plan_looks
-from opduel.records import PairSample
+from opduel.records import PairSample, UsageError
 
 
 def stream(name: str, ratios: list[float]) -> Stream:
@@ -42,18 +42,27 @@ def test_the_change_is_exactly_what_was_added_and_pairs_come_in_their_order() ->
     ratios = [0.001, -0.002, 0.003, -0.001, 0.002] * 12
     recorded = [stream(f"c{number}", ratios) for number in range(4)]
     scenario = Scenario("", (0.1,) * 4, 0.02)
-    replay = Replay(scenario, Noise(), np.random.default_rng(1), recorded=recorded)
-    found = run(replay, plan_looks(30), 0.05)
+    made = Replay(scenario, Noise(), np.random.default_rng(1), recorded=recorded)
+    found = replay(made, plan_looks(30), 0.05)
     assert [one.verdict for one in found] == ["regressed"] * 4
-    for samples in replay.samples.values():
+    for samples in made.samples.values():
         assert [one.log_ratio - math.log(1.1) for one in samples] == pytest.approx(ratios[: len(samples)])
         assert all(math.log(one.treatment / one.control) == pytest.approx(one.log_ratio) for one in samples)
 
 
-def test_recorded_cases_are_long_enough_and_were_not_slowed() -> None:
-    found = streams_of(DATA, 60)
-    assert len(found) > 100
-    assert min(len(one) for one in found) >= 60
+def test_a_case_without_more_pairs_ends_and_the_others_go_on() -> None:
+    noise = [0.03, -0.03, 0.029, -0.031, 0.0305]
+    recorded = [stream("short", noise), stream("long", noise * 12), stream("also", noise * 12)]
+    made = Replay(Scenario("", (0.0,) * 3, 0.02), Noise(), np.random.default_rng(1), recorded=recorded)
+    short, *others = replay(made, plan_looks(30), 0.05)
+    assert (short.verdict, len(short.samples)) == ("inconclusive", 5)
+    assert min(len(one.samples) for one in others) > 5
+
+
+def test_recorded_cases_are_those_of_the_smallest_threshold_and_were_not_slowed() -> None:
+    found = streams_of(DATA)
+    assert len(found) == 400
+    assert np.median([len(one) for one in found]) > 60
     mean = np.mean([np.median([pair.log_ratio for pair in one]) for one in found])
     assert abs(mean) < 0.001  # slowed ones would have 0.5 % on average
 
@@ -67,16 +76,17 @@ def test_the_page_has_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_table_counts_flags_and_what_is_called_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
-    assert simulate_recorded.main(["--thresholds", "0.02", "--parts", "0", "15", "--cases", "150"]) == 0
-    none, large = capsys.readouterr().out.splitlines()[2:]
-    (flags, of), (unchanged, _) = counts = re.findall(r"(\d+) of (\d+)", none)
-    assert len(counts) == 2
-    assert int(flags) < 5 < int(of) * 0.8 < int(unchanged)
-    assert re.findall(r"(\d+) of (\d+)", large)[0] == (of, of)
-    assert none.startswith("| 2 % | +0 % |")
-    assert large.startswith("| 2 % | +30 % |")
+    assert simulate_recorded.main(["--thresholds", "0.02", "--parts", "0", "15", "-15", "--cases", "150"]) == 0
+    lines = capsys.readouterr().out.splitlines()[2:]
+    none, large, less = ([int(n) for n in re.findall(r"(\d+) of 600", line)] for line in lines)
+    assert max(none[:2]) < 5
+    assert none[2] > 480
+    assert large == [600, 0, 0]
+    assert less == [0, 600, 0]
+    assert lines[0].startswith("| 2 % | +0 % |")
+    assert lines[1].startswith("| 2 % | +30 % |")
 
 
 def test_a_file_without_enough_is_named(tmp_path: Path) -> None:
-    with pytest.raises(simulate_recorded.UsageError, match="only 0 cases have 60 process pairs"):
+    with pytest.raises(UsageError, match="only 0 cases have recorded noise: lower --cases"):
         simulate_recorded.main(["--data", str(tmp_path / "none.jsonl")])
