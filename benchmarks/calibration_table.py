@@ -149,7 +149,7 @@ def overall_lines(trials: Sequence[Trial]) -> list[str]:
         f"All {len(trials)} runs:",
         "",
         *(f"- {what}: {rate_cell(rate)}" for what, rate in rates.items() if rate.of),
-        *(f"- {line}" for line in size_lines(trials)),
+        *(f"- {line}" for line in (*noise_lines(trials), *size_lines(trials))),
     ]
 
 
@@ -160,6 +160,25 @@ def missing_zero(trials: Iterable[Trial]) -> Rate:
     return Rate(sum(not low <= 1 <= high for low, high in found), len(found))
 
 
+def noise_lines(trials: Iterable[Trial]) -> list[str]:
+    """How much the process pairs of a case that was not slowed differ at screening, of those with three or more."""
+    ratios = (
+        [sample.log_ratio for sample in one.samples if sample.stage == STAGES[0]]
+        for trial in trials
+        for one in trial.report.comparisons
+        if not one.injected and one.verdict != "failed"
+    )
+    found = [statistics.stdev(of_case) for of_case in ratios if len(of_case) > 2]
+    return [f"standard deviation of the log ratios of a case that was not slowed: {spread(found)}"] if found else []
+
+
+def spread(values: Sequence[float]) -> str:
+    """Of shares: ``median 1 %, nine in ten 0.5 % to 2 % (40 cases)``."""
+    low, *_, high = statistics.quantiles(values, n=20, method="inclusive") if len(values) > 1 else values * 2
+    middle = f"median {percent(statistics.median(values))}, nine in ten {percent(low)} to {percent(high)}"
+    return f"{middle} ({len(values)} cases)"
+
+
 def size_lines(trials: Iterable[Trial]) -> list[str]:
     """What injected slowdowns came to, by the estimates of all slowed cases."""
     changes: dict[float, list[float]] = defaultdict(list)
@@ -167,10 +186,6 @@ def size_lines(trials: Iterable[Trial]) -> list[str]:
         changes[trial.step.inject] += [
             one.ratio - 1 for one in trial.report.comparisons if one.injected and one.ratio and one.verdict != "failed"
         ]
-    lines = []
-    for share, found in sorted(changes.items()):
-        if len(found) > 1:
-            low, *_, high = statistics.quantiles(found, n=20, method="inclusive")
-            middle = f"median {percent(statistics.median(found))}, nine in ten {percent(low)} to {percent(high)}"
-            lines.append(f"estimates of {percent(share)} injected: {middle} ({len(found)} cases)")
-    return lines
+    return [
+        f"estimates of {percent(share)} injected: {spread(found)}" for share, found in sorted(changes.items()) if found
+    ]

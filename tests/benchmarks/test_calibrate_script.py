@@ -395,8 +395,10 @@ def test_what_was_held_back_counts_in_all_lines_or_in_none(
 def test_all_runs_together_count_runs_wrong_directions_and_intervals() -> None:
     def of(step: Step, *verdicts: tuple[Verdict, bool, float, tuple[float, float]]) -> Trial:
         (made, *_) = report(step.inject, step.threshold).comparisons
+        ratios = [("screening", ratio) for ratio in (0.01, 0.0, 0.02)] + [("confirmation", 0.5)]
+        samples = [PairSample("c0", stage, n, 1, 1, ratio, 1, 1) for n, (stage, ratio) in enumerate(ratios)]
         comparisons = tuple(
-            dataclasses.replace(made, verdict=verdict, injected=slowed, ratio=ratio, ci=ci)
+            dataclasses.replace(made, verdict=verdict, injected=slowed, ratio=ratio, ci=ci, samples=samples)
             for verdict, slowed, ratio, ci in verdicts
         )
         return Trial(step, (), dataclasses.replace(report(step.inject, step.threshold), comparisons=comparisons))
@@ -424,6 +426,7 @@ def test_all_runs_together_count_runs_wrong_directions_and_intervals() -> None:
         "- flags that are wrong",
         "- slowed cases called unchanged: 1 of 3",
         "- intervals of cases that were not slowed",
+        "- standard deviation of the log ratios of a case that was not slowed: median 1 %",
         "- estimates of 5 % injected: median 4 %, nine in ten -8.6 % to 5.8 % (3 cases)",
     ]
     counts = [re.findall(r": (\d+ of \d+),", line) for line in told]

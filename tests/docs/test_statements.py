@@ -16,14 +16,15 @@ def test_all_counted_functions_are_named() -> None:
 
 
 def test_the_readme_gives_the_measured_spread() -> None:
-    measured = re.search(
-        r"case's log ratio over 12 fresh pairs is ([\d.]+ to [\d.]+ %).*single pairs off by up to (\d+ %)",
-        (ROOT / "docs/explanation/statistics.md").read_text(encoding="utf-8"),
+    quiet = re.search(
+        r"Load: quiet.*?The first process pair alone, .*? 2 %: (\d+) of (\d+),.*? 5 %: (\d+) of (\d+),",
+        (ROOT / "docs/explanation/proof.md").read_text(encoding="utf-8"),
+        re.DOTALL,
     )
-    assert measured
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"varies by {measured[1]}" in readme
-    assert f"off by up to {measured[2]}" in readme
+    assert quiet
+    by_two, of_two, by_five, of_five = map(int, quiet.groups())
+    shares = f"{100 * by_two / of_two:.2g} % differ by more than 2 %, and {100 * by_five / of_five:.2g} % by more than"
+    assert f"{shares} 5 %" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 PHRASES = re.compile(
