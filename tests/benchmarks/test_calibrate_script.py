@@ -16,10 +16,11 @@ import pytest
 
 from benchmarks import calibrate
 from benchmarks.calibration_data import Step, Trial, read, verdicts_again
-from benchmarks.calibration_table import overall_lines
+from benchmarks.calibration_table import overall_lines, short_table
 from benchmarks.loads import load
 from opduel.comparator.calibration import Rate
 from opduel.records import Build, Comparison, PairSample, Report, Verdict
+from opduel.records.run_record import RunRecord
 from opduel.reporters import write_report
 
 BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11.7", "aa")
@@ -390,6 +391,23 @@ def test_what_was_held_back_counts_in_all_lines_or_in_none(
         told = capsys.readouterr().out
         assert f"not slowed by more than the threshold, flagged: {count}," in told
         assert f"| 5 %, 2 % | {found} |" in told
+
+
+def test_the_short_table_has_a_column_for_each_load_and_the_largest_slowdown_first() -> None:
+    def of(inject: float, threshold: float, load: str) -> Trial:
+        return Trial(Step(inject, threshold, 1, load), (), with_inject(report(inject, threshold), inject))
+
+    def with_inject(made: Report, inject: float) -> Report:
+        run = {**made.run, "configuration": {"inject": inject}}
+        return dataclasses.replace(made, run=RunRecord(run))
+
+    trials = [of(0.01, 0.005, "swap"), of(0.05, 0.02, "quiet"), of(0.0, 0.02, "steady"), of(0.05, 0.02, "swap")]
+    assert short_table(trials) == [
+        "| slowdown, threshold | quiet | steady | swap |",
+        "|---|---|---|---|",
+        "| 5 %, 2 % | 1 of 1 |  | 1 of 1 |",
+        "| 1 %, 0.5 % |  |  | 1 of 1 |",
+    ]
 
 
 def test_all_runs_together_count_runs_wrong_directions_and_intervals() -> None:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import simulate_recorded
 from benchmarks.raw_results import ROOT
 from benchmarks.simulate_decisions import Noise, Scenario
-from benchmarks.simulate_recorded import DATA, Replay, Stream, exchanged, replay, runs_of, streams_of
+from benchmarks.simulate_recorded import DATA, PowerLooks, Replay, Stream, exchanged, replay, runs_of, streams_of
 from opduel.comparator import plan_looks
 from opduel.records import PairSample, UsageError
 
@@ -36,6 +36,17 @@ def test_each_case_comes_once_each_way_round() -> None:
     ways = {(pair.case_id, pair.log_ratio > 0) for one in runs for (pair,) in one}
     assert len(ways) == 12
     assert {way for _, way in ways} == {True, False}
+
+
+@pytest.mark.parametrize(("power", "last_to_first"), [(0.0, 1.0), (1.0, 6.0), (3.0, 216.0)])
+def test_looks_share_the_error_by_a_power_of_their_samples(power: float, last_to_first: float) -> None:
+    planned = plan_looks(30)
+    made = PowerLooks(planned.screening, planned.confirmation, power=power)
+    shares = [made.weight("confirmation", count) for count in made.confirmation]
+    assert sum(shares) == pytest.approx(1)
+    assert shares[-1] / shares[0] == pytest.approx(last_to_first)  # after 30 samples and after 5
+    if power == 1:
+        assert shares == [planned.weight("confirmation", count) for count in planned.confirmation]
 
 
 def test_the_change_is_exactly_what_was_added_and_pairs_come_in_their_order() -> None:
