@@ -271,18 +271,7 @@ def calibrate(arguments: Sequence[str] | None) -> int:
     if options.missed:
         print("\n".join(missed_table(trials)))
         return DONE
-    if options.short:
-        print("\n".join([*short_table(trials), "", *overall_lines(trials)]))
-        return DONE
-    hosts = Counter(f"{one.report.host['cpu_model']}, {one.report.host['logical_cpus']} CPUs" for one in trials)
-    counted = [f"{name}{f' ({count} runs)' if len(hosts) > 1 else ''}" for name, count in hosts.items()]
-    print(f"{options.build} against itself, {options.spec}, on {' and '.join(counted)}")
-    for name in LOADS:
-        of_load = [trial for trial in trials if trial.step.load == name]
-        if of_load:
-            reports = [trial.report for trial in of_load]
-            table, alone = markdown(evaluate(reports)), pairs_line(of_load)
-            print("\n".join(["", f"Load: {name}", "", *table, "", alone, "", *missed_lines(reports)]))
+    print("\n".join(short_lines(trials) if options.short else table_lines(trials, options)))
     if options.check:
         print("\n".join(["", *check(trials)]))
     if options.svg:
@@ -290,6 +279,25 @@ def calibrate(arguments: Sequence[str] | None) -> int:
 
         draw(evaluate([trial.report for trial in trials if trial.step.load == QUIET]), options.svg)
     return DONE if complete else INCOMPLETE
+
+
+def short_lines(trials: Sequence[Trial]) -> list[str]:
+    """What they come to."""
+    return [*short_table(trials), "", *overall_lines(trials)]
+
+
+def table_lines(trials: Sequence[Trial], options: argparse.Namespace) -> list[str]:
+    """What they are of, and for each load its table and what was missed."""
+    hosts = Counter(f"{one.report.host['cpu_model']}, {one.report.host['logical_cpus']} CPUs" for one in trials)
+    counted = [f"{name}{f' ({count} runs)' if len(hosts) > 1 else ''}" for name, count in hosts.items()]
+    lines = [f"{options.build} against itself, {options.spec}, on {' and '.join(counted)}"]
+    for name in LOADS:
+        of_load = [trial for trial in trials if trial.step.load == name]
+        if of_load:
+            reports = [trial.report for trial in of_load]
+            table, alone = markdown(evaluate(reports)), pairs_line(of_load)
+            lines += ["", f"Load: {name}", "", *table, "", alone, "", *missed_lines(reports)]
+    return lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -105,13 +105,14 @@ def _rounded(value: float) -> float:
 
 
 def read(path: Path, option: str = "--data") -> list[Trial]:
-    """What the file has, which ``option`` named; nothing if there is none.
+    """What the file has, which ``option`` named; nothing if there is none. A last line without an end was cut off when
+    a run was killed.
 
     Raises:
         UsageError: it can't be read, or a line of it is none of ours.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
     except (OSError, UnicodeError) as error:
         raise UsageError(f"{option} {path}: can't be read ({error}): give another file") from None
     trials = []

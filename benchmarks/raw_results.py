@@ -31,11 +31,11 @@ def append(path: Path, line: str) -> None:
 
 def commit_of(folder: Path = ROOT) -> str | None:
     """The commit that is checked out there, with ``-dirty`` if files of it were changed, but for raw results; None
-    without a repository."""
+    without a repository that git reads."""
     try:
         repository = git.Repo(folder)
         commit = repository.head.commit.hexsha[:12]
         changed = repository.git.diff("HEAD", "--name-only", "--", ".", f":(exclude){RESULTS}")
         return f"{commit}-dirty" if changed else commit
-    except (git.InvalidGitRepositoryError, ValueError):  # ValueError: there is no commit
+    except (git.GitError, ValueError):  # ValueError: there is no commit
         return None

@@ -54,6 +54,7 @@ class Simulation:
     samples: dict[str, list[PairSample]] = field(default_factory=dict)
     round: int = 0
     streams: dict[tuple[str, Stage], np.random.Generator] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)  # cases that can't be measured any more
 
     def __post_init__(self) -> None:
         count = len(self.scenario.changes)
@@ -81,10 +82,10 @@ def _case(index: int, threshold: float) -> Case:
 
 
 def run(simulation: Simulation, looks: Looks, alpha: float) -> list[Comparison]:
-    """Measures until every case is settled, every case up to its next look at a time."""
+    """Measures until every case is settled or has ended, every case up to its next look at a time."""
     while True:
         interim = analyse_interim(simulation.cases, simulation.samples, {}, looks, alpha)
-        wanted = {case_id: s for case_id, s in interim.items() if not s.settled}
+        wanted = {case_id: s for case_id, s in interim.items() if not s.settled and case_id not in simulation.ended}
         if not wanted:
             return compare_cases(simulation.cases, simulation.samples, {}, looks, alpha)
         simulation.round += 1

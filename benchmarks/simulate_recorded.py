@@ -25,9 +25,10 @@ import numpy as np
 from benchmarks.calibration_data import read
 from benchmarks.calibration_table import rate_cell
 from benchmarks.raw_results import ROOT
-from benchmarks.simulate_decisions import Noise, Scenario, Simulation, mean_rounds
+from benchmarks.simulate_decisions import Noise, Scenario, Simulation, mean_rounds, run
+from opduel.commands import options as kinds
 from opduel.commands.entry import DONE, run_command
-from opduel.comparator import Looks, analyse_interim, compare_cases, plan_looks
+from opduel.comparator import Looks, plan_looks
 from opduel.comparator.calibration import Rate
 from opduel.records import Comparison, PairSample, Stage, UsageError
 from opduel.records.configuration import rounds_at
@@ -61,7 +62,6 @@ class Replay(Simulation):
 
     recorded: Sequence[Stream] = ()
     pairs: dict[str, Iterator[PairSample]] = field(default_factory=dict)
-    ended: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,19 +96,6 @@ def streams_of(path: Path) -> list[Stream]:
     ]
 
 
-def replay(run: Replay, looks: Looks, alpha: float) -> list[Comparison]:
-    """Measures until every case is settled or has ended, every case up to its next look at a time."""
-    while True:
-        interim = analyse_interim(run.cases, run.samples, {}, looks, alpha)
-        wanted = {name: one for name, one in interim.items() if not one.settled and name not in run.ended}
-        if not wanted:
-            return compare_cases(run.cases, run.samples, {}, looks, alpha)
-        run.round += 1
-        for name, one in wanted.items():
-            for _ in range(one.missing):
-                run.measure(name, one.stage)
-
-
 def exchanged(stream: Stream) -> Stream:
     """With control and treatment in each other's place."""
     return [
@@ -129,14 +116,16 @@ def runs_of(streams: Sequence[Stream], cases: int, rng: np.random.Generator) -> 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = kinds.Parser(
+        prog="simulate_recorded.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, default=DATA, help=f"(default {DATA.relative_to(ROOT)})")
-    parser.add_argument("--thresholds", type=float, nargs="+", default=[0.02, 0.005, 0.0025], help="shares")
+    parser.add_argument("--thresholds", type=kinds.share, nargs="+", default=[0.02, 0.005, 0.0025], help="shares")
     parser.add_argument("--parts", type=float, nargs="+", default=PARTS, help="changes, in thresholds")
     parser.add_argument("--power", type=float, default=1.0, help="of the looks' shares of error (default %(default)s)")
-    parser.add_argument("--cases", type=int, default=40, help="per run (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of the random numbers (default %(default)s)")
-    parser.add_argument("--alpha", type=float, default=0.05)
+    parser.add_argument("--cases", type=kinds.positive, default=40, help="per run (default %(default)s)")
+    parser.add_argument("--seed", type=kinds.seed, default=1, help="of the random numbers (default %(default)s)")
+    parser.add_argument("--alpha", type=kinds.probability, default=0.05)
     return parser.parse_args(arguments)
 
 
@@ -153,10 +142,10 @@ def line_of(change: float, threshold: float, results: Sequence[Sequence[Comparis
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, in Markdown: for each threshold and size, what came of the runs."""
     options = parse(arguments)
-    print(f"| {COLUMNS} |", "|" + "---|" * len(COLUMNS.split(" | ")), sep="\n")
     streams = streams_of(options.data)
     if len(streams) < options.cases:
         raise UsageError(f"--data {options.data}: only {len(streams)} cases have recorded noise: lower --cases")
+    print(f"| {COLUMNS} |", "|" + "---|" * len(COLUMNS.split(" | ")), sep="\n")
     for threshold in options.thresholds:
         planned = plan_looks(rounds_at(threshold))
         looks = PowerLooks(planned.screening, planned.confirmation, power=options.power)
@@ -164,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             scenario = Scenario("", (part * threshold,) * options.cases, threshold)
             rng = np.random.default_rng(options.seed)
             results = [
-                replay(Replay(scenario, Noise(), rng, recorded=recorded), looks, options.alpha)
+                run(Replay(scenario, Noise(), rng, recorded=recorded), looks, options.alpha)
                 for recorded in runs_of(streams, options.cases, rng)
             ]
             print(line_of(part * threshold, threshold, results), flush=True)

@@ -39,3 +39,5 @@ def test_the_commit_says_whether_files_were_changed(tmp_path: Path) -> None:
     assert commit_of(tmp_path) == made[:12]
     (tmp_path / "file").write_text("two")
     assert commit_of(tmp_path) == f"{made[:12]}-dirty"
+    (tmp_path / ".git" / "index").write_text("nonsense")
+    assert commit_of(tmp_path) is None

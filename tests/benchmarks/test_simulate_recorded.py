@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks import simulate_recorded
 from benchmarks.raw_results import ROOT
-from benchmarks.simulate_decisions import Noise, Scenario
-from benchmarks.simulate_recorded import DATA, PowerLooks, Replay, Stream, exchanged, replay, runs_of, streams_of
+from benchmarks.simulate_decisions import Noise, Scenario, run
+from benchmarks.simulate_recorded import DATA, PowerLooks, Replay, Stream, exchanged, runs_of, streams_of
+from opduel.commands.entry import run_command
 from opduel.comparator import plan_looks
 from opduel.records import PairSample, UsageError
 
@@ -54,7 +55,7 @@ def test_the_change_is_exactly_what_was_added_and_pairs_come_in_their_order() ->
     recorded = [stream(f"c{number}", ratios) for number in range(4)]
     scenario = Scenario("", (0.1,) * 4, 0.02)
     made = Replay(scenario, Noise(), np.random.default_rng(1), recorded=recorded)
-    found = replay(made, plan_looks(30), 0.05)
+    found = run(made, plan_looks(30), 0.05)
     assert [one.verdict for one in found] == ["regressed"] * 4
     for samples in made.samples.values():
         assert [one.log_ratio - math.log(1.1) for one in samples] == pytest.approx(ratios[: len(samples)])
@@ -65,7 +66,7 @@ def test_a_case_without_more_pairs_ends_and_the_others_go_on() -> None:
     noise = [0.03, -0.03, 0.029, -0.031, 0.0305]
     recorded = [stream("short", noise), stream("long", noise * 12), stream("also", noise * 12)]
     made = Replay(Scenario("", (0.0,) * 3, 0.02), Noise(), np.random.default_rng(1), recorded=recorded)
-    short, *others = replay(made, plan_looks(30), 0.05)
+    short, *others = run(made, plan_looks(30), 0.05)
     assert (short.verdict, len(short.samples)) == ("inconclusive", 5)
     assert min(len(one.samples) for one in others) > 5
 
@@ -78,12 +79,21 @@ def test_recorded_cases_are_those_of_the_smallest_threshold_and_were_not_slowed(
     assert abs(mean) < 0.001  # slowed ones would have 0.5 % on average
 
 
+def shown() -> list[str]:
+    page = (ROOT / "docs" / "explanation" / "proof.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"<!-- simulate_recorded.py: begin -->\n(.*)<!-- simulate_recorded.py: end -->", page, re.S)
+    return found.strip().splitlines()
+
+
 @pytest.mark.nightly
 def test_the_page_has_what_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "explanation" / "proof.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"<!-- simulate_recorded.py: begin -->\n(.*)<!-- simulate_recorded.py: end -->", page, re.S)
     assert simulate_recorded.main([]) == 0
-    assert shown.strip() == capsys.readouterr().out.strip()
+    assert shown() == capsys.readouterr().out.splitlines()
+
+
+def test_the_page_has_the_first_row_that_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate_recorded.main(["--thresholds", "0.02", "--parts", "0"]) == 0
+    assert shown()[:3] == capsys.readouterr().out.splitlines()
 
 
 def test_the_table_counts_flags_and_what_is_called_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,6 +106,12 @@ def test_the_table_counts_flags_and_what_is_called_unchanged(capsys: pytest.Capt
     assert less == [0, 600, 0]
     assert lines[0].startswith("| 2 % | +0 % |")
     assert lines[1].startswith("| 2 % | +30 % |")
+
+
+@pytest.mark.parametrize("arguments", [["--cases", "0"], ["--thresholds", "-1"], ["--alpha", "7"], ["--seed", "x"]])
+def test_wrong_usage_is_one_line(arguments: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    assert run_command("simulate_recorded.py", lambda: simulate_recorded.main(arguments)) == 2
+    assert arguments[0] in caplog.messages[-1]
 
 
 def test_a_file_without_enough_is_named(tmp_path: Path) -> None:
