@@ -80,11 +80,13 @@ def kept(options: argparse.Namespace) -> dict[Step, Trial]:
     """What --data has, by step.
 
     Raises:
-        UsageError: it is of another build or spec, or of runs with other options; its runs at a threshold differ in
-            their rounds; or it is unreadable.
+        UsageError: it is of another build, spec or suite, or of runs with other options; its runs at a threshold
+            differ in their rounds; or it is unreadable.
     """
     trials = read(options.data)
-    ours = (options.build, options.spec, tuple(options.further))
+    suites = [trial.subject for trial in trials if trial.report.run.suite]  # what it is called is known from a run
+    subject = options.spec if options.suite is None else next(iter(suites), "a suite")
+    ours = (options.build, subject, tuple(options.further))
     most: dict[float, int | None] = {}
     for trial in trials:
         if trial.of != ours:
@@ -110,7 +112,8 @@ def measure(step: Step, options: argparse.Namespace) -> Report | None:
     Raises:
         UsageError: harness.py took it for wrong usage, with its words; or the load can't run here.
     """
-    command = [sys.executable, str(ROOT / "harness.py"), "-b", options.spec, "--seed", str(seed_of(step, options.seed))]
+    command = [sys.executable, str(ROOT / "harness.py"), "--seed", str(seed_of(step, options.seed))]
+    command += ["-b", options.spec] if options.suite is None else ["--suite", options.suite]
     command += ["--control", options.build, "--treatment", options.build, "--threshold", str(step.threshold)]
     command += ["--inject", str(step.inject)] if step.inject else []
     command += ["--sample", str(options.sample)] if options.sample else []
@@ -172,7 +175,9 @@ def parser() -> Parser:
     """The command line."""
     made = Parser(prog="calibrate.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--build", default="mxnet==1.9.1", help="on both sides (default %(default)s)")
-    made.add_argument("--spec", default="all", help="name of a spec (default %(default)s)")
+    what = made.add_mutually_exclusive_group()
+    what.add_argument("--spec", default="all", help="name of a spec (default %(default)s)")
+    what.add_argument("--suite", help="an asv suite in place of a spec, as harness.py takes it")
     made.add_argument(
         "--sample", type=int, default=40, help="cases of each run, drawn at random; 0: all (default %(default)s)"
     )
@@ -236,17 +241,22 @@ def check(trials: Sequence[Trial]) -> list[str]:
     return [f"Verdicts made again from the samples: {count}, of which {len(differing)} differ.", "", *differing]
 
 
+def draw_of(trial: Trial) -> tuple[str, object]:
+    """Runs for which it is the same have the same cases, and the same slowed half."""
+    return trial.subject, trial.report.run.get("seed")
+
+
 def wanted(options: argparse.Namespace, steps: Sequence[Step] | None) -> list[Trial]:
     """The runs that count: of these steps, or all, but for those of --without; verdicts as --anyway says.
 
     Raises:
         UsageError: as ``kept``; or a file of --without is not there, or can't be read.
     """
-    elsewhere = {trial.report.run.get("seed") for path in options.without for trial in read(path, "--without")}
+    elsewhere = {draw_of(trial) for path in options.without for trial in read(path, "--without")}
     return [
         replace(trial, report=as_if_trusted(trial.report)) if options.anyway else trial
         for step, trial in kept(options).items()
-        if (steps is None or step in steps) and trial.report.run.get("seed") not in elsewhere
+        if (steps is None or step in steps) and draw_of(trial) not in elsewhere
     ]
 
 
@@ -290,7 +300,7 @@ def table_lines(trials: Sequence[Trial], options: argparse.Namespace) -> list[st
     """What they are of, and for each load its table and what was missed."""
     hosts = Counter(f"{one.report.host['cpu_model']}, {one.report.host['logical_cpus']} CPUs" for one in trials)
     counted = [f"{name}{f' ({count} runs)' if len(hosts) > 1 else ''}" for name, count in hosts.items()]
-    lines = [f"{options.build} against itself, {options.spec}, on {' and '.join(counted)}"]
+    lines = [f"{options.build} against itself, {trials[0].subject}, on {' and '.join(counted)}"]
     for name in LOADS:
         of_load = [trial for trial in trials if trial.step.load == name]
         if of_load:

@@ -17,6 +17,7 @@ from opduel.records.measurement import STAGES
 from opduel.records.run_record import HostRecord, RunRecord
 
 SCHEMA_VERSION = 1
+OF_THE_SUITE = ("commit", "dirty", "digest")
 OF_THE_RUN = ("spec", "seed", "started", "complete", "aborted", "wall_s", "timed_s")
 DIGITS = 6  # of process values and log ratios: a millionth of each is far less than a clock can tell
 
@@ -47,13 +48,22 @@ class Trial:
 
     @property
     def of(self) -> tuple[str, str, tuple[str, ...]]:
-        """What all trials of one file have in common: build, spec, options."""
-        return self.report.control.requested, str(self.report.run.spec), self.options
+        """What all trials of one file have in common: build, spec or suite, options."""
+        return self.report.control.requested, self.subject, self.options
+
+    @property
+    def subject(self) -> str:
+        """The spec's name, or the suite's and its version: ``numpy's suite at 2b686f659642``."""
+        spec, suite = str(self.report.run.spec), self.report.run.suite
+        if suite is None:
+            return spec
+        return f"{spec}'s suite at {(suite.digest if suite.dirty or not suite.commit else suite.commit)[:12]}"
 
 
 def line_of(step: Step, options: Sequence[str], report: Report, commit: str | None) -> str:
     """The line, without its end, for a run that was made by opduel at ``commit``."""
     run, host = report.run, report.host
+    suite = run.get("suite")
     kept = {
         "schema_version": SCHEMA_VERSION,
         "step": vars(step),
@@ -61,7 +71,10 @@ def line_of(step: Step, options: Sequence[str], report: Report, commit: str | No
         "build": report.control.requested,
         "version": report.control.version,
         "commit": commit,
-        "run": {key: run.get(key) for key in OF_THE_RUN},
+        "run": {
+            **{key: run.get(key) for key in OF_THE_RUN},
+            **({"suite": {key: suite.get(key) for key in OF_THE_SUITE}} if suite else {}),
+        },
         "nice": run.cpus.nice,
         "max_rounds": report.run.get("max_rounds"),
         "alpha": report.configuration.alpha,

@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -13,6 +14,7 @@ from benchmarks import calibrate
 from benchmarks.calibration_data import read
 from benchmarks.loads import load
 from opduel.comparator.calibration import Rate
+from opduel.records import Report
 
 
 def test_only_missing_runs_are_made_and_the_table_is_of_all(
@@ -125,6 +127,7 @@ def test_runs_without_a_result_end_it_and_wrong_usage_at_once(
         (["--plan", "5%"], "write 5%:2%"),
         (["--plan", "5%:200%"], "is not a share"),
         (["--runs", "0"], "--runs"),
+        (["--suite", "/suite"], "--spec"),
     ],
 )
 def test_wrong_usage_is_one_line(
@@ -133,6 +136,45 @@ def test_wrong_usage_is_one_line(
     assert call(tmp_path, *arguments) == 2
     assert words in caplog.messages[-1]
     assert not harness.commands
+
+
+def of_suite(commit: str, dirty: bool = False) -> Callable[[float, float], Report]:
+    """What the stand-in reports when it is given the suite, at ``commit``, in place of a spec."""
+    suite = {"requested": "/suite", "commit": commit, "dirty": dirty, "digest": "d" * 64}
+    return lambda inject, threshold: report(inject, threshold, spec="numpy", suite=suite)
+
+
+def test_a_suite_in_place_of_a_spec(
+    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    arguments = ["--suite", "/suite@v1", "--data", str(tmp_path / "suite.jsonl"), "--plan", "0:2%", "5%:2%"]
+    harness.answer = of_suite("a" * 40)
+    assert calibrate.main([*arguments, "--runs", "1"]) == 0
+    assert [harness.option("--suite"), "-b" in harness.commands[-1]] == ["/suite@v1", False]
+    assert "mxnet==1.9.1 against itself, numpy's suite at aaaaaaaaaaaa, on a CPU, 2 CPUs" in capsys.readouterr().out
+    assert calibrate.main([*arguments, "--runs", "1"]) == 0
+    assert len(harness.commands) == 2
+    harness.answer = of_suite("a" * 40, dirty=True)  # not what the commit has
+    assert calibrate.main([*arguments, "--runs", "2"]) == 2
+    assert "is of mxnet==1.9.1 numpy's suite at dddddddddddd: give another file" in caplog.messages[-1]
+    assert call(tmp_path, "--data", str(tmp_path / "suite.jsonl"), "--table") == 2
+    harness.answer = report
+    assert call(tmp_path) == 0
+    assert calibrate.main([*arguments, "--data", str(tmp_path / "data.jsonl"), "--table"]) == 2
+    assert ["give another file" in message for message in caplog.messages[-2:]] == [True, True]
+
+
+def test_a_suites_draws_are_not_a_specs(harness: Harness, tmp_path: Path) -> None:
+    """Their runs have the same seeds."""
+    call(tmp_path)
+    harness.answer = of_suite("a" * 40)
+    suite = tmp_path / "suite.jsonl"
+    assert calibrate.main(["--suite", "/suite", "--data", str(suite), "--plan", "0:2%", "5%:2%", "--runs", "2"]) == 0
+    assert {one.report.run.seed for one in read(suite)} == {
+        one.report.run.seed for one in read(tmp_path / "data.jsonl")
+    }
+    assert call(tmp_path, "--short", "--without", str(suite)) == 0
+    assert call(tmp_path, "--short", "--without", str(tmp_path / "data.jsonl")) == 2
 
 
 def test_a_line_that_was_cut_off_is_made_again(harness: Harness, tmp_path: Path) -> None:
