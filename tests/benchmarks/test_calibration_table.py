@@ -268,6 +268,7 @@ OPEN_NOW = {
         (calibrate.DATA, set()),
         (calibrate.DATA.with_name("calibration-usual-priority.jsonl"), set()),
         (calibrate.DATA.with_name("calibration-median-quad.jsonl"), OPEN_NOW),
+        (calibrate.DATA.with_name("calibration-numpy-suite.jsonl"), set()),
     ],
 )
 def test_all_verdicts_of_the_raw_results_are_those_of_the_comparator(data: Path, others: set[str]) -> None:
