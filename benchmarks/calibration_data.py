@@ -17,7 +17,7 @@ from opduel.records.measurement import STAGES
 from opduel.records.run_record import HostRecord, RunRecord
 
 SCHEMA_VERSION = 1
-OF_THE_SUITE = ("commit", "dirty", "digest")
+OF_THE_SUITE = ("commit", "digest")
 OF_THE_RUN = ("spec", "seed", "started", "complete", "aborted", "wall_s", "timed_s")
 DIGITS = 6  # of process values and log ratios: a millionth of each is far less than a clock can tell
 
@@ -53,11 +53,9 @@ class Trial:
 
     @property
     def subject(self) -> str:
-        """The spec's name, or the suite's and its version: ``numpy's suite at 2b686f659642``."""
+        """The spec's name, or the suite's and the digest of its files: ``numpy's suite, 3f1c299b8ed2``."""
         spec, suite = str(self.report.run.spec), self.report.run.suite
-        if suite is None:
-            return spec
-        return f"{spec}'s suite at {(suite.digest if suite.dirty or not suite.commit else suite.commit)[:12]}"
+        return f"{spec}'s suite, {suite.digest[:12]}" if suite else spec
 
 
 def line_of(step: Step, options: Sequence[str], report: Report, commit: str | None) -> str:

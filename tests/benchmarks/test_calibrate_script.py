@@ -138,9 +138,9 @@ def test_wrong_usage_is_one_line(
     assert not harness.commands
 
 
-def of_suite(commit: str, dirty: bool = False) -> Callable[[float, float], Report]:
-    """What the stand-in reports when it is given the suite, at ``commit``, in place of a spec."""
-    suite = {"requested": "/suite", "commit": commit, "dirty": dirty, "digest": "d" * 64}
+def of_suite(digest: str) -> Callable[[float, float], Report]:
+    """What the stand-in reports when it is given a suite, of whose files this is the digest, in place of a spec."""
+    suite = {"requested": "/suite", "commit": "c" * 40, "digest": digest}
     return lambda inject, threshold: report(inject, threshold, spec="numpy", suite=suite)
 
 
@@ -148,15 +148,15 @@ def test_a_suite_in_place_of_a_spec(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     arguments = ["--suite", "/suite@v1", "--data", str(tmp_path / "suite.jsonl"), "--plan", "0:2%", "5%:2%"]
-    harness.answer = of_suite("a" * 40)
+    harness.answer = of_suite("a" * 64)
     assert calibrate.main([*arguments, "--runs", "1"]) == 0
     assert [harness.option("--suite"), "-b" in harness.commands[-1]] == ["/suite@v1", False]
-    assert "mxnet==1.9.1 against itself, numpy's suite at aaaaaaaaaaaa, on a CPU, 2 CPUs" in capsys.readouterr().out
+    assert "mxnet==1.9.1 against itself, numpy's suite, aaaaaaaaaaaa, on a CPU, 2 CPUs" in capsys.readouterr().out
     assert calibrate.main([*arguments, "--runs", "1"]) == 0
     assert len(harness.commands) == 2
-    harness.answer = of_suite("a" * 40, dirty=True)  # not what the commit has
+    harness.answer = of_suite("d" * 64)  # other files at the same commit: another folder, or changed
     assert calibrate.main([*arguments, "--runs", "2"]) == 2
-    assert "is of mxnet==1.9.1 numpy's suite at dddddddddddd: give another file" in caplog.messages[-1]
+    assert "is of mxnet==1.9.1 numpy's suite, dddddddddddd: give another file" in caplog.messages[-1]
     assert call(tmp_path, "--data", str(tmp_path / "suite.jsonl"), "--table") == 2
     harness.answer = report
     assert call(tmp_path) == 0
@@ -167,7 +167,7 @@ def test_a_suite_in_place_of_a_spec(
 def test_a_suites_draws_are_not_a_specs(harness: Harness, tmp_path: Path) -> None:
     """Their runs have the same seeds."""
     call(tmp_path)
-    harness.answer = of_suite("a" * 40)
+    harness.answer = of_suite("a" * 64)
     suite = tmp_path / "suite.jsonl"
     assert calibrate.main(["--suite", "/suite", "--data", str(suite), "--plan", "0:2%", "5%:2%", "--runs", "2"]) == 0
     assert {one.report.run.seed for one in read(suite)} == {
