@@ -30,6 +30,7 @@ from benchmarks.calibration_table import (
     markdown,
     missed_lines,
     missed_table,
+    neighbours_lines,
     overall_lines,
     pairs_line,
     short_table,
@@ -305,8 +306,8 @@ def table_lines(trials: Sequence[Trial], options: argparse.Namespace) -> list[st
         of_load = [trial for trial in trials if trial.step.load == name]
         if of_load:
             reports = [trial.report for trial in of_load]
-            table, alone = markdown(evaluate(reports)), pairs_line(of_load)
-            lines += ["", f"Load: {name}", "", *table, "", alone, "", *missed_lines(reports)]
+            below = [pairs_line(of_load), "", *neighbours_lines(reports), *missed_lines(reports)]
+            lines += ["", f"Load: {name}", "", *markdown(evaluate(reports)), "", *below]
     return lines
 
 

@@ -73,6 +73,16 @@ def pairs_line(trials: Iterable[Trial]) -> str:
     return f"The first process pair alone, of cases that were not slowed, apart by more than {'; '.join(beyond)}"
 
 
+def neighbours_lines(reports: Iterable[Report]) -> list[str]:
+    """How many processors other processes kept busy, a mean of each run; nothing where no host tells."""
+    spreads = (report.host.get("during", {}).get("neighbours") for report in reports)
+    means = sorted(spread["mean"] for spread in spreads if spread)
+    if not means:
+        return []
+    middle, ends = f"{statistics.median(means):.2f}", f"{means[0]:.3f} to {means[-1]:.3f}"
+    return [f"Processors that other processes kept busy, in a run's mean: median {middle}, {ends}", ""]
+
+
 def missed_lines(reports: Sequence[Report], shown: int = 20) -> list[str]:
     """The slowed cases that were not found, and the false flags, by name."""
     lines = []

@@ -71,7 +71,7 @@ class ProgressDisplay:
 
     def show(self, progress: Progress) -> None:
         """Tell of the latest round."""
-        done = progress.cases - progress.open_cases
+        done = progress.cases - progress.open_cases - progress.measured_on
         if not progress.hosts:
             self._tell(describe(progress), done, progress.cases, progress.elapsed_s)
             return
@@ -130,6 +130,8 @@ def describe(progress: Progress) -> str:
     """Rounds, cases still open, and how long until more is known; short enough for 80 columns with bar and clock."""
     phase = "verify" if progress.verifying else "round"
     cases = f"{progress.open_cases} of {progress.cases} cases open"
+    if progress.measured_on:
+        return f"{phase} {progress.rounds}, {cases}, {progress.measured_on} checked on a busy host"
     if progress.end_s is not None:
         return f"{phase} {progress.rounds}, {cases}, about {minutes(progress.end_s)} left"
     return f"{phase} {progress.rounds}, {cases}, next look in {minutes(progress.left_s)}"

@@ -30,6 +30,8 @@ from opduel.driver.speculation import Question, searching_ahead
 from opduel.records import FLAGGED, Build, Cause, Comparison, Report, RunError, Verdict
 from opduel.records.measurement import Side
 
+UNTRUSTED = "verdicts were held back, because the run can't be trusted"
+
 log = logging.getLogger(__name__)
 
 
@@ -279,7 +281,14 @@ class Investigation:
         return [int(word) for word in kept.split()]
 
     def _compare(self, left: int, right: int, cases: Sequence[str]) -> dict[str, Step]:
-        report = self._make(self._step_name(left, right, cases), "regress", (left, right), sorted(cases))
+        """One step of a search. RunError: a change was held back, so that the step says nothing; it is made again when
+        the search goes on."""
+        name = self._step_name(left, right, cases)
+        report = self._make(name, "regress", (left, right), sorted(cases))
+        if report.withholds(*FLAGGED):
+            self._runs.forget(name)
+            ends = " and ".join(self._revisions[index].name for index in (left, right))
+            raise RunError(f"of {ends}, {UNTRUSTED}")
         return _steps(report, cases)
 
     def _make(
@@ -394,7 +403,7 @@ def why_untrusted(outcome: Outcome) -> str:
         if report is not None and report.run.aborted:
             return f"not completed: {report.run.stop_reason}"
         if report is not None and report.withholds(*FLAGGED):
-            return "verdicts were held back, because the run can't be trusted"
+            return UNTRUSTED
     return ""
 
 

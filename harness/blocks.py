@@ -341,14 +341,15 @@ def compare_neighbours(
 
     These are the fastest ones (sum of both), from a share of ``least`` to one of ``most``: as many as are within
     ``NEAR`` of the ``least``'s mean.  What disturbs both neighbours cancels, and drift that is linear in time cancels
-    within each quad.  What disturbs one of them makes the pair slower, and its difference larger than others.
+    within a quad of which both pairs count.  What disturbs one of them makes the pair slower, and its difference larger
+    than others.
     """
     pairs = sorted(zip(control, treatment, strict=True), key=sum)
     totals = [sum(pair) for pair in pairs]
     fewest = max(1, math.ceil(least * len(pairs)))
     limit = statistics.fmean(totals[:fewest]) + 2 * math.log1p(NEAR)
     counted = max(fewest, min(round(most * len(pairs)), bisect.bisect_right(totals, limit)))
-    even = 2 * max(1, round(counted / 2))  # so that drift leaves whole quads
+    even = 2 * max(1, round(counted / 2))  # as many as whole quads have
     differences = sorted(of_treatment - of_control for of_control, of_treatment in pairs[:even])
     dropped = len(differences) // DROPPED
     return statistics.fmean(differences[dropped : len(differences) - dropped])
@@ -366,6 +367,7 @@ def pair_sample(request: CaseRequest, round_number: int, forks: Sequence[ForkVal
         forks=len(forks),
         blocks=sum(one.blocks for one in forks),
         calls=sum(one.calls for one in forks),
+        fork_values=tuple((one.control, one.treatment) for one in forks) if len(forks) > 1 else (),
     )
 
 

@@ -180,6 +180,17 @@ def affordable(trips: Sequence[Trip], left_s: float, pace: RoundDuration, resuma
     return whole or _fitting([(trip, 1) for trip in ordered if trip.closes or resumable], left_s, pace)
 
 
+def least_needed(trips: Sequence[Trip], pace: RoundDuration, resumable: bool) -> tuple[float, str]:
+    """What ``affordable`` finds no time for, in seconds, and its name: the shortest round that counts for a case, or
+    where no single one does the rounds to a case's next look."""
+    needs = []
+    for trip in trips:
+        counts = trip.closes or resumable or trip.missing == 1
+        seconds = pace.seconds([(trip.request.case, 1 if counts else trip.missing)])
+        needs.append((seconds, "the next round" if counts else "the next test of a case"))
+    return min(needs)
+
+
 def _fitting(trips: Sequence[tuple[Trip, int]], left_s: float, pace: RoundDuration) -> list[Trip]:
     """Those that fit, one after the other, each for so many rounds."""
     load, chosen = Load(pace), []

@@ -144,6 +144,7 @@ class Progress:
     verifying: bool = False
     end_s: float | None = None  # to the end of the measurement, where earlier runs let one expect it
     hosts: tuple[HostProgress, ...] = ()
+    measured_on: int = 0  # settled cases that get more rounds, because the host is disturbed
 
 
 @dataclass

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from opduel.comparator import InterimAnalysis, analyse_interim
 from opduel.harness.aa_selection import Turns
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.budget import RoundDuration, Trip, affordable, looked_at, spent_words
+from opduel.harness.budget import RoundDuration, Trip, affordable, least_needed, looked_at, spent_words
 from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
 from opduel.harness.counter_round import run_memory_round, run_value_round
 from opduel.harness.instructions import run_counting_round
@@ -77,6 +77,7 @@ class Schedule:
         if order.forecast and order.time_budget is not None:
             self._in_turn = settled_first(self._in_turn, order.forecast, self._pace)
         self._outlook = _Outlook()
+        self._measured_on = set[str]()  # settled cases in this wave, because the host is disturbed
         self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
         self._wave_s, self._in_wave = 0.0, set[str]()  # of cases at screening: what they took, and which they are
 
@@ -137,7 +138,9 @@ class Schedule:
         """One round for every open case, or for those that there is time for, in as few process pairs as can be."""
         interim = self.interim()
         wanting = self._before_long_rounds(self._in_budget(interim))
-        wanting = [*wanting, *self._doubtful(interim, alone=not wanting)]
+        doubtful = self._doubtful(interim, alone=not wanting)
+        self._measured_on = {request.case.id for request in doubtful}
+        wanting = [*wanting, *doubtful]
         batches: list[Batch] = []
         for metric in METRICS:
             of_metric = [request for request in wanting if request.case.metric == metric]
@@ -183,7 +186,7 @@ class Schedule:
             return self._first_looks(trips, left_s)
         chosen = affordable(trips, left_s, self._pace, resumable=self._checkpoint.keeps)
         if not chosen:
-            self._stop_for_want_of_time(min(self._pace.least_s(request.case) for request in requests))
+            self._stop_for_want_of_time(*least_needed(trips, self._pace, self._checkpoint.keeps))
         return [trip.request for trip in chosen]
 
     def _first_looks(self, trips: Sequence[Trip], left_s: float) -> list[CaseRequest]:
@@ -201,10 +204,10 @@ class Schedule:
     def _doubtful(self, interim: Mapping[str, InterimAnalysis], alone: bool) -> list[CaseRequest]:
         """On a host that is disturbed, the settled cases whose verdicts don't stand yet, as long as they have looks
         left.  Those that changed share the rounds of open cases; the others come when they have them ``alone``, in a
-        time budget after those that changed."""
+        time budget after those that changed, and not where the budget leaves open cases behind."""
         order, findings = self._plan, self.findings
         noise = self._checkpoint.noise()
-        if findings.stopped is not None or not order.is_disturbed(noise, findings.mhz):
+        if not order.is_disturbed(noise, findings.mhz):
             return []
         stand = standing(order, findings, closing=False)
         found = []
@@ -216,7 +219,9 @@ class Schedule:
             if sum(one.stage == stage for one in samples) < order.looks.of_metric(case.metric).of(stage)[-1]:
                 found.append(self._request(case, stage))
         changed = [one for one in found if interim[one.case.id].verdict in FLAGGED]
-        return changed if not alone or (changed and order.time_budget is not None) else found
+        if not alone or findings.stopped is not None or (changed and order.time_budget is not None):
+            return changed
+        return found
 
     def _stop_for_want_of_time(self, needed_s: float, needed_by: str = "the next round") -> None:
         """Note that the budget leaves no room for what ``needed_by`` names: the shortest one takes ``needed_s``."""
@@ -302,24 +307,27 @@ class Schedule:
             now = time.monotonic()
             again_at = now + ANALYSES * (now - began) if now - began > QUICK_S else now
             still_open = sum(not one.settled for one in interim.values())
-            self._outlook = _Outlook(still_open, now + needed_s, now + ends_s, again_at)
+            measured_on = sum(interim[case_id].settled for case_id in self._measured_on)
+            self._outlook = _Outlook(still_open, now + needed_s, now + ends_s, again_at, measured_on)
         now, most_s = time.monotonic(), max(0.0, self._deadline() - time.monotonic())
         left_s = min(max(0.0, self._outlook.settled_at - now), most_s)
         end_s = min(max(0.0, self._outlook.ends_at - now), most_s) if self._plan.forecast else None
         cases, again = len(self._plan.cases), self._plan.first_measurement is not None
         rounds, elapsed_s = self.findings.rounds, self._elapsed()
-        self._on_progress(Progress(rounds, self._outlook.open, cases, elapsed_s, left_s, again, end_s))
+        on = self._outlook.measured_on
+        self._on_progress(Progress(rounds, self._outlook.open, cases, elapsed_s, left_s, again, end_s, measured_on=on))
 
 
 @dataclass(frozen=True)
 class _Outlook:
-    """How many cases are open, and when they come to their next look, and to their end as earlier runs have it; good
-    ``until`` then. Monotonic times."""
+    """How many cases are open, and how many settled ones ``measured_on``; when the former come to their next look, and
+    to their end as earlier runs have it; good ``until`` then. Monotonic times."""
 
     open: int = 0
     settled_at: float = 0.0
     ends_at: float = 0.0
     until: float = 0.0
+    measured_on: int = 0
 
 
 class Collector:

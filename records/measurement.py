@@ -25,7 +25,7 @@ class PairSample:
     ``control`` and ``treatment`` are process values in the metric's unit (for time: median over blocks of the
     lower decile of calls, ns a call).  ``log_ratio`` is ln(treatment / control) of neighbouring blocks, so that
     slow drift cancels: a trimmed mean over them.  A pair with few cases measures each in several ``forks``;
-    all three are then means over the middle half of them.
+    all three are then means over the middle half of them, and ``fork_values`` has control and treatment of each.
     """
 
     case_id: str
@@ -37,6 +37,7 @@ class PairSample:
     blocks: int  # per side
     calls: int  # timed calls per side
     forks: int = 1
+    fork_values: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,8 @@ class Forecast:
 
 @dataclass(frozen=True)
 class TwoModes:
-    """The two groups that a side's process values fall into: their medians, and how many process pairs are in each."""
+    """The two groups that a side's process values fall into: their medians, and how many are in each: one of each
+    process pair, or one of each fork where pairs have several."""
 
     low: float
     high: float

@@ -41,6 +41,16 @@ def test_a_second_measurement_says_so_and_has_its_own_count() -> None:
     assert describe(progress) == "verify 12, 2 of 3 cases open, next look in 0:05"
 
 
+def test_cases_that_are_measured_on_because_the_host_is_busy_are_not_done() -> None:
+    progress = Progress(rounds=12, open_cases=2, cases=40, elapsed_s=1.0, left_s=0.0, end_s=5.0, measured_on=30)
+    assert describe(progress) == "round 12, 2 of 40 cases open, 30 checked on a busy host"
+    shown: list[int] = []
+    with ProgressDisplay(40, io.StringIO()) as display:
+        display._tell = lambda text, done, *_: shown.append(done)  # type: ignore[method-assign]
+        display.show(progress)
+    assert shown == [8]
+
+
 def test_where_earlier_runs_tell_how_long_it_takes_it_says_so() -> None:
     progress = Progress(rounds=12, open_cases=2, cases=3, elapsed_s=1.0, left_s=5.0, end_s=65.0)
     assert describe(progress) == "round 12, 2 of 3 cases open, about 1:05 left"

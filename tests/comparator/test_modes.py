@@ -1,12 +1,14 @@
 """Two groups of process values: found where they are, seldom where there is one, and in words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from made_samples import a_case, pair
 
 from opduel.comparator import Looks, compare_cases
-from opduel.comparator.modes import LEAST, critical_share, in_words, two_modes, within_shares
-from opduel.records import TwoModes
+from opduel.comparator.modes import LEAST, critical_share, in_words, modes_of, two_modes, within_shares
+from opduel.records import PairSample, TwoModes
 
 LOOKS = Looks((5, 8), (5, 8))
 ONE_MODE = {
@@ -60,7 +62,7 @@ def test_two_modes_are_found(n: int, share: float, apart: float, least: float) -
 def test_the_groups_are_those_that_were_made() -> None:
     rng = np.random.default_rng(5)
     values = [*(331e3 * np.exp(0.02 * rng.standard_normal(12))), *(3.5e6 * np.exp(0.02 * rng.standard_normal(4)))]
-    found = two_modes(list(rng.permutation(values)))
+    found = two_modes([[value] for value in rng.permutation(values)])
     assert found is not None
     assert (found.low, found.high) == (pytest.approx(331e3, rel=0.03), pytest.approx(3.5e6, rel=0.03))
     assert (found.low_pairs, found.high_pairs) == (12, 4)
@@ -78,14 +80,72 @@ def test_the_groups_are_those_that_were_made() -> None:
     ],
 )
 def test_what_has_no_two_modes(values: list[float]) -> None:
-    assert two_modes(values) is None
+    assert two_modes([[value] for value in values]) is None
+
+
+@pytest.mark.parametrize("of_pair", [0.0, 1.0, 5.0], ids=["forks differ", "both", "pairs differ"])
+@pytest.mark.parametrize("forks", [(6,) * 9, (2,) * 20, (2,) * 8 + (6,) * 6], ids=["6", "2", "2 and 6"])
+def test_one_mode_is_seldom_taken_for_two_where_pairs_have_forks(of_pair: float, forks: tuple[int, ...]) -> None:
+    """Less than 0.95 % of 4,000 samples: four standard deviations above 0.5 %."""
+    rng = np.random.default_rng(11)
+    found = 0
+    for _ in range(4000):
+        pairs = [of_pair * rng.random() + rng.random(size) for size in forks]
+        found += two_modes([list(np.exp(pair)) for pair in pairs]) is not None
+    assert found < 0.0095 * 4000
+
+
+def test_of_pairs_with_forks_the_forks_have_the_modes() -> None:
+    """Of each pair's mean, which lies between them, there is one mode."""
+    rng = np.random.default_rng(4)
+    pairs = [
+        [(3.0 if rng.random() < 0.5 else 1.0) * float(np.exp(0.02 * rng.standard_normal())) for _ in range(6)]
+        for _ in range(12)
+    ]
+    found = two_modes(pairs)
+    assert found is not None
+    assert (found.low, found.high) == (pytest.approx(1, rel=0.03), pytest.approx(3, rel=0.03))
+    assert found.high_pairs == sum(value > 2 for pair in pairs for value in pair)
+    assert two_modes([[sum(sorted(pair)[1:5]) / 4] for pair in pairs]) is None
+    assert two_modes([[1.0] * 6] * 10 + [[2.0] * 6] * 2) is None, "two pairs are outliers, whatever they have of forks"
+
+
+def sampled(*forks: list[tuple[float, float]]) -> list[PairSample]:
+    """A sample of each process pair, whose forks have these values."""
+    return [
+        replace(pair("a", "screening", *row[0]), forks=len(row), fork_values=tuple(row) if len(row) > 1 else ())
+        for row in forks
+    ]
+
+
+def test_where_one_side_has_two_modes_the_other_is_looked_at_for_the_same() -> None:
+    """In such groups by itself the control would not be clear enough: one of its values lies between them."""
+    control = [1.0, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5, 1.5, 1.22]
+    treatment = [1.01, 1.5, 1.0, 1.51, 1.02, 1.5, 1.01, 1.49, 1.01]
+    assert two_modes([[value] for value in control]) is None
+    samples = sampled(*([one] for one in zip(control, treatment, strict=True)))
+    found = modes_of(samples)
+    assert list(found) == ["control", "treatment"]
+    assert (found["control"].low, found["control"].high) == (1.0, 1.5)
+    assert (found["control"].low_pairs, found["control"].high_pairs) == (5, 4)
+    other_groups = [value * (1.2 if value > 1.1 else 1.0) for value in control]
+    assert list(modes_of(sampled(*([one] for one in zip(other_groups, treatment, strict=True))))) == ["treatment"]
+
+
+def test_modes_that_both_sides_have_at_the_same_time_are_not_named() -> None:
+    rng = np.random.default_rng(6)
+    levels = [1.0, 2.0] * 8
+    same = [[(level * float(np.exp(0.01 * rng.standard_normal())), level)] for level in levels]
+    assert modes_of(sampled(*same)) == {}
+    crossed = [[(level, 3.0 - level)] for level in levels[:LEAST]] + same[LEAST:]
+    assert list(modes_of(sampled(*crossed))) == ["control", "treatment"]
 
 
 def test_the_words() -> None:
     assert in_words({}) == ""
     found = {"control": TwoModes(331.0, 3500.0, 12, 4), "treatment": TwoModes(330.0, 660.0, 8, 8)}
     assert in_words(found) == (  # type: ignore[arg-type]
-        "two modes: control 10.6 times as large in 4 of 16, treatment 2 times as large in 8 of 16 process pairs"
+        "two modes: control 10.6 times as large in 4 of 16, treatment 2 times as large in 8 of 16 processes"
     )
 
 

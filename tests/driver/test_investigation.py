@@ -11,7 +11,7 @@ from opduel.driver.culprits import culprits_document
 from opduel.driver.investigation import Investigation, Outcome, why_open
 from opduel.driver.journal import Journal
 from opduel.driver.revisions import UnbuildableError
-from opduel.driver.runs import RunOrder, Runs
+from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.records import Comparison, NoSpaceError, OpduelError, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
@@ -166,6 +166,21 @@ def test_what_is_no_fault_of_a_point_ends_the_search_and_is_not_remembered(path:
     assert named(outcome) == [("p2", ("a",))]
     assert why_open(outcome) == ""
     assert [kind for kind, *_ in line.asked()[measured:]] == ["regress"] * (len(line.asked()) - measured)
+
+
+def test_a_step_whose_change_is_held_back_ends_the_search_and_is_measured_again(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1.3, 1.3, 1.3)})
+    line.harness.ends = ["", "", *["held"] * TRIES]
+    outcome = line.follow()
+    assert (outcome.confirmed, outcome.culprits) == (("a",), None)
+    assert outcome.unfinished == (
+        "the search for the culprit ended: of p0 and p2, verdicts were held back, because the run can't be trusted"
+    )
+    steps = [("regress", "p0", "p2", ["a"])] * TRIES
+    assert line.asked()[2:] == steps
+    outcome = line.follow()
+    assert (named(outcome), why_open(outcome)) == ([("p2", ("a",))], "")
+    assert line.asked()[2:] == [*steps, steps[0], ("regress", "p0", "p1", ["a"]), ("regress", "p1", "p2", ["a"])]
 
 
 def test_a_culprit_among_points_that_cannot_be_built_is_a_range(path: Path) -> None:

@@ -16,6 +16,7 @@ from opduel.harness.budget import (
     affordable,
     budget_for,
     kept_for_profiling,
+    least_needed,
     spent_words,
     with_profiling,
     with_seconds,
@@ -133,6 +134,17 @@ def test_where_no_look_can_be_reached_the_rounds_go_to_cases_for_which_they_coun
     assert [one.request.case.id for one in affordable(trips, 5.0, pace, resumable=False)] == ["b"]
     assert [one.request.case.id for one in affordable(trips, 5.0, pace, resumable=True)] == ["a"]
     assert affordable(trips, 1.0, pace, resumable=True) == []
+
+
+def test_what_there_was_no_time_for_is_what_would_have_been_begun() -> None:
+    pace = paced("abc", call_s=0.1, start_s=0.0)
+    fresh = [trip("a", excess=0.9, closes=False), trip("b", closes=False)]
+    assert affordable(fresh, 5.0, pace, resumable=False) == []
+    needed_s, name = least_needed(fresh, pace, resumable=False)
+    assert (needed_s, name) == (pace.seconds([(toy_case("a"), 5)]), "the next test of a case")
+    assert needed_s > 5.0
+    for known, resumable in (([trip("b", excess=0.5), *fresh[:1]], False), (fresh, True)):
+        assert least_needed(known, pace, resumable) == (pace.seconds([(toy_case("a"), 1)]), "the next round")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from toy_bench import run_one_round, toy_bench, toy_case
 
 import opduel.harness.pair
 from opduel.comparator import Looks, compare_cases
+from opduel.comparator.modes import modes_of
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.pair import Round
 from opduel.harness.process import CaseProcess, Worker
@@ -375,3 +376,35 @@ def test_on_a_disturbed_host_settled_cases_are_measured_until_their_verdicts_sta
     assert counts(too_few, is_disturbed=lambda noise, mhz: True) == {"same": 6, "slow": 6}, "no look is left"
     budget = counts(looks, is_disturbed=lambda noise, mhz: True, time_budget=60.0)
     assert budget == {"same": 12, "slow": 12}
+
+
+def test_time_that_no_open_case_can_use_goes_to_changes_whose_verdicts_do_not_stand_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("opduel.harness.schedule.affordable", lambda *_, **__: [])
+    findings, found = run(
+        replace(toy_case("open", mode=3.0), threshold=1e-7),
+        replace(toy_case("same"), threshold=0.9),
+        toy_case("slow", slower=4),
+        looks=Looks((5, 12, 15), (5, 12)),
+        environment={"TOY_CLOCK": "simulated"},
+        is_disturbed=lambda noise, mhz: True,
+        time_budget=60.0,
+    )
+    assert [found[name].verdict for name in ("open", "same", "slow")] == ["inconclusive", "unchanged", "regressed"]
+    assert {name: len(samples) for name, samples in findings.samples.items()} == {"open": 5, "same": 5, "slow": 12}
+    assert findings.stopped is not None
+    assert "of the time budget of 60 s are left, and the next round takes" in findings.stopped
+
+
+def test_a_case_with_one_time_in_some_processes_and_another_in_others_is_known_as_such() -> None:
+    """In pairs of six forks, whose means lie between the two."""
+    case = replace(toy_case("moody", mode=3.0), threshold=1e-7)
+    findings, _ = run(case, looks=Looks((12,), (12,)), environment={"TOY_CLOCK": "simulated"})
+    assert {sample.forks for sample in findings.samples["moody"]} == {6}
+    found = modes_of(findings.samples["moody"])
+    assert {side: modes.high / modes.low for side, modes in found.items()} == {
+        "control": pytest.approx(3, rel=0.02),
+        "treatment": pytest.approx(3, rel=0.02),
+    }
+    assert all(modes.low_pairs + modes.high_pairs == 72 for modes in found.values())

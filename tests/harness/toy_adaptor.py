@@ -193,6 +193,8 @@ def make_call(case, seed):
         LEFT_BEHIND.append(code)
         return ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
     turns = inputs.get("turns", 2000)
+    if zlib.crc32(str(os.getpid()).encode()) & 1:
+        turns = int(turns * inputs.get("mode", 1))  # of about every second process
     if side == "treatment" and os.path.exists(inputs.get("slower_while", __file__)):
         turns = int(turns * inputs.get("slower", 1))
     return (lambda: CLOCK.take(turns * TURN_NS)) if CLOCK else (lambda: work(turns))
