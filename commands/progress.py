@@ -131,7 +131,7 @@ def describe(progress: Progress) -> str:
     phase = "verify" if progress.verifying else "round"
     cases = f"{progress.open_cases} of {progress.cases} cases open"
     if progress.measured_on:
-        return f"{phase} {progress.rounds}, {cases}, {progress.measured_on} checked on a busy host"
+        return f"{phase} {progress.rounds}, {cases}, {progress.measured_on} more (busy host)"
     if progress.end_s is not None:
         return f"{phase} {progress.rounds}, {cases}, about {minutes(progress.end_s)} left"
     return f"{phase} {progress.rounds}, {cases}, next look in {minutes(progress.left_s)}"

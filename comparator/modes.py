@@ -17,6 +17,7 @@ from opduel.records.measurement import SIDES, Side
 LEAST = 3  # process pairs that have a value in the smaller group: fewer are outliers
 FEWEST = 8  # process pairs
 LEVEL = 0.005  # of one side of a case
+SAME_LEVEL = 0.05  # where the other side has the same modes
 LEAST_FACTOR = 1.02  # between the groups' medians: nobody is helped by hearing of nearer ones
 DRAWS = 20_000
 
@@ -29,8 +30,8 @@ def modes_of(samples: Sequence[PairSample]) -> dict[Side, TwoModes]:
     have changed between the two.
 
     Of a pair with several forks each fork has its value: it is a process of its own, and their mean would lie between
-    the modes. Where one side has two modes, the other has them too if its values lie in the same two groups. Both sides
-    in the same mode wherever they meet is nothing: the log ratios don't see that.
+    the modes. Where one side has two modes, weaker evidence is enough for the same ones on the other. Modes as far
+    apart on both sides, with both sides in the same one wherever they meet, are nothing: the log ratios don't see them.
     """
     stages = Counter(sample.stage for sample in samples)
     rows = [
@@ -43,64 +44,61 @@ def modes_of(samples: Sequence[PairSample]) -> dict[Side, TwoModes]:
     }
     found = {side: modes for side in SIDES if (modes := two_modes(values[side])) is not None}
     for one, other in (SIDES, SIDES[::-1]):
-        if one in found and other not in found and (modes := _in_groups_of(found[one], values[other])) is not None:
-            found[other] = modes
-    if len(found) == len(SIDES):
-        middles = [_middle(found[side]) for side in SIDES]
-        if sum(any((one[0] > middles[0]) != (one[1] > middles[1]) for one in row) for row in rows) < LEAST:
-            return {}
+        if one in found and other not in found and (modes := two_modes(values[other], SAME_LEVEL)) is not None:
+            found |= {other: modes} if _alike(modes, found[one]) else {}
+    if len(found) == len(SIDES) and _cancel([found[side] for side in SIDES], rows):
+        return {}
     return {side: found[side] for side in SIDES if side in found}
 
 
-def two_modes(values: Values) -> TwoModes | None:
+def _alike(one: TwoModes, other: TwoModes) -> bool:
+    """Whether both have the same modes, to a quarter of what lies between these."""
+    near = math.log(other.high / other.low) / 4
+    return abs(math.log(one.low / other.low)) <= near and abs(math.log(one.high / other.high)) <= near
+
+
+def _cancel(both: Sequence[TwoModes], rows: Sequence[Sequence[tuple[float, float]]]) -> bool:
+    """Whether the modes of ``both`` sides are as far apart, and the sides in different ones in next to no pair."""
+    factors = [modes.high / modes.low for modes in both]
+    middles = [math.sqrt(modes.low * modes.high) for modes in both]
+    crossed = sum(any((one[0] > middles[0]) != (one[1] > middles[1]) for one in row) for row in rows)
+    return crossed < LEAST and max(factors) < LEAST_FACTOR * min(factors)
+
+
+def two_modes(values: Values, level: float = LEVEL) -> TwoModes | None:
     """The two groups that positive values fall into, or None if one group is as likely.
 
     Engelman and Hartigan's test for clusters (1969, J. Am. Stat. Assoc. 64, 1647-1648): the statistic is the sum of
     squares within two groups as a share of the whole, for the best division of the sorted logs. Its critical values are
     those of the uniform distribution, of all distributions with one mode the one that looks most like two (Hartigan and
-    Hartigan 1985, Ann. Stat. 13, 70-84): at ``LEVEL``, by a simulation with a fixed seed. Values of one process pair
+    Hartigan 1985, Ann. Stat. 13, 70-84): at ``level``, by a simulation with a fixed seed. Values of one process pair
     may be alike, and so count as one: the critical value is that of so many values as there are pairs, or fewer where
     some have more forks than others (Kish 1965, "Survey Sampling").
     """
     sizes = [len(row) for row in values]
-    flat = np.asarray([value for row in values for value in row], dtype=np.float64)
     independent = sum(sizes) ** 2 // sum(size**2 for size in sizes) if sizes else 0
-    if independent < FEWEST or flat.min() <= 0:
+    ordered = sorted((value, pair) for pair, row in enumerate(values) for value in row)
+    if independent < FEWEST or ordered[0][0] <= 0 or ordered[0][0] == ordered[-1][0]:
         return None
-    logs = np.sort(np.log(flat))
-    if logs[0] == logs[-1]:
-        return None
+    logs = np.log([value for value, _ in ordered])
     shares = within_shares(logs[np.newaxis, :])[0]
-    best = int(np.argmin(shares))
-    if shares[best] >= critical_share(independent):
+    below, above = _pairs_among(ordered), _pairs_among(ordered[::-1])[::-1]
+    usable = [size for size in range(LEAST, len(logs) - LEAST + 1) if below[size - 1] >= LEAST and above[size] >= LEAST]
+    best = min(usable, key=lambda size: shares[size - LEAST], default=0)
+    if not best or shares[best - LEAST] >= critical_share(independent, level):
         return None
-    return _groups(values, math.exp((logs[LEAST + best - 1] + logs[LEAST + best]) / 2))
+    low, high = float(np.exp(np.median(logs[:best]))), float(np.exp(np.median(logs[best:])))
+    return TwoModes(low, high, best, len(logs) - best) if high >= LEAST_FACTOR * low else None
 
 
-def _in_groups_of(modes: TwoModes, values: Values) -> TwoModes | None:
-    """The groups that ``values`` fall into if they are those of ``modes``, which the other side has; else None."""
-    found = _groups(values, _middle(modes))
-    near = math.log(modes.high / modes.low) / 4
-    if found is None or found.low <= 0:
-        return None
-    if abs(math.log(found.low / modes.low)) > near or abs(math.log(found.high / modes.high)) > near:
-        return None
-    return found
-
-
-def _middle(modes: TwoModes) -> float:
-    return math.sqrt(modes.low * modes.high)
-
-
-def _groups(values: Values, middle: float) -> TwoModes | None:
-    """What lies below and above ``middle``; None if either is of fewer than ``LEAST`` pairs, or they are too near."""
-    for is_in in (lambda value: value < middle, lambda value: value >= middle):
-        if sum(any(map(is_in, row)) for row in values) < LEAST:
-            return None
-    flat = np.asarray([value for row in values for value in row])
-    low, high = flat[flat < middle], flat[flat >= middle]
-    medians = float(np.median(low)), float(np.median(high))
-    return TwoModes(*medians, len(low), len(high)) if medians[1] >= LEAST_FACTOR * medians[0] else None
+def _pairs_among(ordered: Sequence[tuple[float, int]]) -> list[int]:
+    """Of how many pairs the first values are: the first, the first two..."""
+    seen: set[int] = set()
+    counts = []
+    for _, pair in ordered:
+        seen.add(pair)
+        counts.append(len(seen))
+    return counts
 
 
 def within_shares(ordered: Array) -> Array:
@@ -116,10 +114,10 @@ def within_shares(ordered: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def critical_share(n: int) -> float:
-    """The share below which ``LEVEL`` of samples of ``n`` uniform values lie."""
+def critical_share(n: int, level: float = LEVEL) -> float:
+    """The share below which ``level`` of samples of ``n`` uniform values lie."""
     drawn = np.sort(np.random.default_rng(n).random((DRAWS, n)), axis=1)
-    return float(np.quantile(within_shares(drawn).min(axis=1), LEVEL))
+    return float(np.quantile(within_shares(drawn).min(axis=1), level))
 
 
 def in_words(found: Mapping[Side, TwoModes]) -> str:

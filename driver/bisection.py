@@ -24,7 +24,7 @@ class Step:
 
     ``log_ratio`` is ln(right / left) and ``low`` and ``high`` the ends of its interval, None when not known.  ``side``
     says of a failed case where it failed: "treatment" when it runs at the left point and fails at the right one, and
-    the machine isn't the reason.
+    the machine isn't the reason.  ``unsure``: its run could not be trusted, or was not completed.
     """
 
     verdict: Verdict
@@ -32,6 +32,7 @@ class Step:
     low: float | None = None
     high: float | None = None
     side: Literal["control", "treatment", "both"] | None = None
+    unsure: bool = False
 
     @property
     def finding(self) -> Verdict | None:
@@ -58,7 +59,8 @@ class CulpritRange:
     """The change of some cases lies in (left, right], and no smaller range could be shown to hold it.
 
     ``cases`` has the evidence: the direct A/B of ``left`` and ``right``, which found in each case what was sought.
-    Of the points in between, ``skipped`` could not be built, ``undecided`` gave no clear answer.
+    Of the points in between, ``skipped`` could not be built, ``undecided`` gave no clear answer; in the cases
+    ``unsure``, because of a step that was.
     """
 
     left: int
@@ -67,6 +69,7 @@ class CulpritRange:
     skipped: tuple[int, ...] = ()
     undecided: tuple[int, ...] = ()
     note: str = ""
+    unsure: tuple[str, ...] = ()
 
     @property
     def named(self) -> bool:
@@ -270,6 +273,8 @@ class _Search:
 
     @staticmethod
     def _answer(step: Step, sought: Verdict) -> Answer:
+        if step.unsure:
+            return "open"
         if sought == "failed":
             if step.verdict != "failed":
                 return "clear"
@@ -303,14 +308,21 @@ class _Search:
             notes.append("the revisions in between could not be built")
         if failing := [case for case in cases if undecided and self._fails_within(one, case)]:
             notes.append(f"could not be measured at revisions in between: {', '.join(failing)}")
+        unsure = tuple(case for case in cases if undecided and any(step.unsure for step in self._within(one, case)))
+        if unsure:
+            notes.append(f"runs of revisions in between could not be trusted: {', '.join(unsure)}")
         if more := [case for case in cases if case in doubted]:
             notes.append(f"more of the change may lie elsewhere: {', '.join(more)}")
         evidence = {case: self.steps[one, case] for case in cases}
-        return CulpritRange(left, right, evidence, skipped, undecided, "; ".join(notes))
+        return CulpritRange(left, right, evidence, skipped, undecided, "; ".join(notes), unsure)
 
     def _fails_within(self, one: Range, case: str) -> bool:
-        measured = [step for (part, name), step in self.steps.items() if name == case and _encloses(one, part)]
-        return self.cases[case].verdict != "failed" and any(step.verdict == "failed" for step in measured)
+        failed = any(step.verdict == "failed" for step in self._within(one, case))
+        return self.cases[case].verdict != "failed" and failed
+
+    def _within(self, one: Range, case: str) -> Iterator[Step]:
+        """What was measured of a case within a range."""
+        return (step for (part, name), step in self.steps.items() if name == case and _encloses(one, part))
 
 
 def _by_width(one: Range) -> tuple[int, int]:

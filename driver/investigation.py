@@ -2,11 +2,10 @@
 
 import hashlib
 import logging
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import partial
 
 from opduel.driver.attribution import (
     Attribution,
@@ -25,12 +24,10 @@ from opduel.driver.culprit_code import ChangedCode
 from opduel.driver.journal import Journal
 from opduel.driver.known_changes import KnownChanges
 from opduel.driver.revisions import Revision, UnbuildableError
-from opduel.driver.runs import NotSettled, Runs, open_words
+from opduel.driver.runs import TRIES, NotSettled, Runs, open_words
 from opduel.driver.speculation import Question, searching_ahead
+from opduel.driver.steps import known_step, step_of, steps_of
 from opduel.records import FLAGGED, Build, Cause, Comparison, Report, RunError, Verdict
-from opduel.records.measurement import Side
-
-UNTRUSTED = "verdicts were held back, because the run can't be trusted"
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +86,7 @@ class Investigation:
         self._journal = journal
         self._branch = branch
         self._builds: dict[int, Build] = {}
+        self._unsure: list[str] = []  # names of steps of a search that could not be trusted in some case
         self._turns = turns or BuildTurns()
         digest = hashlib.sha256(settings.encode()).hexdigest()[:8]
         self.name = f"{revisions[0].name}..{revisions[-1].name}/{digest}"
@@ -136,7 +134,7 @@ class Investigation:
         explained = {
             case: found
             for case, one in flagged.items()
-            if (found := attribute(one.verdict, _step(one).change, known.get(case, ()), one.threshold)) is not None
+            if (found := attribute(one.verdict, step_of(one).change, known.get(case, ()), one.threshold)) is not None
         }
         outcome = self._verify_and_bisect(benchmark, [case for case in flagged if case not in explained])
         share = [case for case, one in explained.items() if one.has_share(flagged[case].threshold)]
@@ -161,11 +159,13 @@ class Investigation:
         reports = [report for report in (outcome.benchmark, outcome.verification) if report is not None]
         latest = {one.case: one for report in reports for one in report.comparisons}
         for case in sorted({*known, *found} & latest.keys()):
+            if latest[case].held_back:  # no verdict, so that its figures tell nothing of what is left
+                continue
             new = found.setdefault(case, [])
             one, ours = latest[case], (*known.get(case, ()), *placed(new, names))
             attribution = outcome.attributions.get(case)
             in_vain = attribution is not None and attribution.finding == "more" and not new
-            rest = left_over(one.verdict, _step(one).change, ours, one.threshold, in_vain)
+            rest = left_over(one.verdict, step_of(one).change, ours, one.threshold, in_vain)
             if rest is not None and rest[2] < len(names) - 1:
                 new.append(Known(names[rest[2]], names[-1], rest[0], rest[1], self.name))
         return {case: new for case, new in found.items() if new}
@@ -176,7 +176,7 @@ class Investigation:
         for case in sorted(known):
             for one in known[case]:
                 if one.known.is_culprit:
-                    steps.setdefault((one.range, one.known.evidence), {})[case] = _known_step(one.known)
+                    steps.setdefault((one.range, one.known.evidence), {})[case] = known_step(one.known)
         return tuple(
             Culprit(CulpritRange(*between, cases), tuple(self._revisions[between[0] : between[1] + 1]), evidence)
             for (between, evidence), cases in sorted(steps.items(), key=lambda item: item[0])
@@ -193,13 +193,17 @@ class Investigation:
             for gap in gaps(last, [one.range for one in known[case]]):
                 cases.setdefault(gap, []).append(case)
         found: dict[str, None] = {}
+        unsure: set[str] = set()
         culprits: list[Culprit] = []
+        sought = {case: one.verdict for case, one in more.items()}
         try:
             for gap in sorted(cases):
-                steps = self._compare(*gap, cases[gap])
+                steps = self._compare(*gap, cases[gap], sought)
+                unsure |= {case for case, step in steps.items() if step.unsure}
                 changed = {case: step for case, step in steps.items() if step.finding == more[case].finding}
                 found |= dict.fromkeys(changed)
                 culprits += self._bisect(changed, {case: more[case].threshold for case in changed}, gap)
+            self._measure_again(sorted(unsure))
         except RunError as error:
             confirmed = tuple(sorted({*outcome.confirmed, *found}))
             return _cut_short(replace(outcome, confirmed=confirmed), error)
@@ -221,7 +225,7 @@ class Investigation:
             log.info("not confirmed: %s", ", ".join(suspects))
             return Outcome(benchmark, verification)
         found = Outcome(benchmark, verification, tuple(sorted(confirmed)))
-        steps = {case: _step(again[case]) for case in confirmed}
+        steps = {case: step_of(again[case]) for case in confirmed}
         thresholds = {case: again[case].threshold for case in confirmed}
         try:
             return replace(found, culprits=self._bisect(steps, thresholds, (0, last)))
@@ -242,8 +246,10 @@ class Investigation:
             return bisect(right - left, steps, measure, prepare, at_hand, thresholds, first=left)
 
         ahead = self._measure_ahead, self._turns.stop_given_up
-        with searching_ahead(search, steps, self._runs.hosts, self._compare, *ahead) as measure:
+        compare = partial(self._compare, sought={case: step.verdict for case, step in steps.items()})
+        with searching_ahead(search, steps, self._runs.hosts, compare, *ahead) as measure:
             culprits = search(measure, self._prepare)
+        self._measure_again(sorted({case for one in culprits for case in one.unsure}))
         self._runs.forget_begun(f"{self.name}/regress/")  # what was measured ahead in vain
         return tuple(map(self._traced, culprits))
 
@@ -258,7 +264,7 @@ class Investigation:
         log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
         order = (name, "regress", control, treatment, sorted(cases), self._branch)
         report = self._runs.measure_ahead(*order, LAST, given_up.is_set)
-        return None if report is None else _steps(report, cases)
+        return None if report is None else steps_of(report, cases)
 
     def _is_buildable(self, index: int) -> bool:
         """Whether a point can be built, as far as is known."""
@@ -280,16 +286,36 @@ class Investigation:
             self._journal.set_fact(fact, kept)
         return [int(word) for word in kept.split()]
 
-    def _compare(self, left: int, right: int, cases: Sequence[str]) -> dict[str, Step]:
-        """One step of a search. RunError: a change was held back, so that the step says nothing; it is made again when
-        the search goes on."""
+    def _compare(self, left: int, right: int, cases: Sequence[str], sought: Mapping[str, Verdict]) -> dict[str, Step]:
+        """One step of a search for what is ``sought``, by case. Raises RunError: as ``_measure_again``, if it can't be
+        trusted in any case of the search."""
         name = self._step_name(left, right, cases)
         report = self._make(name, "regress", (left, right), sorted(cases))
-        if report.withholds(*FLAGGED):
+        steps = steps_of(report, cases, [case for case, verdict in sought.items() if verdict == "failed"])
+        unsure = [case for case, step in steps.items() if step.unsure]
+        if unsure:
+            self._unsure.append(name)
+        if len(unsure) == len(sought):
+            self._measure_again(unsure)
+        return steps
+
+    def _measure_again(self, unsure: Sequence[str]) -> None:
+        """Let the steps of this search go that could not be trusted in some case, so that they are made again when it
+        goes on: in ``TRIES`` passes; a later one takes them as they are.
+
+        Raises:
+            RunError: there are some, in these cases, and the search ends for now.
+        """
+        fact = f"{self.name}/searches that ended for want of trust"
+        kept = self._journal.get_fact(fact) or ""
+        passes = int(kept) if kept.isdecimal() else 0
+        if not unsure or passes >= TRIES:
+            return
+        for name in self._unsure:
             self._runs.forget(name)
-            ends = " and ".join(self._revisions[index].name for index in (left, right))
-            raise RunError(f"of {ends}, {UNTRUSTED}")
-        return _steps(report, cases)
+        self._journal.set_fact(fact, str(passes + 1))
+        reason = "verdicts of its steps were held back, or a step was not completed"
+        raise RunError(f"{reason}: {', '.join(sorted(unsure))}; those are measured again when it goes on")
 
     def _make(
         self,
@@ -366,44 +392,13 @@ def _merged(culprits: Sequence[Culprit]) -> tuple[Culprit, ...]:
     return tuple(found[between] for between in sorted(found))
 
 
-def _known_step(known: Known) -> Step:
-    change = known.change
-    verdict: Verdict = known.kind  # type: ignore[assignment]
-    if change is None:
-        return Step(verdict, side="treatment" if verdict == "failed" else None)
-    return Step(verdict, change.estimate, change.low, change.high)
-
-
-def _step(one: Comparison) -> Step:
-    low, high = one.ci or (None, None)
-    return Step(
-        one.verdict,
-        None if one.ratio is None else math.log(one.ratio),
-        None if low is None else math.log(low),
-        None if high is None else math.log(high),
-        _side_of_failure(one),
-    )
-
-
-def _steps(report: Report, cases: Sequence[str]) -> dict[str, Step]:
-    found = {one.case: _step(one) for one in report.comparisons}
-    return {case: found.get(case, Step("inconclusive")) for case in cases}
-
-
-def _side_of_failure(one: Comparison) -> Side | Literal["both"] | None:
-    """Where a case failed; "both" also if only the treatment did, and the machine may be the reason."""
-    if one.failure is None:
-        return None
-    return one.failure.side if one.failure.side != "treatment" or one.is_broken_by_treatment else "both"
-
-
 def why_untrusted(outcome: Outcome) -> str:
     """Why the measurement must be repeated; empty if it can be trusted."""
     for report in (outcome.benchmark, outcome.verification):
         if report is not None and report.run.aborted:
             return f"not completed: {report.run.stop_reason}"
         if report is not None and report.withholds(*FLAGGED):
-            return UNTRUSTED
+            return "verdicts were held back, because the run can't be trusted"
     return ""
 
 

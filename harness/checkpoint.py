@@ -24,7 +24,7 @@ from opduel.harness.host import HostMonitor, merged_noise
 from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import Bench
-from opduel.records import Case, RunConfiguration, Stage
+from opduel.records import Case, PairSample, RunConfiguration, Stage
 from opduel.records.case import METRICS
 from opduel.records.upgrade import upgraded_entry
 from opduel.records.validation import explain
@@ -161,11 +161,18 @@ def identity_of(
 def _identity_of_first(first: FirstMeasurement) -> dict[str, Any]:
     """What a replication takes over, as plain data: its verdicts depend on it."""
     return {
-        "samples": {case_id: list(map(asdict, samples)) for case_id, samples in first.samples.items()},
+        "samples": {case_id: list(map(_identity_of_sample, samples)) for case_id, samples in first.samples.items()},
         "priors": {metric: asdict(prior) for metric, prior in first.priors.items()},
         "injected": sorted(first.injected),
         "failed": sorted(first.failed),
     }
+
+
+def _identity_of_sample(sample: PairSample) -> dict[str, Any]:
+    """Without what no verdict depends on, and samples of older versions don't have."""
+    found = asdict(sample)
+    del found["fork_values"]
+    return found
 
 
 def _looks_of_version_1(looks: Looks) -> dict[str, Any]:

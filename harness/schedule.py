@@ -90,7 +90,8 @@ class Schedule:
                 while not self._checkpoint.over and (batches := self._next_wave()):
                     needed = [self._run_batch(batch) for batch in batches]
                     if None not in needed:
-                        self._stop_for_want_of_time(min(one for one in needed if one is not None))
+                        if self.findings.stopped is None:
+                            self._stop_for_want_of_time(min(one for one in needed if one is not None))
                         break
         except (KeyboardInterrupt, RunError) as error:
             self.findings.stop(error)
@@ -164,7 +165,7 @@ class Schedule:
     def _in_budget(self, interim: Mapping[str, InterimAnalysis]) -> list[CaseRequest]:
         """The open cases, or those of them that the time budget is spent on; notes in ``findings`` why none of them is
         measured on."""
-        order = self._plan
+        order, self.findings.stopped = self._plan, None  # that of the wave before: more may be known of the time now
         open_cases = [case for case in self._in_turn if interim[case.id].missing]
         requests = [self._request(case, interim[case.id].stage) for case in open_cases]
         if order.suspects_only and requests:

@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import select
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -43,7 +44,9 @@ def test_a_second_measurement_says_so_and_has_its_own_count() -> None:
 
 def test_cases_that_are_measured_on_because_the_host_is_busy_are_not_done() -> None:
     progress = Progress(rounds=12, open_cases=2, cases=40, elapsed_s=1.0, left_s=0.0, end_s=5.0, measured_on=30)
-    assert describe(progress) == "round 12, 2 of 40 cases open, 30 checked on a busy host"
+    assert describe(progress) == "round 12, 2 of 40 cases open, 30 more (busy host)"
+    longest = replace(progress, rounds=123, open_cases=200, cases=1000, measured_on=800, verifying=True)
+    assert len(describe(longest)) <= HOST_WIDTH
     shown: list[int] = []
     with ProgressDisplay(40, io.StringIO()) as display:
         display._tell = lambda text, done, *_: shown.append(done)  # type: ignore[method-assign]

@@ -83,14 +83,17 @@ def test_what_has_no_two_modes(values: list[float]) -> None:
     assert two_modes([[value] for value in values]) is None
 
 
-@pytest.mark.parametrize("of_pair", [0.0, 1.0, 5.0], ids=["forks differ", "both", "pairs differ"])
+@pytest.mark.parametrize("kind", ["normal", "uniform"])
+@pytest.mark.parametrize(("between", "within"), [(0, 1), (1, 1), (1, 0.01)], ids=["forks", "both", "pairs"])
 @pytest.mark.parametrize("forks", [(6,) * 9, (2,) * 20, (2,) * 8 + (6,) * 6], ids=["6", "2", "2 and 6"])
-def test_one_mode_is_seldom_taken_for_two_where_pairs_have_forks(of_pair: float, forks: tuple[int, ...]) -> None:
+def test_one_mode_is_seldom_taken_for_two_where_pairs_have_forks(
+    kind: str, between: float, within: float, forks: tuple[int, ...]
+) -> None:
     """Less than 0.95 % of 4,000 samples: four standard deviations above 0.5 %."""
     rng = np.random.default_rng(11)
-    found = 0
+    draw, found = ONE_MODE[kind], 0
     for _ in range(4000):
-        pairs = [of_pair * rng.random() + rng.random(size) for size in forks]
+        pairs = [between * draw(rng, 1) + within * draw(rng, size) for size in forks]
         found += two_modes([list(np.exp(pair)) for pair in pairs]) is not None
     assert found < 0.0095 * 4000
 
@@ -120,7 +123,7 @@ def sampled(*forks: list[tuple[float, float]]) -> list[PairSample]:
 
 def test_where_one_side_has_two_modes_the_other_is_looked_at_for_the_same() -> None:
     """In such groups by itself the control would not be clear enough: one of its values lies between them."""
-    control = [1.0, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5, 1.5, 1.22]
+    control = [1.0, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5, 1.5, 1.15]
     treatment = [1.01, 1.5, 1.0, 1.51, 1.02, 1.5, 1.01, 1.49, 1.01]
     assert two_modes([[value] for value in control]) is None
     samples = sampled(*([one] for one in zip(control, treatment, strict=True)))
@@ -137,6 +140,8 @@ def test_modes_that_both_sides_have_at_the_same_time_are_not_named() -> None:
     levels = [1.0, 2.0] * 8
     same = [[(level * float(np.exp(0.01 * rng.standard_normal())), level)] for level in levels]
     assert modes_of(sampled(*same)) == {}
+    further = [[(control, treatment**1.5)] for ((control, treatment),) in same]
+    assert list(modes_of(sampled(*further))) == ["control", "treatment"], "the log ratios see these"
     crossed = [[(level, 3.0 - level)] for level in levels[:LEAST]] + same[LEAST:]
     assert list(modes_of(sampled(*crossed))) == ["control", "treatment"]
 

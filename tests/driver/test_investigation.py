@@ -168,19 +168,68 @@ def test_what_is_no_fault_of_a_point_ends_the_search_and_is_not_remembered(path:
     assert [kind for kind, *_ in line.asked()[measured:]] == ["regress"] * (len(line.asked()) - measured)
 
 
-def test_a_step_whose_change_is_held_back_ends_the_search_and_is_measured_again(path: Path) -> None:
+UNSURE = (
+    "the search for the culprit ended: verdicts of its steps were held back, or a step was not completed: {}; "
+    "those are measured again when it goes on"
+)
+
+
+@pytest.mark.parametrize(("end", "tries"), [("held", TRIES), ("broken", 1)])
+def test_a_step_that_cannot_be_trusted_ends_the_search_and_is_measured_again(path: Path, end: str, tries: int) -> None:
     line = Line(path, {"a": levels(1, 1, 1.3, 1.3, 1.3)})
-    line.harness.ends = ["", "", *["held"] * TRIES]
+    line.harness.ends = ["", "", *[end] * tries]
     outcome = line.follow()
     assert (outcome.confirmed, outcome.culprits) == (("a",), None)
-    assert outcome.unfinished == (
-        "the search for the culprit ended: of p0 and p2, verdicts were held back, because the run can't be trusted"
-    )
-    steps = [("regress", "p0", "p2", ["a"])] * TRIES
+    assert outcome.unfinished == why_open(outcome) == UNSURE.format("a")
+    steps = [("regress", "p0", "p2", ["a"])] * tries
     assert line.asked()[2:] == steps
     outcome = line.follow()
     assert (named(outcome), why_open(outcome)) == ([("p2", ("a",))], "")
     assert line.asked()[2:] == [*steps, steps[0], ("regress", "p0", "p1", ["a"]), ("regress", "p1", "p2", ["a"])]
+
+
+def holding(line: Line, case: str, until: list[int]) -> None:
+    """The line's host is so busy that in steps the verdict on the case is held back, ``until[0]`` times."""
+    compare = line.harness._compare
+
+    def held_back(name: str, order: RunOrder, held: bool) -> Comparison:
+        found = compare(name, order, held)
+        if name != case or order.run_type != "regress" or not until[0] or found.failure:
+            return found
+        until[0] -= 1
+        return replace(found, verdict="inconclusive", held_back=found.verdict)
+
+    line.harness._compare = held_back  # type: ignore[method-assign]
+
+
+def test_one_case_that_is_held_back_does_not_end_the_search_for_another_and_is_measured_again(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1.01, 1.3, 1.3, 1.3), "b": levels(1, 1, 1, 1.3, 1.3)})
+    busy = [10**6]
+    holding(line, "b", busy)
+    outcome = line.follow()
+    assert outcome.unfinished == UNSURE.format("b")
+    assert ("regress", "p1", "p2", ["a"]) in line.asked(), "the other case was followed to its end"
+    busy[0] = 0
+    outcome = line.follow()
+    assert (named(outcome), why_open(outcome)) == ([("p2", ("a",)), ("p3", ("b",))], "")
+
+
+def test_where_the_host_stays_busy_the_range_that_is_known_is_the_answer_in_the_end(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1.3, 1.3, 1.3)})
+    holding(line, "a", [10**6])
+    for _ in range(TRIES):
+        assert line.follow().unfinished == UNSURE.format("a")
+    outcome = line.follow()
+    assert why_open(outcome) == ""
+    (culprit,) = outcome.culprits or ()
+    assert [revision.name for revision in culprit.revisions] == ["p0", "p1", "p2", "p3", "p4"]
+    assert "runs of revisions in between could not be trusted: a" in culprit.culprit.note
+
+
+def test_a_failure_is_sought_whatever_the_host_does(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, None, None)})
+    holding(line, "a", [10**6])
+    assert named(line.follow()) == [("p2", ("a",))]
 
 
 def test_a_culprit_among_points_that_cannot_be_built_is_a_range(path: Path) -> None:

@@ -293,6 +293,21 @@ def test_verdicts_held_back_make_nothing_known_and_are_attributed_to_nobody(path
     assert known(week.land(4)) == [("p2", ("a",))]
 
 
+def test_a_verdict_that_is_held_back_beside_others_that_stand_does_not_say_that_a_change_is_gone(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1, 1.6], b=[1] * 6)
+    week.land(3)
+    compare = week.harness._compare
+
+    def held_back(case: str, order: RunOrder, held: bool) -> Comparison:
+        return compare(case, order, held=case == "a" and order.treatment.requested == "p4")
+
+    week.harness._compare = held_back  # type: ignore[method-assign]
+    week.land(4)
+    before = week.count
+    assert known(week.land(5)) == [("p2", ("a",))]
+    assert week.runs_since(before) == [("benchmark", "p0", "p5")]
+
+
 @pytest.mark.parametrize("damage", ["{", "[1]", '[{"good": "p1"}]', '{"a": 1}', "null"])
 def test_notes_that_are_damaged_cost_a_search_and_no_more(path: Path, damage: str) -> None:
     week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])

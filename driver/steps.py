@@ -1,0 +1,51 @@
+"""What reports and known changes say of a case, as the steps of a bisection."""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from opduel.driver.attribution import Known
+from opduel.driver.bisection import Step
+from opduel.records import Comparison, Report, Verdict
+from opduel.records.measurement import Side
+
+
+def steps_of(report: Report, cases: Sequence[str], broken: Collection[str] = ()) -> dict[str, Step]:
+    """What an A/B says of each of these cases.
+
+    Unsure are those whose verdict was held back, and all of an aborted run. Of the cases in ``broken`` only a failure
+    is sought, which no load on the host makes or hides.
+    """
+    found = {one.case: step_of(one) for one in report.comparisons}
+    steps = {case: found.get(case, Step("inconclusive")) for case in cases}
+    unsure = {one.case for one in report.comparisons if one.held_back} - set(broken)
+    return {case: replace(step, unsure=report.run.aborted or case in unsure) for case, step in steps.items()}
+
+
+def step_of(one: Comparison) -> Step:
+    """What a comparison says."""
+    low, high = one.ci or (None, None)
+    return Step(
+        one.verdict,
+        None if one.ratio is None else math.log(one.ratio),
+        None if low is None else math.log(low),
+        None if high is None else math.log(high),
+        _side_of_failure(one),
+    )
+
+
+def _side_of_failure(one: Comparison) -> Side | Literal["both"] | None:
+    """Where a case failed; "both" also if only the treatment did, and the machine may be the reason."""
+    if one.failure is None:
+        return None
+    return one.failure.side if one.failure.side != "treatment" or one.is_broken_by_treatment else "both"
+
+
+def known_step(known: Known) -> Step:
+    """What an earlier investigation found."""
+    change = known.change
+    verdict: Verdict = known.kind  # type: ignore[assignment]
+    if change is None:
+        return Step(verdict, side="treatment" if verdict == "failed" else None)
+    return Step(verdict, change.estimate, change.low, change.high)
