@@ -31,10 +31,10 @@ def run(
     *cases: Case, on_progress: Any = lambda _: None, **order: Any
 ) -> tuple[MeasurementResult, dict[str, Comparison]]:
     environment = order.pop("environment", {})
-    looks = order.pop("looks", LOOKS)
-    one = MeasurementPlan(cases, looks, alpha=0.05, seed=order.pop("seed", 1), **order)
+    looks, alpha = order.pop("looks", LOOKS), order.pop("alpha", 0.05)
+    one = MeasurementPlan(cases, looks, alpha, seed=order.pop("seed", 1), **order)
     findings = Schedule(toy_bench(**environment), one, on_progress).run()
-    comparisons = compare_cases(cases, findings.samples, findings.failures, looks, 0.05, one.injected)
+    comparisons = compare_cases(cases, findings.samples, findings.failures, looks, alpha, one.injected)
     return findings, {comparison.case: comparison for comparison in comparisons}
 
 
@@ -386,17 +386,19 @@ def test_time_that_no_open_case_can_use_goes_to_changes_whose_verdicts_do_not_st
         replace(toy_case("open", mode=3.0), threshold=1e-7),
         replace(toy_case("same"), threshold=0.9),
         toy_case("slow", slower=4),
-        looks=Looks((5, 12, 15), (5, 12)),
+        looks=Looks((5, 30), (5, 30)),
+        alpha=0.001,
         environment={"TOY_CLOCK": "simulated"},
         is_disturbed=lambda noise, mhz: True,
         time_budget=60.0,
     )
     assert [found[name].verdict for name in ("open", "same", "slow")] == ["inconclusive", "unchanged", "regressed"]
-    assert {name: len(samples) for name, samples in findings.samples.items()} == {"open": 5, "same": 5, "slow": 12}
+    assert {name: len(samples) for name, samples in findings.samples.items()} == {"open": 5, "same": 5, "slow": 30}
     assert findings.stopped is not None
     assert "of the time budget of 60 s are left, and the next round takes" in findings.stopped
 
 
+@pytest.mark.many_forks
 def test_a_case_with_one_time_in_some_processes_and_another_in_others_is_known_as_such() -> None:
     """In pairs of six forks, whose means lie between the two."""
     case = replace(toy_case("moody", mode=3.0), threshold=1e-7)
