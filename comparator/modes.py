@@ -87,7 +87,7 @@ def two_modes(values: Values, level: float = LEVEL) -> TwoModes | None:
     best = min(usable, key=lambda size: shares[size - LEAST], default=0)
     if not best or shares[best - LEAST] >= critical_share(independent, level):
         return None
-    low, high = float(np.exp(np.median(logs[:best]))), float(np.exp(np.median(logs[best:])))
+    low, high = (float(np.median([value for value, _ in group])) for group in (ordered[:best], ordered[best:]))
     return TwoModes(low, high, best, len(logs) - best) if high >= LEAST_FACTOR * low else None
 
 
