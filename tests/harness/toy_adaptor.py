@@ -11,6 +11,7 @@ import ctypes
 import json
 import mmap
 import os
+import random
 import signal
 import sys
 import time
@@ -193,7 +194,7 @@ def make_call(case, seed):
         LEFT_BEHIND.append(code)
         return ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
     turns = inputs.get("turns", 2000)
-    if zlib.crc32(str(os.getpid()).encode()) & 1:
+    if random.Random(os.getpid()).random() < 0.5:
         turns = int(turns * inputs.get("mode", 1))  # of about every second process
     if side == "treatment" and os.path.exists(inputs.get("slower_while", __file__)):
         turns = int(turns * inputs.get("slower", 1))
