@@ -59,8 +59,8 @@ class CulpritRange:
     """The change of some cases lies in (left, right], and no smaller range could be shown to hold it.
 
     ``cases`` has the evidence: the direct A/B of ``left`` and ``right``, which found in each case what was sought.
-    Of the points in between, ``skipped`` could not be built, ``undecided`` gave no clear answer; in the cases
-    ``unsure``, because of a step that was.
+    Of the points in between, ``skipped`` could not be built, ``undecided`` gave no clear answer.  In the cases
+    ``unsure`` a step that could not be trusted may hide a smaller range, or another culprit.
     """
 
     left: int
@@ -308,9 +308,9 @@ class _Search:
             notes.append("the revisions in between could not be built")
         if failing := [case for case in cases if undecided and self._fails_within(one, case)]:
             notes.append(f"could not be measured at revisions in between: {', '.join(failing)}")
-        unsure = tuple(case for case in cases if undecided and any(step.unsure for step in self._within(one, case)))
+        unsure = tuple(case for case in cases if self._is_unsure(one, case, bool(undecided), case in doubted))
         if unsure:
-            notes.append(f"runs of revisions in between could not be trusted: {', '.join(unsure)}")
+            notes.append(f"runs that would tell more could not be trusted: {', '.join(unsure)}")
         if more := [case for case in cases if case in doubted]:
             notes.append(f"more of the change may lie elsewhere: {', '.join(more)}")
         evidence = {case: self.steps[one, case] for case in cases}
@@ -319,6 +319,11 @@ class _Search:
     def _fails_within(self, one: Range, case: str) -> bool:
         failed = any(step.verdict == "failed" for step in self._within(one, case))
         return self.cases[case].verdict != "failed" and failed
+
+    def _is_unsure(self, one: Range, case: str, undecided: bool, doubted: bool) -> bool:
+        """Whether what a range leaves open, within or beside it, may be for want of trust in a step."""
+        steps = self._within(self.whole, case) if doubted else self._within(one, case)
+        return (undecided or doubted) and any(step.unsure for step in steps)
 
     def _within(self, one: Range, case: str) -> Iterator[Step]:
         """What was measured of a case within a range."""

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -28,6 +28,8 @@ from opduel.driver.runs import TRIES, NotSettled, Runs, open_words
 from opduel.driver.speculation import Question, searching_ahead
 from opduel.driver.steps import known_step, step_of, steps_of
 from opduel.records import FLAGGED, Build, Cause, Comparison, Report, RunError, Verdict
+
+UNTRUSTED = "verdicts were held back, because the run can't be trusted"
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +88,7 @@ class Investigation:
         self._journal = journal
         self._branch = branch
         self._builds: dict[int, Build] = {}
-        self._unsure: list[str] = []  # names of steps of a search that could not be trusted in some case
+        self._unsure: set[str] = set()  # cases of which a part of the line was measured, but can't be trusted
         self._turns = turns or BuildTurns()
         digest = hashlib.sha256(settings.encode()).hexdigest()[:8]
         self.name = f"{revisions[0].name}..{revisions[-1].name}/{digest}"
@@ -148,17 +150,22 @@ class Investigation:
         return outcome
 
     def _found(self, outcome: Outcome, known: Mapping[str, Sequence[Placed]]) -> dict[str, list[Known]]:
-        """By case, the changes that are to be known to later lines: culprits, and what is left over beside those."""
+        """By case, the changes that are to be known to later lines: culprits, and what is left over beside those.
+
+        Nothing of a case of which a step could not be trusted where it mattered: later lines search for it again.
+        """
         found: dict[str, list[Known]] = {}
+        unsure = self._unsure.union(*(traced.culprit.unsure for traced in outcome.culprits or ()))
         for traced in outcome.culprits or ():
             good, bad = traced.revisions[0].name, traced.revisions[-1].name
-            for case, step in traced.culprit.cases.items():
+            for case in traced.culprit.cases.keys() - unsure:
+                step = traced.culprit.cases[case]
                 kind: Kind = step.verdict  # type: ignore[assignment]
                 found.setdefault(case, []).append(Known(good, bad, kind, step.change, self.name, traced.evidence))
         names = [revision.name for revision in self._revisions]
         reports = [report for report in (outcome.benchmark, outcome.verification) if report is not None]
         latest = {one.case: one for report in reports for one in report.comparisons}
-        for case in sorted({*known, *found} & latest.keys()):
+        for case in sorted(({*known, *found} & latest.keys()) - unsure):
             if latest[case].held_back:  # no verdict, so that its figures tell nothing of what is left
                 continue
             new = found.setdefault(case, [])
@@ -193,17 +200,16 @@ class Investigation:
             for gap in gaps(last, [one.range for one in known[case]]):
                 cases.setdefault(gap, []).append(case)
         found: dict[str, None] = {}
-        unsure: set[str] = set()
         culprits: list[Culprit] = []
-        sought = {case: one.verdict for case, one in more.items()}
         try:
             for gap in sorted(cases):
-                steps = self._compare(*gap, cases[gap], sought)
-                unsure |= {case for case, step in steps.items() if step.unsure}
+                steps = self._compare(*gap, cases[gap], {case: more[case].verdict for case in cases[gap]})
+                if unsure := [case for case, step in steps.items() if step.unsure]:
+                    log.warning("%s: %s", ", ".join(unsure), UNTRUSTED)
+                    self._unsure |= set(unsure)
                 changed = {case: step for case, step in steps.items() if step.finding == more[case].finding}
                 found |= dict.fromkeys(changed)
                 culprits += self._bisect(changed, {case: more[case].threshold for case in changed}, gap)
-            self._measure_again(sorted(unsure))
         except RunError as error:
             confirmed = tuple(sorted({*outcome.confirmed, *found}))
             return _cut_short(replace(outcome, confirmed=confirmed), error)
@@ -245,15 +251,16 @@ class Investigation:
         def search(measure: Measure, prepare: Prepare = self._is_buildable) -> list[CulpritRange]:
             return bisect(right - left, steps, measure, prepare, at_hand, thresholds, first=left)
 
-        ahead = self._measure_ahead, self._turns.stop_given_up
-        compare = partial(self._compare, sought={case: step.verdict for case, step in steps.items()})
-        with searching_ahead(search, steps, self._runs.hosts, compare, *ahead) as measure:
+        sought = {case: step.verdict for case, step in steps.items()}
+        ahead = partial(self._measure_ahead, sought), self._turns.stop_given_up
+        with searching_ahead(search, steps, self._runs.hosts, partial(self._compare, sought=sought), *ahead) as measure:
             culprits = search(measure, self._prepare)
-        self._measure_again(sorted({case for one in culprits for case in one.unsure}))
         self._runs.forget_begun(f"{self.name}/regress/")  # what was measured ahead in vain
         return tuple(map(self._traced, culprits))
 
-    def _measure_ahead(self, question: Question, given_up: threading.Event) -> Mapping[str, Step] | None:
+    def _measure_ahead(
+        self, sought: Mapping[str, Verdict], question: Question, given_up: threading.Event
+    ) -> Mapping[str, Step] | None:
         """Measure a step that the search will probably ask for; None if that can't be done."""
         between, cases = question
         builds = self._build_ahead(between, LAST, given_up)
@@ -264,7 +271,7 @@ class Investigation:
         log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
         order = (name, "regress", control, treatment, sorted(cases), self._branch)
         report = self._runs.measure_ahead(*order, LAST, given_up.is_set)
-        return None if report is None else steps_of(report, cases)
+        return None if report is None else steps_of(report, cases, sought)
 
     def _is_buildable(self, index: int) -> bool:
         """Whether a point can be built, as far as is known."""
@@ -287,35 +294,27 @@ class Investigation:
         return [int(word) for word in kept.split()]
 
     def _compare(self, left: int, right: int, cases: Sequence[str], sought: Mapping[str, Verdict]) -> dict[str, Step]:
-        """One step of a search for what is ``sought``, by case. Raises RunError: as ``_measure_again``, if it can't be
-        trusted in any case of the search."""
-        name = self._step_name(left, right, cases)
-        report = self._make(name, "regress", (left, right), sorted(cases))
-        steps = steps_of(report, cases, [case for case, verdict in sought.items() if verdict == "failed"])
-        unsure = [case for case, step in steps.items() if step.unsure]
-        if unsure:
-            self._unsure.append(name)
-        if len(unsure) == len(sought):
-            self._measure_again(unsure)
-        return steps
-
-    def _measure_again(self, unsure: Sequence[str]) -> None:
-        """Let the steps of this search go that could not be trusted in some case, so that they are made again when it
-        goes on: in ``TRIES`` passes; a later one takes them as they are.
+        """One step of a search for what is ``sought``, by case.
 
         Raises:
-            RunError: there are some, in these cases, and the search ends for now.
+            RunError: it can't be trusted in any case of the search, so that this ends for now. The step is let go, and
+                made again when it goes on. After ``TRIES`` such passes the search takes all steps as they are.
         """
-        fact = f"{self.name}/searches that ended for want of trust"
+        name = self._step_name(left, right, cases)
+        report = self._make(name, "regress", (left, right), sorted(cases))
+        steps = steps_of(report, cases, sought)
+        if not all(step.unsure for step in steps.values()) or len(steps) < len(sought):
+            return steps
+        fact = f"{self.name}/passes/{_digest(sought)}"
         kept = self._journal.get_fact(fact) or ""
-        passes = int(kept) if kept.isdecimal() else 0
-        if not unsure or passes >= TRIES:
-            return
-        for name in self._unsure:
-            self._runs.forget(name)
-        self._journal.set_fact(fact, str(passes + 1))
-        reason = "verdicts of its steps were held back, or a step was not completed"
-        raise RunError(f"{reason}: {', '.join(sorted(unsure))}; those are measured again when it goes on")
+        passes = 1 + (int(kept) if kept.isdecimal() else 0)
+        if passes > TRIES:
+            return steps
+        self._runs.forget(name)
+        self._journal.set_fact(fact, str(passes))
+        why = f"not completed: {report.run.stop_reason}" if report.run.aborted else UNTRUSTED
+        ends = " against ".join(self._revisions[index].name for index in (right, left))
+        raise RunError(f"{ends}: {why}; this is measured again when the search goes on")
 
     def _make(
         self,
@@ -329,8 +328,7 @@ class Investigation:
         return self._runs.make(name, run_type, control, treatment, cases, self._branch, replicates)
 
     def _step_name(self, left: int, right: int, cases: Sequence[str]) -> str:
-        digest = hashlib.sha256("\0".join(sorted(cases)).encode()).hexdigest()[:8]
-        return f"{self.name}/regress/{self._revisions[left].name}..{self._revisions[right].name}/{digest}"
+        return f"{self.name}/regress/{self._revisions[left].name}..{self._revisions[right].name}/{_digest(cases)}"
 
     def _evidence(self, culprit: CulpritRange) -> tuple[Report, ...]:
         """The reports of the culprit's direct A/B; that is the verification when the culprit is the whole line."""
@@ -372,6 +370,10 @@ class Investigation:
         return self._turns.ahead(lambda: (build(between[0]), build(between[1])), rank, given_up)
 
 
+def _digest(cases: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(sorted(cases)).encode()).hexdigest()[:8]
+
+
 def _cut_short(outcome: Outcome, error: RunError) -> Outcome:
     """The outcome of a search that ended early; it goes on at the next pass if only a step's time budget was short."""
     short = isinstance(error, NotSettled)
@@ -398,7 +400,7 @@ def why_untrusted(outcome: Outcome) -> str:
         if report is not None and report.run.aborted:
             return f"not completed: {report.run.stop_reason}"
         if report is not None and report.withholds(*FLAGGED):
-            return "verdicts were held back, because the run can't be trusted"
+            return UNTRUSTED
     return ""
 
 

@@ -1,7 +1,7 @@
 """What reports and known changes say of a case, as the steps of a bisection."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -11,16 +11,21 @@ from opduel.records import Comparison, Report, Verdict
 from opduel.records.measurement import Side
 
 
-def steps_of(report: Report, cases: Sequence[str], broken: Collection[str] = ()) -> dict[str, Step]:
-    """What an A/B says of each of these cases.
+def steps_of(report: Report, cases: Sequence[str], sought: Mapping[str, Verdict]) -> dict[str, Step]:
+    """What an A/B says of each of these cases, in a search for what is ``sought``.
 
-    Unsure are those whose verdict was held back, and all of an aborted run. Of the cases in ``broken`` only a failure
-    is sought, which no load on the host makes or hides.
+    Unsure are those whose verdict was held back, and those of an aborted run. Where a failure is sought, no load on the
+    host makes or hides it, and one that an aborted run found is there.
     """
-    found = {one.case: step_of(one) for one in report.comparisons}
-    steps = {case: found.get(case, Step("inconclusive")) for case in cases}
-    unsure = {one.case for one in report.comparisons if one.held_back} - set(broken)
-    return {case: replace(step, unsure=report.run.aborted or case in unsure) for case, step in steps.items()}
+    found = {one.case: one for one in report.comparisons}
+    steps = {case: step_of(found[case]) if case in found else Step("inconclusive") for case in cases}
+    for case, step in steps.items():
+        if sought[case] == "failed":
+            unsure = report.run.aborted and step.verdict != "failed"
+        else:
+            unsure = report.run.aborted or (case in found and found[case].held_back is not None)
+        steps[case] = replace(step, unsure=unsure)
+    return steps
 
 
 def step_of(one: Comparison) -> Step:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -273,6 +274,14 @@ def test_a_culprit_among_points_at_which_the_case_fails() -> None:
     assert 60 < one.right <= 70
     assert one.undecided == tuple(range(one.left + 1, one.right))
     assert one.note.endswith("could not be measured at revisions in between: a")
+
+
+def test_a_step_that_cannot_be_trusted_names_nothing_whatever_its_verdict() -> None:
+    """The left half's run was aborted after it had found the change; the right one is clear."""
+    found, clear = Step("regressed", 0.3, 0.29, 0.31), Step("unchanged", 0.0, -0.01, 0.01)
+    steps = {(0, 1): replace(found, unsure=True), (1, 2): clear}
+    (one,) = bisect(2, {"a": found}, lambda left, right, _: {"a": steps[left, right]}, lambda _: True, [], {"a": 0.02})
+    assert (one.left, one.right, one.undecided, one.unsure) == (0, 2, (1,), ("a",))
 
 
 def test_a_case_that_fails_nearly_everywhere_is_given_up() -> None:

@@ -5,13 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_runs import MadeHarness, MadePoint, a_commit
+from made_runs import MadeHarness, MadePoint, a_build, a_commit, a_comparison, a_report
 
 from opduel.driver.culprits import culprits_document
 from opduel.driver.investigation import Investigation, Outcome, why_open
 from opduel.driver.journal import Journal
 from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import TRIES, RunOrder, Runs
+from opduel.driver.steps import steps_of
 from opduel.records import Comparison, NoSpaceError, OpduelError, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
@@ -168,19 +169,22 @@ def test_what_is_no_fault_of_a_point_ends_the_search_and_is_not_remembered(path:
     assert [kind for kind, *_ in line.asked()[measured:]] == ["regress"] * (len(line.asked()) - measured)
 
 
-UNSURE = (
-    "the search for the culprit ended: verdicts of its steps were held back, or a step was not completed: {}; "
-    "those are measured again when it goes on"
+@pytest.mark.parametrize(
+    ("end", "tries", "why"),
+    [
+        ("held", TRIES, "verdicts were held back, because the run can't be trusted"),
+        ("broken", 1, "not completed: by a signal"),
+    ],
 )
-
-
-@pytest.mark.parametrize(("end", "tries"), [("held", TRIES), ("broken", 1)])
-def test_a_step_that_cannot_be_trusted_ends_the_search_and_is_measured_again(path: Path, end: str, tries: int) -> None:
+def test_a_step_that_cannot_be_trusted_ends_the_search_and_is_measured_again(
+    path: Path, end: str, tries: int, why: str
+) -> None:
     line = Line(path, {"a": levels(1, 1, 1.3, 1.3, 1.3)})
     line.harness.ends = ["", "", *[end] * tries]
     outcome = line.follow()
     assert (outcome.confirmed, outcome.culprits) == (("a",), None)
-    assert outcome.unfinished == why_open(outcome) == UNSURE.format("a")
+    ended = f"p2 against p0: {why}; this is measured again when the search goes on"
+    assert outcome.unfinished == why_open(outcome) == f"the search for the culprit ended: {ended}"
     steps = [("regress", "p0", "p2", ["a"])] * tries
     assert line.asked()[2:] == steps
     outcome = line.follow()
@@ -188,47 +192,86 @@ def test_a_step_that_cannot_be_trusted_ends_the_search_and_is_measured_again(pat
     assert line.asked()[2:] == [*steps, steps[0], ("regress", "p0", "p1", ["a"]), ("regress", "p1", "p2", ["a"])]
 
 
-def holding(line: Line, case: str, until: list[int]) -> None:
-    """The line's host is so busy that in steps the verdict on the case is held back, ``until[0]`` times."""
+def holding(line: Line, case: str, *steps: tuple[str, str]) -> None:
+    """The line's host is so busy that the verdict on the case is held back in these steps, or in all."""
     compare = line.harness._compare
 
     def held_back(name: str, order: RunOrder, held: bool) -> Comparison:
         found = compare(name, order, held)
-        if name != case or order.run_type != "regress" or not until[0] or found.failure:
+        ends = order.control.requested, order.treatment.requested
+        if name != case or order.run_type != "regress" or (steps and ends not in steps) or found.failure:
             return found
-        until[0] -= 1
         return replace(found, verdict="inconclusive", held_back=found.verdict)
 
     line.harness._compare = held_back  # type: ignore[method-assign]
 
 
-def test_one_case_that_is_held_back_does_not_end_the_search_for_another_and_is_measured_again(path: Path) -> None:
+def known_cases(line: Line) -> list[str]:
+    """The cases of which a change is known to later lines."""
+    journal = Journal(line.path)
+    try:
+        return [name.rpartition("/")[2] for name in journal.facts("known/")]
+    finally:
+        journal.close()
+
+
+def test_one_case_that_is_held_back_keeps_no_other_from_its_culprit_and_is_not_taken_for_known(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1.01, 1.3, 1.3, 1.3), "b": levels(1, 1, 1, 1.3, 1.3)})
-    busy = [10**6]
-    holding(line, "b", busy)
+    holding(line, "b")
     outcome = line.follow()
-    assert outcome.unfinished == UNSURE.format("b")
-    assert ("regress", "p1", "p2", ["a"]) in line.asked(), "the other case was followed to its end"
-    busy[0] = 0
-    outcome = line.follow()
-    assert (named(outcome), why_open(outcome)) == ([("p2", ("a",)), ("p3", ("b",))], "")
+    assert why_open(outcome) == ""
+    ranges = {tuple(one.culprit.cases): one for one in outcome.culprits or ()}
+    assert [revision.name for revision in ranges["a",].revisions] == ["p1", "p2"]
+    assert ranges["b",].culprit.note.endswith("; runs that would tell more could not be trusted: b")
+    assert [one.culprit.unsure for one in ranges.values()] == [("b",), ()]
+    assert known_cases(line) == ["a"]
+
+
+def test_a_second_change_that_is_held_back_is_not_lost_without_a_word(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1.3, 1.3, 1.7, 1.7), "b": levels(1, 1, 1, 1, 1.3)})
+    holding(line, "a", ("p0", "p2"), ("p0", "p1"), ("p1", "p2"))
+    (of_a,) = [one for one in line.follow().culprits or () if "a" in one.culprit.cases]
+    assert [revision.name for revision in of_a.revisions] == ["p2", "p3"]
+    assert of_a.culprit.note == (
+        "runs that would tell more could not be trusted: a; more of the change may lie elsewhere: a"
+    )
+    assert known_cases(line) == ["b"]
 
 
 def test_where_the_host_stays_busy_the_range_that_is_known_is_the_answer_in_the_end(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1, 1.3, 1.3, 1.3)})
-    holding(line, "a", [10**6])
+    holding(line, "a")
     for _ in range(TRIES):
-        assert line.follow().unfinished == UNSURE.format("a")
+        assert line.follow().unfinished
     outcome = line.follow()
     assert why_open(outcome) == ""
     (culprit,) = outcome.culprits or ()
     assert [revision.name for revision in culprit.revisions] == ["p0", "p1", "p2", "p3", "p4"]
-    assert "runs of revisions in between could not be trusted: a" in culprit.culprit.note
+    assert culprit.culprit.unsure == ("a",)
+    assert known_cases(line) == []
+
+
+def test_a_failure_that_an_aborted_step_found_is_there_and_one_that_it_did_not_find_is_open() -> None:
+    outcome = steps_of(
+        a_report(
+            [a_comparison("a", "failed", None, "treatment"), a_comparison("b", "unchanged")],
+            a_build("p0"),
+            a_build("p1"),
+            aborted=True,
+        ),
+        ["a", "b", "c"],
+        {"a": "failed", "b": "failed", "c": "regressed"},
+    )
+    assert {case: (step.verdict, step.unsure) for case, step in outcome.items()} == {
+        "a": ("failed", False),
+        "b": ("unchanged", True),
+        "c": ("inconclusive", True),
+    }
 
 
 def test_a_failure_is_sought_whatever_the_host_does(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1, None, None)})
-    holding(line, "a", [10**6])
+    holding(line, "a")
     assert named(line.follow()) == [("p2", ("a",))]
 
 

@@ -14,7 +14,7 @@ from made_runs import MadeHarness, MadePoint, a_comparison
 from opduel.driver.culprits import culprits_document
 from opduel.driver.investigation import Investigation, Outcome
 from opduel.driver.journal import Journal
-from opduel.driver.runs import RunOrder, Runs
+from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.records import Comparison, RunError, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
@@ -306,6 +306,23 @@ def test_a_verdict_that_is_held_back_beside_others_that_stand_does_not_say_that_
     before = week.count
     assert known(week.land(5)) == [("p2", ("a",))]
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
+
+
+def test_a_rest_of_which_no_step_can_be_trusted_is_looked_for_again_by_the_next_line(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6, 1.9, 1.9, 1.9])
+    week.land(4)
+    compare, busy = week.harness._compare, [True]
+
+    def held_back(case: str, order: RunOrder, held: bool) -> Comparison:
+        return compare(case, order, held=busy[0] and order.run_type == "regress")
+
+    week.harness._compare = held_back  # type: ignore[method-assign]
+    for _ in range(TRIES):
+        assert week.land(8).unfinished
+    outcome = week.land(8)
+    assert (outcome.unfinished, named(outcome), known(outcome)) == ("", [], [("p3", ("a",))])
+    busy[0] = False
+    assert named(week.land(9)) == [("p7", ("a",))]
 
 
 @pytest.mark.parametrize("damage", ["{", "[1]", '[{"good": "p1"}]', '{"a": 1}', "null"])
