@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from opduel.comparator import compare_cases, plan_looks, standing_cases, withhold_verdicts
+from opduel.comparator import Bias, compare_cases, plan_looks, standing_cases, withhold_verdicts
 from opduel.records import USUAL_ROUNDS, Build, Case, Comparison, Failure, PairSample, Report, UsageError
 from opduel.records.measurement import STAGES
 from opduel.records.run_record import HostRecord, RunRecord
@@ -80,7 +80,7 @@ def line_of(step: Step, options: Sequence[str], report: Report, commit: str | No
             "valid": run.validity.valid,
             "hold": run.validity.hold,
             "reasons": list(run.validity.reasons),
-            "aa_checks": [{"flagged": True} for one in run.validity.aa_checks if one.flagged],
+            "aa_checks": [{"flagged": one.flagged, "ratio": one.ratio} for one in run.validity.aa_checks],
         },
         "host": {key: host.get(key) for key in ("cpu_model", "logical_cpus", "kernel", "hypervisor")},
         "load": {key: (host.get("during") or {}).get(key) for key in ("neighbours", "stolen", "memory_pressure")},
@@ -177,7 +177,7 @@ def verdicts_again(trial: Trial) -> list[tuple[Comparison, Comparison]]:
     """Each comparison beside the one that the comparator makes of its samples now.
 
     Of a run on a disturbed host that was to hold verdicts back, what does not stand is withheld, too. That the host was
-    disturbed, or an A/A check found something, is taken from the run: what that was judged by was not kept.
+    disturbed, and what A/A checks found, is taken from the run: what that was judged by was not kept.
     """
     report = trial.report
     cases = [case_of(one.case, one.threshold) for one in report.comparisons]
@@ -188,8 +188,10 @@ def verdicts_again(trial: Trial) -> list[tuple[Comparison, Comparison]]:
     again = compare_cases(cases, samples, failures, looks, alpha, injected)
     validity = report.run.validity
     if validity.valid is False and validity.hold is not False:
-        nothing = any(one.flagged for one in validity.aa_checks)
-        standing = () if nothing else standing_cases(cases, samples, failures, looks, alpha)
+        checks = validity.aa_checks
+        bias = Bias.of([one.ratio for one in checks]) if validity.is_biased else None
+        loaded = len(validity.reasons) > sum(one.flagged for one in checks)  # each that is flagged is a reason
+        standing = standing_cases(cases, samples, failures, looks, alpha, loaded=loaded, bias=bias)
         again = withhold_verdicts(again, standing, "made again")
     return list(zip(report.comparisons, again, strict=True))
 

@@ -6,6 +6,10 @@ The noise of simulate_decisions.py, and on top of it a disturbance of the host: 
 is common to all cases of a round, and each case feels it by a factor of its own.  It falls on either side by chance,
 except in the scenarios that are named as a breach of the assumption.  Every run is decided as on a quiet host first
 (``--busy_host report``); then it is measured on, and verdicts stand or are withheld, as the harness does it.
+
+``--biased`` is another question: something favours a side of each case, by as much in all rounds.  The run's A/A
+checks, one for ten cases, are measured with biases of the same kind, in every round; where one of them finds a
+difference, verdicts stand or are withheld by that.
 """
 
 import argparse
@@ -13,6 +17,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +25,17 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from opduel.comparator import Looks, analyse_interim, compare_cases, plan_looks, standing_cases
+from opduel.comparator import (
+    Bias,
+    Looks,
+    analyse_interim,
+    compare_cases,
+    fit_priors,
+    plan_looks,
+    run_aa_checks,
+    standing_cases,
+)
+from opduel.harness.aa_selection import usual_count
 from opduel.records import FLAGGED, Case, PairSample, Stage
 
 ROUNDS = 400  # more than any run has
@@ -84,40 +99,83 @@ DISTURBANCES: dict[str, Disturbance] = {
 }
 
 
+def _in_all_rounds(biases: np.ndarray) -> np.ndarray:
+    """Biases of the cases, in multiples of --bias, as a disturbance."""
+    return np.tile(biases, (ROUNDS, 1))
+
+
+def each(rng: np.random.Generator, cases: int) -> np.ndarray:
+    """A bias of its own for each case, normal."""
+    return _in_all_rounds(rng.normal(0, 1, cases))
+
+
+def alike(rng: np.random.Generator, cases: int) -> np.ndarray:
+    """The same for all cases of a run, but for a fifth."""
+    return _in_all_rounds(rng.normal(0, 1) + rng.normal(0, 0.2, cases))
+
+
+def tails(rng: np.random.Generator, cases: int) -> np.ndarray:
+    """A bias of its own for each case, of a t distribution with three degrees of freedom."""
+    return _in_all_rounds(rng.standard_t(3, cases))
+
+
+def some(rng: np.random.Generator, cases: int) -> np.ndarray:
+    """One case in ten has a bias, of twice the size."""
+    return _in_all_rounds(rng.normal(0, 2, cases) * (rng.random(cases) < 0.1))
+
+
+BIASES: dict[str, Disturbance] = {one.__name__: one for one in (each, alike, tails, some)}
+
+
+def _of_size(size: float, disturbance: Disturbance, rng: np.random.Generator, cases: int) -> np.ndarray:
+    return size * disturbance(rng, cases)
+
+
 @dataclass
 class Run:
-    """One run in progress: base noise, disturbance and truth drawn before; samples are read off in order."""
+    """One run in progress: base noise, disturbance and truth drawn before; samples are read off in order.
+
+    ``aa_checks``: how many there are; their noise is that of further cases that haven't changed.
+    """
 
     changes: Sequence[float]  # shares
     threshold: float
     disturbance: Disturbance
     rng: np.random.Generator
+    aa_checks: int = 0
 
     def __post_init__(self) -> None:
-        count = len(self.changes)
-        self.cases = [
-            Case(f"case{i}", "op", "forward", {}, "float32", "cpu", self.threshold, 60.0) for i in range(count)
-        ]
+        count = len(self.changes) + self.aa_checks
+        made = [Case(f"case{i}", "op", "forward", {}, "float32", "cpu", self.threshold, 60.0) for i in range(count)]
+        self.cases, self.aa_cases = made[: len(self.changes)], made[len(self.changes) :]
         self.samples: dict[str, list[PairSample]] = {case.id: [] for case in self.cases}
         scales = 0.014 * np.exp(self.rng.normal(0, 0.6, count))
         strays = (self.rng.random((2, ROUNDS, count)) < 0.04) * np.abs(self.rng.normal(0, 0.35, (2, ROUNDS, count)))
         sides = self.rng.normal(0, scales, (2, ROUNDS, count)) + strays
         felt = np.exp(self.rng.normal(0, 0.6, count))
-        sides[1] += felt * self.disturbance(self.rng, count) + np.log1p(self.changes)
+        sides[1] += felt * self.disturbance(self.rng, count) + np.log1p([*self.changes, *[0.0] * self.aa_checks])
         self.control, self.treatment = sides
         self.round = 0
 
     def measure(self, wanted: dict[str, Stage]) -> None:
         """One round of these cases."""
         for case_id, stage in wanted.items():
-            column = int(case_id.removeprefix("case"))
-            control, treatment = float(self.control[self.round, column]), float(self.treatment[self.round, column])
-            self.samples[case_id].append(
-                PairSample(
-                    case_id, stage, self.round, math.exp(control), math.exp(treatment), treatment - control, 1, 1
-                )
-            )
+            self.samples[case_id].append(self._sample(case_id, stage, self.round))
         self.round += 1
+
+    def bias(self, looks: Looks) -> Bias | None:
+        """What the A/A checks, measured in each round but the first, found; None for nothing."""
+        samples = {
+            case.id: [self._sample(case.id, "screening", number) for number in range(1, self.round)]
+            for case in self.aa_cases
+        }
+        checks = run_aa_checks(self.aa_cases, samples, fit_priors(self.cases, self.samples, looks))
+        return Bias.of([one.ratio for one in checks]) if any(one.flagged for one in checks) else None
+
+    def _sample(self, case_id: str, stage: Stage, number: int) -> PairSample:
+        column = int(case_id.removeprefix("case"))
+        control, treatment = float(self.control[number, column]), float(self.treatment[number, column])
+        return PairSample(case_id, stage, number, math.exp(control), math.exp(treatment), treatment - control, 1, 1)
 
     def settle(self, looks: Looks, alpha: float) -> None:
         """Rounds until all cases are settled, as on a quiet host."""
@@ -167,6 +225,20 @@ def simulate(run: Run, looks: Looks, alpha: float) -> Outcome:
     return Outcome(tuple(one.verdict for one in reported), tuple(words), (before, after))
 
 
+def simulate_biased(run: Run, looks: Looks, alpha: float) -> Outcome | None:
+    """As ``simulate``, by the run's A/A checks on a host without load; None if they found nothing."""
+    run.settle(looks, alpha)
+    bias = run.bias(looks)
+    if bias is None:
+        return None
+    reported = tuple(one.verdict for one in compare_cases(run.cases, run.samples, {}, looks, alpha))
+    stand = standing_cases(run.cases, run.samples, {}, looks, alpha, loaded=False, bias=bias)
+    words = zip(run.cases, reported, strict=True)
+    rounds = sum(map(len, run.samples.values())) / len(run.cases)
+    standing = (word if word == "inconclusive" or case.id in stand else "withheld" for case, word in words)
+    return Outcome(reported, tuple(standing), (rounds, rounds))
+
+
 def _share(count: int, total: int) -> str:
     low, high = stats.binomtest(count, total).proportion_ci(method="exact")
     return f"{count:5d} of {total:5d} = {count / total:6.2%} ({low:.2%} to {high:.2%})"
@@ -174,6 +246,9 @@ def _share(count: int, total: int) -> str:
 
 def tell(name: str, outcomes: Sequence[Outcome], changed: Sequence[bool]) -> None:
     """One scenario's rows."""
+    if not outcomes:
+        print(f"\n{name}: nothing")
+        return
     rounds = np.mean([one.rounds for one in outcomes], axis=0)
     print(f"\n{name}: {rounds[0]:.1f} rounds a case, {rounds[1]:.1f} in all")
     still = [i for i, is_changed in enumerate(changed) if not is_changed]
@@ -203,17 +278,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="disturbances whose names contain this")
     parser.add_argument("--change", type=float, action="append", help="of every case, or of --changed (repeatable)")
     parser.add_argument("--changed", type=int, help="how many cases change (default: all)")
+    parser.add_argument("--biased", action="store_true", help="biases, and the A/A checks that find them")
+    parser.add_argument(
+        "--bias",
+        type=float,
+        default=0.04,
+        help="their standard deviation, before each case feels it by its own factor: a log ratio (default %(default)s)",
+    )
     options = parser.parse_args(arguments)
     looks, count = plan_looks(options.max_rounds), options.changed or options.cases
-    for name, disturbance in DISTURBANCES.items():
+    checks = usual_count(options.cases) if options.biased else 0
+    for name, disturbance in (BIASES if options.biased else DISTURBANCES).items():
         for change in options.change or (0.0, 0.02, 0.0202, 0.5):
             if options.only not in name:
                 continue
             changes = [change] * count + [0.0] * (options.cases - count)
             rng = np.random.default_rng(options.seed)
-            made = [Run(changes, options.threshold, disturbance, one) for one in rng.spawn(options.runs)]
-            outcomes = [simulate(one, looks, options.alpha) for one in made]
-            tell(f"{name}, {change:+.2%}", outcomes, [one > options.threshold for one in changes])
+            size = options.bias if options.biased else 1.0
+            felt = partial(_of_size, size, disturbance)
+            made = [Run(changes, options.threshold, felt, one, checks) for one in rng.spawn(options.runs)]
+            run = simulate_biased if options.biased else simulate
+            outcomes = [outcome for one in made if (outcome := run(one, looks, options.alpha))]
+            title = f"{name}, {change:+.2%}"
+            if options.biased:
+                title += f": an A/A check found a difference in {len(outcomes)} of {options.runs} runs; of these"
+            tell(title, outcomes, [one > options.threshold for one in changes])
     return 0
 
 

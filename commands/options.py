@@ -177,7 +177,7 @@ def harness_parser() -> Parser:
     validity(
         "--busy_host",
         "when other load or the A/A checks show that the run was disturbed: measure on and withhold the verdicts that "
-        "its rounds don't support (hold, the default), or show all with a warning (report)",
+        "its rounds and these checks don't support (hold, the default), or show all with a warning (report)",
         choices=("hold", "report"),
         default="hold",
     )

@@ -6,7 +6,7 @@ every case still needs. ``compare_cases`` makes the comparisons when the run is 
 docs/explanation/statistics.md says why they are right.
 """
 
-from opduel.comparator.aa_checks import AACheck, run_aa_checks
+from opduel.comparator.aa_checks import AACheck, Bias, run_aa_checks
 from opduel.comparator.cause_calls import by_call
 from opduel.comparator.cause_matching import with_moved
 from opduel.comparator.cause_resources import concerns_memory
@@ -24,6 +24,7 @@ from opduel.comparator.verdicts import compare_cases
 
 __all__ = [
     "AACheck",
+    "Bias",
     "ExpectedRounds",
     "InterimAnalysis",
     "Looks",

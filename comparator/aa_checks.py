@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from scipy import special
+
 from opduel.comparator.effect_estimate import Values, as_ratio, estimate_effect
 from opduel.comparator.empirical_bayes import NO_PRIOR, Prior
 from opduel.comparator.significance import two_sided_p
@@ -27,6 +29,33 @@ class AACheck:
     threshold: float
     rounds: int
     flagged: bool
+
+
+@dataclass(frozen=True)
+class Bias:
+    """What favoured a side in a run whose A/A checks found a difference, as far as these show it.
+
+    ``largest`` is the largest difference among the ``checks`` A/A checks, a log ratio above 0.
+    """
+
+    largest: float
+    checks: int
+
+    @classmethod
+    def of(cls, ratios: Sequence[float | None]) -> "Bias":
+        """That of A/A checks with these ratios, None being one without; unlimited if none has a difference."""
+        sizes = [abs(math.log(ratio)) for ratio in ratios if ratio is not None]
+        return cls(max(sizes), len(sizes)) if any(sizes) else cls(math.inf, 1)
+
+    def p_value(self, excess: float) -> float:
+        """The probability that a case's bias is ``excess`` (a log ratio) or more, on either side; 1 for 0 or less.
+
+        If the biases of a run's cases are normal about 0, with one variance, then a case's bias over the root mean
+        square of m checks' has Student's t distribution with m degrees of freedom.  The largest of these stands in for
+        the root mean square, which it is never below: then the p value is exact for one check, and too large for more.
+        That allows for biases with heavier tails (benchmarks/simulate_disturbance.py --biased).
+        """
+        return min(1.0, 2 * float(special.stdtr(self.checks, -excess / self.largest))) if excess > 0 else 1.0
 
 
 def run_aa_checks(

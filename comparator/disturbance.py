@@ -5,18 +5,22 @@ round to round and from case to case, by any factor.  What it can't do is prefer
 in an order drawn at random.  So the noise of each round has either sign with the same probability, whatever its size,
 and a signed-rank test is exact.  A verdict of a disturbed run stands if that test alone supports it with the error
 rates that are stated of a quiet run: at the same looks, with the same corrections for looks, directions and cases.
+
+A bias is another matter: A/A checks that found a difference show that something did prefer a side.  Then a change
+stands if it is larger than the biases of that run's cases are likely to be, by what the checks say of their size.
 """
 
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from opduel.comparator.aa_checks import Bias
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.looks import Looks, p_over_looks
 from opduel.comparator.run_analysis import CaseAnalysis, analyse_run
 from opduel.comparator.signed_rank import signed_rank_p
 from opduel.comparator.significance import benjamini_hochberg
-from opduel.records import CLAIMS, FLAGGED, METRICS, Case, Comparison, Failure, PairSample, Stage
+from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, Case, Comparison, Failure, PairSample, Stage
 from opduel.records.measurement import STAGES
 
 
@@ -30,14 +34,20 @@ def standing_cases(
     priors: Mapping[str, Prior] | None = None,
     apart: frozenset[str] = frozenset(),
     others: Sequence[float] = (),
+    loaded: bool = True,
+    bias: Bias | None = None,
 ) -> frozenset[str]:
     """The ids of the timed cases whose verdict (``regressed``, ``improved``, ``unchanged``) stands on a disturbed host.
 
-    The arguments are those of ``analyse_run``.  Each case has two p values against "the change is within the
-    threshold": the run's own, and the signed-rank test's over its looks, each stage with half of the error.  The larger
-    of the two is a p value if either is; Benjamini and Hochberg's procedure on it has a false discovery rate of
-    ``alpha`` at most if either test holds.  So what it flags the run has flagged, too.  ``unchanged`` stands if
-    signed-rank tests show at a look that the change lies within the threshold, with the error of TOST.
+    The arguments but the last two are those of ``analyse_run``; ``loaded``: load disturbed the host; ``bias``: that of
+    A/A checks that found a difference.  Each case has up to three p values against "the change is within the
+    threshold": the run's own; after load, the signed-rank test's over its looks, each stage with half of the error; and
+    after a bias, that of a bias as large as the distance from the threshold to the nearer end of its interval.  The
+    largest of the first two is a p value if either is; Benjamini and Hochberg's procedure on it has a false discovery
+    rate of ``alpha`` at most if either test holds.  The third is approximate, since that end has an error of its own.
+    What is flagged on the largest the run has flagged, too.  ``unchanged`` stands if signed-rank tests show at a look
+    that the change lies within the threshold, with the error of TOST; and not after a bias, which may hide a change.
+    Nor does anything after a bias of which no A/A check tells: these are of ``time``.
 
     Raises:
         ValueError: as ``analyse_run``.
@@ -47,21 +57,36 @@ def standing_cases(
         one.case.id: SignedRankTests(one.case, samples.get(one.case.id, ()), looks, alpha, closing, priors is not None)
         for one in analyses
     }
-    found = {one.case.id for one in analyses if one.verdict == "unchanged" and tests[one.case.id].shows_unchanged()}
+    found = {
+        one.case.id
+        for one in analyses
+        if one.verdict == "unchanged" and bias is None and (not loaded or tests[one.case.id].shows_unchanged())
+    }
     for separate in (False, True):
         family = [one for one in analyses if (one.case.id in apart) == separate]
-        p_values = [_p_value(one, tests[one.case.id]) for one in family]
+        p_values = [_p_value(one, tests[one.case.id] if loaded else None, bias) for one in family]
         q_values = benjamini_hochberg([*p_values, *(() if separate else others)])
         flagged = (one for one, q in zip(family, q_values, strict=False) if q <= alpha)
         found |= {one.case.id for one in flagged if one.verdict in FLAGGED}
     return frozenset(found)
 
 
-def _p_value(one: CaseAnalysis, test: "SignedRankTests") -> float:
-    """The larger one; a case without a flag has no claim to make, and counts with p = 1."""
+def _p_value(one: CaseAnalysis, test: "SignedRankTests | None", bias: Bias | None) -> float:
+    """The largest one; a case without a flag has no claim to make, and counts with p = 1."""
     if one.verdict not in FLAGGED:
         return 1.0
-    return max(one.test.p_value, test.p_value(one.test.rises)) if one.case.measure.noisy else one.test.p_value
+    p_values = [one.test.p_value]
+    if one.case.measure.noisy:
+        p_values += [test.p_value(one.test.rises)] if test else []
+        if bias:
+            p_values.append(bias.p_value(_excess(one)) if one.case.metric == DEFAULT_METRIC else 1.0)
+    return max(p_values)
+
+
+def _excess(one: CaseAnalysis) -> float:
+    """How far the nearer end of a flagged case's interval lies beyond its threshold, a log ratio."""
+    low, high = one.test.decisive.effect().interval if one.test.decisive else (0.0, 0.0)
+    return max(low, -high) - math.log1p(one.case.threshold)
 
 
 class SignedRankTests:
@@ -104,19 +129,26 @@ class SignedRankTests:
         )
 
 
-def withhold_verdicts(comparisons: Sequence[Comparison], standing: Collection[str], why: str) -> list[Comparison]:
+def withhold_verdicts(
+    comparisons: Sequence[Comparison], standing: Collection[str], why: str, caution: str = ""
+) -> list[Comparison]:
     """Claims of cases that are not ``standing`` (ids) become ``inconclusive``, and their notes say ``why``; what they
-    were stays in ``held_back``, all figures stay as they are.
+    were stays in ``held_back``, all figures stay as they are.  The notes of claims that stand begin with ``caution``.
 
     A case that failed has failed: a disturbance makes nothing crash.  It doesn't change counts or memory either.
     """
     noisy = {name for name, metric in METRICS.items() if metric.noisy}
-    return [
-        _withheld(one, why) if one.verdict in CLAIMS and one.metric in noisy and one.case not in standing else one
-        for one in comparisons
-    ]
+
+    def judged(one: Comparison) -> Comparison:
+        if one.verdict not in CLAIMS or one.metric not in noisy:
+            return one
+        if one.case in standing:
+            return _noted(one, caution)
+        held = replace(one, verdict="inconclusive", held_back=one.verdict)
+        return _noted(held, f"held back: would be {one.verdict}; {why}")
+
+    return [judged(one) for one in comparisons]
 
 
-def _withheld(one: Comparison, why: str) -> Comparison:
-    note = f"held back: would be {one.verdict}; {why}"
-    return replace(one, verdict="inconclusive", held_back=one.verdict, note=f"{note}; {one.note}" if one.note else note)
+def _noted(one: Comparison, note: str) -> Comparison:
+    return replace(one, note="; ".join(filter(None, (note, one.note))))

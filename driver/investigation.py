@@ -29,7 +29,7 @@ from opduel.driver.speculation import Question, searching_ahead
 from opduel.driver.steps import known_step, step_of, steps_of
 from opduel.records import FLAGGED, Build, Cause, Comparison, Report, RunError, Verdict
 
-UNTRUSTED = "verdicts were held back, because the run can't be trusted"
+UNTRUSTED = "the run can't be trusted, because the host was disturbed"
 
 log = logging.getLogger(__name__)
 
@@ -399,7 +399,7 @@ def why_untrusted(outcome: Outcome) -> str:
     for report in (outcome.benchmark, outcome.verification):
         if report is not None and report.run.aborted:
             return f"not completed: {report.run.stop_reason}"
-        if report is not None and report.withholds(*FLAGGED):
+        if report is not None and (report.withholds(*FLAGGED) or report.is_biased):
             return UNTRUSTED
     return ""
 

@@ -101,9 +101,9 @@ class Runs:
         branch: str | None = None,
         replicates: Report | None = None,
     ) -> Report:
-        """The run's report. One of which a change, or all verdicts, were held back is made again, ``TRIES`` times in
-        all. One that leaves a case open that looks changed gets another time budget at the next call, ``BUDGETS`` in
-        all, and more as long as no case has come to its first test.
+        """The run's report. One of which a change, or all verdicts, were held back, or whose A/A checks found a
+        difference, is made again, ``TRIES`` times in all. One that leaves a case open that looks changed gets another
+        time budget at the next call, ``BUDGETS`` in all, and more as long as no case has come to its first test.
 
         Raises:
             NotSettled: it is to have another time budget; what was measured is kept and told.
@@ -120,7 +120,7 @@ class Runs:
             self.deliver_all()
             if report.run.continues:
                 raise NotSettled(report, f"{open_words(report)}; the next pass continues")
-            if attempt == TRIES or not report.withholds(*FLAGGED):
+            if attempt == TRIES or not (report.withholds(*FLAGGED) or report.is_biased):
                 return report
         raise AssertionError("count() has no end")
 
@@ -166,7 +166,7 @@ class Runs:
 
     def _measure(self, name: str, attempt: int, order: RunOrder) -> Report:
         if attempt > 1 and not order.log.rounds():
-            log.warning("verdicts were held back; repeating the run in %g s", self._retry_after_s)
+            log.warning("the host was disturbed; repeating the run in %g s", self._retry_after_s)
             self._sleep(self._retry_after_s)
         try:
             report = self._harness.measure(order)

@@ -1,11 +1,12 @@
 """Can the run be trusted? Reasons against it, from the host's noise and from the run's own A/A comparisons."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from opduel.comparator import AACheck, fit_priors, run_aa_checks, standing_cases
+from opduel.comparator import AACheck, Bias, fit_priors, run_aa_checks, standing_cases
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
 
 # From where on a disturbance counts, as means over a measurement; docs/explanation/statistics.md has what lies behind
@@ -18,7 +19,6 @@ FREQUENCY = 0.2  # the share by which the slowest tenth of readings lies below t
 FEWEST_READINGS = 20  # of the frequency
 
 WHY_WITHHELD = "its rounds are too few, or differ too much, for a disturbed host"
-WHY_ALL_WITHHELD = "an A/A check found a difference where there is none"
 
 Measurement = tuple[MeasurementPlan, MeasurementResult]
 
@@ -95,10 +95,16 @@ def judge_validity(
     }
 
 
-def standing(order: MeasurementPlan, findings: MeasurementResult, closing: bool = True) -> frozenset[str]:
+def standing(
+    order: MeasurementPlan,
+    findings: MeasurementResult,
+    closing: bool = True,
+    loaded: bool = True,
+    bias: Bias | None = None,
+) -> frozenset[str]:
     """The ids of the cases whose verdicts stand although the host was disturbed while they were measured.
 
-    ``closing``: no more samples will come.
+    ``closing``: no more samples will come. ``loaded`` and ``bias``: what disturbed it, as in ``standing_cases``.
     """
     first = order.first_measurement
     return standing_cases(
@@ -111,24 +117,32 @@ def standing(order: MeasurementPlan, findings: MeasurementResult, closing: bool 
         first.priors if first else None,
         first.failed if first else frozenset(),
         order.others,
+        loaded,
+        bias,
     )
 
 
 def standing_despite(
     validity: Mapping[str, Any], first: Measurement, second: Measurement | None, noise: Mapping[str, Any], spare: int
-) -> tuple[frozenset[str], str]:
-    """The ids of the cases whose verdicts stand in a run that was judged invalid, and why no others do.
+) -> tuple[frozenset[str], str, str]:
+    """The ids of the cases whose verdicts stand in a run that was judged invalid, why no others do, and what to know
+    of those that do, if anything.
 
     Each measurement that was disturbed must support a verdict by itself: ``first``, and the verification, ``second``.
-    ``noise`` and ``spare``: as in ``judge_validity``.  After an A/A check that found a difference none stands: what it
-    found favours a side, which no test of the run's can tell from a change.
+    The A/A checks cover both.  ``noise`` and ``spare``: as in ``judge_validity``.
     """
-    if any(check["flagged"] for check in validity["aa_checks"]):
-        return frozenset(), WHY_ALL_WITHHELD
-    frequency = Frequency.of(first[1].mhz)
+    checks, frequency = validity["aa_checks"], Frequency.of(first[1].mhz)
+    bias = Bias.of([one["ratio"] for one in checks]) if any(one["flagged"] for one in checks) else None
     stand = frozenset(case.id for case in first[0].cases)
-    if validity_problems(noise["during"], spare, frequency):
-        stand = standing(*first)
-    if second is not None and validity_problems(noise["verifying"], spare, frequency):
-        stand -= {case.id for case in second[0].cases} - standing(*second)
-    return stand, WHY_WITHHELD
+    measured, whys = [(first, noise["during"])], []
+    if second is not None:
+        measured.append((second, noise["verifying"]))
+    for measurement, host in measured:
+        loaded = bool(validity_problems(host, spare, frequency))
+        whys += [WHY_WITHHELD] if loaded else []
+        if loaded or bias:
+            stand -= {case.id for case in measurement[0].cases} - standing(*measurement, loaded=loaded, bias=bias)
+    if bias is None:
+        return stand, WHY_WITHHELD, ""
+    found = f"an A/A check was off by a factor of {math.exp(bias.largest):.3g}"
+    return stand, "; ".join(dict.fromkeys([*whys, found])), f"{found}, and this ratio may be, too"

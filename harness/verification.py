@@ -64,7 +64,7 @@ def first_measurement_of(
     """What a run of its own takes over that replicates the cases ``again`` (ids) of ``report``.
 
     ``cases``: all that the report is about, in its order. Its A/A cases are taken, ``most_aa_cases`` at most, without
-    their samples: the new run has its own report, which must be valid by itself.
+    their samples: the new run has its own report, which is judged by itself.
     """
     comparisons = {one.case: one for one in report.comparisons}
     samples = {case_id: one.samples for case_id, one in comparisons.items()}

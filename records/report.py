@@ -258,6 +258,11 @@ class Report:
         return bool(held) and (not self.standing or not held.isdisjoint(verdicts))
 
     @property
+    def is_biased(self) -> bool:
+        """Whether verdicts were to be held back, and an A/A check found a difference: ratios may all be off."""
+        return bool(self.run.validity.hold) and self.run.validity.is_biased
+
+    @property
     def is_open(self) -> bool:
         """Whether its time was too short: a case that looks changed is not settled, or no case was tested at all."""
         cut_short = self.run.is_cut_short and not self.run.aborted

@@ -93,6 +93,11 @@ class ValidityRecord(JsonObject):
     reasons: tuple[str, ...] = ()
     aa_checks: tuple[AACheckRecord, ...] = ()
 
+    @property
+    def is_biased(self) -> bool:
+        """Whether an A/A check found a difference: something favoured a side, and ratios may all be off."""
+        return any(check.flagged for check in self.aa_checks)
+
 
 class CpusRecord(JsonObject):
     """Which processors measured, and at which priority."""

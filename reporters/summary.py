@@ -114,8 +114,17 @@ def validity_line(report: Report) -> str:
     stand = f"{counted(standing, 'verdict')} {'stands' if standing == 1 else 'stand'} nevertheless"
     if not held:
         return f"the host was disturbed: {reasons}; {stand}, and none was held back"
-    fix = "give more rounds or time, or measure again when the machine is quiet"
-    return f"the host was disturbed: {reasons}; {stand}; {done}: for these, {fix}"
+    return f"the host was disturbed: {reasons}; {stand}; {done}: for these, {_more_for(report)}"
+
+
+def _more_for(report: Report) -> str:
+    """What lets more verdicts of a disturbed run stand."""
+    validity, held = report.run.validity, {one.held_back for one in report.comparisons}
+    flagged = sum(check.flagged for check in validity.aa_checks)  # each is one of the reasons
+    more = ["more rounds or time"] if len(validity.reasons) > flagged else []
+    more += ["more A/A checks (--sentinels)"] if flagged and not held.isdisjoint(FLAGGED) else []
+    again = "measure again when the machine is quiet"
+    return f"give {' and '.join(more)}, or {again}" if more else again
 
 
 def notes(report: Report) -> list[str]:

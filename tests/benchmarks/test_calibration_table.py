@@ -121,8 +121,16 @@ def test_what_a_disturbed_run_held_back_is_held_back_again(
         assert told.count(": regressed, not inconclusive (regressed held back)") == 4
 
 
-def test_after_an_aa_check_that_found_a_difference_nothing_stands(
-    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("check", "differ"),
+    [
+        ('{"flagged":true}', 0),  # of earlier lines; nothing stands
+        ('{"flagged":true,"ratio":1.5}', 0),
+        ('{"flagged":true,"ratio":1.00001}', 4),  # all changes are far beyond it
+    ],
+)
+def test_what_an_aa_check_found_limits_what_stands(
+    harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str], check: str, differ: int
 ) -> None:
     def clear(inject: float, threshold: float) -> Report:
         made = noisy_and_disturbed(inject, threshold)
@@ -134,9 +142,9 @@ def test_after_an_aa_check_that_found_a_difference_nothing_stands(
     assert call(tmp_path, "--runs", "1", "--table", "--check") == 0
     assert "4, of which 4 differ" in capsys.readouterr().out  # thirty rounds are enough
     data = tmp_path / "data.jsonl"
-    data.write_text(data.read_text().replace('"aa_checks":[]', '"aa_checks":[{"flagged":true}]'))
+    data.write_text(data.read_text().replace('"aa_checks":[]', f'"aa_checks":[{check}]'))
     assert call(tmp_path, "--runs", "1", "--table", "--check") == 0
-    assert "4, of which 0 differ" in capsys.readouterr().out
+    assert f"4, of which {differ} differ" in capsys.readouterr().out
 
 
 def test_runs_whose_draw_another_file_has_can_be_left_out(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_samples import a_case, measured, pairs
 from scipy import stats
 
-from opduel.comparator import compare_cases, fit_priors, plan_looks, standing_cases, withhold_verdicts
+from opduel.comparator import Bias, compare_cases, fit_priors, plan_looks, standing_cases, withhold_verdicts
 from opduel.comparator.disturbance import SignedRankTests
 from opduel.records import Comparison, PairSample, Stage, Verdict
 
@@ -92,6 +92,62 @@ def test_a_replication_is_judged_by_its_own_samples() -> None:
     assert standing_cases(cases, samples, {}, LOOKS, priors=priors) == frozenset()
     samples["a"] += pairs("a", "confirmation", around(0.5, 12))[5:]
     assert standing_cases(cases, samples, {}, LOOKS, priors=priors) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("change", "cases", "changed", "bias", "stands"),
+    [
+        (0.5, 1, 1, Bias(0.003, 1), True),
+        (0.5, 1, 1, Bias(0.03, 1), True),  # 12.7 times the bias, and more
+        (0.4, 1, 1, Bias(0.03, 1), False),
+        (0.5, 10, 1, Bias(0.03, 1), False),  # one change among ten cases
+        (0.5, 10, 1, Bias(0.03, 4), True),  # four checks know more of its size
+        (0.5, 10, 10, Bias(0.03, 1), True),
+        (-0.4, 10, 1, Bias(0.03, 4), True),
+        (0.05, 1, 1, Bias(0.03, 4), False),
+        (0.0, 1, 0, Bias(0.03, 4), False),  # a bias may hide a change
+        (0.0, 1, 0, None, True),
+        (0.05, 1, 1, None, True),
+    ],
+)
+def test_after_a_bias_a_change_stands_that_is_far_beyond_it(
+    change: float, cases: int, changed: int, bias: Bias | None, stands: bool
+) -> None:
+    made = [a_case(f"c{number}") for number in range(cases)]
+    changes = {case.id: change if number < changed else 0.0 for number, case in enumerate(made)}
+    samples = {case_id: pairs(case_id, "screening", around(one, 8)) for case_id, one in changes.items()}
+    standing = standing_cases(made, samples, {}, LOOKS, loaded=False, bias=bias)
+    assert ("c0" in standing) is stands
+
+
+def test_after_a_bias_under_load_both_tests_must_support_a_verdict() -> None:
+    samples = {rounds: {"a": pairs("a", "screening", around(0.5, rounds))} for rounds in (8, 12)}
+
+    def stands(rounds: int, loaded: bool, bias: float) -> bool:
+        found = standing_cases([a_case()], samples[rounds], {}, LOOKS, loaded=loaded, bias=Bias(bias, 4))
+        return "a" in found
+
+    assert [stands(8, False, 0.01), stands(8, True, 0.01), stands(12, True, 0.01)] == [True, False, True]
+    assert not stands(12, True, 0.3)
+
+
+@pytest.mark.parametrize(("metric", "stands"), [("time", True), ("cpu_time", False), ("value", False)])
+def test_after_a_bias_nothing_stands_that_no_check_is_about(metric: str, stands: bool) -> None:
+    samples = {"a": pairs("a", "screening", around(0.5, 12))}
+    found = standing_cases([a_case(metric=metric)], samples, {}, LOOKS, loaded=False, bias=Bias(0.003, 4))
+    assert ("a" in found) is stands
+
+
+def test_a_bias_of_time_leaves_counts_alone() -> None:
+    counted = a_case(metric="instructions")
+    samples = {"a": pairs("a", "screening", [math.log1p(0.05)] * 8)}
+    assert standing_cases([counted], samples, {}, LOOKS, loaded=False, bias=Bias(0.3, 1)) == {"a"}
+
+
+def test_what_stands_says_what_to_know_of_it() -> None:
+    verdicts: dict[str, Verdict] = {"a": "regressed", "b": "failed"}
+    found = [Comparison.without_figures(a_case(name), verdict) for name, verdict in verdicts.items()]
+    assert [one.note for one in withhold_verdicts(found, {"a", "b"}, "busy", "with care")] == ["with care", ""]
 
 
 Noise = Callable[[np.random.Generator], Callable[[], float]]

@@ -14,6 +14,8 @@ from opduel.records.measurement import Side
 
 NOTHING: dict[str, Any] = dict.fromkeys(("p_value", "q_value", "mde", "control", "treatment", "decided_on"))
 
+BIASED = {"valid": False, "hold": True, "aa_checks": [{"case": "a", "ratio": 1.06, "flagged": True}]}
+
 
 def a_commit(number: int) -> Commit:
     return Commit(f"{number:012x}{number:028x}", 1_700_000_000 + number, "Ada <ada@toy.example>", f"Change {number}")
@@ -44,8 +46,8 @@ class MadeHarness:
     """Measures nothing. ``level``: case -> what it takes at each build, by name; None where it fails.
 
     ``rounds`` are kept in each run before it ends; ``ends``: what becomes of the next runs, in turn ("interrupted",
-    "broken", "held", "open": out of time, "untested": the same before any test, or an
-    exception), all others being complete.
+    "broken", "held", "biased": its A/A check found a difference, "open": out of time, "untested": the same before any
+    test, or an exception), all others being complete.
     """
 
     level: Mapping[str, Mapping[str, float | None]]
@@ -82,7 +84,7 @@ class MadeHarness:
             p_value = 0.2 if end == "open" else None
             found = [replace(one, verdict="inconclusive", suspected="regressed", p_value=p_value) for one in found]
         flags = {"interrupted": end == "interrupted", "aborted": end in ("broken", "interrupted")}
-        stopped = "by a signal" if end else None
+        stopped = "by a signal" if end and end != "biased" else None
         names = f"{order.control.requested}..{order.treatment.requested}"
         name = f"{order.log.rounds()[0]}-{order.run_type}-{names}"
         return a_report(
@@ -92,8 +94,9 @@ class MadeHarness:
             id=name,
             run_type=order.run_type,
             stop_reason=stopped,
-            complete=not end,
+            complete=stopped is None,
             rounds=self.rounds * order.budgets,
+            validity=BIASED if end == "biased" else {},
             **flags,
         )
 

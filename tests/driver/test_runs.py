@@ -110,6 +110,12 @@ def test_a_run_that_cannot_be_trusted_is_made_again_after_a_pause_but_not_for_ev
     assert len(start.harness.orders) == 3 + TRIES
 
 
+def test_a_run_whose_aa_check_found_a_difference_is_made_again_though_verdicts_stand(start: Start) -> None:
+    start.harness.ends = ["biased"]
+    assert not start.make().is_biased
+    assert (len(start.harness.orders), start.slept) == (2, [120.0])
+
+
 def test_tries_that_were_made_before_are_not_made_again(start: Start) -> None:
     start.harness.ends = ["held", "interrupted"]
     with pytest.raises(KeyboardInterrupt):

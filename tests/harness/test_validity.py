@@ -1,5 +1,6 @@
 """What makes a run invalid: limits on the host's noise, A/A checks, and what the run then reports."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from opduel.comparator import AACheck
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.cpus import current_mhz
 from opduel.harness.run import RunRequest, run_ab
-from opduel.harness.validity import FEWEST_READINGS, Frequency, aa_problems, validity_problems
+from opduel.harness.validity import FEWEST_READINGS, WHY_WITHHELD, Frequency, aa_problems, validity_problems
 from opduel.records import Case
 from opduel.records.measurement import Side
 
@@ -145,22 +146,60 @@ def test_on_a_busy_host_verdicts_stand_that_rounds_enough_support(
     assert report.comparisons[0].p_value is not None
 
 
-def test_a_harness_that_favours_a_side_gives_itself_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is asked as the treatment gets half as much again to do, though the builds are the same."""
+def favour_the_control(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """Whoever is asked as the treatment gets this share more to do, though the builds are the same."""
     message = CaseRequest.message
 
     def favouring(self: CaseRequest, side: Side) -> dict[str, Any]:
         fair = message(self, side)
-        turns = 3000 if side == "treatment" else 2000
-        return {**fair, "case": {**fair["case"], "inputs": {"turns": turns}}}
+        turns = fair["case"]["inputs"].get("turns", 2000) * (1 + share if side == "treatment" else 1)
+        return {**fair, "case": {**fair["case"], "inputs": {**fair["case"]["inputs"], "turns": int(turns)}}}
 
     monkeypatch.setattr(CaseRequest, "message", favouring)
+
+
+def test_a_harness_that_favours_a_side_gives_itself_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    favour_the_control(monkeypatch, 0.5)
     report = run_ab(asked(*(replace(toy_case(name), threshold=0.1) for name in "abc"), sentinels=2))
     flagged = [one["case"] for one in report.run["validity"]["aa_checks"] if one["flagged"]]
     assert flagged
     assert all(any(case in reason for reason in report.run["validity"]["reasons"]) for case in flagged)
     assert {one.verdict for one in report.comparisons} == {"inconclusive"}
     assert "regressed" in {one.held_back for one in report.comparisons}
+
+
+def test_a_change_far_beyond_what_the_checks_found_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    favour_the_control(monkeypatch, 0.15)
+    cases = [replace(toy_case(name, slower=slower), threshold=0.02) for name, slower in (("slow", 3), ("same", 1))]
+    report = run_ab(asked(*cases, sentinels=2))
+    validity = report.run["validity"]
+    assert not validity["valid"]
+    assert any(one["flagged"] for one in validity["aa_checks"])
+    slow, same = report.comparisons
+    assert (slow.verdict, slow.held_back) == ("regressed", None)
+    assert re.fullmatch(r"an A/A check was off by a factor of 1\.1\d, and this ratio may be, too", slow.note)
+    assert (same.verdict, same.held_back) == ("inconclusive", "regressed")
+    assert re.fullmatch(r"held back: would be regressed; an A/A check was off by a factor of 1\.1\d", same.note)
+
+
+def test_after_load_and_a_bias_a_verdict_needs_more_rounds_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    favour_the_control(monkeypatch, 0.15)
+    monkeypatch.setattr(FakeMonitor, "during", noise(stolen=0.5))
+    cases = [replace(toy_case(name, slower=slower), threshold=0.02) for name, slower in (("slow", 3), ("same", 1))]
+    few, many = (run_ab(asked(*cases, sentinels=2, max_rounds=rounds)) for rounds in (5, 19))
+    assert [one.held_back for one in few.comparisons] == ["regressed", "regressed"]
+    assert all(f"{WHY_WITHHELD}; an A/A check was off" in one.note for one in few.comparisons)
+    assert [one.held_back for one in many.comparisons] == [None, "regressed"]
+
+
+def test_a_bias_holds_back_what_the_verification_claims_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    favour_the_control(monkeypatch, 0.15)
+    cases = [replace(toy_case(name, slower=slower), threshold=0.02) for name, slower in (("slow", 3), ("same", 1))]
+    report = run_ab(asked(*cases, sentinels=2, verify=True, verify_after=0.0))
+    assert [(one.verdict, one.held_back) for one in report.comparisons] == [
+        ("regressed", None),
+        ("inconclusive", "regressed"),
+    ]
 
 
 def test_without_sentinels_there_are_none() -> None:

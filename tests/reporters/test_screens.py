@@ -11,10 +11,10 @@ import pytest
 import report_samples as samples
 from rich.cells import cell_len
 
-from opduel.records import Comparison, Failure, Verification
+from opduel.records import Comparison, Failure, Verdict, Verification
 from opduel.reporters.screen import ScreenReporter, render, wants_colour
 from opduel.reporters.simple_screen import COLUMNS, SimpleScreenReporter, tab_separated
-from opduel.reporters.summary import conclusion
+from opduel.reporters.summary import conclusion, validity_line
 
 ROOT = Path(__file__).resolve().parents[2]
 WHOLE_SCREEN = """\
@@ -113,6 +113,25 @@ def test_on_a_disturbed_host_it_is_counted_what_stands_and_what_does_not() -> No
     shown = {"validity": {**DISTRUSTED["validity"], "hold": False}}
     said = " ".join(render(samples.report(some[1:], **shown)).split())
     assert "Can't be trusted: other processes kept 0.52" in said
+
+
+@pytest.mark.parametrize(
+    ("reasons", "held_back", "fix"),
+    [
+        (["a differed"], "regressed", "give more A/A checks (--sentinels), or measure again when"),
+        (["a differed"], "unchanged", "for these, measure again when"),
+        (["busy", "a differed"], "regressed", "give more rounds or time and more A/A checks (--sentinels), or measure"),
+        (["busy", "a differed"], "unchanged", "give more rounds or time, or measure again when"),
+    ],
+)
+def test_after_an_aa_check_that_found_a_difference_more_checks_are_advised_where_they_help(
+    reasons: list[str], held_back: Verdict, fix: str
+) -> None:
+    checks = [{"case": "a", "ratio": 1.1, "flagged": True}, {"case": "b", "ratio": 1.0, "flagged": False}]
+    validity = {"valid": False, "hold": True, "reasons": reasons, "aa_checks": checks}
+    held = samples.comparison("slower", "inconclusive", 1.05, held_back=held_back)
+    report = samples.report([held, samples.comparison("slow", "regressed", 1.5)], validity=validity)
+    assert fix in validity_line(report)
 
 
 def test_lines_say_that_a_host_was_disturbed_before_other_remarks() -> None:
