@@ -129,7 +129,7 @@ class Investigation:
         Of what known culprits account for neither is made; where more changed than they did, the parts of the line
         that they leave over are measured directly, and bisected if the change is there.
         """
-        if not sought or benchmark.run.aborted:
+        if not sought or benchmark.run.aborted or benchmark.is_biased:
             return Outcome(benchmark)
         known = self._known.at_beginning()
         flagged = {one.case: one for one in benchmark.comparisons if one.finding in sought}
@@ -224,6 +224,8 @@ class Investigation:
         last = len(self._revisions) - 1
         log.info("flagged: %s; verifying on fresh processes", ", ".join(suspects))
         verification = self._make(f"{self.name}/verify", "verify", (0, last), sorted(suspects), benchmark)
+        if verification.is_biased:
+            return Outcome(benchmark, verification)
         again = {one.case: one for one in verification.comparisons}
         replicated = {one.case: one for one in self._runs.replicate(benchmark, verification).comparisons}
         confirmed = [case for case in suspects if case in again and replicated[case].finding is not None]

@@ -120,6 +120,14 @@ def test_after_a_bias_a_change_stands_that_is_far_beyond_it(
     assert ("c0" in standing) is stands
 
 
+@pytest.mark.parametrize(("bias", "stands"), [(0.001, True), (0.03, False)])
+def test_a_noisy_change_is_compared_with_a_bias_by_the_nearer_end_of_its_interval(bias: float, stands: bool) -> None:
+    """The nearer end lies 0.01 beyond the threshold, the other one 0.2: seven times 0.03."""
+    samples = {"a": pairs("a", "screening", around(0.15, 12, spread=0.02))}
+    found = standing_cases([a_case()], samples, {}, LOOKS, loaded=False, bias=Bias(bias, 4))
+    assert ("a" in found) is stands
+
+
 def test_after_a_bias_under_load_both_tests_must_support_a_verdict() -> None:
     samples = {rounds: {"a": pairs("a", "screening", around(0.5, rounds))} for rounds in (8, 12)}
 

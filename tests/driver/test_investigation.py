@@ -8,7 +8,7 @@ import pytest
 from made_runs import MadeHarness, MadePoint, a_build, a_commit, a_comparison, a_report
 
 from opduel.driver.culprits import culprits_document
-from opduel.driver.investigation import Investigation, Outcome, why_open
+from opduel.driver.investigation import UNTRUSTED, Investigation, Outcome, why_open
 from opduel.driver.journal import Journal
 from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import TRIES, RunOrder, Runs
@@ -191,6 +191,18 @@ def test_a_step_that_cannot_be_trusted_ends_the_search_and_is_measured_again(
     outcome = line.follow()
     assert (named(outcome), why_open(outcome)) == ([("p2", ("a",))], "")
     assert line.asked()[2:] == [*steps, steps[0], ("regress", "p0", "p1", ["a"]), ("regress", "p1", "p2", ["a"])]
+
+
+@pytest.mark.parametrize("sound", [0, 1])
+def test_by_a_run_whose_aa_check_found_a_difference_nothing_is_searched(path: Path, sound: int) -> None:
+    """Neither by the benchmark nor, after one that was ``sound``, by the verification; the next pass repeats both."""
+    line = Line(path, {"a": levels(1, 1, 1.3, 1.3, 1.3)})
+    line.harness.ends = [*[""] * sound, *["biased"] * TRIES]
+    outcome = line.follow()
+    assert (outcome.confirmed, outcome.culprits, why_open(outcome)) == ((), None, UNTRUSTED)
+    kinds = ["benchmark", *["verify"] * TRIES] if sound else ["benchmark"] * TRIES
+    assert [kind for kind, *_ in line.asked()] == kinds
+    assert named(line.follow()) == [("p2", ("a",))]
 
 
 def holding(line: Line, case: str, *steps: tuple[str, str]) -> None:
