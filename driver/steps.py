@@ -14,18 +14,18 @@ from opduel.records.measurement import Side
 def steps_of(report: Report, cases: Sequence[str], sought: Mapping[str, Verdict]) -> dict[str, Step]:
     """What an A/B says of each of these cases, in a search for what is ``sought``.
 
-    Unsure are those whose verdict was held back, those of an aborted run, and those of one whose A/A checks found a
-    difference: changes that stand there may have other sizes, and searches rely on sizes. Where a failure is sought, no
+    Unsure are those whose verdict was held back, those of an aborted run, and those whose ratio may be off by what A/A
+    checks found: searches rely on sizes. Where a failure is sought, no
     load on the host makes or hides it, and one that an aborted run found is there.
     """
-    broken = report.run.aborted or report.is_biased
     found = {one.case: one for one in report.comparisons}
     steps = {case: step_of(found[case]) if case in found else Step("inconclusive") for case in cases}
     for case, step in steps.items():
         if sought[case] == "failed":
             unsure = report.run.aborted and step.verdict != "failed"
         else:
-            unsure = broken or (case in found and found[case].held_back is not None)
+            one = found.get(case)
+            unsure = report.run.aborted or (one is not None and (bool(one.held_back) or report.may_be_off(one)))
         steps[case] = replace(step, unsure=unsure)
     return steps
 

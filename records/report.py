@@ -259,8 +259,18 @@ class Report:
 
     @property
     def is_biased(self) -> bool:
-        """Whether verdicts were to be held back, and an A/A check found a difference: ratios may all be off."""
-        return bool(self.run.validity.hold) and self.run.validity.is_biased
+        """Whether all ratios may be off, by what A/A checks found."""
+        return bool(self.comparisons) and all(map(self.may_be_off, self.comparisons))
+
+    def may_be_off(self, one: Comparison) -> bool:
+        """Whether verdicts were to be held back, and an A/A check found a difference where this was measured.
+
+        On a fleet each shard has its own checks; a host of which no shard was disturbed has found nothing.
+        """
+        validity, fleet = self.run.validity, self.run.fleet
+        if not (validity.hold and validity.is_biased):
+            return False
+        return fleet is None or any(host.name == one.host and host.valid is False for host in fleet.hosts)
 
     @property
     def is_open(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_runs import MadeHarness, MadePoint, a_build, a_commit, a_comparison, a_report
+from made_runs import BIASED, MadeHarness, MadePoint, a_build, a_commit, a_comparison, a_report
 
 from opduel.driver.culprits import culprits_document
 from opduel.driver.investigation import UNTRUSTED, Investigation, Outcome, why_open
@@ -203,6 +203,14 @@ def test_by_a_run_whose_aa_check_found_a_difference_nothing_is_searched(path: Pa
     kinds = ["benchmark", *["verify"] * TRIES] if sound else ["benchmark"] * TRIES
     assert [kind for kind, *_ in line.asked()] == kinds
     assert named(line.follow()) == [("p2", ("a",))]
+
+
+def test_on_a_fleet_only_what_a_disturbed_host_measured_is_unsure() -> None:
+    hosts = [{"name": "one", "valid": False}, {"name": "two", "valid": True}]
+    found = [replace(a_comparison(name, "regressed", 1.3), host=name) for name in ("one", "two")]
+    report = a_report(found, a_build("a"), a_build("b"), validity=BIASED, fleet={"hosts": hosts})
+    steps = steps_of(report, ["one", "two"], {"one": "regressed", "two": "regressed"})
+    assert {case: step.unsure for case, step in steps.items()} == {"one": True, "two": False}
 
 
 def holding(line: Line, case: str, *steps: tuple[str, str]) -> None:

@@ -1,11 +1,11 @@
 """What a comparison finds, and what counts as worse."""
 
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
-from opduel.records import FLAGGED, Case, Comparison, Failure, Verdict
+from opduel.records import FLAGGED, Build, Case, Comparison, Failure, Report, Verdict
 from opduel.records.measurement import Side
 
 CASE = Case("a", "nd.add", "forward", {}, "float32", "cpu", 0.02, 60.0)
@@ -38,3 +38,26 @@ def test_a_failure_is_worse_only_if_the_treatment_causes_it(side: Side, kind: st
 def test_a_verdict_that_is_withheld_is_no_finding() -> None:
     one = replace(Comparison.without_figures(CASE, "inconclusive"), held_back="regressed")
     assert (one.finding, one.is_worse) == (None, False)
+
+
+def biased(hold: bool = True, flagged: bool = True, **run: Any) -> Report:
+    """Of two cases, one measured on each of two hosts."""
+    checks = [{"case": "a", "ratio": 1.1, "flagged": flagged}]
+    build = Build("toy", "x", "source", "/python", "1.0", "3.11", "digest")
+    cases = [replace(Comparison.without_figures(CASE, "regressed"), case=host, host=host) for host in ("one", "two")]
+    return Report({"validity": {"hold": hold, "aa_checks": checks}, **run}, build, build, {}, tuple(cases))
+
+
+@pytest.mark.parametrize(
+    ("report", "off"),
+    [
+        (biased(), ["one", "two"]),
+        (biased(hold=False), []),
+        (biased(flagged=False), []),
+        (biased(fleet={"hosts": [{"name": "one", "valid": False}, {"name": "two", "valid": True}]}), ["one"]),
+        (biased(fleet={"hosts": [{"name": "one", "valid": False}, {"name": "two", "valid": False}]}), ["one", "two"]),
+    ],
+)
+def test_ratios_may_be_off_where_an_aa_check_found_a_difference(report: Report, off: list[str]) -> None:
+    assert [one.case for one in report.comparisons if report.may_be_off(one)] == off
+    assert report.is_biased == (len(off) == 2)
