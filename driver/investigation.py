@@ -164,8 +164,7 @@ class Investigation:
                 found.setdefault(case, []).append(Known(good, bad, kind, step.change, self.name, traced.evidence))
         names = [revision.name for revision in self._revisions]
         reports = [report for report in (outcome.benchmark, outcome.verification) if report is not None]
-        latest = {one.case: one for report in reports for one in report.comparisons}
-        unsure |= {one.case for report in reports for one in report.comparisons if report.may_be_off(one)}
+        latest = {one.case: one for report in reports for one in report.comparisons if not report.may_be_off(one)}
         for case in sorted(({*known, *found} & latest.keys()) - unsure):
             if latest[case].held_back:  # no verdict, so that its figures tell nothing of what is left
                 continue
