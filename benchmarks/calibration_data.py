@@ -189,9 +189,8 @@ def verdicts_again(trial: Trial) -> list[tuple[Comparison, Comparison]]:
     validity = report.run.validity
     if validity.valid is False and validity.hold is not False:
         checks = validity.aa_checks
-        bias = Bias.of([one.ratio for one in checks]) if validity.is_biased else None
         loaded = len(validity.reasons) > sum(one.flagged for one in checks)  # each that is flagged is a reason
-        standing = standing_cases(cases, samples, failures, looks, alpha, loaded=loaded, bias=bias)
+        standing = standing_cases(cases, samples, failures, looks, alpha, loaded=loaded, bias=Bias.of(checks))
         again = withhold_verdicts(again, standing, "made again")
     return list(zip(report.comparisons, again, strict=True))
 

@@ -169,8 +169,7 @@ class Run:
             case.id: [self._sample(case.id, "screening", number) for number in range(1, self.round)]
             for case in self.aa_cases
         }
-        checks = run_aa_checks(self.aa_cases, samples, fit_priors(self.cases, self.samples, looks))
-        return Bias.of([one.ratio for one in checks]) if any(one.flagged for one in checks) else None
+        return Bias.of(run_aa_checks(self.aa_cases, samples, fit_priors(self.cases, self.samples, looks)))
 
     def _sample(self, case_id: str, stage: Stage, number: int) -> PairSample:
         column = int(case_id.removeprefix("case"))

@@ -1,8 +1,9 @@
 """The run's own A/A comparisons: has anything been found where nothing can be?"""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from scipy import special
 
@@ -31,6 +32,16 @@ class AACheck:
     flagged: bool
 
 
+class Checked(Protocol):
+    """What an A/A check said: this module's own, or a report's."""
+
+    @property
+    def ratio(self) -> float | None: ...
+
+    @property
+    def flagged(self) -> bool: ...
+
+
 @dataclass(frozen=True)
 class Bias:
     """What favoured a side in a run whose A/A checks found a difference, as far as these show it.
@@ -42,9 +53,12 @@ class Bias:
     checks: int
 
     @classmethod
-    def of(cls, ratios: Sequence[float | None]) -> "Bias":
-        """That of A/A checks with these ratios, None being one without; unlimited if none has a difference."""
-        sizes = [abs(math.log(ratio)) for ratio in ratios if ratio is not None]
+    def of(cls, checks: Iterable[Checked]) -> "Bias | None":
+        """That of a run with these A/A checks; None if none found a difference."""
+        checks = list(checks)
+        if not any(check.flagged for check in checks):
+            return None
+        sizes = [abs(math.log(check.ratio)) for check in checks if check.ratio is not None]
         return cls(max(sizes), len(sizes)) if any(sizes) else cls(math.inf, 1)
 
     def p_value(self, excess: float) -> float:

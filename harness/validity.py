@@ -8,6 +8,7 @@ from typing import Any
 
 from opduel.comparator import AACheck, Bias, fit_priors, run_aa_checks, standing_cases
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
+from opduel.records.run_record import ValidityRecord
 
 # From where on a disturbance counts, as means over a measurement; docs/explanation/statistics.md has what lies behind
 # them.  The first two are in processors: a fifth of one is what the 20 % trimmed mean can leave out at each end; the
@@ -131,8 +132,7 @@ def standing_despite(
     Each measurement that was disturbed must support a verdict by itself: ``first``, and the verification, ``second``.
     The A/A checks cover both.  ``noise`` and ``spare``: as in ``judge_validity``.
     """
-    checks, frequency = validity["aa_checks"], Frequency.of(first[1].mhz)
-    bias = Bias.of([one["ratio"] for one in checks]) if any(one["flagged"] for one in checks) else None
+    bias, frequency = Bias.of(ValidityRecord(validity).aa_checks), Frequency.of(first[1].mhz)
     stand = frozenset(case.id for case in first[0].cases)
     measured, whys = [(first, noise["during"])], []
     if second is not None:

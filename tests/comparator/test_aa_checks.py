@@ -100,12 +100,26 @@ def test_the_runs_prior_makes_few_rounds_enough() -> None:
     assert sum(checked(lean)[0] for lean in leans) < with_prior
 
 
+def bias(*ratios: float | None) -> Bias:
+    """That of checks with these ratios, one of which found a difference: the last."""
+    last = len(ratios) - 1
+    checks = [AACheck("a", ratio, None, None, 0.02, 5, number == last) for number, ratio in enumerate(ratios)]
+    found = Bias.of(checks)
+    assert found is not None
+    return found
+
+
 def test_a_bias_is_as_large_as_the_largest_difference_of_a_check() -> None:
-    assert Bias.of([1.02, None, 1 / 1.05]) == Bias(pytest.approx(math.log(1.05)), 2)  # type: ignore[arg-type]
+    assert bias(1.02, None, 1 / 1.05) == Bias(pytest.approx(math.log(1.05)), 2)  # type: ignore[arg-type]
+
+
+def test_without_a_check_that_found_a_difference_there_is_no_bias() -> None:
+    assert Bias.of([AACheck("a", 1.5, None, None, 0.02, 5, False)]) is None
+    assert Bias.of([]) is None
 
 
 def test_checks_that_say_nothing_of_its_size_limit_no_bias() -> None:
-    assert [Bias.of(ratios).p_value(5.0) for ratios in ([], [None], [1.0, None])] == [1.0] * 3
+    assert [bias(*ratios).p_value(5.0) for ratios in ([None], [1.0, None])] == [1.0] * 2
 
 
 @given(st.floats(1e-4, 2), st.integers(1, 8), st.floats(-1, 3))
@@ -119,6 +133,6 @@ def test_a_case_of_normal_biases_exceeds_what_the_checks_say_at_the_stated_rate_
     """With one check the p value is exact, with more it is too large. 20,000 runs: a rate of 5.5 % would fail."""
     runs = 20_000
     biases = np.random.default_rng(count).normal(0, 0.03, (runs, count + 1))
-    below = sum(Bias.of(np.exp(row[1:]).tolist()).p_value(abs(row[0])) <= 0.05 for row in biases)
+    below = sum(bias(*np.exp(row[1:]).tolist()).p_value(abs(row[0])) <= 0.05 for row in biases)
     assert below <= stats.binom.isf(0.001, runs, 0.05)
     assert below >= (stats.binom.isf(0.999, runs, 0.05) if count == 1 else 1)
