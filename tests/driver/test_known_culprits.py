@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import MadeHarness, MadePoint, a_comparison
+from made_runs import BIASED, MadeHarness, MadePoint, a_comparison
 
 from opduel.driver.culprits import culprits_document
 from opduel.driver.investigation import Investigation, Outcome
 from opduel.driver.journal import Journal
 from opduel.driver.runs import TRIES, RunOrder, Runs
-from opduel.records import Comparison, RunError, Verdict
+from opduel.records import Comparison, Report, RunError, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
 
@@ -305,6 +305,27 @@ def test_a_verdict_that_is_held_back_beside_others_that_stand_does_not_say_that_
     week.land(4)
     before = week.count
     assert known(week.land(5)) == [("p2", ("a",))]
+    assert week.runs_since(before) == [("benchmark", "p0", "p5")]
+
+
+def test_a_ratio_from_a_host_whose_aa_check_found_a_difference_takes_no_part_of_a_known_change_back(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.6], b=[1] * 6)
+    week.land(3)
+    measure = week.harness.measure
+    hosts = [{"name": "a", "valid": False}, {"name": "b", "valid": True}]  # each measured the case of its name
+
+    def off(order: RunOrder) -> Report:
+        report = measure(order)
+        if order.treatment.requested != "p4":
+            return report
+        found = tuple(replace(a_comparison("a", "regressed", 1.3) if one.case == "a" else one, host=one.case)
+                      for one in report.comparisons)  # fmt: skip
+        return replace(report, run={**report.run, "validity": BIASED, "fleet": {"hosts": hosts}}, comparisons=found)
+
+    week.harness.measure = off  # type: ignore[method-assign]
+    assert known(week.land(4)) == [("p2", ("a",))]
+    before = week.count
+    assert week.land(5).attributions["a"].finding == "accounted"
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
 
 
