@@ -275,6 +275,7 @@ OPEN_NOW = {
     [
         (calibrate.DATA, set()),
         (calibrate.DATA.with_name("calibration-usual-priority.jsonl"), set()),
+        (calibrate.DATA.with_name("calibration-noisier-machine.jsonl"), set()),
         (calibrate.DATA.with_name("calibration-median-quad.jsonl"), OPEN_NOW),
         (calibrate.DATA.with_name("calibration-numpy-suite.jsonl"), set()),
     ],
