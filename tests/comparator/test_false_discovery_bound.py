@@ -86,18 +86,14 @@ def test_false_discoveries_are_bounded(disturbance: Disturbance) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.statistics
-@pytest.mark.parametrize("checks", [1, 4])
-@pytest.mark.parametrize("bias", [one for name, one in BIASES.items() if name != "tails"], ids=lambda one: one.__name__)
-def test_false_discoveries_are_bounded_after_an_aa_check_that_found_a_difference(
-    bias: Disturbance, checks: int
-) -> None:
-    """Of biases with a standard deviation of twice the threshold. ``tails`` break what the rule assumes."""
-    runs = (
-        simulate_biased(
-            Run(CHANGES, THRESHOLD, lambda rng, cases: 0.04 * bias(rng, cases), np.random.default_rng(seed), checks),
-            LOOKS,
-            ALPHA,
-        )
-        for seed in range(MOST_RUNS)
-    )
+@pytest.mark.parametrize(("name", "checks"), [("each", 1), ("each", 4), ("alike", 1), ("alike", 4), ("some", 4)])
+def test_false_discoveries_are_bounded_after_an_aa_check_that_found_a_difference(name: str, checks: int) -> None:
+    """Of biases with a standard deviation of twice the threshold. ``tails`` break what the rule assumes; ``some`` are
+    found by one check so rarely that it would take a quarter of an hour."""
+
+    def biased(rng: np.random.Generator, cases: int) -> np.ndarray:
+        return 0.04 * BIASES[name](rng, cases)
+
+    made = (Run(CHANGES, THRESHOLD, biased, np.random.default_rng(seed), checks) for seed in range(MOST_RUNS))
+    runs = (simulate_biased(run, LOOKS, ALPHA) for run in made)
     assert is_bounded(false_share(one.standing) for one in runs if one is not None)
