@@ -47,8 +47,8 @@ from opduel.records.measurement import SIDES, Side
 MOST_FORKS = 6
 # Kalibera and Jones (2013, "Rigorous Benchmarking in Reasonable Time", ISMM, section 9): a level is repeated
 # sqrt(c_above / c_here * v_here / v_above) times in each instance of the level above. Starting a pair costs about
-# 70 times what a fork does and adds about twice the variance (benchmarks/variance.py, with the figures in
-# docs/explanation/statistics.md); all cases of the pair share the start.
+# 70 times what a fork does and adds about twice the variance (benchmarks/variance.py, with blocks of 2.5 ms; later
+# figures, in docs/explanation/statistics.md, would give 80); all cases of the pair share the start.
 FORKS_OF_ONE_CASE = 40  # 70 / 2, rounded up
 # A case whose forks cost as much as a pair's start (a network, a call that takes seconds) has no use for several.
 FORKED_S = 2.0
