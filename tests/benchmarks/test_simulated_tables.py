@@ -50,8 +50,8 @@ def shows(cell: str, count: int, total: int) -> bool:
 
 
 def rounded(text: str, value: float) -> bool:
-    """Whether this is the value with the text's number of decimals."""
-    return f"{value:.{len(text.partition('.')[2])}f}" == text
+    """Whether this is the value with the text's number of decimals, either way where it ends in 5."""
+    return abs(value - float(text)) <= 0.5 * 10.0 ** -len(text.partition(".")[2]) + 1e-9
 
 
 def summed(by_scenario: Sequence[Counts], what: str) -> tuple[int, int]:
@@ -68,6 +68,8 @@ def test_a_cell_shows_a_count_or_a_rounded_share_with_its_interval() -> None:
     assert not shows("2 of 50", 2, 500)
     assert not shows("91.3 %", 914, 1000)
     assert not shows("", 0, 50)
+    assert shows("1.5 %", 29, 2000)
+    assert not shows("1.6 %", 29, 2000)
 
 
 @pytest.mark.nightly
