@@ -87,17 +87,19 @@ def test_decisions(printed: Printed) -> None:
             assert not cells[column] or shows(cells[column], *counts[what]), (title, what, counts[what])
         if early := re.search(r", (.*) at screening", cells[3]):
             assert shows(early[1], *counts["found at screening"]), (title, counts)
+    held = [counts["screening: ci holds truth"] for _, counts in scenarios[1:3]]  # +5 %, +10 %
+    assert "in {} of {} cases of +10 %, and in {} of {} of +5 %".format(*held[1], *held[0]) in PAGE, held
 
 
 @pytest.mark.nightly
 def test_forecasts(printed: Printed) -> None:
-    for title, counts in printed(simulate_decisions.main, "--forecasts --runs 60").items():
-        settled = [count for what, count in counts.items() if what.endswith("settled by then")]
-        of = {"A/A at 2 %": "A/A", "every second +5 % at 2 %": r"\+5 %", "every second +10 % at 2 %": r"\+10 %"}
-        of["every second +2 % at 0.5 %"] = r"\+2 % at 0.5 %"
-        if title in of:
-            met, total = (sum(part) for part in zip(*settled, strict=True))
-            assert re.search(rf"\b{met} of\s{total} \({of[title]}\)", PAGE), (title, met, total)
+    scenarios = printed(simulate_decisions.main, "--forecasts --runs 60")
+    shown = {"A/A at 2 %": "A/A", "every second +5 % at 2 %": "+5 %", "every second +10 % at 2 %": "+10 %"}
+    shown["every second +2 % at 0.5 %"] = "+2 % at 0.5 %"
+    for title, name in shown.items():
+        settled = [count for what, count in scenarios[title].items() if what.endswith("settled by then")]
+        met, total = (sum(part) for part in zip(*settled, strict=True))
+        assert re.search(rf"\b{met} of\s{total} \({re.escape(name)}\)", PAGE), (title, met, total)
 
 
 @pytest.mark.nightly
@@ -115,6 +117,9 @@ def test_disturbances(printed: Printed) -> None:
         for cell, how in zip(cells[1:], ("reported", "standing"), strict=True):
             count = summed(symmetric, f"{how}: {what}")
             assert shows(cell, *count), (cells[0], how, count)
+    rounds = [re.search(r": ([\d.]+) rounds a case, ([\d.]+) in all", title) for title, _ in one][:6]
+    more = [round(float(each[2]) - float(each[1]), 1) for each in rounds if each]
+    assert f"took {min(more)} to {max(more)} rounds a case more" in PAGE, more
     (broken,) = (counts for title, counts in equal if title.startswith("one_sided"))
     for cell, how in zip(table[3][1:], ("reported", "standing"), strict=True):
         assert shows(cell, *broken[f"{how}: runs with a false flag"]), (how, broken)
