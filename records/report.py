@@ -267,9 +267,16 @@ class Report:
 
         On a fleet each shard has its own checks; a host of which no shard was disturbed has found nothing.
         """
-        validity, fleet = self.run.validity, self.run.fleet
-        if not (validity.hold and validity.is_biased):
-            return False
+        validity = self.run.validity
+        return bool(validity.hold) and validity.is_biased and self._is_of_disturbed_host(one)
+
+    def can_be_trusted(self, one: Comparison) -> bool:
+        """Whether the host was not disturbed where this was measured: on a fleet, its own host."""
+        return self.run.validity.valid is not False or not self._is_of_disturbed_host(one)
+
+    def _is_of_disturbed_host(self, one: Comparison) -> bool:
+        """Of a disturbed run, whether this was measured on a host that was: with no fleet there is one host."""
+        fleet = self.run.fleet
         return fleet is None or any(host.name == one.host and host.valid is False for host in fleet.hosts)
 
     @property

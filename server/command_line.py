@@ -8,8 +8,11 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as DatabaseTimeout
 
 from opduel.records import OpduelError, RunError, UsageError
+from opduel.records.text import one_line
 from opduel.reporters.arguments import Parser
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.notify_command import NotifyCommand
@@ -44,6 +47,13 @@ def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     except OpduelError as error:
         print_note(f"{error}\n")
         return error.exit_code
+    except (DBAPIError, DatabaseTimeout) as error:
+        why = one_line(str(error.orig if isinstance(error, DBAPIError) else error))
+        print_note(f"the database can't be used just now ({why}): try again\n")
+        return 3
+    except KeyboardInterrupt:
+        print_note("interrupted\n")
+        return 3
     return 0
 
 

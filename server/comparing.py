@@ -31,6 +31,7 @@ class Pair:
     case_number: int
     case: str
     metric: str
+    lower_is_better: bool
     first: Any | None
     second: Any | None
     indirect_estimate: IndirectEstimate | None
@@ -68,7 +69,7 @@ def compare_runs(session: Session, first: Run, second: Run) -> Beside:
         assert known is not None
         edges = (_edge(first, one), _edge(second, other))
         both = indirect_estimate(how, edges[0], edges[1], z) if how is not None and edges[0] and edges[1] else None
-        pairs.append(Pair(number, known.case, known.metric, one, other, both))
+        pairs.append(Pair(number, known.case, known.metric, known.lower_is_better, one, other, both))
     older, newer = (names[how.older], names[how.newer]) if how is not None else (None, None)
     return Beside(how, older, newer, sorted(pairs, key=_size, reverse=True))
 

@@ -143,7 +143,8 @@ class DriftAnalysis:
 def _analysed(session: Session, series: Series, runs: _Runs) -> _Analysed:
     query = select(Result.run_number, Result.ratio, Result.ci_low, Result.ci_high, Result.threshold)
     edges, seen, apart, threshold = [], [], set(), 0.0
-    rows = session.execute(query.where(Result.case_number == series.case_number).order_by(Result.run_number))
+    trusted = query.where(Result.case_number == series.case_number, Result.trusted)
+    rows = session.execute(trusted.order_by(Result.run_number))
     for number, ratio, low, high, its_threshold in rows:
         if number not in runs:
             continue
@@ -195,15 +196,15 @@ def _figures(one: _Analysed) -> dict[str, object]:
 
 
 def _runs(session: Session) -> _Runs:
-    """All runs that count."""
+    """All runs that count, as far as their results can be trusted."""
     columns = (Run.number, Run.framework, Run.platform, Run.threads, Run.branch, Run.started, Run.alpha, *BUILD_COLUMNS)
-    rows = session.execute(select(*columns).where(Run.inject.is_(None), Run.trusted))
+    rows = session.execute(select(*columns).where(Run.inject.is_(None)))
     return {row.number: (row, build_of(row, "control"), build_of(row, "treatment")) for row in rows}
 
 
 def _stamps(session: Session) -> dict[Series, Stamp]:
     """Every series with its stamp: when that is the same, so is its history."""
-    counts = and_(Run.inject.is_(None), Run.trusted)
+    counts = and_(Run.inject.is_(None), Result.trusted)
     key = (Result.case_number, Run.platform, Run.threads, Run.branch)
     query = (
         select(*key, func.sum(case((counts, 1), else_=0)), func.max(case((counts, Run.received))))

@@ -58,8 +58,13 @@ class Finding:
 
     @property
     def is_slower(self) -> bool:
-        """Whether it made the case slower, or larger."""
-        return self.point.log_ratio > 0
+        """Whether it made the case slower, or larger; or lower, where more is better."""
+        return self.cost > 0
+
+    @property
+    def cost(self) -> float:
+        """Its size as a log ratio, above 0 where it made the case worse."""
+        return self.point.log_ratio if self.case.lower_is_better else -self.point.log_ratio
 
     @property
     def ratio(self) -> float:
@@ -83,7 +88,7 @@ def list_findings(session: Session, wanted: Wanted) -> list[Finding]:
     query = query.options(joinedload(ChangePoint.series).joinedload(AnalysedSeries.case))
     found = [_finding(point, q_values) for point in session.scalars(query)]
     listed = [one for one in found if one.q_value <= wanted.q and _has_state(one.point, wanted.state)]
-    return sorted(listed, key=lambda one: (-one.point.log_ratio, one.case.case, one.series.platform, one.point.number))
+    return sorted(listed, key=lambda one: (-one.cost, one.case.case, one.series.platform, one.point.number))
 
 
 def find_findings(session: Session, numbers: Sequence[int]) -> list[Finding]:
@@ -123,7 +128,8 @@ def _q_values(session: Session) -> dict[int, float]:
 def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = [ChangePoint.gone.is_(None)]
     if wanted.direction != "all":
-        found.append(ChangePoint.log_ratio > 0 if wanted.direction == "slower" else ChangePoint.log_ratio < 0)
+        is_higher, wants_higher = ChangePoint.log_ratio > 0, Case.lower_is_better == (wanted.direction == "slower")
+        found.append(or_(and_(is_higher, wants_higher), and_(~is_higher, ~wants_higher)))
     columns = (AnalysedSeries.platform, Case.framework, Case.operator_category, AnalysedSeries.branch)
     found += equal(wanted, *columns)
     if wanted.category is not None:

@@ -220,9 +220,9 @@ def _results_of(series: Series) -> Select[Any]:
     ]
     if not series.is_only:
         of_series.append(is_of_branch(series.branch or ""))
-    of_run = (Run.framework, Run.number, Run.run_id, Run.started, Run.alpha, Run.inject, Run.trusted, Run.branch)
+    of_run = (Run.framework, Run.number, Run.run_id, Run.started, Run.alpha, Run.inject, Run.branch)
     result = (Result.verdict, Result.held_back, Result.note, Result.ratio, Result.ci_low, Result.ci_high)
-    own = Result.threshold, Result.control.label("control_value")
+    own = Result.threshold, Result.control.label("control_value"), Result.trusted
     query = select(*of_run, *BUILD_COLUMNS, *result, *own)
     return query.join(Run, Result.run_number == Run.number).where(*of_series)
 

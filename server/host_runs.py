@@ -68,15 +68,18 @@ def hosts_of(report: Report) -> list[HostPart]:
     fleet = report.run.fleet
     if fleet is None or not fleet.hosts:
         return [_only_host(report)]
-    several = len(fleet.hosts) > 1
     all_reasons = report.run.validity.reasons[:MOST_HOSTS]
     comparisons, checks = _by_host(report)
+    several_kinds = len({entry.kind for entry in fleet.hosts}) > 1
     found: dict[str, HostPart] = {}
     for entry in fleet.hosts[:MOST_HOSTS]:
         own = entry.get("host")
         kind = kind_of(HostRecord(own if isinstance(own, Mapping) else {}))
         name, is_named = _named(entry.name, kind)
-        reasons = [one for one in all_reasons if not several or one.startswith(f"{entry.name}: ")]
+        of_kind = f"{entry.kind}: " if several_kinds else ""
+        own_kind = [one.removeprefix(of_kind) for one in all_reasons if one.startswith(of_kind)]
+        alone = sum(other.kind == entry.kind for other in fleet.hosts) == 1
+        reasons = [one for one in own_kind if alone or one.startswith(f"{entry.name}: ")]
         valid = entry.valid is not False
         part = HostPart(
             name,

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    true,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 from sqlalchemy.types import TypeEngine
@@ -161,6 +162,7 @@ class Case(Base):
     dtype: Mapped[str | None]
     context: Mapped[str | None]
     operator_category: Mapped[str | None]  # the spec that it is from; the last report that names one counts
+    lower_is_better: Mapped[bool] = mapped_column(default=True, server_default=true())
 
 
 class Result(Base):
@@ -188,6 +190,7 @@ class Result(Base):
     failure_kind: Mapped[str | None]
     failure_reason: Mapped[str | None]
     note: Mapped[str | None]  # why the verdict is what it is, where the figures alone don't say
+    trusted: Mapped[bool] = mapped_column(default=True, server_default=true())  # on a fleet, by its own host
 
 
 class CauseFound(Base):

@@ -201,7 +201,7 @@ def distinct(session: Session, *columns: Any) -> dict[str, list[str]]:
 
 def results_worst_first(session: Session, run: Run) -> list[Any]:
     """A run's results with their cases, by verdict, the largest changes first."""
-    columns = (*Result.__table__.columns, Case.case, Case.operator, Case.metric, Case.unit)
+    columns = (*Result.__table__.columns, Case.case, Case.operator, Case.metric, Case.unit, Case.lower_is_better)
     rows: Sequence[Any] = session.execute(select(*columns).join(Case).where(Result.run_number == run.number)).all()
     places = {verdict: place for place, verdict in enumerate(WORST_FIRST)}
     return sorted(rows, key=lambda one: (places.get(one.verdict, len(places)), -_factor(one.ratio), one.case))

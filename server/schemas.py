@@ -122,6 +122,7 @@ class CaseOut(BaseModel):
     dtype: str | None
     context: str | None
     operator_category: str | None = Field(description="the spec that the case is from, such as unary", default=None)
+    lower_is_better: bool
 
 
 class CasesOut(Part):
@@ -249,7 +250,7 @@ def result_out(result: Result, case: Case) -> ResultOut:
 def point_out(result: Result, run: Run) -> PointOut:
     """One row of a case's history for the API."""
     sides = {side: side_out(run, side) for side in ("control", "treatment")}
-    return taken(PointOut, run, figures=_figures(result), **sides)
+    return taken(PointOut, run, figures=_figures(result), trusted=result.trusted, **sides)
 
 
 def cause_out(run_id: str, cause: CauseFound, result: Result, case: Case) -> CauseOut:

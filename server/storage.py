@@ -18,7 +18,8 @@ from opduel.server.host_runs import keep_hosts
 from opduel.server.ingest import RunFacts, Submission
 from opduel.server.models import Case, CauseFound, Document, Result, Run, fit
 
-_DETAILS = ("operator", "direction", "metric", "unit", "dtype", "context", "operator_category")  # of a case
+# Of a case.
+_DETAILS = ("operator", "direction", "metric", "unit", "dtype", "context", "operator_category", "lower_is_better")
 _FIGURES = (
     *("verdict", "held_back", "ratio", "p_value", "q_value", "threshold", "mde"),
     *("control", "treatment", "rounds", "injected"),
@@ -41,7 +42,10 @@ def store(session: Session, submission: Submission, token: str, now: datetime) -
         insert(Document), {"run_number": number, "size": len(document), "content": zlib.compress(document, 6)}
     )
     numbers = _case_numbers(session, submission.report)
-    rows = [_result(one, number, numbers[one.case]) for one in submission.report.comparisons]
+    report = submission.report
+    rows = [
+        {**_result(one, number, numbers[one.case]), "trusted": report.can_be_trusted(one)} for one in report.comparisons
+    ]
     for some in batches(rows):
         session.execute(insert(Result), some)
     causes = [cause_row(one.cause, number, numbers[one.case]) for one in submission.report.comparisons if one.cause]
@@ -118,14 +122,13 @@ def _known_cases(session: Session, framework: str, ids: Iterable[str]) -> dict[s
     return known
 
 
-def _cases(report: Report) -> Iterator[tuple[str, dict[str, str | None]]]:
+def _cases(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
     details = {case.id: case for case in report.cases}
     for one in report.comparisons:
         case = details.get(one.case)
-        about: dict[str, str | None] = {
-            name: fit(getattr(one, name)) for name in ("operator", "direction", "metric", "unit")
-        }
+        about: dict[str, Any] = {name: fit(getattr(one, name)) for name in ("operator", "direction", "metric", "unit")}
         about |= {name: None if case is None else fit(getattr(case, name)) for name in ("dtype", "context")}
+        about["lower_is_better"] = one.measure.lower_is_better
         yield one.case, about | {"operator_category": fit(case.category) if case and case.category else None}
 
 

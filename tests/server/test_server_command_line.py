@@ -1,13 +1,15 @@
 """`python -m opduel.server`, as people start it: in a process of its own, until SIGTERM."""
 
+import argparse
 import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +18,10 @@ import pytest
 from results_server import REPORTS, body, numbered
 
 from opduel.reporters.text import printable
+from opduel.server import command_line
 from opduel.server.app import listen
 from opduel.server.command_line import main
+from opduel.server.database import Database
 from opduel.server.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,6 +76,33 @@ def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
         process.kill()
         process.wait(30)
         process.stderr.close()
+
+
+def test_a_database_that_is_in_use_or_an_interrupt_is_one_line(
+    tmp_path: Path, run: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("token", "add", "ci", "--scope", "read").code == 0
+    (path,) = tmp_path.rglob("*.sqlite")
+    monkeypatch.setattr("opduel.server.database._BUSY_TIMEOUT_S", 0.05)
+    opened = command_line._existing
+    with closing(sqlite3.connect(path)) as other:
+
+        def taken_when_opened(options: argparse.Namespace) -> Database:
+            database = opened(options)
+            other.execute("BEGIN IMMEDIATE")
+            return database
+
+        monkeypatch.setattr(command_line, "_existing", taken_when_opened)
+        found = run("token", "revoke", "ci")
+    monkeypatch.setattr(command_line, "_existing", opened)
+    assert (found.code, found.err) == (3, "the database can't be used just now (database is locked): try again\n")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_line, "revoke_token", interrupted)
+    found = run("token", "revoke", "ci")
+    assert (found.code, found.err) == (3, "interrupted\n")
 
 
 def test_a_day_in_its_life(tmp_path: Path, run: Callable[..., Done]) -> None:

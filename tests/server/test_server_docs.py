@@ -17,7 +17,7 @@ from opduel.server.api import _POST_PROBLEMS
 from opduel.server.command_line import server_parser
 from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES
 
-HEAD = "v0006"  # of the migrations
+HEAD = "v0007"  # of the migrations
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "how-to" / "server.md").read_text(encoding="utf-8")
 

@@ -14,19 +14,22 @@ import feedparser
 import httpx
 import pytest
 import report_samples as samples
+from alembic import command
 from hook_server import Answer, HookServer
 from results_server import RunningServer, body, numbered, running_server
+from sqlalchemy import select
 
 from opduel.records import Commit, Report
 from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.server.alerts import send_alerts
 from opduel.server.change_points import Found, follow, is_material
 from opduel.server.command_line import main
+from opduel.server.database import alembic_config
 from opduel.server.drift import DriftAnalysis
 from opduel.server.findings import Wanted, find_findings, list_findings
 from opduel.server.histories import BuildName
 from opduel.server.ingest import accept
-from opduel.server.models import AnalysedSeries, Case, ChangePoint
+from opduel.server.models import AnalysedSeries, Case, ChangePoint, Result
 from opduel.server.storage import store
 
 STAR = 24  # nights, each against the release
@@ -341,3 +344,64 @@ def test_a_gradual_drift_is_one_change_point(tmp_path: Path) -> None:
             assert "a drift over" in page
             assert client.get("/creep").headers["Location"] == "/drift"
         assert json.dumps(found)
+
+
+def test_where_more_is_better_a_loss_is_the_slowdown(tmp_path: Path, database_url: str) -> None:
+    def rate(case: str, number: int, ratio: float) -> Report:
+        made = night(number, ratio, case, id=f"{case}-{number}")
+        one = replace(made.comparisons[0], metric="value", unit="calls/s", lower_is_better=False)
+        return replace(made, comparisons=(one,))
+
+    def found(server: RunningServer) -> list[list[str]]:
+        return [[one["case"]["case"] for one in points(server, direction=way)] for way in ("slower", "faster", "all")]
+
+    with running_server(tmp_path, database_url) as server:
+        for case, size in (("gain", 1.08), ("loss", 0.92)):
+            keep(server, *(rate(case, number, size if number >= STEP_AT else 1.0) for number in range(STAR)))
+        assert found(server) == [["loss"], ["gain"], ["loss", "gain"]]
+        with HookServer() as hook:
+            assert send_alerts(server.database, [NotifyWebhook(hook.url())], None) == []
+            told = hook.posts[-1][1]["text"]
+        assert "loss" in told
+        assert "gain" not in told
+        with server.client("read") as client:
+            feed = feedparser.parse(client.get("/drift.atom").text)
+        assert {one.title.split()[0]: one.tags[0].term for one in feed.entries} == {"loss": "slower", "gain": "faster"}
+        with server.database.engine.begin() as connection:
+            command.downgrade(alembic_config(connection), "v0006")
+        server.database.prepare(migrate=True)
+        assert found(server) == [["loss"], ["gain"], ["loss", "gain"]]
+
+
+def test_of_a_fleet_s_run_only_what_a_disturbed_host_measured_is_left_out(tmp_path: Path, database_url: str) -> None:
+    hosts = [{"name": "busy", "valid": False}, {"name": "quiet", "valid": True}]
+
+    def both(number: int, ratio: float) -> Report:
+        made = night(number, ratio, validity=samples.validity("busy: the processor was busy"), fleet={"hosts": hosts})
+        own = made.comparisons[0]
+        return replace(made, comparisons=tuple(replace(own, case=name, host=name) for name in ("busy", "quiet")))
+
+    def trusted(server: RunningServer) -> dict[str, set[bool]]:
+        with server.database.reading() as session:
+            rows = session.execute(select(Case.case, Result.trusted).join(Case)).all()
+        return {case: {one for name, one in rows if name == case} for case, _ in rows}
+
+    with running_server(tmp_path, database_url) as server:
+        keep(server, *(both(number, 1.08 if number >= STEP_AT else 1.0) for number in range(STAR)))
+        keep(
+            server, *(night(number, 1.0, "alone", id=f"a-{number}", validity=samples.validity("")) for number in (1, 2))
+        )
+        assert [one["case"]["case"] for one in points(server)] == ["quiet"]
+        assert trusted(server) == {"busy": {False}, "quiet": {True}, "alone": {False}}
+        with server.client("read") as client:
+            for case, left_out in (("busy", True), ("quiet", False)):
+                (number,) = [
+                    one["number"] for one in client.get("/api/v1/cases").json()["cases"] if one["case"] == case
+                ]
+                history = client.get(f"/api/v1/cases/{number}/history").json()["points"]
+                assert {one["trusted"] for one in history} == {not left_out}
+                assert ("t be trusted" in client.get(f"/cases/{number}").text) is left_out
+        with server.database.engine.begin() as connection:
+            command.downgrade(alembic_config(connection), "v0006")
+        server.database.prepare(migrate=True)
+        assert trusted(server) == {"busy": {False}, "quiet": {True}, "alone": {False}}

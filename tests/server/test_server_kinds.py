@@ -1,14 +1,18 @@
 """A report of several kinds of host on the server: stored, a history for each case on each kind, pages that show it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+import report_samples as samples
 from report_samples import comparison
 from results_server import numbered, running_server
 from sqlalchemy import select
 
 from opduel.records import Report
 from opduel.reporters.document import to_bytes
+from opduel.server.host_runs import hosts_of
 from opduel.server.models import Case, Result, Run
 
 
@@ -49,3 +53,19 @@ def test_each_row_is_stored_and_has_a_history_of_its_own(tmp_path: Path, databas
             assert case.status_code == 200
             assert "add/forward@xeon+avx2" in case.text
             assert "avx512_vnni" not in case.text
+
+
+@pytest.mark.parametrize(
+    ("kinds", "reasons", "told"),
+    [
+        (("x", "y"), ["x: it was busy"], {"bench-0": "it was busy", "bench-1": None}),
+        (("x", "x", "y"), ["x: bench-1: it was busy", "y: it was hot"],
+         {"bench-0": None, "bench-1": "it was busy", "bench-2": "it was hot"}),
+        (("x", "x"), ["bench-1: it was busy"], {"bench-0": None, "bench-1": "it was busy"}),
+        (("x",), ["it was busy"], {"bench-0": "it was busy"}),
+    ],
+)  # fmt: skip
+def test_each_host_has_its_own_reasons(kinds: Sequence[str], reasons: list[str], told: dict[str, str | None]) -> None:
+    hosts = [{"name": name, "kind": kind, "valid": told[name] is None} for name, kind in zip(told, kinds, strict=True)]
+    made = numbered(1, fleet={"hosts": hosts}, validity={**samples.validity(), "reasons": reasons})
+    assert {one.host: one.distrust for one in hosts_of(made)} == told
