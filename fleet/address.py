@@ -31,7 +31,7 @@ def parse_address(text: str, option: str = "--fleet") -> FleetAddress:
     """
     kind, _, number = text.partition(":")
     if kind == LOCAL:
-        if not number.isdigit() or not 1 <= int(number) <= 64:
+        if not re.fullmatch("[0-9]{1,2}", number) or not 1 <= int(number) <= 64:
             raise UsageError(f"{option} {text}: give a number of workers from 1 to 64, as in local:2")
         return FleetAddress(text, int(number))
     if not _REMOTE.fullmatch(text) or int(text.rpartition(":")[2]) > 65535:

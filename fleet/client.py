@@ -28,14 +28,14 @@ from opduel.fleet.hosts import hosts_of, wait_for_hosts
 from opduel.fleet.job import KIND_RESOURCE, SLOT, Answer, Job, shard_configuration, tag_resource
 from opduel.fleet.merge import HostReport
 from opduel.fleet.outcome import Course, of_family, report_of
-from opduel.fleet.run_log import KIND, count_samples, identity, ids_of, kept_of
+from opduel.fleet.run_log import KIND, count_samples, folder_of, identity, ids_of, kept_of
 from opduel.fleet.service import connect, dashboard_of
 from opduel.fleet.shards import Shard, cut
 from opduel.fleet.slots import slots_of
 from opduel.fleet.stragglers import UnderWay, pace_of, straggler
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import RunRequest
-from opduel.records import SAMPLED, Case, Report
+from opduel.records import SAMPLED, Case, Report, RunError
 from opduel.records.text import counted, one_line
 from opduel.reporters.document import from_text
 
@@ -134,7 +134,9 @@ class _FleetRun:
         if not self._kept.shards:
             shards = cut(request.cases, self._cost, hosts, request.seed)
             self._kept.add(self._run, shards)
-            self._keep({"event": "cut", "shards": ids_of(shards)})
+            self._kept.start = secrets.token_hex(8)
+            self._keep({"event": "cut", "shards": ids_of(shards), "start": self._kept.start})
+        self._folder = folder_of(self._run, self._kept.start)
         self._shards, self._done = self._kept.shards, self._kept.done
         self._open = {key: 0 if key in self._done else len(one.cases) for key, one in self._shards.items()}
 
@@ -206,7 +208,7 @@ class _FleetRun:
             one for one in request.cases if one.metric in SAMPLED and one.id not in own and one.id not in failed
         ]
         job = Job(
-            run=self._run,
+            run=self._folder,
             key=key,
             framework=request.framework.name,
             control=request.control,
@@ -325,7 +327,7 @@ class _FleetRun:
     def _take_in(self, event: dict[str, Any]) -> None:
         key = event.get("key")
         attempt = next((one for one in self._pending.values() if one.key == key), None)
-        if event.get("run") != self._run or attempt is None:
+        if event.get("run") != self._folder or attempt is None:
             return
         if attempt.host != event["host"]:  # Dask has given it to another, which nobody has asked to finish
             attempt.told = None
@@ -382,7 +384,8 @@ class _FleetRun:
         if report is None or len(report.cases) + len(report.run.skipped) < len(attempt.shard.cases):
             self._moved(answer, attempt, report)
             return
-        self._keep({"event": "report", "key": attempt.key, "host": answer.host, "report": text})
+        budget = {"time_budget": self._request.configuration.time_budget}
+        self._keep({"event": "report", "key": attempt.key, "host": answer.host, "report": text, **budget})
         self._done[attempt.key] = HostReport(answer.host, report)
         self._open[attempt.key] = 0
 
@@ -393,6 +396,9 @@ class _FleetRun:
             why = self._archives.send(self._client, answer.host, address, answer.needs) if address else "has gone"
         except OSError as error:  # Dask's errors of connections, too
             self._again(attempt, f"{answer.host}: {error}", None)
+            return
+        except RunError as error:  # what is to be sent can't be had here, so that no host can have it
+            self._stopped = str(error)
             return
         if why and address:
             self._again(attempt, why, answer.host)

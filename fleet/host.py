@@ -27,6 +27,7 @@ from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, LOG, MODELS, REFUSA
 from opduel.harness.models import checksum_of, place_of
 from opduel.records.atomic import write_atomically
 from opduel.records.text import one_line
+from opduel.reporters.document import from_text
 
 TOPIC = "opduel"
 ROOT = Path(__file__).absolute().parents[2]  # from where Python finds opduel, installed or not
@@ -66,7 +67,7 @@ def finish(task: str, dask_worker: Any) -> None:
 
 def measure(job: Job) -> Answer:
     """Measure the job's shard on this host, or say why it can't be. A shard that was measured already is answered from
-    its folder; one that was begun goes on from the rounds that are there.
+    its folder; one that was begun, or that had less time than now and was cut short, goes on from the rounds there.
 
     Raises:
         RuntimeError: the client has given the job up, or the process that measures died: here or elsewhere, it may be
@@ -81,6 +82,8 @@ def measure(job: Job) -> Answer:
     try:
         _sweep(host.folder)  # first, for a run that is resumed late
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if _has_more_time(job, folder / REPORT):
+            (folder / REPORT).unlink()
         if not (folder / REPORT).exists():
             kept = job.kept.get(host.name, ())
             if kept and not (folder / ROUNDS).exists():  # this host has lost its own
@@ -101,6 +104,15 @@ def measure(job: Job) -> Answer:
     finally:
         with contextlib.suppress(OSError):
             (folder / JOB).unlink(missing_ok=True)  # it may hold the values of secret variables
+
+
+def _has_more_time(job: Job, report: Path) -> bool:
+    """Whether a shard has a report already that its time budget cut short, and a longer one now."""
+    if not report.exists():
+        return False
+    run = from_text(report.read_text(encoding="utf-8")).run
+    had_s, now_s = run.configuration.time_budget, job.configuration.time_budget
+    return run.is_cut_short and had_s is not None and (now_s is None or now_s > had_s)
 
 
 def _lacks(job: Job, digest: str, host: HostSettings) -> bool:

@@ -54,7 +54,8 @@ class SuiteJob:
 class Job:
     """One shard, to be measured on one host.
 
-    ``run`` identifies what is measured and how (JSON data in a hash); ``key`` the shard in it.  ``control`` and
+    ``run`` identifies what is measured and how, and which start of it this is or goes on with; ``key`` the shard in it.
+    ``control`` and
     ``treatment`` are the client's records of the builds: a host makes its own of what was asked for, and compares the
     digests.  ``elsewhere``: comparisons of the same family on other hosts.  ``kept``: by host, the rounds that it
     measured of this shard, as it sent them.  ``env``: variables of the workers, which may be secrets.  ``sent``: the

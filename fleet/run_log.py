@@ -9,7 +9,7 @@ from opduel.fleet.merge import HostReport
 from opduel.fleet.shards import Shard
 from opduel.harness.checkpoint import fingerprint
 from opduel.harness.run import RunRequest
-from opduel.records import SAMPLED, Case
+from opduel.records import SAMPLED, Case, Report
 from opduel.records.files import UnreadableError, parse_json
 from opduel.reporters.document import from_text
 
@@ -20,13 +20,15 @@ KIND = "fleet"  # of this run's texts in a log
 class Kept:
     """``shards`` by key, those that were moved included; what is ``done`` of them; the ``rounds`` of each on each host;
     ``moved``: the keys of shards that were made of other shards' open cases, and how many comparisons had been begun on
-    a host, and left to another, when each was made; ``given_up``: how many have been by now."""
+    a host, and left to another, when each was made; ``given_up``: how many have been by now; ``start``: identifies the
+    run's first start, as what hosts keep of others is no part of it, and is empty in a log of an earlier version."""
 
     shards: dict[str, Shard] = field(default_factory=dict)
     done: dict[str, HostReport] = field(default_factory=dict)
     rounds: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     moved: dict[str, int] = field(default_factory=dict)
     given_up: int = 0
+    start: str = ""
 
     def add(self, run: str, shards: Sequence[Shard]) -> list[str]:
         """Shards that are to be measured; returns their keys."""
@@ -65,16 +67,27 @@ def kept_of(request: RunRequest, run: str, cost: Callable[[Case], float]) -> Kep
         key = entry.get("key", "")
         if entry["event"] == "cut":
             kept.shards.clear()
+            kept.start = entry.get("start", "")
             kept.add(run, shards(entry["shards"]))
         elif entry["event"] == "round":
             kept.rounds.setdefault(key, {}).setdefault(entry["host"], []).append(entry["text"])
         elif entry["event"] == "report" and key in kept.shards:
             kept.done[key] = HostReport(entry["host"], from_text(entry["report"]))
+            if _goes_on(kept.done[key].report, entry.get("time_budget"), request):
+                del kept.done[key]
         elif entry["event"] == "moved" and key in kept.shards and key not in kept.done:
             text = entry["report"]
             part = None if text is None else HostReport(entry["host"], from_text(text), whole=False)
             kept.move(run, key, part, shards(entry["shards"]))
     return kept
+
+
+def _goes_on(report: Report, had_s: float | None, request: RunRequest) -> bool:
+    """Whether the time budget cut a shard short in a run that had ``had_s`` (seconds; None: no limit), and has more."""
+    now_s = request.configuration.time_budget
+    if had_s is None or report.run.aborted or (now_s is not None and now_s <= had_s):
+        return False
+    return report.is_open if request.suspects_only else report.run.is_cut_short
 
 
 def identity(request: RunRequest) -> str:
@@ -91,6 +104,12 @@ def identity(request: RunRequest) -> str:
             **({"suite": dict(of_suite)} if (of_suite := request.framework.suite_variables) else {}),
         }
     )
+
+
+def folder_of(run: str, start: str) -> str:
+    """Identifies what hosts keep of a run's first start, and of those that go on with it: a run that is made again
+    finds nothing there."""
+    return fingerprint({"run": run, "start": start}) if start else run
 
 
 def key_of(run: str, shard: Shard) -> str:

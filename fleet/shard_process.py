@@ -51,7 +51,8 @@ class StreamedRounds:
         """The texts that were kept, in order; the last one may have been cut off."""
         if not self._path.exists():
             return []
-        return self._path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = self._path.read_bytes().split(b"\n")  # texts may have other characters that end a line
+        return [line.decode("utf-8", "replace") for line in lines if line]
 
     def keep(self, text: str) -> None:
         """Append a text, which is durable when this returns, and pass it on. OSError: it could not be kept."""

@@ -134,6 +134,34 @@ def test_a_client_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
+def test_a_run_that_is_made_again_is_measured_again(fleet: Fleet, tmp_path: Path) -> None:
+    """Its hosts have the shards of the first one, of the same seed."""
+    taken = []
+    for _ in range(2):
+        done = subprocess.run(command(tmp_path, fleet, "--seed", "7"), capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1), done.stderr
+        taken.append([[sample["log_ratio"] for sample in one["samples"]] for one in report(tmp_path)["comparisons"]])
+    assert taken[0] != taken[1]
+
+
+@pytest.mark.nightly
+def test_a_run_whose_time_was_too_short_goes_on_with_more(fleet: Fleet, tmp_path: Path) -> None:
+    log = tmp_path / "rounds"
+    words = ["--round_log", str(log), "--max_rounds", "40", "--threshold", "0.1%"]
+    found = []
+    for seconds in ("6", "12"):
+        whole = command(tmp_path, fleet, *words, "--time_budget", seconds)
+        done = subprocess.run(whole, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1, 3), done.stderr
+        found.append(report(tmp_path))
+    first, second = found
+    assert not first["run"]["complete"]
+    assert second["run"]["rounds"] > first["run"]["rounds"]
+    for before, after in zip(first["comparisons"], second["comparisons"], strict=True):
+        assert after["samples"][: len(before["samples"])] == before["samples"]
+
+
+@pytest.mark.nightly
 def test_a_scheduler_on_all_addresses_serves_its_dashboard_on_loopback(tmp_path: Path) -> None:
     """Without bokeh, which is no part of the environment: the page says so. Clients get its address."""
     code = "import sys; from opduel.commands.entry import run_command; from opduel.fleet.service import run_scheduler; "

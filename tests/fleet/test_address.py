@@ -28,6 +28,8 @@ def test_addresses(text: str) -> None:
         "local:0",
         "local:65",
         "local:x",
+        "local:²",
+        "local:" + 5000 * "9",
         "tls://a:1/b",
     ],
 )

@@ -1,8 +1,10 @@
 """What a fleet's run finds in its log: every case is in one shard, whatever has moved, and wherever the log ends."""
 
 import json
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +12,13 @@ from made_samples import a_case
 from report_samples import CONTROL, TREATMENT, report
 
 from opduel.comparator import compare_cases, plan_looks
-from opduel.fleet.run_log import KIND, Kept, identity, kept_of
+from opduel.fleet.host import _has_more_time
+from opduel.fleet.job import Job
+from opduel.fleet.run_log import KIND, Kept, folder_of, identity, kept_of
 from opduel.frameworks import get_framework
 from opduel.harness.run import RunRequest
-from opduel.records import Case, Report
+from opduel.records import Case, Report, RunConfiguration
+from opduel.records.run_record import RunRecord
 from opduel.reporters.document import to_bytes
 
 CASES = [a_case(f"c{number}") for number in range(6)]
@@ -102,3 +107,61 @@ def test_a_move_that_was_not_kept_leaves_the_shard_as_it_was() -> None:
     found = read(texts)
     assert [ids(shard.cases) for shard in found.shards.values()] == [ids(CASES)]
     assert (found.done, found.given_up) == ({}, 0)
+
+
+def cut_short(cases: Sequence[Case], **run: Any) -> str:
+    made: Report = report(compare_cases(cases, {}, {}, plan_looks(5)))
+    ended = {**made.run, "complete": False, "aborted": False, **run}
+    return to_bytes(replace(made, cases=tuple(cases), run=RunRecord(ended))).decode()
+
+
+@pytest.mark.parametrize(
+    ("had_s", "now_s", "run", "goes_on"),
+    [
+        (60.0, 120.0, {}, True),
+        (60.0, None, {}, True),
+        (60.0, 60.0, {}, False),
+        (60.0, 30.0, {}, False),
+        (None, 120.0, {}, False),
+        (60.0, 120.0, {"complete": True}, False),
+        (60.0, 120.0, {"aborted": True}, False),
+    ],
+)
+@pytest.mark.parametrize("suspects_only", [False, True])
+def test_a_shard_that_its_time_cut_short_goes_on_when_there_is_more(
+    had_s: float | None, now_s: float | None, run: dict[str, Any], goes_on: bool, suspects_only: bool
+) -> None:
+    texts = Texts()
+    say(texts, event="cut", shards=[ids(CASES)])
+    key = next(iter(read(texts).shards))
+    say(texts, event="report", key=key, host="one", report=cut_short(CASES, **run), time_budget=had_s)
+    asked = replace(request(texts).configured(time_budget=now_s), suspects_only=suspects_only)
+    assert (key not in kept_of(asked, identity(asked), lambda case: 1.0).done) is goes_on
+    say(texts, event="report", key=key, host="one", report=cut_short(CASES), time_budget=now_s)
+    assert key in kept_of(asked, identity(asked), lambda case: 1.0).done
+
+
+@pytest.mark.parametrize(
+    ("had_s", "now_s", "complete", "goes_on"),
+    [(60.0, 120.0, False, True), (60.0, None, False, True), (60.0, 60.0, False, False), (60.0, 120.0, True, False)],
+)
+def test_so_does_what_its_host_has_of_it(
+    had_s: float, now_s: float | None, complete: bool, goes_on: bool, tmp_path: Path
+) -> None:
+    job = Job("run", "key", "python", CONTROL, TREATMENT, CASES, 1, RunConfiguration(time_budget=now_s), {}, 0)
+    kept = tmp_path / "report.json"
+    assert not _has_more_time(job, kept)
+    kept.write_text(
+        cut_short(CASES, configuration=asdict(RunConfiguration(time_budget=had_s)), complete=complete), encoding="utf-8"
+    )
+    assert _has_more_time(job, kept) is goes_on
+
+
+def test_what_hosts_keep_is_of_one_start_and_of_those_that_go_on_with_it() -> None:
+    texts = Texts()
+    say(texts, event="cut", shards=[ids(CASES)])
+    assert folder_of("run", read(texts).start) == "run"  # of a log of an earlier version
+    say(texts, event="cut", shards=[ids(CASES)], start="a")
+    folders = {folder_of("run", read(texts).start), folder_of("run", "b"), folder_of("other", "a")}
+    assert len(folders) == 3
+    assert all(re.fullmatch("[0-9a-f]{16}", one) for one in folders)  # as the host's sweep knows them
