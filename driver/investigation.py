@@ -207,7 +207,8 @@ class Investigation:
                 if unsure := [case for case, step in steps.items() if step.unsure]:
                     log.warning("%s: %s", ", ".join(unsure), UNTRUSTED)
                     self._unsure |= set(unsure)
-                changed = {case: step for case, step in steps.items() if step.finding == more[case].finding}
+                trusted = {case: step for case, step in steps.items() if not step.unsure}
+                changed = {case: step for case, step in trusted.items() if step.finding == more[case].finding}
                 found |= dict.fromkeys(changed)
                 culprits += self._bisect(changed, {case: more[case].threshold for case in changed}, gap)
         except RunError as error:
