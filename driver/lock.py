@@ -1,6 +1,7 @@
 """One driver at a time in a work directory."""
 
 import fcntl
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,15 +12,17 @@ from opduel.records import RunError, disk_error
 ANOTHER_FOLDER = "give another folder with --work_dir"
 _NAME = "driver.lock"
 
+log = logging.getLogger(__name__)
+
 
 @contextmanager
-def sole_driver(work: Path) -> Iterator[None]:
+def sole_driver(work: Path, waits: bool = False) -> Iterator[None]:
     """Hold the lock of the work directory ``work``, which is made if it isn't there.
 
     The lock ends with this process, however that ends; the file stays.
 
     Raises:
-        RunError: another driver holds it, or the directory can't be written.
+        RunError: another driver holds it, unless this one ``waits`` for it; or the directory can't be written.
     """
     try:
         work.mkdir(parents=True, exist_ok=True)
@@ -31,9 +34,13 @@ def sole_driver(work: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(descriptor, 100, 0).decode(errors="replace").strip() or "unknown"
-            raise RunError(
-                f"{work}: another driver (process {holder}) is using it: wait until it ends, or give another --work_dir"
-            ) from None
+            if not waits:
+                raise RunError(
+                    f"{work}: another driver (process {holder}) is using it: wait until it ends, or give another "
+                    "--work_dir"
+                ) from None
+            log.info("waiting for process %s, which is using %s", holder, work)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
             os.truncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

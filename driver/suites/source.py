@@ -109,7 +109,7 @@ def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: 
     """The suite in a repository, at the commit of that name, or at the newest one."""
     shown = redact(place)
     work = cache / f"{path_part(place)[-40:]}-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
-    with sole_driver(work):
+    with sole_driver(work, waits=True):
         try:
             repository = _opened(place, work, name)
             commit = _commit_of(repository, name)

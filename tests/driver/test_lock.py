@@ -3,6 +3,8 @@
 import os
 import signal
 import subprocess
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,27 @@ def test_a_second_one_is_refused_and_names_who_is_there(tmp_path: Path) -> None:
     assert f"another driver (process {os.getpid()}) is using it" in str(refusal.value)
     with sole_driver(tmp_path / "work"):
         pass
+
+
+def test_or_waits_for_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    held, order = threading.Event(), []
+
+    def second() -> None:
+        held.wait()
+        with sole_driver(tmp_path, waits=True):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    with sole_driver(tmp_path):
+        held.set()
+        while "waiting for process" not in caplog.text:
+            time.sleep(0.01)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+    assert f"waiting for process {os.getpid()}, which is using {tmp_path}" in caplog.text
 
 
 def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
