@@ -25,7 +25,7 @@ from opduel.records.text import counted
 CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/performance.md
 SHOWN = 5  # names in a line
 # Options by which the user says which cases are measured: they are not narrowed down further.
-_CHOSEN = ("operators", "category", "inputs")
+_CHOSEN = ("operators", "category", "inputs", "suite")
 
 
 def begin_local(options: DriverOptions) -> None:

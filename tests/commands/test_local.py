@@ -143,3 +143,13 @@ def test_what_a_compile_takes_is_said() -> None:
     assert "about 70 min from nothing" in compile_lines([one], 70.0)[0]
     assert "the second one compiles only what differs" in compile_lines([one, two], None)[0]
     assert compile_lines([one], None)[0].endswith("native code that no release and no build in the cache has")
+
+
+def test_a_suite_is_measured_as_it_was_asked_for(drive: Drive, checkout: Path) -> None:
+    """No spec is meant, whose name would be a pattern for the names of benchmarks."""
+    write(checkout, "README.md", "2\n")
+    suite = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
+    outcome = drive("--suite", str(suite), "--bench", "time_")
+    assert outcome.code == 0, outcome.err
+    assert "1 file (README.md) changed; " in outcome.err
+    assert "as asked for" in outcome.err
