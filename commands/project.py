@@ -12,6 +12,7 @@ Options of the subcommands by name, for all that have them, and in tables for on
     regression = true
 """
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,10 @@ OWN_FILE, SHARED_FILE = "opduel.toml", "pyproject.toml"
 # What a file that comes with a checkout must not say: it would run a command, choose the user's secrets, or have the
 # user's programs talk to a scheduler that can make them execute anything.
 USERS_OWN = ("notify_command", "remote_access_token", "remote_access_token_file", "fleet", "fleet_certificates")
-PATHS = ("local_reporter", "simple_local_reporter", "html_reporter")  # beside those whose type is ``options.path``
-MAY_BE_PATHS = ("benchmark_file", "control", "treatment", "prior_runs")  # or names, or addresses
+# Beside those whose type is ``options.path``.
+PATHS = ("local_reporter", "simple_local_reporter", "html_reporter", "spool", "root_model_dir")
+# Or names, or addresses.
+MAY_BE_PATHS = ("benchmark_file", "control", "treatment", "prior_runs", "network", "remote_repository")
 
 
 @dataclass(frozen=True)
@@ -96,20 +99,31 @@ def _table(path: Path) -> Mapping[str, Any] | None:
 
 
 def placed(setting: Setting, is_path: bool) -> Any:
-    """The setting's value, with a relative path beginning at the file's folder.
+    """The setting's value, with relative paths beginning at the file's folder; of a list, those of each.
 
     ``is_path``: whether the option takes a path and nothing else.
     """
+    if isinstance(setting.value, list):
+        return [_placed(setting, one, is_path) for one in setting.value]
+    return _placed(setting, setting.value, is_path)
+
+
+def _placed(setting: Setting, value: Any, is_path: bool) -> Any:
     folder = setting.file.parent
-    if not isinstance(setting.value, str) or not setting.value:
-        return setting.value
+    if not isinstance(value, str) or not value:
+        return value
     if is_path or setting.name in PATHS:
-        return str(folder / Path(setting.value).expanduser())
-    if setting.name in MAY_BE_PATHS and (folder / setting.value).exists():
-        return str(folder / setting.value)
-    if setting.name == "export_reporter" and "=" in setting.value:
-        form, _, file = setting.value.partition("=")
-        return f"{form}={folder / file}"
-    if setting.value.startswith("@"):
-        return f"@{folder / setting.value[1:]}"
-    return setting.value
+        return str(folder / Path(value).expanduser())
+    if setting.name == "shared_libs":
+        return ",".join(str(folder / Path(name.strip()).expanduser()) for name in value.split(","))
+    if setting.name == "suite":  # PATH[@COMMIT][:SUBFOLDER]
+        place = value if (folder / value).exists() else re.split("[@:]", value)[0]
+        return str(folder / place) + value.removeprefix(place) if place and (folder / place).exists() else value
+    if setting.name in MAY_BE_PATHS and (folder / value).exists():
+        return str(folder / value)
+    if setting.name == "export_reporter" and "=" in value:
+        form, _, file = value.partition("=")
+        return f"{form}={folder / Path(file).expanduser()}"
+    if value.startswith("@"):
+        return f"@{folder / Path(value[1:]).expanduser()}"
+    return value

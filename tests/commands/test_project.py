@@ -1,6 +1,6 @@
 """A project's settings: found upwards, below the user's config and the command line, paths from the file's folder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -56,6 +56,35 @@ def test_paths_begin_at_the_files_folder(pyproject: Project) -> None:
     assert defaults(folder) == ["--benchmark_file=ours.json", *expected], "a name, as there is no such file"
     (root / "ours.json").touch()
     assert defaults(folder) == [f"--benchmark_file={root / 'ours.json'}", *expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            'export_reporter = ["junit=a.xml", "md=/b.md"]',
+            ["--export_reporter=junit={0}/a.xml", "--export_reporter=md=/b.md"],
+        ),
+        ('notify_webhook = ["@hook", "https://x"]', ["--notify_webhook=@{0}/hook", "--notify_webhook=https://x"]),
+        ('spool = "waiting"', ["--spool={0}/waiting"]),
+        ('root_model_dir = "there"', ["--root_model_dir={0}/there"]),
+        ('shared_libs = "there/a.so, there/b.so"', ["--shared_libs={0}/there/a.so,{0}/there/b.so"]),
+        ('suite = "there"', ["--suite={0}/there"]),
+        ('suite = "there@main:sub"', ["--suite={0}/there@main:sub"]),
+        ('suite = "https://example.org/a.git@main:there"', ["--suite=https://example.org/a.git@main:there"]),
+        ('network = "net-symbol.json"', ["--network={0}/net-symbol.json"]),
+        ('network = "resnet18_v1"', ["--network=resnet18_v1"]),
+    ],
+)
+def test_so_do_those_of_lists_and_those_that_may_be_something_else(
+    pyproject: Project, text: str, expected: Sequence[str]
+) -> None:
+    folder = pyproject(f"[tool.opduel]\n{text}\n")
+    root = folder.parents[1]
+    (root / "there").mkdir()
+    for name in ("there/a.so", "there/b.so", "net-symbol.json"):
+        (root / name).touch()
+    assert defaults(folder) == [one.format(root) for one in expected]
 
 
 def test_a_file_of_its_own_comes_first(pyproject: Project) -> None:
