@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from opduel.commands.entry import log
 from opduel.commands.options import refuse
+from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.driver.catalogue.write import test_text
 from opduel.harness.run import RunRequest, run_ab
 from opduel.records import Build, Case, Comparison, OpduelError, Report, UsageError
-from opduel.records.atomic import write_atomically
+from opduel.records.atomic import check_file, check_folder, write_atomically
 from opduel.reporters.units import human_change
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Fuzz:
     """One run on drawn inputs.
 
     Raises:
-        UsageError: options that don't go together, or a package that is missing.
+        UsageError: options that don't go together, a package that is missing, or a file that can't be written.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -43,15 +44,25 @@ class Fuzz:
             raise UsageError("--fuzz: needs the package hypothesis: install it beside opduel") from None
         self._count: int = options.fuzz
         self._path: Path | None = options.fuzz_spec
+        self._read = files_read(options, None)
+        if self._path is not None:
+            check_file(self._path, "fuzz_spec")
+            check_folder(self._path.absolute().parent, "fuzz_spec")
         self._budget: float | None = options.time_budget
         self._began = time.monotonic()
         self._draws: list[Any] = []
 
-    def drawn(self, request: RunRequest) -> RunRequest:
-        """The run on drawn inputs in place of the spec's, with its share of the time budget. RunError: nothing that was
-        drawn runs on the control."""
+    def drawn(self, request: RunRequest, spec: Path | None = None) -> RunRequest:
+        """The run on drawn inputs in place of the spec's, with its share of the time budget; ``spec``: its file.
+
+        Raises:
+            UsageError: the file that is to be written would replace one that is read.
+            RunError: nothing that was drawn runs on the control.
+        """
         from opduel.harness.fuzz import draw_cases
 
+        read = {**self._read, "-b": [] if spec is None else [spec]}
+        refuse_overwriting(read, "--fuzz_spec", [self._found_in(request)])
         self._draws = draw_cases(request.cases, self._count, request.seed, request.control, request.framework)
         log.info("--fuzz: %d inputs drawn with seed %d", len(self._draws), request.seed)
         budget = None if self._budget is None else RUN_SHARE * self._budget
@@ -72,15 +83,19 @@ class Fuzz:
         chosen = one_of_a_kind(found)[:MOST]
         log.info("--fuzz: %d cases differ; shrinking those with the largest differences", len(found))
         small = chosen if report.run.interrupted else shrink(chosen, self._measure(request))
-        path = self._path or Path(f"fuzz-{request.seed}.json")
+        for one in small:
+            log.info("--fuzz: %s: %s, %s", one.case.id, words(one.comparison), json.dumps(one.case.inputs))
+        path = self._found_in(request)
         try:
             write_atomically(path, spec_text(small, request).encode())
         except OSError as error:
             log.error("--fuzz_spec %s: cannot be written (%s): give another path", path, error.strerror)
             return
-        for one in small:
-            log.info("--fuzz: %s: %s, %s", one.case.id, words(one.comparison), json.dumps(one.case.inputs))
         log.info("--fuzz: %d cases written to %s; measure them with: harness.py -b %s", len(small), path, path)
+
+    def _found_in(self, request: RunRequest) -> Path:
+        """The file that gets what is found."""
+        return self._path or Path(f"fuzz-{request.seed}.json")
 
     def _measure(self, request: RunRequest) -> Callable[[Sequence[Case]], Mapping[str, Comparison]]:
         """Measures cases in a run of their own, while there is time."""

@@ -93,7 +93,7 @@ def _run_ab(
     request = replace(request, log=rounds, callgrind=callgrind)
     if fuzz:
         refuse_two_sided(request.framework, "--fuzz")
-        request = fuzz.drawn(request)
+        request = fuzz.drawn(request, session.choice.path)
     count, name = len(request.cases), session.choice.file_name
     names = request.control.requested, request.treatment.requested
     log.info("%s of %s, %s against %s", counted(count, "case"), name, *names)

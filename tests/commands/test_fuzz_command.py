@@ -91,12 +91,31 @@ def test_without_a_difference_no_file_is_left(
 def test_a_file_that_can_t_be_written_is_logged(
     made_up: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """And so is what was found."""
+    caplog.set_level("INFO")
     fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "30", "--fuzz_spec", str(tmp_path / "none" / "a.json")]))
     drawn = fuzz.drawn(request_for("time"))
+    (tmp_path / "none").rmdir()
     run = RunRecord(interrupted=False)
     report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run=run)
     fuzz.keep_findings(drawn, report)
     assert "cannot be written (No such file or directory): give another path" in caplog.text
+    assert '/forward: regressed by +200.0 %, {"lhs": [' in caplog.text
+
+
+def test_a_file_that_is_read_is_not_replaced(made_up: None, tmp_path: Path) -> None:
+    spec, inputs = tmp_path / "ours.json", tmp_path / "inputs.json"
+    for path, words in ((spec, "-b"), (inputs, "--inputs")):
+        options = ["--fuzz", "2", "--inputs", f"@{inputs}", "--fuzz_spec", str(path)]
+        with pytest.raises(UsageError, match=f"--fuzz_spec {path}: would replace the file of {words}"):
+            Fuzz(harness_parser().parse_args(options)).drawn(request_for("time"), spec)
+
+
+def test_a_file_that_can_not_be_written_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file" / "a.json"):
+        with pytest.raises(UsageError, match="--fuzz_spec"):
+            Fuzz(harness_parser().parse_args(["--fuzz", "2", "--fuzz_spec", str(path)]))
 
 
 @pytest.mark.parametrize(
