@@ -18,7 +18,7 @@ from pathlib import Path
 
 from opduel.commands.builds import make_builds, usual_build
 from opduel.commands.calibration_text import Outcome, smallest_found, tell
-from opduel.commands.case_selection import choose
+from opduel.commands.case_selection import choose, sampled
 from opduel.commands.config import KeptAnswers, config_path, default_reports
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.fleet_options import FLEET_OPTIONS
@@ -32,7 +32,7 @@ from opduel.harness.host import host_fingerprint
 from opduel.harness.power_analysis import Forecast, forecast, noises, threshold_for
 from opduel.harness.system_check import Watch, check_system
 from opduel.records import USUAL_ROUNDS, Report, RunError, UsageError, rounds_at
-from opduel.records.atomic import check_folder, write_atomically
+from opduel.records.atomic import check_folder, user_path, write_atomically
 from opduel.reporters import read_report, reporter_options
 from opduel.reporters.document import REPORT_NAME
 from opduel.reporters.notify_webhook import VARIABLE as WEBHOOK
@@ -106,7 +106,8 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
     refuse(options, FLEET_OPTIONS, "is for other hosts, and --calibrate judges this one: leave it out")
     refuse(options, UNHEARD, "can't be combined with --calibrate: leave it out")
     config = KeptAnswers(config_path())
-    cases = _cases(options)
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    cases = _cases(options, seed)
     threshold = by_metric(options).get("time")  # all that is calibrated: instructions have next to no noise
     steps = _steps(threshold)
     budget_s = options.time_budget or DEFAULT_BUDGET_S
@@ -115,10 +116,9 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
     if len(chosen) < len(cases):
         log.info("%d of %d cases, spread over the spec: what the time budget allows", len(chosen), len(cases))
     given = options.local_reporter or options.simple_local_reporter
-    base = Path(given or config.get("local_reporter", str(default_reports())))
+    base = user_path(str(given or config.get("local_reporter", str(default_reports()))), "--local_reporter")
     folder = base / "calibration" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     check_folder(folder, "local_reporter")
-    seed = secrets.randbits(32) if options.seed is None else options.seed
     watch = Watch(plan_cpus(options.threads))
     build = _build(options, config)
     fixed = ["-b", options.benchmark_file, *_without_ours(arguments)]
@@ -139,17 +139,19 @@ def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
     return str(build)
 
 
-def _cases(options: argparse.Namespace) -> list[str]:
-    """Their ids; the runs have seeds of their own, so that none may depend on the seed."""
-    timed = argparse.Namespace(**{**vars(options), "metric": [["time"]]})
-    first, second = ([case.id for case in choose(timed, seed).cases] for seed in (0, 1))
+def _cases(options: argparse.Namespace, seed: int) -> list[str]:
+    """Their ids; the runs have seeds of their own, so that none may depend on the seed. ``seed``: for ``--sample``."""
+    timed = argparse.Namespace(**{**vars(options), "metric": [["time"]], "sample": None})
+    chosen = choose(timed, 0).cases
+    first, second = ([case.id for case in cases] for cases in (chosen, choose(timed, 1).cases))
     if first != second:
         raise UsageError(
             "--calibrate uses several seeds, and the spec's random sizes depend on the seed: set a seed in the spec"
         )
-    if len(first) < 2:
+    drawn = [case.id for case in sampled(chosen, options, seed)]
+    if len(drawn) < 2:
         raise UsageError("--calibrate slows every second case: give it two cases or more")
-    return first
+    return drawn
 
 
 def evenly(cases: Sequence[str], count: int) -> list[str]:
@@ -177,7 +179,7 @@ def _steps(threshold: float | None) -> list[tuple[float, float]]:
 def _without_ours(arguments: Sequence[str]) -> list[str]:
     """The arguments but for those that pick cases or a folder, which have been applied."""
     parser = Parser(add_help=False, allow_abbrev=False)
-    for name in ("--operators", "--local_reporter", "--simple_local_reporter"):
+    for name in ("--operators", "--sample", "--local_reporter", "--simple_local_reporter"):
         parser.add_argument(name, action="append")
     return parser.parse_known_args(arguments)[1]
 

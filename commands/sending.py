@@ -12,6 +12,7 @@ from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.options import AddOption, Parser
 from opduel.driver.journal import NOTICE, RUN, Journal
 from opduel.records import RunError, UsageError
+from opduel.records.atomic import user_path
 from opduel.records.outbox import Delivery, Entry
 from opduel.reporters import read_report
 from opduel.reporters.remote import RemoteReporter
@@ -43,7 +44,7 @@ def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int
         if retry_refused or give_up:
             option = "--retry_refused" if retry_refused else "--give_up"
             raise UsageError(f"{option}: can't be combined with --work_dir, which only shows what waits: leave one out")
-        return _show_journal(Path(options.work_dir))
+        return _show_journal(user_path(options.work_dir, "--work_dir"))
     sender = sender_from(options, os.environ)
     endpoints = {parse_place(text).endpoint for text in options.remote_reporter or ()} or None
     folder = sender.spool.directory

@@ -104,6 +104,24 @@ def test_by_default_one_build_plain_and_slowed_in_five_minutes(machine: Machine,
     assert document["facts"]["nice"] == 0
 
 
+def test_a_sample_is_drawn_once(machine: Machine, run: Run) -> None:
+    assert run("--sample", "3", "--seed", "1").code == 0
+    chosen = {tuple(case.id for case in one.cases) for one in machine.requests}
+    assert {len(cases) for cases in chosen} == {3}
+    assert len(chosen) == 1
+
+
+def test_a_folder_may_be_in_the_home_folder(
+    machine: Machine, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home)
+    assert run("--local_reporter=~/ours").code == 0
+    assert kept(home)
+    assert not (home / "~").exists()
+    assert (home / "ours" / "calibration").is_dir()
+
+
 def test_small_thresholds_have_fewer_cases_and_more_rounds(machine: Machine, run: Run) -> None:
     assert run("--threshold", "0.1%", "--time_budget", "1200").code == 0
     assert {one.max_rounds for one in machine.requests} == {100}

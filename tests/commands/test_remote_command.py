@@ -169,13 +169,16 @@ def test_what_was_refused_keeps_no_token_from_the_others(bench: Run, home: Path)
         assert f"gave up entry {left.number}, the run a" in outcome.err
 
 
-def test_what_waits_in_a_drivers_journal_is_shown_and_not_sent(bench: Run, home: Path) -> None:
+def test_what_waits_in_a_drivers_journal_is_shown_and_not_sent(
+    bench: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Here in one of the version before."""
     journal = Path(__file__).resolve().parents[1] / "fixtures" / "version_1" / "journal.db"
     (home / "work").mkdir()
     shutil.copy(journal, home / "work" / "journal.db")
-    for _ in range(2):
-        outcome = bench("--flush", "--work_dir", str(home / "work"))
+    monkeypatch.setenv("HOME", str(home))
+    for place in (str(home / "work"), "~/work"):
+        outcome = bench("--flush", f"--work_dir={place}")
         words = "the next pass of repo_driver.py delivers it"
         assert (outcome.code, fields(outcome)) == (3, [["waiting", "bafbd2f2ead040b8", words]])
         assert "notice\tnotify_command 0\t" in outcome.out
