@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 from opduel.commands.driver_text import culprit_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log
@@ -14,6 +15,7 @@ from opduel.driver.watch import Tally
 from opduel.records import Commit
 from opduel.reporters import Reporter, catch_up_all
 from opduel.reporters.base import FindingsReporter
+from opduel.reporters.simple_screen import JsonReporter
 from opduel.reporters.stream import discard, write_text
 
 
@@ -28,6 +30,7 @@ class Teller:
         self._traced = traced
         self._notifications = notifications
         self._reporters = reporters
+        self._prints_json = any(isinstance(one, JsonReporter) for one in reporters)
         self._findings = [one for one in ours if isinstance(one, FindingsReporter)]
 
     def looks(self) -> None:
@@ -56,7 +59,7 @@ class Teller:
             lines.append(f"culprits: {document}")
         for text in lines:
             logging.getLogger("opduel.found").info("%s", text)
-        say(lines)
+        say(lines, sys.stderr if self._prints_json else sys.stdout)
         self._notifications.found(outcome, document)
         for one in self._findings:
             try:
@@ -85,10 +88,11 @@ def code_of(outcome: Outcome, traced: bool) -> int:
     return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE
 
 
-def say(lines: Sequence[str]) -> None:
-    """To standard output; where that can't be written it is logged, and stops nothing."""
+def say(lines: Sequence[str], stream: TextIO | None = None) -> None:
+    """To a stream, standard output unless given; where that can't be written it is logged, and stops nothing."""
+    stream = stream or sys.stdout
     try:
-        write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
+        write_text(stream, "".join(f"{line}\n" for line in lines))
     except OSError as error:
-        discard(sys.stdout)
+        discard(stream)
         log.error("standard output: can't be written (%s): what was found is in the log and in reports", error.strerror)

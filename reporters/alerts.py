@@ -1,9 +1,11 @@
 """An alarm: what a notification tells of, taken from a report: confirmed regressions, and cases newly broken."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from opduel.records import Build, Comparison, Report
+from opduel.reporters.run_text import commit_moment
 from opduel.reporters.summary import open_lines, validity_line, worst_first
 from opduel.reporters.text import printable
 
@@ -28,7 +30,7 @@ class Finding:
 @dataclass(frozen=True)
 class Cause:
     """Since when: ``since`` in words ("since ...", "between ..."), ``key`` the same for the same cause. Of its findings
-    those that fail come first, then the slowest. ``code``: what is known of the code that changed, a line each."""
+    those that fail come first, then the largest changes. ``code``: what is known of the code that changed, in lines."""
 
     key: str
     since: str
@@ -122,7 +124,8 @@ def cause_of(key: str, since: str, findings: Iterable[Finding], code: Sequence[s
     """A cause with its findings in order."""
 
     def order(one: Finding) -> tuple[bool, float, str]:
-        return not one.broken, -(one.ratio if one.ratio and one.ratio > 0 else 1.0), one.case
+        change = abs(math.log(one.ratio)) if one.ratio and one.ratio > 0 else 0.0  # of a rate, the worst is the lowest
+        return not one.broken, -change, one.case
 
     return Cause(key, since, tuple(sorted(findings, key=order)), tuple(code))
 
@@ -140,7 +143,9 @@ def side_words(build: Build) -> str:
     commit = build.commit
     if commit is None:
         return build.requested
-    return printable(f"{commit.short} {commit.moment[:10]} {commit.author.partition(' <')[0]}: {commit.subject}")
+    return printable(
+        f"{commit.short} {(commit_moment(commit) or '')[:10]} {commit.author.partition(' <')[0]}: {commit.subject}"
+    )
 
 
 def _sure(cause: Cause, once: int) -> str:

@@ -63,7 +63,7 @@ def pull_request_of(environment: Mapping[str, str]) -> PullRequest | str:
     if not token:
         return "no comment on the pull request: set GITHUB_TOKEN: ${{ github.token }} in the step's env for one"
     repository = environment.get("GITHUB_REPOSITORY", "")
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*/(?!\.+$)[\w.-]+", repository):
+    if not re.fullmatch(r"(?!\.+/)[\w.-]+/(?!\.+$)[\w.-]+", repository, re.ASCII):
         return "no comment on the pull request: GITHUB_REPOSITORY is not OWNER/NAME"
     api = environment.get("GITHUB_API_URL") or "https://api.github.com"
     server, run = environment.get("GITHUB_SERVER_URL"), environment.get("GITHUB_RUN_ID")

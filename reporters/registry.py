@@ -108,7 +108,7 @@ def _check(reporters: Sequence[Reporter]) -> None:
             if place in seen:
                 raise UsageError(f"--{one.option}: {file} is given twice: the second would replace the first")
             seen.add(place)
-    options = [one.option for one in reporters if isinstance(one, ON_STANDARD_OUTPUT)]
+    options = [one.option for one in reporters if isinstance(one, (*ON_STANDARD_OUTPUT, GithubReporter))]
     if JsonReporter.option in options and len(options) > 1:
         other = next(option for option in options if option != JsonReporter.option)
         raise UsageError(f"--{JsonReporter.option}: --{other} prints on standard output, too: leave one of the two out")

@@ -36,9 +36,14 @@ def to_bmf(report: Report) -> Rendered:
 
 def to_github_action_benchmark(report: Report) -> Rendered:
     """A list of ``{name, unit, value, range, extra}``, one for each case that has a value (customSmallerIsBetter)."""
-    kept, left_out = kept_cases(report, why_without_value)
+    kept, left_out = kept_cases(report, _why_not_smaller)
     entries = [_entry(one, name) for one, name in zip(kept, unique_names(kept, _in_code), strict=True)]
     return Rendered(json_text(entries), left_out)
+
+
+def _why_not_smaller(one: Comparison) -> str:
+    """Why a case has no value of which less is better; empty if it has one."""
+    return why_without_value(one) or ("" if one.measure.lower_is_better else "of which more is better")
 
 
 def _measures(one: Comparison) -> dict[str, Measure]:

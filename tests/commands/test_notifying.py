@@ -31,6 +31,7 @@ from opduel.reporters.remote.post import Waits
 from opduel.reporters.remote.reporter import RemoteReporter
 from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
+from opduel.reporters.simple_screen import JsonReporter
 from opduel.reporters.summary import conclusion
 
 AUTHOR = "Ada <ada@toy.example>"
@@ -315,3 +316,15 @@ def test_code_hosts_get_each_commit_with_its_culprits(start: Start, caplog: pyte
     assert report == effective(outcome)
     assert any(COMMITS[4].short in line for line in culprits)
     assert "--made_host failed: no such page" in caplog.text
+
+
+@pytest.mark.parametrize("prints_json", [False, True])
+def test_beside_json_what_was_found_goes_to_standard_error(
+    start: Start, capsys: pytest.CaptureFixture[str], prints_json: bool
+) -> None:
+    reporters = [start.disk, *([JsonReporter()] if prints_json else [])]
+    Teller(start.notifications, reporters, [start.first], traced=True).found(traced(culprit(3, 4, SLOW)), None)
+    captured = capsys.readouterr()
+    lines, nothing = (captured.err, captured.out) if prints_json else (captured.out, captured.err)
+    assert COMMITS[4].short in lines
+    assert nothing == ""

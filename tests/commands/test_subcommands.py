@@ -196,5 +196,6 @@ def test_a_completion_script_is_one_of_its_shell(call: Call, shell: str, tmp_pat
 
 
 def test_nothing_else_is_printed_beside_json(call: Call) -> None:
-    line = call("compare", "-b", "smoke", *SAME_BUILD, "--json", "--screen_reporter").error_line()
-    assert "--json: --screen_reporter prints on standard output, too" in line
+    for other in ("--screen_reporter", "--github"):
+        line = call("compare", "-b", "smoke", *SAME_BUILD, "--json", other).error_line()
+        assert f"--json: {other} prints on standard output, too" in line

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
-from opduel.records import Cause, Comparison, Failure, Verdict, Verification
+from opduel.records import Cause, Commit, Comparison, Failure, Verdict, Verification
 from opduel.reporters.alert_text import LONGEST_BLOCK, MOST_LISTED, headline, plain_text, slack_message, variables
 from opduel.reporters.alerts import Alert, alert_of
 
@@ -87,6 +87,23 @@ def test_the_worst_are_reported_and_how_many_more_there_are() -> None:
     told = [line.split()[0] for line in lines if line.startswith("  ")]
     assert told == ["crashed", "case16", "case15", "case14", "case13", "and"]
     assert f"  and {18 - MOST_LISTED} more" in lines
+
+
+def test_of_a_rate_the_lowest_is_the_worst() -> None:
+    rates = [
+        again(samples.comparison(f"rate{drop}", "regressed", 1 - drop / 100, metric="value", lower_is_better=False))
+        for drop in (10, 50, 20)
+    ]
+    lines = plain_text(alert(*rates)).splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == ["rate50", "rate20", "rate10"]
+
+
+def test_a_commit_of_no_year_of_ours_is_reported_all_the_same() -> None:
+    commit = Commit("0123456789abcdef0123456789abcdef01234567", 1_718_000_000_000, "Ada <a@example.org>", "In ms")
+    report = replace(samples.report([SLOWER]), treatment=replace(samples.TREATMENT, commit=commit))
+    found = alert_of(report)
+    assert found is not None
+    assert "0123456789ab  Ada: In ms" in plain_text(found)
 
 
 def test_a_slack_message_is_within_the_limits_whatever_things_are_called() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import interchange_samples as made
@@ -77,6 +78,13 @@ def test_the_action_gets_the_treatments_value_with_the_verdict_beside_it() -> No
     assert entry["extra"].splitlines()[:2] == ["verdict: regressed", "ratio: 1.053"]
     assert float(entry["range"].removeprefix("± ")) < 0.01 * entry["value"]
     assert written.left_out == "2 failed, 1 without a value (time)"
+
+
+def test_the_action_takes_smaller_for_better_so_that_it_gets_no_rates() -> None:
+    rate = made.measured("rate", "regressed", 0.9)
+    written = to_github_action_benchmark(made.report(replace(rate, metric="value", lower_is_better=False)))
+    assert "rate" not in {one["name"] for one in json.loads(written.text)}
+    assert "1 of which more is better" in written.left_out
 
 
 def test_names_stay_within_the_cells_of_the_actions_comments() -> None:

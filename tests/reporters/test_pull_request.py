@@ -201,7 +201,10 @@ def test_outside_of_a_pull_request_there_is_none_and_without_a_token_it_says_how
 ) -> None:
     assert pull_request_of(environment(github, GITHUB_REF="refs/heads/main")) == ""
     assert "set GITHUB_TOKEN" in str(pull_request_of(environment(github, GITHUB_TOKEN="")))
-    assert "OWNER/NAME" in str(pull_request_of(environment(github, GITHUB_REPOSITORY="../x")))
+    for wrong in ("../x", "x/..", "x", "x/y/z", "./y"):
+        assert "OWNER/NAME" in str(pull_request_of(environment(github, GITHUB_REPOSITORY=wrong)))
+    for right in ("ada_acme/numlib", "a.b/c_d.e"):
+        assert isinstance(pull_request_of(environment(github, GITHUB_REPOSITORY=right)), PullRequest)
     event = tmp_path / "event.json"
     event.write_text(json.dumps({"pull_request": {"number": 7}}))
     found = pull_request_of(environment(github, GITHUB_REF="refs/heads/x", GITHUB_EVENT_PATH=str(event)))
