@@ -90,7 +90,12 @@ class _LimitedReader:
         self._refusal = f"{archive.name} holds more than {limits.max_bytes} bytes when unpacked, which is the limit"
 
     def read(self, size: int) -> bytes:
-        chunk = self._content.read(size)
+        try:
+            chunk = self._content.read(size)
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise tarfile.ReadError(str(error)) from None  # what bz2 has in place of an error of its own
         self._left -= len(chunk)
         if self._left < 0:
             raise UsageError(self._refusal)

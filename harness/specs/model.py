@@ -45,7 +45,7 @@ from opduel.harness.specs.fields import (
     some_of,
 )
 from opduel.harness.specs.files import File
-from opduel.harness.specs.programs import ProgramTest
+from opduel.harness.specs.programs import PROGRAM_DEFAULTS, ProgramTest
 from opduel.harness.specs.two_sided import TWO_SIDED, SideOperator, check_sides, joined
 from opduel.harness.specs.values import (
     MAX_ELEMENTS,
@@ -356,6 +356,13 @@ class Spec(StrictModel):
                             f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"
                         )
                         raise field_error(field, words)
+        return self
+
+    @model_validator(mode="after")
+    def _programs_have_these_defaults(self) -> "Spec":
+        for name in Settings.model_fields if self.framework in PROGRAMS else ():
+            if name not in PROGRAM_DEFAULTS and getattr(self.defaults, name) is not None:
+                raise field_error(f"defaults.{name}", f"a program has none: use {', '.join(PROGRAM_DEFAULTS)} alone")
         return self
 
     @model_validator(mode="after")

@@ -101,6 +101,9 @@ class ProgramTest(StrictModel):
         return {name: value for name, value in said.items() if value is not None}
 
 
+PROGRAM_DEFAULTS = ("metric", "threshold", "timeout")
+
+
 class _Settings(Protocol):
     """What a spec, or the command line, may say for all tests."""
 

@@ -271,6 +271,7 @@ def hostile(kind: bytes) -> bytes:
         ),
         (made_tar(plain)[:-30], "not a readable archive"),
         (gzip.compress(b"no tar"), "not a readable archive"),
+        (made_tar(plain, "w:bz2")[:20] + b"damaged", "not a readable archive"),
         (b"no archive", "not a readable archive"),
         (b"", "not a readable archive"),
         (made_zip(("net", b"/etc/passwd", stat.S_IFLNK | 0o777)), "not one regular file"),

@@ -77,6 +77,17 @@ def test_what_cannot_be_meant_is_one_line_with_the_field(test: dict[str, Any], w
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "defaults", [{"dtype": "float16"}, {"directions": ["backward"]}, {"input_sets": 5}, {"tolerance": {"rtol": 0.1}}]
+)
+def test_programs_have_few_defaults(defaults: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as error:
+        spec_of(one(), defaults=defaults)
+    assert f"defaults.{next(iter(defaults))} a program has none: use metric, threshold, timeout alone" in str(
+        error.value
+    )
+
+
 def test_other_frameworks_have_no_command_lines() -> None:
     with pytest.raises(UsageError, match=r"tests\[0\].command is for the framework generic alone"):
         validate({"framework": "mxnet", "tests": [one()]})
