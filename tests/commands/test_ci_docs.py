@@ -100,9 +100,21 @@ def test_what_the_workflow_may_do_is_little_and_its_actions_have_tags() -> None:
     assert ["GITHUB_TOKEN" in step.get("env", {}) for step in steps].count(True) == 1
     used = [step["uses"] for step in steps if "uses" in step]
     assert used
-    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", one) for one in used)
+    assert all(re.fullmatch(r"actions/[a-z-]+(/[a-z]+)?@v\d+", one) for one in used)
     checkouts = [step["with"] for step in steps if step.get("uses", "").startswith("actions/checkout@")]
     assert all(one["persist-credentials"] is False for one in checkouts)
+
+
+def test_what_was_built_and_measured_is_saved_whatever_the_exit_code() -> None:
+    """A job that found a regression has failed: of the action for caches alone, nothing would be saved then."""
+    jobs = [*recipe("opduel.github.yml")["jobs"].values(), recipe("action.yml")["runs"]]
+    for steps in (job["steps"] for job in jobs):
+        (restored,) = [step for step in steps if step.get("uses") == "actions/cache/restore@v4"]
+        saved = steps[-1]
+        assert (saved["uses"], saved["if"]) == ("actions/cache/save@v4", "always()")
+        assert saved["with"] == {name: restored["with"][name] for name in ("path", "key")}
+        assert restored["with"]["key"].startswith(restored["with"]["restore-keys"])
+    assert all("github.run_attempt" in job["steps"][-1]["with"]["key"] for job in jobs[:-1])  # a key is saved once
 
 
 def test_the_action_hands_on_all_outputs() -> None:
