@@ -47,7 +47,7 @@ class Fuzz:
         self._read = files_read(options, None)
         if self._path is not None:
             check_file(self._path, "fuzz_spec")
-            check_folder(self._path.absolute().parent, "fuzz_spec")
+        check_folder((self._path or Path("fuzz.json")).absolute().parent, "fuzz_spec")
         self._budget: float | None = options.time_budget
         self._began = time.monotonic()
         self._draws: list[Any] = []
@@ -63,7 +63,8 @@ class Fuzz:
 
         read = {**self._read, "-b": [] if spec is None else [spec]}
         refuse_overwriting(read, "--fuzz_spec", [self._found_in(request)])
-        self._draws = draw_cases(request.cases, self._count, request.seed, request.control, request.framework)
+        of_run = request.seed, request.control, request.framework, request.env
+        self._draws = draw_cases(request.cases, self._count, *of_run)
         log.info("--fuzz: %d inputs drawn with seed %d", len(self._draws), request.seed)
         budget = None if self._budget is None else RUN_SHARE * self._budget
         drawn = replace(request, cases=[case for _, cases in self._draws for case in cases])
@@ -109,9 +110,13 @@ class Fuzz:
                 sentinels=0,
                 time_budget=None if math.isinf(left) else max(left * STEP_SHARE, min(left, STEP_S)),
                 roofline=False,
+                profile_output=None,
+                breakdown=False,
+                explain="none",
             )
             try:
-                return {one.case: one for one in run_ab(small).comparisons}
+                report = run_ab(small)
+                return {} if report.run.aborted else {one.case: one for one in report.comparisons}
             except OpduelError as error:
                 log.warning("--fuzz: the inputs can't be shrunk: %s", error)
                 return {}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.fleet import fleet_choice
-from opduel.commands.options import asked_metrics, refuse
+from opduel.commands.options import asked_metrics, refuse, variables
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import exit_code, plan_session, tell
 from opduel.commands.single import SINGLE_ONLY, plan_one_build, some, the_build
@@ -48,7 +48,15 @@ def _write(options: argparse.Namespace, command: Sequence[str]) -> int:
     check_new(options.golden)
     session, build = plan_one_build(options, command, METRIC)
     cases, choice = session.cases, session.choice
-    request = GoldenRequest(session.framework, build, cases, session.seed, options.threads, options.time_budget)
+    request = GoldenRequest(
+        session.framework,
+        build,
+        cases,
+        session.seed,
+        options.threads,
+        options.time_budget,
+        variables(options),
+    )
     log.info("%s of %s, outputs of %s", counted(len(cases), "case"), choice.file_name, build.requested)
     began = time.monotonic()
     with ProgressDisplay(len(cases), sys.stderr) as display:

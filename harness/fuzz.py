@@ -37,7 +37,7 @@ class Finding:
 
 
 def draw_cases(
-    cases: Sequence[Case], count: int, seed: int, control: Build, framework: Framework
+    cases: Sequence[Case], count: int, seed: int, control: Build, framework: Framework, env: Mapping[str, str]
 ) -> list[tuple[Drawn, Sequence[Case]]]:
     """``count`` inputs for the operators of ``cases``, drawn from ``seed``; each as a case for every metric.
 
@@ -59,21 +59,27 @@ def draw_cases(
     draws: list[tuple[Drawn, Case]] = []
     for number, template in enumerate(found):  # as evenly as can be
         if wanted := count // len(found) + (number < count % len(found)):
-            draws += _accepted(template, wanted, seed, len(draws), control, framework)
+            draws += _accepted(template, wanted, seed, len(draws), control, framework, env)
     if not draws:
         raise RunError("--fuzz: the control refused all inputs that were drawn: choose other operators")
     return [(one, [of_metric(case, like) for like in metrics[one.template.like.id]]) for one, case in draws]
 
 
 def _accepted(
-    template: Template, wanted: int, seed: int, first: int, control: Build, framework: Framework
+    template: Template,
+    wanted: int,
+    seed: int,
+    first: int,
+    control: Build,
+    framework: Framework,
+    env: Mapping[str, str],
 ) -> list[tuple[Drawn, Case]]:
     """Up to ``wanted`` draws that the control does not refuse; one on which it crashes or hangs is none it refuses."""
     number = zlib.crc32(f"{seed} {template.like.id}".encode())  # like operators must not all get the same sizes
     draws = examples(drawn(template), SPARE * wanted, number)
     cases = [case_of(one, first + number) for number, one in enumerate(draws)]
     kept: list[tuple[Drawn, Case]] = []
-    for one, attempt in zip(draws, smoke_check(control, framework, cases, seed=seed), strict=True):
+    for one, attempt in zip(draws, smoke_check(control, framework, cases, seed=seed, env=env), strict=True):
         if attempt.failure is None or attempt.failure.kind not in ("error", "missing"):
             kept.append((one, attempt.case))
         if len(kept) == wanted:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from opduel.frameworks import Framework, worker_environment
+from opduel.frameworks import Framework, run_environment
 from opduel.harness.blocks import DESCRIBED
 from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.cpus import plan_cpus
@@ -82,7 +82,7 @@ _ADAPTER: TypeAdapter[Manifest] = TypeAdapter(Manifest)
 
 @dataclass(frozen=True)
 class GoldenRequest:
-    """What to compute, on which build. ``time_budget``: seconds, None for no bound."""
+    """What to compute, on which build. ``time_budget``: seconds, None for no bound. ``env``: the user's variables."""
 
     framework: Framework
     build: Build
@@ -90,6 +90,7 @@ class GoldenRequest:
     seed: int
     threads: int = 1
     time_budget: float | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def check_new(folder: Path) -> None:
@@ -117,15 +118,14 @@ def write_golden(
     manifest that says ``complete``: false. Returns the cases that were computed, by id.
 
     Raises:
-        UsageError: the folder holds something; fewer processors than threads.
+        UsageError: the folder holds something; fewer processors than threads; as ``run_environment``.
         RunError: nothing could be computed, or the folder can't be written.
         KeyboardInterrupt: a signal; what was computed is kept.
     """
     check_new(folder)
     found: dict[str, GoldenCase] = {}
     environment = {
-        **worker_environment(),
-        **request.framework.environment(request.threads),
+        **run_environment(request.framework, request.threads, request.env, [request.build]),
         **request.framework.preparation(request.cases),
     }
     adaptor = request.framework.adaptor

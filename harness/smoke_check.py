@@ -1,9 +1,9 @@
 """Every case once, on one build: does it run, how long does a call take, about, and which operators run in it?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from opduel.frameworks import Framework, worker_environment
+from opduel.frameworks import Framework, run_environment
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.restarting_worker import RestartingWorker
@@ -36,15 +36,16 @@ def smoke_check(
     seed: int = 0,
     limit_s: float = LIMIT_S,
     profile: bool = False,
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[SmokeCheck]:
     """Try each case in a process of its own, which may crash, or hang for ``limit_s`` at most; in order, as they come.
 
-    ``profile``: ask the framework's profiler about one more call, too.
+    ``profile``: ask the framework's profiler about one more call, too. ``env``: variables of the user's.
 
     Raises:
-        RunError: the build can't be started.
+        RunError: the build can't be started. UsageError: as ``run_environment``.
     """
-    environment = {**worker_environment(), **framework.environment(1), **framework.preparation(cases)}
+    environment = {**run_environment(framework, 1, env or {}, [build]), **framework.preparation(cases)}
     if profile:
         environment.update(framework.profiling_environment())
     with RestartingWorker("treatment", build, framework.adaptor, environment, plan_cpus(1).start) as worker:

@@ -31,13 +31,26 @@ def compared(case: Case) -> Comparison:
     return dataclasses.replace(one, ratio=3.0 if slow else 1.0)
 
 
+steps: list[RunRequest] = []  # of shrinking
+
+
+def aborts_at(request: RunRequest) -> bool:
+    """Whether a step is ended by a signal: the second one of a run with seed 8."""
+    steps.append(request)
+    return request.seed == 8 and len(steps) == 2
+
+
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    def smoke_check(build: object, framework: object, cases: Sequence[Case], *, seed: int) -> Any:
+    steps.clear()
+
+    def smoke_check(build: object, framework: object, cases: Sequence[Case], *, seed: int, env: object) -> Any:
         return [SmokeCheck(case, 1.0) for case in cases]
 
     def run_ab(request: RunRequest) -> Any:
-        return SimpleNamespace(comparisons=[compared(case) for case in request.cases])
+        return SimpleNamespace(
+            comparisons=[compared(case) for case in request.cases], run=RunRecord(aborted=aborts_at(request))
+        )
 
     monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", smoke_check)
     monkeypatch.setattr(opduel.commands.fuzz, "run_ab", run_ab)
@@ -73,6 +86,23 @@ def test_what_differed_is_written_small_and_can_be_measured_again(
     assert {case.metric for case in again} == {"time", "error"}
     assert "seed 7" in json.loads(path.read_text())["description"]
     assert f"harness.py -b {path}" in caplog.text
+
+
+def test_a_signal_ends_shrinking_and_what_is_found_is_written(made_up: None, tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "30", "--fuzz_spec", str(path), "--explain", "all"]))
+    request = dataclasses.replace(request_for("time"), seed=8).configured(
+        explain="all", profile_output=str(tmp_path), breakdown=True
+    )
+    drawn = fuzz.drawn(request)
+    report: Any = SimpleNamespace(
+        comparisons=[compared(case) for case in drawn.cases], run=RunRecord(interrupted=False)
+    )
+    fuzz.keep_findings(drawn, report)
+    assert len(steps) == 2
+    assert expand_cases(load_spec(path))
+    asked = [(one.explain, one.profile_output, one.breakdown) for one in (step.configuration for step in steps)]
+    assert asked == [("none", None, False)] * 2  # nor are the run's own profiles replaced
 
 
 def test_without_a_difference_no_file_is_left(

@@ -94,7 +94,7 @@ def test_the_largest_difference_comes_first_and_what_fails_on_both_is_none() -> 
 
 
 def attempts(refuses: Callable[[int], str | None]) -> Any:
-    def smoke_check(build: object, framework: object, cases: Sequence[Case], *, seed: int) -> Any:
+    def smoke_check(build: object, framework: object, cases: Sequence[Case], *, seed: int, env: object) -> Any:
         for case in cases:
             kind = refuses(case.inputs["a"][0])
             yield SmokeCheck(case, None if kind else 1.0, Failure("treatment", kind, "no") if kind else None)
@@ -105,7 +105,7 @@ def attempts(refuses: Callable[[int], str | None]) -> Any:
 def test_what_the_control_refuses_is_left_out_and_what_crashes_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", attempts(lambda n: "error" if n % 2 else "crash"))
     cases = [LIKE, replace(LIKE, id="op_large/forward/error", metric="error")]
-    drawn = draw_cases(cases, 8, 1, None, None)  # type: ignore[arg-type]
+    drawn = draw_cases(cases, 8, 1, None, None, {})  # type: ignore[arg-type]
     assert 2 <= len(drawn) <= 8
     for one, (by_time, by_numbers) in drawn:
         assert one.sizes[0] % 2 == 0
@@ -117,7 +117,7 @@ def test_what_the_control_refuses_is_left_out_and_what_crashes_it_is_not(monkeyp
 def test_every_kind_of_inputs_has_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", attempts(lambda n: None))
     cases = [replace(LIKE, id=f"{name}/forward", operator=f"nd.{name}") for name in ("add", "dot", "exp")]
-    drawn = draw_cases(cases, 7, 1, None, None)  # type: ignore[arg-type]
+    drawn = draw_cases(cases, 7, 1, None, None, {})  # type: ignore[arg-type]
     counts = [sum(one.template.like.operator == case.operator for one, _ in drawn) for case in cases]
     assert sorted(counts) == [2, 2, 3]
     assert len({one.sizes for one, _ in drawn}) > 4, "not the same sizes for each operator"
@@ -126,4 +126,4 @@ def test_every_kind_of_inputs_has_its_share(monkeypatch: pytest.MonkeyPatch) -> 
 def test_nothing_left_to_measure_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", attempts(lambda n: "error"))
     with pytest.raises(RunError, match="the control refused all inputs"):
-        draw_cases([LIKE], 3, 1, None, None)  # type: ignore[arg-type]
+        draw_cases([LIKE], 3, 1, None, None, {})  # type: ignore[arg-type]

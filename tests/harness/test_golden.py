@@ -50,6 +50,12 @@ def compared(golden: Golden, *cases: Case, **environment: str) -> dict[str, Comp
     return {one.case.removesuffix("/error"): one for one in run_ab(asked).comparisons}
 
 
+def test_variables_of_the_user_are_set(tmp_path: Path) -> None:
+    asked = GoldenRequest(Toy(), toy_build("control"), CASES, SEED, env={"TOY_IMPORT": "dies"})
+    with pytest.raises(RunError, match="no such library"):
+        write_golden(asked, tmp_path / "new")
+
+
 def test_outputs_are_kept_with_all_that_they_are_of(written: Path) -> None:
     document = json.loads((written / MANIFEST).read_text())
     assert (document["kind"], document["schema_version"], document["seed"]) == ("opduel golden outputs", 2, SEED)

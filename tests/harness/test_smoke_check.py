@@ -1,6 +1,7 @@
 """Trying cases once: those that crash, hang or refuse cost nothing but themselves."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,12 @@ def test_each_case_is_reported_whatever_happens_to_the_others() -> None:
         None,
     ]
     assert all((one.call_ns is None) == (one.reason is not None) for one in attempts)
+
+
+def test_variables_of_the_user_are_set() -> None:
+    for env, says in ((None, "KeyError: 'TOY_REPORTS'"), ({"TOY_REPORTS": "1,2"}, None)):
+        (found,) = smoke_check(toy_build("control"), Toy(), [replace(toy_case("a"), metric="value")], env=env)
+        assert found.reason == says
 
 
 def test_the_time_of_a_call_grows_with_its_work() -> None:
