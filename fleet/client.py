@@ -397,8 +397,8 @@ class _FleetRun:
         except OSError as error:  # Dask's errors of connections, too
             self._again(attempt, f"{answer.host}: {error}", None)
             return
-        except RunError as error:  # what is to be sent can't be had here, so that no host can have it
-            self._stopped = str(error)
+        except RunError as error:  # what is to be sent can't be had here; another host may have it already
+            self._again(attempt, str(error), answer.host)
             return
         if why and address:
             self._again(attempt, why, answer.host)
@@ -436,7 +436,8 @@ class _FleetRun:
         self._on_progress(Progress(rounds, still_open, cases, elapsed_s, left_s, hosts=hosts))
 
     def _merged(self) -> Report:
-        parts = [self._done[key] for key in self._shards if key in self._done]
+        known = self._kept.earlier | self._done
+        parts = [known[key] for key in self._shards if key in known]
         course = Course(self._started, time.monotonic() - self._began, self._stopped, self._interrupted)
         return report_of(self._request, parts, course, self._kept.given_up)
 

@@ -25,6 +25,7 @@ from opduel import __version__
 from opduel.driver.builds.transfer import found_at, sha256_of
 from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, LOG, MODELS, REFUSAL, REPORT, ROUNDS, Answer, Job
 from opduel.harness.models import checksum_of, place_of
+from opduel.records import UsageError
 from opduel.records.atomic import write_atomically
 from opduel.records.text import one_line
 from opduel.reporters.document import from_text
@@ -82,7 +83,7 @@ def measure(job: Job) -> Answer:
     try:
         _sweep(host.folder)  # first, for a run that is resumed late
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if _has_more_time(job, folder / REPORT):
+        if _is_outdated(job, folder / REPORT):
             (folder / REPORT).unlink()
         if not (folder / REPORT).exists():
             kept = job.kept.get(host.name, ())
@@ -106,13 +107,17 @@ def measure(job: Job) -> Answer:
             (folder / JOB).unlink(missing_ok=True)  # it may hold the values of secret variables
 
 
-def _has_more_time(job: Job, report: Path) -> bool:
-    """Whether a shard has a report already that its time budget cut short, and a longer one now."""
+def _is_outdated(job: Job, report: Path) -> bool:
+    """Whether a shard has a report already that its time budget cut short, and a longer one now; or a damaged one."""
     if not report.exists():
         return False
-    run = from_text(report.read_text(encoding="utf-8")).run
+    try:
+        run = from_text(report.read_bytes().decode("utf-8", "replace")).run
+    except UsageError:  # damaged, by a full disk or a power cut: made again from the rounds
+        return True
     had_s, now_s = run.configuration.time_budget, job.configuration.time_budget
-    return run.is_cut_short and had_s is not None and (now_s is None or now_s > had_s)
+    has_more = had_s is not None and (now_s is None or now_s > had_s)
+    return has_more and run.is_cut_short and not run.aborted and bool(run.resumable)
 
 
 def _lacks(job: Job, digest: str, host: HostSettings) -> bool:

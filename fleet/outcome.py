@@ -29,6 +29,11 @@ def of_family(request: RunRequest, given_up: int) -> int:
     return given_up * (1 + math.ceil(request.elsewhere / max(1, own)))
 
 
+def _goes_on(part: HostReport) -> bool:
+    """Whether its host would go on with the part, with more time."""
+    return bool(part.report.run.resumable) and part.report.run.is_cut_short
+
+
 def report_of(request: RunRequest, parts: Sequence[HostReport], course: Course, given_up: int) -> Report:
     """The report of all parts; ``given_up``: how many comparisons were begun on a host and made on another.
 
@@ -52,7 +57,7 @@ def report_of(request: RunRequest, parts: Sequence[HostReport], course: Course, 
         "complete": not reasons,
         "stop_reason": "; ".join(dict.fromkeys(filter(None, reasons))) or None,
         **({"aborted": True, "interrupted": course.interrupted} if course.stopped else {}),
-        "resumable": request.log is not None and course.stopped is not None,
+        "resumable": request.log is not None and (course.stopped is not None or any(_goes_on(part) for part in parts)),
         **request.labels,
     }
     looks = plan_looks(request.max_rounds)

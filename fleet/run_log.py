@@ -18,13 +18,15 @@ KIND = "fleet"  # of this run's texts in a log
 
 @dataclass
 class Kept:
-    """``shards`` by key, those that were moved included; what is ``done`` of them; the ``rounds`` of each on each host;
+    """``shards`` by key, those that were moved included; what is ``done`` of them; ``earlier`` reports of those
+    that go on, as they have more time now; the ``rounds`` of each on each host;
     ``moved``: the keys of shards that were made of other shards' open cases, and how many comparisons had been begun on
     a host, and left to another, when each was made; ``given_up``: how many have been by now; ``start``: identifies the
     run's first start, as what hosts keep of others is no part of it, and is empty in a log of an earlier version."""
 
     shards: dict[str, Shard] = field(default_factory=dict)
     done: dict[str, HostReport] = field(default_factory=dict)
+    earlier: dict[str, HostReport] = field(default_factory=dict)
     rounds: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     moved: dict[str, int] = field(default_factory=dict)
     given_up: int = 0
@@ -72,9 +74,10 @@ def kept_of(request: RunRequest, run: str, cost: Callable[[Case], float]) -> Kep
         elif entry["event"] == "round":
             kept.rounds.setdefault(key, {}).setdefault(entry["host"], []).append(entry["text"])
         elif entry["event"] == "report" and key in kept.shards:
-            kept.done[key] = HostReport(entry["host"], from_text(entry["report"]))
-            if _goes_on(kept.done[key].report, entry.get("time_budget"), request):
-                del kept.done[key]
+            part = HostReport(entry["host"], from_text(entry["report"]))
+            goes_on = _goes_on(part.report, entry.get("time_budget"), request)
+            kept.done.pop(key, None)
+            (kept.earlier if goes_on else kept.done)[key] = part
         elif entry["event"] == "moved" and key in kept.shards and key not in kept.done:
             text = entry["report"]
             part = None if text is None else HostReport(entry["host"], from_text(text), whole=False)
@@ -85,7 +88,8 @@ def kept_of(request: RunRequest, run: str, cost: Callable[[Case], float]) -> Kep
 def _goes_on(report: Report, had_s: float | None, request: RunRequest) -> bool:
     """Whether the time budget cut a shard short in a run that had ``had_s`` (seconds; None: no limit), and has more."""
     now_s = request.configuration.time_budget
-    if had_s is None or report.run.aborted or (now_s is not None and now_s <= had_s):
+    has_more = had_s is not None and (now_s is None or now_s > had_s)
+    if not has_more or report.run.aborted or not report.run.resumable:
         return False
     return report.is_open if request.suspects_only else report.run.is_cut_short
 

@@ -157,6 +157,7 @@ def test_a_run_whose_time_was_too_short_goes_on_with_more(fleet: Fleet, tmp_path
     first, second = found
     assert not first["run"]["complete"]
     assert second["run"]["rounds"] > first["run"]["rounds"]
+    assert any(one["samples"] for one in first["comparisons"])
     for before, after in zip(first["comparisons"], second["comparisons"], strict=True):
         assert after["samples"][: len(before["samples"])] == before["samples"]
 

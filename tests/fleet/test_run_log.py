@@ -12,7 +12,7 @@ from made_samples import a_case
 from report_samples import CONTROL, TREATMENT, report
 
 from opduel.comparator import compare_cases, plan_looks
-from opduel.fleet.host import _has_more_time
+from opduel.fleet.host import _is_outdated
 from opduel.fleet.job import Job
 from opduel.fleet.run_log import KIND, Kept, folder_of, identity, kept_of
 from opduel.frameworks import get_framework
@@ -111,7 +111,7 @@ def test_a_move_that_was_not_kept_leaves_the_shard_as_it_was() -> None:
 
 def cut_short(cases: Sequence[Case], **run: Any) -> str:
     made: Report = report(compare_cases(cases, {}, {}, plan_looks(5)))
-    ended = {**made.run, "complete": False, "aborted": False, **run}
+    ended = {**made.run, "complete": False, "aborted": False, "resumable": True, **run}
     return to_bytes(replace(made, cases=tuple(cases), run=RunRecord(ended))).decode()
 
 
@@ -125,6 +125,7 @@ def cut_short(cases: Sequence[Case], **run: Any) -> str:
         (None, 120.0, {}, False),
         (60.0, 120.0, {"complete": True}, False),
         (60.0, 120.0, {"aborted": True}, False),
+        (60.0, 120.0, {"resumable": False}, False),
     ],
 )
 @pytest.mark.parametrize("suspects_only", [False, True])
@@ -136,7 +137,8 @@ def test_a_shard_that_its_time_cut_short_goes_on_when_there_is_more(
     key = next(iter(read(texts).shards))
     say(texts, event="report", key=key, host="one", report=cut_short(CASES, **run), time_budget=had_s)
     asked = replace(request(texts).configured(time_budget=now_s), suspects_only=suspects_only)
-    assert (key not in kept_of(asked, identity(asked), lambda case: 1.0).done) is goes_on
+    found = kept_of(asked, identity(asked), lambda case: 1.0)
+    assert (list(found.earlier), list(found.done)) == (([key], []) if goes_on else ([], [key]))
     say(texts, event="report", key=key, host="one", report=cut_short(CASES), time_budget=now_s)
     assert key in kept_of(asked, identity(asked), lambda case: 1.0).done
 
@@ -150,11 +152,13 @@ def test_so_does_what_its_host_has_of_it(
 ) -> None:
     job = Job("run", "key", "python", CONTROL, TREATMENT, CASES, 1, RunConfiguration(time_budget=now_s), {}, 0)
     kept = tmp_path / "report.json"
-    assert not _has_more_time(job, kept)
+    assert not _is_outdated(job, kept)
     kept.write_text(
         cut_short(CASES, configuration=asdict(RunConfiguration(time_budget=had_s)), complete=complete), encoding="utf-8"
     )
-    assert _has_more_time(job, kept) is goes_on
+    assert _is_outdated(job, kept) is goes_on
+    kept.write_text("{", encoding="utf-8")
+    assert _is_outdated(job, kept)
 
 
 def test_what_hosts_keep_is_of_one_start_and_of_those_that_go_on_with_it() -> None:
