@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -204,9 +204,7 @@ class Investigation:
         try:
             for gap in sorted(cases):
                 steps = self._compare(*gap, cases[gap], {case: more[case].verdict for case in cases[gap]})
-                if unsure := [case for case, step in steps.items() if step.unsure]:
-                    log.warning("%s: %s", ", ".join(unsure), UNTRUSTED)
-                    self._unsure |= set(unsure)
+                self._leave_out({case for case, step in steps.items() if step.unsure})
                 trusted = {case: step for case, step in steps.items() if not step.unsure}
                 changed = {case: step for case, step in trusted.items() if step.finding == more[case].finding}
                 found |= dict.fromkeys(changed)
@@ -218,6 +216,12 @@ class Investigation:
             return outcome
         everyone = tuple(sorted({*outcome.confirmed, *found}))
         return replace(outcome, confirmed=everyone, culprits=_merged([*(outcome.culprits or ()), *culprits]))
+
+    def _leave_out(self, unsure: Set[str]) -> None:
+        """Say of which cases the search can't rely on what was measured; later lines search for them again."""
+        if unsure:
+            log.warning("%s: %s", ", ".join(sorted(unsure)), UNTRUSTED)
+            self._unsure |= unsure
 
     def _verify_and_bisect(self, benchmark: Report, suspects: Sequence[str]) -> Outcome:
         if not suspects:
@@ -234,8 +238,10 @@ class Investigation:
             log.info("not confirmed: %s", ", ".join(suspects))
             return Outcome(benchmark, verification)
         found = Outcome(benchmark, verification, tuple(sorted(confirmed)))
-        steps = {case: step_of(again[case]) for case in confirmed}
-        thresholds = {case: again[case].threshold for case in confirmed}
+        off = {case for case in confirmed if again[case].verdict != "failed" and verification.may_be_off(again[case])}
+        self._leave_out(off)
+        steps = {case: step_of(again[case]) for case in confirmed if case not in off}
+        thresholds = {case: again[case].threshold for case in steps}
         try:
             return replace(found, culprits=self._bisect(steps, thresholds, (0, last)))
         except RunError as error:  # the same search goes on from there another time; what is confirmed stays so

@@ -329,6 +329,26 @@ def test_a_ratio_from_a_host_whose_aa_check_found_a_difference_takes_no_part_of_
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
 
 
+def test_what_a_disturbed_host_confirmed_is_not_searched_by_its_size(path: Path) -> None:
+    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6], b=[1, 1, 1.6, 1.6, 1.6])
+    measure, busy = week.harness.measure, [True]
+    hosts = [{"name": "a", "valid": False}, {"name": "b", "valid": True}]  # each measured the case of its name
+
+    def off(order: RunOrder) -> Report:
+        report = measure(order)
+        if not busy[0] or order.run_type != "verify":
+            return report
+        found = tuple(replace(one, host=one.case) for one in report.comparisons)
+        return replace(report, run={**report.run, "validity": BIASED, "fleet": {"hosts": hosts}}, comparisons=found)
+
+    week.harness.measure = off  # type: ignore[method-assign]
+    outcome = week.land(3)
+    assert (outcome.confirmed, named(outcome), known(outcome)) == (("a", "b"), [("p2", ("b",))], [])
+    busy[0] = False
+    outcome = week.land(4)
+    assert (named(outcome), known(outcome)) == ([("p2", ("a",))], [("p2", ("b",))])
+
+
 @pytest.mark.parametrize("stands", [False, True])
 def test_a_rest_of_which_no_step_can_be_trusted_is_looked_for_again_by_the_next_line(path: Path, stands: bool) -> None:
     """Whether its verdicts were held back, or stand though they may be off."""
