@@ -27,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-b", "--benchmark_file", default="smoke", help="the spec (default: smoke)")
     parser.add_argument("--runs", type=int, default=6, help="single-build runs (default: 6)")
     options = parser.parse_args(arguments)
+    if options.runs < 2:
+        parser.error(f"--runs {options.runs}: give 2 or more, which are compared")
     spec = load_spec(find_spec(options.benchmark_file))
     framework = get_framework(spec.framework)
     build = resolve_build(options.build, framework, BuildCache())

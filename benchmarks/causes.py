@@ -18,6 +18,7 @@ a run could not be completed. With two processors to itself it takes five minute
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -76,7 +77,7 @@ def _run(options: argparse.Namespace) -> int:
     if not causes:
         raise UsageError(f"--only {options.only}: no cause has that in its name")
     with tempfile.TemporaryDirectory(prefix="causes-") as temporary:
-        bench = Trials(options.folder or Path(temporary), causes)
+        bench = Trials(options.folder or Path(temporary), causes, keeps=options.folder is not None)
         found = bench.injected()
         equal = {name: bench.equal(name, options.aa) for name in EQUAL if options.aa}
     print("\n".join(table(found, options.markdown)))
@@ -87,13 +88,16 @@ def _run(options: argparse.Namespace) -> int:
 class Trials:
     """The builds in a folder, and what is said of them; what was found before is kept there, in files."""
 
-    def __init__(self, folder: Path, causes: Mapping[int, Cause]) -> None:
+    def __init__(self, folder: Path, causes: Mapping[int, Cause], keeps: bool) -> None:
+        """``keeps``: builds have all causes that there are, so that the next one may ask for others."""
         self._folder, self._causes = folder.resolve(), causes
-        builds = self._folder / "builds"
-        if not builds.exists():
+        builds, made = self._folder / "builds", self._folder / "builds.made"
+        if not made.exists():
+            shutil.rmtree(builds, ignore_errors=True)
             numpy = resolve_build(NUMPY, get_framework("python"), BuildCache())
             packages = next(Path(numpy.interpreter).parent.parent.glob("lib/python*/site-packages"))
-            write_builds(builds, packages, causes)
+            write_builds(builds, packages, dict(enumerate(CAUSES, 1)) if keeps else causes)
+            made.touch()
         self._places = {path.name: path for path in builds.iterdir()}
 
     def injected(self) -> list[Judged]:
@@ -122,7 +126,7 @@ class Trials:
 
     def _measured(self, causes: Mapping[int, Cause]) -> dict[str, Mapping[str, Any]]:
         """The copy of the package -> its comparison in the report's document. RunError: there is no report."""
-        name = "-".join(str(number) for number in (min(causes), max(causes)))
+        name = "-".join(map(str, causes))
         report, spec = self._folder / name / "report.json", self._folder / f"{name}.json"
         if not report.exists():
             write_spec(spec, causes)

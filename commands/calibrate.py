@@ -133,7 +133,8 @@ def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
     given = {build for build in (options.control, options.treatment) if build is not None}
     if len(given) > 1:
         raise UsageError("--calibrate measures one build against itself: give --control or --treatment, not two builds")
-    framework = get_framework(choose(options, 0).framework_name)
+    whole = argparse.Namespace(**{**vars(options), "sample": None})
+    framework = get_framework(choose(whole, 0).framework_name)
     build = given.pop() if given else usual_build("treatment", config, framework)
     make_builds(options, framework, [build])
     return str(build)

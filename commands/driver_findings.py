@@ -95,4 +95,5 @@ def say(lines: Sequence[str], stream: TextIO | None = None) -> None:
         write_text(stream, "".join(f"{line}\n" for line in lines))
     except OSError as error:
         discard(stream)
-        log.error("standard output: can't be written (%s): what was found is in the log and in reports", error.strerror)
+        name = "standard error" if stream is sys.stderr else "standard output"
+        log.error("%s: can't be written (%s): what was found is in the log and in reports", name, error.strerror)

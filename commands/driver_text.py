@@ -9,13 +9,14 @@ from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.revisions import Revision
 from opduel.records import Commit
 from opduel.reporters.reproduce import program
+from opduel.reporters.run_text import commit_moment
 from opduel.reporters.units import human_change, human_interval
 
 
 def commit_line(commit: Commit) -> str:
     """``abc123def456 2022-03-07 Jane Doe: Fixed it``."""
     name = commit.author.partition(" <")[0]
-    return f"{commit.short} {commit.moment[:10]} {name}: {commit.subject}"
+    return f"{commit.short} {(commit_moment(commit) or '')[:10]} {name}: {commit.subject}"
 
 
 def plan_lines(

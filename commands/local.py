@@ -113,7 +113,8 @@ def _narrowed(options: DriverOptions, session: Session, paths: Sequence[str]) ->
     there are such cases, but not among those that were asked for."""
     cases, name = session.cases, session.choice.file_name
     if any(getattr(options.harness, one) for one in _CHOSEN):
-        log.info("%s changed; %s, as asked for", _some(paths, "file"), _cost(len(cases)))
+        what = _cost(len(cases)) if cases else "the suite's cases"  # which are known when there are builds
+        log.info("%s changed; %s, as asked for", _some(paths, "file"), what)
         return cases
     touched = impact_of(paths, load_impact_rules(session.framework))
     for words, files in touched.reasons:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from opduel.records import UsageError
+from opduel.records.atomic import user_path
 from opduel.records.files import MissingError, UnreadableError, read_text
 
 OWN_FILE, SHARED_FILE = "opduel.toml", "pyproject.toml"
@@ -112,18 +113,28 @@ def _placed(setting: Setting, value: Any, is_path: bool) -> Any:
     folder = setting.file.parent
     if not isinstance(value, str) or not value:
         return value
+
+    def place(text: str) -> str:
+        return str(folder / user_path(text, setting.where))
+
     if is_path or setting.name in PATHS:
-        return str(folder / Path(value).expanduser())
+        return place(value)
     if setting.name == "shared_libs":
-        return ",".join(str(folder / Path(name.strip()).expanduser()) for name in value.split(","))
+        return ",".join(place(name.strip()) for name in value.split(","))
+    if setting.name == "info":  # or the document itself
+        return value if value.lstrip().startswith("{") else place(value)
+    if setting.name == "network" and ":" in value:  # FILE.py:CLASS, or without .py
+        file, _, name = value.rpartition(":")
+        is_there = any((folder / one).is_file() for one in (file, f"{file}.py"))
+        return f"{place(file)}:{name}" if is_there else value
     if setting.name == "suite":  # PATH[@COMMIT][:SUBFOLDER]
-        place = value if (folder / value).exists() else re.split("[@:]", value)[0]
-        return str(folder / place) + value.removeprefix(place) if place and (folder / place).exists() else value
-    if setting.name in MAY_BE_PATHS and (folder / value).exists():
-        return str(folder / value)
+        file = value if (folder / value).exists() else re.split("[@:]", value)[0]
+        return place(file) + value.removeprefix(file) if file and (folder / file).exists() else value
+    if setting.name in MAY_BE_PATHS and (value.startswith("~") or (folder / value).exists()):
+        return place(value)
     if setting.name == "export_reporter" and "=" in value:
         form, _, file = value.partition("=")
-        return f"{form}={folder / Path(file).expanduser()}"
+        return f"{form}={place(file)}"
     if value.startswith("@"):
-        return f"@{folder / Path(value[1:]).expanduser()}"
+        return f"@{place(value[1:])}"
     return value

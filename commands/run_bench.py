@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from opduel.commands.calibrate import calibrate
 from opduel.commands.case_selection import choose
@@ -15,6 +14,7 @@ from opduel.commands.driver_options import parse
 from opduel.commands.entry import DONE, log, run_command
 from opduel.commands.harness import run_harness
 from opduel.commands.listing import list_cases
+from opduel.commands.option_types import path
 from opduel.commands.options import Parser, harness_parser
 from opduel.commands.sending import add_give_up, flush, send
 from opduel.commands.single import is_single
@@ -87,7 +87,7 @@ def run_bench_parser() -> Parser:
         "write a spec of the operator calls of a saved symbol, or of a model of the zoo; goes with --shape "
         "NAME=SIZES, --build BUILD and --output FILE",
     )
-    add("--convert REPORT", "convert a report.json to the format that --to names", type=Path)
+    add("--convert REPORT", "convert a report.json to the format that --to names", type=path)
     add(
         "--flush",
         "send the reports that could not be delivered to results servers yet; goes with --remote_reporter's options",
@@ -98,7 +98,7 @@ def run_bench_parser() -> Parser:
         "--send REPORT",
         "send reports that are on disk; goes with --remote_reporter, its token and --spool",
         nargs="+",
-        type=Path,
+        type=path,
     )
     add("--to", f"with --convert: the format. {described()}", choices=list(FORMATS))
     add("--side", "with --convert to a format for one side: which one", choices=SIDES)

@@ -131,6 +131,10 @@ def _baseline(options: argparse.Namespace) -> SingleReport | None:
     clock = then.run.configuration.profiler
     if clock != (options.profiler or "python"):
         raise UsageError(f"--baseline {options.baseline}: was timed with --profiler {clock}: use that")
+    if then.run.configuration.wipe_cache != bool(options.wipe_cache):
+        fix = "leave --wipe_cache out" if options.wipe_cache else "add that"
+        how = "without" if options.wipe_cache else "with"
+        raise UsageError(f"--baseline {options.baseline}: was timed {how} --wipe_cache: {fix}")
     return then
 
 

@@ -163,7 +163,7 @@ def _explained(
     profiling = Profiling(bench, request.framework, asked.threads, request.seed, made.ends)
     replicates = request.first_measurement is not None
     folder = request.callgrind if asked.profile_output is None else Path(asked.profile_output)
-    explaining = Explaining(profiling, asked.explain, replicates, request.env, folder)
+    explaining = Explaining(profiling, asked.explain, replicates, request.env, folder, request.cases)
     with this_thread_on(bench.cpus.control):
         return add_causes(comparisons, request.cases, made.findings, explaining)
 

@@ -199,6 +199,11 @@ class Comparison:
         return self.verdict if self.verdict in FLAGGED else None
 
     @property
+    def lower_is_better_here(self) -> bool:
+        """Whether less of what was measured is better; taken for granted of a metric that this version doesn't know."""
+        return self.metric not in METRICS or self.measure.lower_is_better
+
+    @property
     def is_worse(self) -> bool:
         """Whether the treatment made the case slower or larger, or breaks it: the one definition of "worse"."""
         return self.finding in WORSE
@@ -277,7 +282,8 @@ class Report:
     def _is_of_disturbed_host(self, one: Comparison) -> bool:
         """Of a disturbed run, whether this was measured on a host that was: with no fleet there is one host."""
         fleet = self.run.fleet
-        return fleet is None or any(host.name == one.host and host.valid is False for host in fleet.hosts)
+        hosts = () if fleet is None else fleet.hosts
+        return not hosts or any(host.name == one.host and host.valid is False for host in hosts)
 
     @property
     def is_open(self) -> bool:

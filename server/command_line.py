@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as DatabaseTimeout
 
 from opduel.records import OpduelError, RunError, UsageError
@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return error.exit_code
     except (DBAPIError, DatabaseTimeout) as error:
         why = one_line(str(error.orig if isinstance(error, DBAPIError) else error))
-        print_note(f"the database can't be used just now ({why}): try again\n")
+        fix = ": try again" if isinstance(error, OperationalError | DatabaseTimeout) else ""
+        print_note(f"the database can't be used ({why}){fix}\n")
         return 3
     except KeyboardInterrupt:
         print_note("interrupted\n")

@@ -128,7 +128,7 @@ def _cases(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
         case = details.get(one.case)
         about: dict[str, Any] = {name: fit(getattr(one, name)) for name in ("operator", "direction", "metric", "unit")}
         about |= {name: None if case is None else fit(getattr(case, name)) for name in ("dtype", "context")}
-        about["lower_is_better"] = one.measure.lower_is_better
+        about["lower_is_better"] = one.lower_is_better_here
         yield one.case, about | {"operator_category": fit(case.category) if case and case.category else None}
 
 

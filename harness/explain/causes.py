@@ -40,7 +40,8 @@ class Explaining:
 
     ``which``: "confirmed", "all" or "none" of the changed cases. ``replicates``: the run measures again what an earlier
     one had flagged, so that all that it flags is confirmed. ``env``: the user's own variables.
-    ``folder``: where callgrind's files are kept, ``<case>/<side>/callgrind.out``; None: nowhere.
+    ``folder``: where callgrind's files are kept, ``<case>/<side>/callgrind.out``; None: nowhere. ``among``: all cases
+    of the run, which have profiles there.
     """
 
     profiling: Profiling
@@ -48,6 +49,7 @@ class Explaining:
     replicates: bool
     env: Mapping[str, str]
     folder: Path | None = None
+    among: Sequence[Case] = ()
 
 
 def to_explain(comparisons: Sequence[Comparison], which: str, replicates: bool) -> list[Comparison]:
@@ -138,6 +140,7 @@ def _look(
         env=explaining.env,
         deadline=ends,
         folder=explaining.folder,
+        among=explaining.among,
     )
     for case_id, one in native.items():
         seen[case_id].append(_of_native(one))

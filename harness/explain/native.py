@@ -61,6 +61,7 @@ def observe_native(
     pairs: int = PAIRS,
     deadline: float = math.inf,
     folder: Path | None = None,
+    among: Sequence[Case] = (),
     misses: bool = False,
 ) -> dict[str, Observed]:
     """Case id -> instructions per call by native function, of ``pairs`` fresh process pairs, both sides at once.
@@ -68,7 +69,8 @@ def observe_native(
     ``misses``: in place of instructions, misses of a simulated cache, without a tree of frames.
     ``bench`` says the builds, the adaptor and the processors; ``env`` has the user's own variables. Nothing is begun
     after ``deadline`` (of the monotonic clock). In ``folder``, if given, ``<case>/<side>/callgrind.out`` is what the
-    last pair's process executed; those that would exceed ``MOST_KEPT`` together are left out. Never raises for what a
+    last pair's process executed; those that would exceed ``MOST_KEPT`` together are left out; ``among``:
+    all cases that have a folder there, by which ids that are alike as paths are told apart. Never raises for what a
     worker does: it costs a case its observations alone.
     """
     unfit = {case.id: Observed(note=why) for case in cases if (why := why_not(framework, case))}
@@ -77,7 +79,7 @@ def observe_native(
         return unfit
     # whole calls, for every framework: what changed may be outside the functions that it counts in
     counting = replace(plan_counting(framework, env, fit), functions=())
-    folders = case_folders(fit) if folder else {}
+    folders = case_folders(among or fit) if folder else {}
     places = {case.id: folder / folders[case.time_id] for case in fit} if folder else {}
     looking = _Looking(bench, counting, seed, deadline, places, misses)
     for number in range(pairs):

@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -32,12 +33,24 @@ def unpack(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None
         UsageError: it is no archive, a broken one, has no such member, or more than ``limits`` allow.
     """
     try:
-        _copy_member(archive, member, stream, limits)
+        with _known_errors():
+            _copy_member(archive, member, stream, limits)
     except _BROKEN as error:
         words = " ".join(str(error).split()) or type(error).__name__
         raise UsageError(f"{archive.name} is not a readable archive ({words}): use .tar, .tar.gz or .zip") from None
     except _UNKNOWN as error:
         raise UsageError(f"{archive.name}: {member}: {error}: pack it again without it") from None
+
+
+@contextmanager
+def _known_errors() -> Iterator[None]:
+    """Within it, a damaged bz2 file is an error of an archive, and not of the system, as which bz2 reports it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None or isinstance(error, _BROKEN):
+            raise
+        raise tarfile.ReadError(str(error)) from None
 
 
 def _copy_member(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None:
@@ -90,12 +103,7 @@ class _LimitedReader:
         self._refusal = f"{archive.name} holds more than {limits.max_bytes} bytes when unpacked, which is the limit"
 
     def read(self, size: int) -> bytes:
-        try:
-            chunk = self._content.read(size)
-        except OSError as error:
-            if error.errno is not None:
-                raise
-            raise tarfile.ReadError(str(error)) from None  # what bz2 has in place of an error of its own
+        chunk = self._content.read(size)
         self._left -= len(chunk)
         if self._left < 0:
             raise UsageError(self._refusal)

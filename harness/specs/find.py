@@ -22,8 +22,9 @@ def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
     Raises:
         UsageError: there is none; the message says what is there, and names similar specs.
     """
-    if os.path.isfile(name_or_path):  # Path.is_file raises where a name is too long, or a folder can't be entered
-        return Path(name_or_path).absolute()
+    path = os.path.expanduser(name_or_path)
+    if os.path.isfile(path):  # Path.is_file raises where a name is too long, or a folder can't be entered
+        return Path(path).absolute()
     parts = [part for part in PurePosixPath(name_or_path).parts if part != "."]
     if parts and parts[0] in FOLDER_NAMES:
         parts = parts[1:]

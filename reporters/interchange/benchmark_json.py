@@ -43,7 +43,7 @@ def to_github_action_benchmark(report: Report) -> Rendered:
 
 def _why_not_smaller(one: Comparison) -> str:
     """Why a case has no value of which less is better; empty if it has one."""
-    return why_without_value(one) or ("" if one.measure.lower_is_better else "of which more is better")
+    return why_without_value(one) or ("" if one.lower_is_better_here else "of which more is better")
 
 
 def _measures(one: Comparison) -> dict[str, Measure]:

@@ -74,6 +74,10 @@ def test_paths_begin_at_the_files_folder(pyproject: Project) -> None:
         ('suite = "https://example.org/a.git@main:there"', ["--suite=https://example.org/a.git@main:there"]),
         ('network = "net-symbol.json"', ["--network={0}/net-symbol.json"]),
         ('network = "resnet18_v1"', ["--network=resnet18_v1"]),
+        ('network = "nets.py:Net"', ["--network={0}/nets.py:Net"]),
+        ('network = "nets:Net"', ["--network={0}/nets:Net"]),
+        ('network = "elsewhere:Net"', ["--network=elsewhere:Net"]),
+        ('info = "builds.json"', ["--info={0}/builds.json"]),
     ],
 )
 def test_so_do_those_of_lists_and_those_that_may_be_something_else(
@@ -82,7 +86,7 @@ def test_so_do_those_of_lists_and_those_that_may_be_something_else(
     folder = pyproject(f"[tool.opduel]\n{text}\n")
     root = folder.parents[1]
     (root / "there").mkdir()
-    for name in ("there/a.so", "there/b.so", "net-symbol.json"):
+    for name in ("there/a.so", "there/b.so", "net-symbol.json", "nets.py"):
         (root / name).touch()
     assert defaults(folder) == [one.format(root) for one in expected]
 
@@ -104,6 +108,7 @@ def test_without_settings_nothing_is_added(pyproject: Project) -> None:
     [
         ("[tool.opduel]\nseed = \n", "pyproject.toml: is not TOML"),
         ("[tool]\nopduel = 1\n", "tool.opduel: must be a table"),
+        ("[tool.opduel]\nexport_reporter = ['md=~nobody-of-that-name/b.md']\n", "there is no such user"),
         ("[tool.opduel]\nsede = 1\n", "tool.opduel.sede: harness.py has no such option"),
         ("[tool.opduel]\nseed = 'x'\n", "tool.opduel.seed: argument --seed: 'x' is not a whole number"),
         ("[tool.opduel.compere]\nseed = 1\n", "tool.opduel.compere: is not a subcommand: use compare"),

@@ -212,6 +212,7 @@ def test_callgrinds_files_are_kept_with_the_profiles_or_where_the_run_has_them(
 
     def note(comparisons: Sequence[Comparison], *others: Any) -> Sequence[Comparison]:
         given.append(others[-1].folder)
+        assert others[-1].among == request.cases
         return comparisons
 
     monkeypatch.setattr(run, "add_causes", note)

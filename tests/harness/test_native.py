@@ -110,6 +110,13 @@ def test_a_folder_that_can_not_be_written_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("stand_in")
+def test_ids_that_are_alike_as_paths_have_the_folders_of_the_profiles(tmp_path: Path) -> None:
+    first, second = toy_case("a_b"), toy_case("a b")
+    observed(second, pairs=1, folder=tmp_path, among=[first, second])
+    assert {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("callgrind.out")} == {"a_b_2"}
+
+
+@pytest.mark.usefixtures("stand_in")
 def test_files_that_would_be_too_large_together_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [toy_case("a"), toy_case("b")]
     observed(*cases, pairs=1, folder=tmp_path / "all")

@@ -87,6 +87,12 @@ def test_the_action_takes_smaller_for_better_so_that_it_gets_no_rates() -> None:
     assert "1 of which more is better" in written.left_out
 
 
+def test_of_a_metric_that_is_not_known_less_is_taken_for_better() -> None:
+    foreign = replace(made.measured("of another version", "regressed", 1.1), metric="joules")
+    found = json.loads(to_github_action_benchmark(made.report(foreign)).text)
+    assert "of another version" in {one["name"] for one in found}
+
+
 def test_names_stay_within_the_cells_of_the_actions_comments() -> None:
     found = json.loads(to_github_action_benchmark(made.report(made.measured("`a` | <b>\n", "unchanged", 1.0))).text)
     assert found[0]["name"] == "'a' \\| <b>\\x0a"

@@ -95,7 +95,7 @@ def test_a_database_that_is_in_use_or_an_interrupt_is_one_line(
         monkeypatch.setattr(command_line, "_existing", taken_when_opened)
         found = run("token", "revoke", "ci")
     monkeypatch.setattr(command_line, "_existing", opened)
-    assert (found.code, found.err) == (3, "the database can't be used just now (database is locked): try again\n")
+    assert (found.code, found.err) == (3, "the database can't be used (database is locked): try again\n")
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

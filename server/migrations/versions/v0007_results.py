@@ -51,8 +51,11 @@ _CONTENT = sa.text("SELECT content FROM documents WHERE run_number = :run")
 
 
 def _read(connection: sa.Connection, number: int) -> Iterator[Report]:
-    """The report of the run of this number; none of an odd one, of a version that took it."""
+    """The report of the run of this number; none if it says nothing of this, or of an odd one, of a version that took
+    it."""
     content = zlib.decompress(connection.execute(_CONTENT, {"run": number}).scalar_one())
+    if b'"fleet":{' not in content and b'"metric":"value"' not in content:  # as it is stored
+        return
     try:
         yield from_text(content.decode("utf-8"))
     except UsageError:
