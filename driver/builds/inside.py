@@ -16,6 +16,9 @@ import re
 import struct
 import sysconfig
 from typing import BinaryIO, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from urllib.request import url2pathname
+
+NOT_SOURCE = ("__pycache__", "node_modules")
 
 
 def main(name: str) -> None:
@@ -25,13 +28,14 @@ def main(name: str) -> None:
     before = mapped_files()
     python = ".".join(str(part) for part in sys.version_info[:3])
     version, location = imported(name) if name else (python, sysconfig.get_paths()["purelib"])
+    mapped = mapped_files() - before
     document = {
         "version": version,
         "python": python,
         "location": location,
         "packages": installed_packages(),
         "details": dict(compilers(location, name), **({} if name else numerical_libraries(location))),
-        "files": describe(own_files(location), location, mapped_files() - before),
+        "files": describe(list(own_files(location)) + ([] if name else editable_files(location)), location, mapped),
     }
     with os.fdopen(answer, "w") as stream:
         json.dump(document, stream)
@@ -207,6 +211,36 @@ def own_files(location: str) -> Iterator[str]:
                 yield os.path.join(folder, name)
 
 
+def editable_files(site: str) -> List[str]:
+    """The files of what is imported from elsewhere: of projects that are installed as editable, and of the folders that
+    .pth files name. Hidden folders, other environments and node_modules are left out."""
+    places = set()  # type: Set[str]
+    for entry in sorted(os.listdir(site)):
+        path = os.path.join(site, entry)
+        try:
+            if entry.endswith(".pth"):
+                with open(path, encoding="utf-8", errors="replace") as stream:
+                    lines = [line.strip() for line in stream]
+                named = (os.path.join(site, line) for line in lines if line and not line.startswith(("#", "import")))
+                places.update(one for one in named if os.path.isdir(one))
+            elif entry.endswith(".dist-info"):
+                with open(os.path.join(path, "direct_url.json"), encoding="utf-8") as stream:
+                    said = json.load(stream)
+                if said.get("dir_info", {}).get("editable") and said["url"].startswith("file://"):
+                    places.add(url2pathname(said["url"][len("file://") :]))
+        except (OSError, ValueError, KeyError, AttributeError):
+            continue
+    found = set()  # type: Set[str]
+    for place in places:
+        if os.path.realpath(place).startswith(os.path.realpath(site)):
+            continue
+        for folder, folders, files in os.walk(place):
+            folders[:] = [one for one in folders if not one.startswith(".") and one not in NOT_SOURCE]
+            folders[:] = [one for one in folders if not os.path.exists(os.path.join(folder, one, "pyvenv.cfg"))]
+            found.update(os.path.join(folder, one) for one in files if not one.endswith((".pyc", ".pyo")))
+    return sorted(found)
+
+
 def mapped_files() -> Set[str]:
     """The libraries that this process has loaded, where the system tells."""
     try:
@@ -222,7 +256,10 @@ def describe(own: Iterable[str], location: str, mapped: Set[str]) -> Dict[str, L
     described = {}
     for path in list(own) + sorted(mapped):
         inside = os.path.realpath(path).startswith(os.path.realpath(location) + os.sep)
-        status = os.stat(path)
+        try:
+            status = os.stat(path)
+        except OSError:  # a link to nowhere, or removed meanwhile
+            continue
         key = os.path.relpath(os.path.realpath(path), os.path.realpath(location)) if inside else path
         described[key] = [status.st_size, status.st_mtime_ns]
     return described

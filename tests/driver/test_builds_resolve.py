@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -13,6 +14,7 @@ from toy_framework import PYTHON, Toy, builds, leftovers
 
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
 from opduel.driver.builds.process import run
+from opduel.frameworks import get_framework
 from opduel.records import BrokenBuildError, RunError, UsageError
 
 
@@ -177,6 +179,25 @@ def test_a_changed_library_changes_the_digest(toy: Toy, cache: BuildCache, envir
     shutil.copy(library, library.with_suffix(".new"))
     library.with_suffix(".new").replace(library)  # same size and content, later modification time
     assert resolve_build(str(environment), toy, cache).digest != before
+
+
+def test_code_outside_of_an_environment_that_it_imports_changes_the_digest(cache: BuildCache, tmp_path: Path) -> None:
+    """Of what is installed as editable, whichever way, and of no more."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    framework, named, editable = get_framework("python"), tmp_path / "named", tmp_path / "editable"
+    for folder in (named, editable / "src", editable / ".git", editable / ".venv", site / "own-1.dist-info"):
+        folder.mkdir(parents=True)
+    (site / "named.pth").write_text(f"import sys\n{named}\n/no/such/folder\n")
+    (site / "own-1.dist-info" / "direct_url.json").write_text(
+        json.dumps({"url": editable.as_uri(), "dir_info": {"editable": True}})
+    )
+    (site / "lock").symlink_to("/no/such/file")
+    digests = [resolve_build(str(tmp_path / "env"), framework, cache).digest]
+    for path, counts in ((named / "a.py", 1), (editable / "src" / "b.py", 1), (editable / ".git" / "HEAD", 0)):
+        path.write_text("1")
+        digests.append(resolve_build(str(tmp_path / "env"), framework, cache).digest)
+        assert (digests[-1] != digests[-2]) == bool(counts), path
 
 
 @pytest.mark.parametrize(
