@@ -28,6 +28,7 @@ _UV_VARIABLES = (
 
 MOST_OUTPUT = 64 * 2**20  # bytes, on both streams together: what is asked for is some MiB of JSON
 _CHUNK = 1 << 16
+_LOOK_S = 0.1  # how often is looked whether a process that prints nothing has ended
 
 
 @dataclass(frozen=True)
@@ -108,14 +109,21 @@ def run(
 
 
 def _ended(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
-    """Read what a process prints until it closes both streams, and wait for its end; kill one that goes too far."""
+    """Read what a process prints until it closes both streams, and wait for its end; kill one that goes too far.
+
+    Processes that it leaves behind may keep the streams open: when it has ended, what is there is read, and no more.
+    """
     printed: dict[object, list[bytes]] = {process.stdout: [], process.stderr: []}
     room, in_time = MOST_OUTPUT, True
     with selectors.DefaultSelector() as selector:
         for stream in printed:
             selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
         while selector.get_map() and room > 0 and in_time:
-            for key, _ in selector.select(max(0.0, deadline - time.monotonic())):
+            has_ended = process.poll() is not None
+            ready = selector.select(0.0 if has_ended else min(_LOOK_S, max(0.0, deadline - time.monotonic())))
+            if has_ended and not ready:
+                break
+            for key, _ in ready:
                 piece = os.read(key.fd, _CHUNK)
                 printed[key.fileobj].append(piece)
                 room -= len(piece)

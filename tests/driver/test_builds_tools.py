@@ -1,8 +1,10 @@
 """What the strategies stand on: interpreters found, uv's words understood, the probe inside a build, the check."""
 
 import json
+import os
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -166,6 +168,13 @@ def test_a_program_is_waited_for_when_it_has_closed_its_output(tmp_path: Path) -
     assert run(["sh", "-c", "exec >&- 2>&-; sleep 0.1; exit 7"], timeout=60) == Outcome(7, "", "")
     assert run(["sh", "-c", "exec >&- 2>&-; exec sleep 60"], timeout=0.2) == Outcome(None, "", "")
     assert run(["sh", "-c", "echo said; exec sleep 60"], timeout=0.2) == Outcome(None, "said\n", "")
+
+
+def test_what_a_program_leaves_behind_is_not_waited_for() -> None:
+    """It holds the streams open, as an executor's processes do that was not shut down."""
+    outcome = run(["sh", "-c", "sleep 60 & head -c 3000000 /dev/zero; echo $! >&2; exit 3"], timeout=30)
+    os.kill(int(outcome.stderr), signal.SIGKILL)
+    assert (outcome.code, len(outcome.stdout)) == (3, 3_000_000)
 
 
 def test_the_output_tail_shows_how_it_ended() -> None:
