@@ -20,6 +20,7 @@ _FIXED = {
     "MALLOC_TRIM_THRESHOLD_": "17179869184",
     "MALLOC_TOP_PAD_": "67108864",
 }
+USERS = f"{OURS}ENV"  # the names of the user's variables: a program gets these, but none of ours
 PRIORITY, PRIORITIES = "OPDUEL_PRIORITY", ("raise", "keep")  # of the processes that measure; not set: raise
 _KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR", PRIORITY)  # the user's own
 _KEPT_PREFIXES = ("CUDA_", "NVIDIA_")
@@ -55,7 +56,8 @@ def run_environment(
                 raise UsageError(f"--env {name}: is set by the build {build.requested} itself: leave it out")
     kept = recorded_environment(given, given, framework.name)
     mask_everywhere(value for name, value in given.items() if kept[name] != value)
-    return {**worker_environment(), **fixed, **given}
+    named = {USERS: ",".join(sorted(given))} if given else {}
+    return {**worker_environment(), **fixed, **given, **named}
 
 
 def recorded_environment(environment: Mapping[str, str], given: Mapping[str, str], framework: str) -> dict[str, str]:

@@ -65,11 +65,14 @@ class Cross(Framework):
         return found
 
     def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:
-        """What both frameworks prepare, each for its own operators of the cases."""
+        """What both frameworks prepare, each for its own operators of the cases; of lists of names both sides get all,
+        so that the processes of both import the same."""
         found: dict[str, str] = {}
         for side, framework in self._sides.items():
             own = [replace(case, operator=operators_of(case)[side]["operator"]) for case in cases]
-            found |= framework.preparation(own)
+            for name, value in framework.preparation(own).items():
+                names = [*found.get(name, "").split(","), *value.split(",")]
+                found[name] = ",".join(dict.fromkeys(filter(None, names)))
         return found
 
     def can_fork(self, threads: int, context: str) -> bool:

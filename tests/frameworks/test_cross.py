@@ -1,13 +1,15 @@
 """Two frameworks in one run: each side's builds know what they are, and both have the variables of both."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_samples import a_case
 
 from opduel.frameworks import Framework
 from opduel.frameworks.cross.framework import Cross
-from opduel.records import Build
+from opduel.records import Build, Case
 
 
 class One(Framework):
@@ -55,3 +57,18 @@ def test_both_sides_have_the_variables_of_both_and_each_its_own_values(cross: Cr
 def test_a_case_is_forked_where_both_can_be(cross: Cross) -> None:
     assert cross.can_fork(1, "cpu")
     assert not cross.can_fork(2, "cpu")
+
+
+class Imports(One):
+    def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:
+        return {"IMPORTS": ",".join(case.operator for case in cases)}
+
+
+def test_both_sides_import_what_either_needs() -> None:
+    found = Cross()
+    found._sides = {"control": Imports(), "treatment": Imports()}
+    sides = (
+        {"control": {"operator": one}, "treatment": {"operator": other}} for one, other in (("a", "b"), ("c", "a"))
+    )
+    cases = [replace(a_case(f"c{number}"), inputs=inputs) for number, inputs in enumerate(sides)]
+    assert found.preparation(cases) == {"IMPORTS": "a,c,b"}

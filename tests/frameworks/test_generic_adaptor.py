@@ -50,6 +50,10 @@ def test_arguments_environment_and_folder_are_the_cases_own(
     )
     path = tmp_path / "program"
     assert printed(case) == f"2|a b; $(id)|-x={path}|7|{tmp_path}||"
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")  # the user's, by --env
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    monkeypatch.setenv("OPDUEL_ENV", "MALLOC_ARENA_MAX,PYTHONOPTIMIZE")
+    assert printed(script('printf %s "$MALLOC_ARENA_MAX $PYTHONOPTIMIZE$MALLOC_TOP_PAD_$OPDUEL_ENV"')) == "2 1"
 
 
 def test_a_run_leads_a_process_group_of_its_own_and_has_no_other_descriptors(script: Script) -> None:

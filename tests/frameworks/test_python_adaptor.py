@@ -227,6 +227,23 @@ def decorated(function):
 def pairs():
     ran.append("pairs")
     yield 2
+
+import contextlib
+
+@contextlib.contextmanager
+def managed():
+    ran.append("managed")
+    yield
+
+async def awaited():
+    ran.append("awaited")
+
+async def asynchronous():
+    yield 1
+
+@decorated
+async def unwrapped():
+    pass
 """
 
 
@@ -237,6 +254,13 @@ def test_a_generator_function_is_run_to_its_end(
     monkeypatch.syspath_prepend(str(tmp_path))
     adaptor.make_call(case("made_generators.Folds.split", {"self": {"call": "made_generators.Folds"}}), 1)()
     adaptor.make_call(case("made_generators.pairs"), 1)()
+    adaptor.make_call(case("made_generators.managed"), 1)()  # which returns no generator, and runs it when entered
+    for name in ("awaited", "asynchronous"):
+        with pytest.raises(
+            ValueError, match=f"made_generators.{name} is asynchronous, and a call of it executes nothing"
+        ):
+            adaptor.make_call(case(f"made_generators.{name}"), 1)
+    adaptor.make_call(case("made_generators.unwrapped"), 1)  # what wraps it may run it
     assert sys.modules.pop("made_generators").ran == ["split", "its end", "pairs"]
 
 

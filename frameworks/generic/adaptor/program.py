@@ -20,6 +20,7 @@ from . import tracing
 
 PROGRAM = "OPDUEL_PROGRAM"  # the variable that names the program; the build sets it
 OURS = ("OPDUEL_", "PYTHON", "MALLOC_", "LC_ALL")  # variables of ours that a program doesn't get
+USERS = "OPDUEL_ENV"  # has the names of the user's variables, which it gets, whatever they are called
 PADDING = "OPDUEL_PADDING"  # of a random size, on purpose
 MOST_KEPT = 64 * 1024 * 1024  # bytes of output
 LOOK_MS = 20  # how often its length is looked at
@@ -50,7 +51,8 @@ class Command:
         program = os.environ[PROGRAM]
         self.program = program
         self.arguments = [os.fsencode(one.replace("{program}", program)) for one in inputs["command"]]
-        names = [name for name in os.environ if name == PADDING or not name.startswith(OURS)]
+        given = [PADDING, *os.environ.get(USERS, "").split(",")]
+        names = [name for name in os.environ if name in given or not name.startswith(OURS)]
         self.environment = {name: os.environ[name] for name in names}
         self.environment.update(inputs.get("env") or {})
         self.folder = inputs.get("cwd")

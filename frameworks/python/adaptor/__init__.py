@@ -5,6 +5,7 @@ as a package of its own (harness/worker/main.py, load_adaptor) and calls the fun
 once, before the worker forks, and so are the packages that the run's cases name (imports.py).
 """
 
+import contextlib
 import gc
 import inspect
 import platform
@@ -20,6 +21,7 @@ from .imports import import_before_forking
 from .results import results as results_of
 
 import_before_forking()
+_CONTEXT_MANAGER = contextlib.contextmanager(len).__code__
 
 profile = profiler.profile
 write_profile = profiler.write_profile
@@ -34,7 +36,7 @@ def versions():
 def made_ready(case, seed):
     """The case's function, its ``Inputs``, and what they come to as ``args`` and ``kwargs``.
 
-    Raises MissingOperator; ValueError for what no Python function has: gradients, a GPU.
+    Raises MissingOperator; ValueError for what no Python function has: gradients, a GPU; and for asynchronous ones.
     """
     if case["direction"] != "forward":
         raise ValueError("a Python function has no {} direction: use forward".format(case["direction"]))
@@ -45,7 +47,16 @@ def made_ready(case, seed):
     args, kwargs = inputs.arguments()
     inputs.check_dtype()
     function, args = called(case["operator"], args, kwargs)
+    outer = outer_of(function)
+    if inspect.iscoroutinefunction(outer) or inspect.isasyncgenfunction(outer):
+        raise ValueError("{} is asynchronous, and a call of it executes nothing: name a function that runs it".format(
+            case["operator"]))  # fmt: skip
     return function, inputs, args, kwargs
+
+
+def outer_of(function):
+    """A function as it is called, without the arguments that it has been given."""
+    return getattr(function, "func", function)
 
 
 def make_call(case, seed):
@@ -61,7 +72,9 @@ def make_call(case, seed):
     def consuming_call():
         deque(function(*args, **kwargs), maxlen=0)
 
-    if inspect.isgeneratorfunction(inspect.unwrap(getattr(function, "func", function))):
+    # What @contextmanager makes of a generator function returns no generator.
+    plain = inspect.unwrap(outer_of(function), stop=lambda one: getattr(one, "__code__", None) is _CONTEXT_MANAGER)
+    if inspect.isgeneratorfunction(plain):
         call = consuming_call
 
     call.operator = case["operator"]
