@@ -236,12 +236,23 @@ def read_configuration(path: Path) -> Mapping[str, Any]:
 
 def files_of(folder: Path) -> list[Path]:
     """All files of a suite, relative to it, sorted; without what Python and asv write themselves."""
-    found = []
-    for place, folders, names in os.walk(folder):
-        at_top = Path(place) == folder
-        folders[:] = [one for one in folders if one != "__pycache__" and not (at_top and one in LEFT_OUT)]
+    found, seen = [], set[str]()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        at_top, real = Path(place) == folder, os.path.realpath(place)
+        if real in seen:  # a link to a folder above it, or to one that is there already
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = sorted(one for one in folders if not _is_left_out(Path(place, one), at_top))
         found += [(Path(place) / name).relative_to(folder) for name in names if not name.endswith(".pyc")]
     return sorted(found)
+
+
+def _is_left_out(folder: Path, at_top: bool) -> bool:
+    """Whether a suite's folder has no part of it: a package is one, whatever it is called."""
+    if folder.name == "__pycache__" or not at_top or folder.name not in LEFT_OUT:
+        return folder.name == "__pycache__"
+    return not (folder / "__init__.py").is_file()
 
 
 def digest_of(folder: Path) -> str:

@@ -16,7 +16,7 @@ from made_repository import serve
 
 from opduel.driver.suites import work as suite_work
 from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, all_cases, discover, problems_of
-from opduel.driver.suites.source import find_benchmarks, open_suite, read_configuration
+from opduel.driver.suites.source import files_of, find_benchmarks, open_suite, read_configuration
 from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
 from opduel.frameworks import Framework, get_framework
 from opduel.records import Build, UsageError
@@ -147,6 +147,22 @@ def test_what_is_no_suite_is_refused_in_one_line(
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
     assert "--suite" in str(refused.value) or "asv.conf.json" in str(refused.value)
+
+
+def test_a_suite_has_packages_of_whatever_name_and_what_links_lead_to(tmp_path: Path) -> None:
+    suite, elsewhere = tmp_path / "suite", tmp_path / "elsewhere"
+    for folder in (suite / "html", suite / "env", suite / "results", suite / "deep" / "env", elsewhere):
+        folder.mkdir(parents=True)
+        (folder / "bench.py").touch()
+    (suite / "html" / "__init__.py").touch()
+    (suite / "linked").symlink_to(elsewhere)
+    (suite / "deep" / "loop").symlink_to(suite)
+    assert list(map(str, files_of(suite))) == [
+        "deep/env/bench.py",
+        "html/__init__.py",
+        "html/bench.py",
+        "linked/bench.py",
+    ]
 
 
 def test_comments_and_commas_of_a_configuration_are_read_over(tmp_path: Path) -> None:
