@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -221,6 +222,8 @@ def _checked(name: str, answer: str, framework: Framework, releases: Releases) -
     package, equals, version = answer.partition("==")
     if equals and os.sep not in answer:
         releases.recipe(package.strip(), version.strip())
+        return answer
+    if framework.programs and os.sep not in answer and not os.path.exists(path) and shutil.which(answer):
         return answer
     if not os.path.exists(path):
         raise UsageError(f"{answer!r} is neither a release nor an existing path")

@@ -74,10 +74,10 @@ def kept_of(request: RunRequest, run: str, cost: Callable[[Case], float]) -> Kep
         elif entry["event"] == "round":
             kept.rounds.setdefault(key, {}).setdefault(entry["host"], []).append(entry["text"])
         elif entry["event"] == "report" and key in kept.shards:
-            part = HostReport(entry["host"], from_text(entry["report"]))
-            goes_on = _goes_on(part.report, entry.get("time_budget"), request)
+            found = HostReport(entry["host"], from_text(entry["report"]))
+            goes_on = _goes_on(found.report, entry.get("time_budget"), request)
             kept.done.pop(key, None)
-            (kept.earlier if goes_on else kept.done)[key] = part
+            (kept.earlier if goes_on else kept.done)[key] = found
         elif entry["event"] == "moved" and key in kept.shards and key not in kept.done:
             text = entry["report"]
             part = None if text is None else HostReport(entry["host"], from_text(text), whole=False)

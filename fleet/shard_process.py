@@ -34,6 +34,7 @@ from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import InterruptedRunError, RunRequest, run_ab
 from opduel.records import Build, OpduelError, Report, RunError, RunRecord
 from opduel.records.atomic import write_atomically
+from opduel.records.build import PROGRAM_VARIABLE
 from opduel.records.measurement import Side
 from opduel.reporters.document import to_bytes
 
@@ -188,7 +189,20 @@ def _build(side: Side, wanted: Build, job: Job, framework: Framework, cache: Bui
             f"digests {made.digest[:12]} and {wanted.digest[:12]}): give all hosts the same Python and packages"
         )
     made = dataclasses.replace(made, requested=wanted.requested, commit=wanted.commit)
+    made = program_here(wanted, made) if own.programs else made
     return framework.equipped(side, made, job.configuration.threads)
+
+
+def program_here(wanted: Build, made: Build) -> Build:
+    """The build of a commit's program: which of its files that is, only the client's record says; its worker is run by
+    this host's Python."""
+    path, within = wanted.environment.get(PROGRAM_VARIABLE), wanted.directory
+    if path is None or within is None or made.directory is None:
+        return made
+    there = Path(path)
+    program = Path(made.directory) / there.relative_to(within) if there.is_relative_to(within) else there
+    environment = {**made.environment, PROGRAM_VARIABLE: str(program)}
+    return dataclasses.replace(made, interpreter=sys.executable, environment=environment)
 
 
 @contextlib.contextmanager

@@ -201,7 +201,10 @@ def _make_in_place(place: Path, recipe: AnyRecipe, make: Maker, lock: int) -> Bu
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-    return read_manifest(place, recipe).build(place)
+    try:
+        return read_manifest(place, recipe).build(place)
+    except UnusableBuild as why:
+        raise RunError(f"{place}: the build can't be used here: {why}") from None
 
 
 def _discard_unusable(place: Path, recipe: AnyRecipe, aside: Path) -> None:

@@ -188,7 +188,8 @@ def read_manifest(directory: Path, recipe: AnyRecipe | None = None) -> Manifest:
     if recipe is not None and manifest.recipe != recipe:
         raise UnusableBuild("its manifest belongs to another recipe")
     interpreter = directory / manifest.interpreter
-    if not (interpreter.is_file() and interpreter.stat().st_mode & 0o111):
+    is_program = isinstance(manifest.recipe, ProgramRecipe)  # its worker is of whoever runs it
+    if not is_program and not (interpreter.is_file() and interpreter.stat().st_mode & 0o111):
         raise UnusableBuild("its interpreter is gone")
     for path, size in manifest.libraries.items():
         library = directory / path

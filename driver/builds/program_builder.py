@@ -16,7 +16,7 @@ from pathlib import Path
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import named_after
-from opduel.driver.builds.manifest import Manifest, ProgramRecipe
+from opduel.driver.builds.manifest import FILE_NAME, Manifest, ProgramRecipe
 from opduel.driver.builds.repository_data import load_platform
 from opduel.driver.builds.source_builder import BuildSettings, SourceBuilder
 from opduel.driver.git.repository import Repository
@@ -104,6 +104,9 @@ class ProgramBuilder(SourceBuilder):
                 log_path = self._log_path(commit)
                 log.info("building %s (%s); log: %s", commit.short, commit.subject, log_path)
                 self._compiler.compile(commit, destination, log_path, limits)
+                if (destination / FILE_NAME).exists():
+                    why = f"leaves a {FILE_NAME}, which is opduel's own there: give it another name or folder"
+                    raise BrokenBuildError(f"{commit.short}: {self._platform.script} {why}")
                 shutil.copytree(destination, directory, symlinks=True, dirs_exist_ok=True)
         finally:
             shutil.rmtree(destination, ignore_errors=True)

@@ -92,6 +92,9 @@ def test_what_cannot_be_built_is_one_line(place: Place) -> None:
     (place.scripts / "build.sh").write_text("echo 'main.c:1: error: no such thing' >&2; exit 2\n")
     with pytest.raises(BrokenBuildError, match=r"build.sh ended with exit code 2: main.c:1: error: no such thing; "):
         place.builder().build(commit, "source")
+    (place.scripts / "build.sh").write_text('echo 1 > "$2/manifest.json"\n')
+    with pytest.raises(BrokenBuildError, match=r"build.sh leaves a manifest.json, which is opduel's own there"):
+        place.builder().build(commit, "source")
     (place.scripts / "build.sh").unlink()
     with pytest.raises(UsageError, match=r"--platform host: no build.sh in .*: write it"):
         place.builder()

@@ -1,11 +1,27 @@
 """The process that measures a shard: what it keeps of its rounds."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from report_samples import CONTROL
 
 from opduel.fleet import shard_process
-from opduel.fleet.shard_process import StreamedRounds
+from opduel.fleet.shard_process import StreamedRounds, program_here
+
+
+def test_the_program_of_a_commit_is_in_this_hosts_copy_of_its_build() -> None:
+    path = "OPDUEL_PROGRAM"
+    theirs = replace(
+        CONTROL, interpreter="/their/python", directory="/their/build", environment={path: "/their/build/bin/x"}
+    )
+    made = replace(CONTROL, interpreter="/their/python", directory="/our/build", environment={})
+    found = program_here(theirs, made)
+    assert (found.interpreter, found.environment) == (sys.executable, {path: "/our/build/bin/x"})
+    elsewhere = replace(theirs, environment={path: "/shared/x"})
+    assert program_here(elsewhere, made).environment == {path: "/shared/x"}
+    assert program_here(CONTROL, made) == made
 
 
 def test_rounds_are_lines_whatever_else_ends_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
