@@ -13,6 +13,7 @@ from opduel.commands.options import asked_metrics, refuse, variables
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import exit_code, plan_session, tell
 from opduel.commands.single import SINGLE_ONLY, plan_one_build, some, the_build
+from opduel.frameworks import recorded_environment
 from opduel.harness.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
 from opduel.harness.output_check import OTHER_INPUTS
 from opduel.harness.run import run_ab
@@ -101,6 +102,10 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
     golden.check(session.cases)
     treatment = the_build(options, session.framework)
     request = dataclasses.replace(session.request(manifest.build, treatment), golden=golden)
+    env = recorded_environment(request.env, request.env, session.framework.name)
+    if env != manifest.env:
+        words = [" ".join(f"{name}={value}" for name, value in one.items()) or "none" for one in (manifest.env, env)]
+        log.warning("--env: the golden outputs were computed with %s, and are compared with %s", *words)
     count = counted(len(request.cases), "case")
     names = session.choice.file_name, treatment.requested, manifest.build.requested, options.golden
     log.info("%s of %s, %s compared with the golden outputs of %s in %s", count, *names)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from opduel.commands.options import variables
 from opduel.frameworks import Framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.smoke_check import smoke_check
@@ -42,7 +43,7 @@ def refuse_unknown_operators(
     for build in builds:
         if not named:
             return
-        tried = smoke_check(build, framework, list(named.values()))
+        tried = smoke_check(build, framework, list(named.values()), env=variables(options))
         named = {one.case.operator: one.case for one in tried if one.failure and one.failure.kind == "missing"}
     for operator in named:
         place = f"--operators {operator}" if operator in for_inputs else _place(spec, operator)

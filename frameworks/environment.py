@@ -50,7 +50,8 @@ def run_environment(
     fixed = {**_FIXED, **framework.environment(threads)}
     for name in given:
         if name in fixed or name.startswith(OURS):
-            raise UsageError(f"--env {name}: is set by opduel itself, to the same value for every run: leave it out")
+            fix = "give a program its own in its spec's env" if framework.programs else "leave it out"
+            raise UsageError(f"--env {name}: is set by opduel itself, to the same value for every run: {fix}")
         for build in builds:
             if name in build.environment:
                 raise UsageError(f"--env {name}: is set by the build {build.requested} itself: leave it out")

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from opduel.frameworks import Framework, run_environment
+from opduel.frameworks import Framework, recorded_environment, run_environment
 from opduel.harness.blocks import DESCRIBED
 from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.cpus import plan_cpus
@@ -75,6 +75,7 @@ class Manifest:
     build: Build
     cases: Mapping[str, GoldenCase] = field(default_factory=dict)
     host: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)  # the user's variables; values that may be secrets are masked
 
 
 _ADAPTER: TypeAdapter[Manifest] = TypeAdapter(Manifest)
@@ -198,6 +199,7 @@ def _write_manifest(request: GoldenRequest, folder: Path, found: Mapping[str, Go
         request.build,
         found,
         {name: value for name, value in host_fingerprint().items() if name in ("cpu_model", "kernel", "machine")},
+        recorded_environment(request.env, request.env, request.framework.name),
     )
     text = json.dumps({"kind": KIND, **asdict(manifest)}, indent=1, allow_nan=False, default=str)
     write_atomically(folder / MANIFEST, f"{text}\n".encode())

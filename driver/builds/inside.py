@@ -15,10 +15,14 @@ import os
 import re
 import struct
 import sysconfig
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import BinaryIO, Dict, Iterable, Iterator, List, Optional, Set, Tuple
-from urllib.request import url2pathname
+from urllib.parse import unquote
 
 NOT_SOURCE = ("__pycache__", "node_modules")
+BYTECODE = (".pyc", ".pyo")
+CODE = (".py", *EXTENSION_SUFFIXES)
+MOST_EDITABLE = 50000  # files
 
 
 def main(name: str) -> None:
@@ -28,13 +32,14 @@ def main(name: str) -> None:
     before = mapped_files()
     python = ".".join(str(part) for part in sys.version_info[:3])
     version, location = imported(name) if name else (python, sysconfig.get_paths()["purelib"])
-    mapped = mapped_files() - before
+    details = dict(compilers(location, name), **({} if name else numerical_libraries(location)))
+    mapped = mapped_files() - before  # after the libraries have been asked, which may import NumPy
     document = {
         "version": version,
         "python": python,
         "location": location,
         "packages": installed_packages(),
-        "details": dict(compilers(location, name), **({} if name else numerical_libraries(location))),
+        "details": details,
         "files": describe(list(own_files(location)) + ([] if name else editable_files(location)), location, mapped),
     }
     with os.fdopen(answer, "w") as stream:
@@ -212,33 +217,57 @@ def own_files(location: str) -> Iterator[str]:
 
 
 def editable_files(site: str) -> List[str]:
-    """The files of what is imported from elsewhere: of projects that are installed as editable, and of the folders that
-    .pth files name. Hidden folders, other environments and node_modules are left out."""
-    places = set()  # type: Set[str]
-    for entry in sorted(os.listdir(site)):
+    """The code of what is imported from elsewhere: of projects that are installed as editable, and of the folders that
+    .pth files name; and what lies beside it in its packages. No more than ``MOST_EDITABLE``, in the order of paths.
+
+    Left out are hidden folders, other environments, node_modules, and what would be the user's whole home folder.
+    """
+    site = os.path.realpath(site)
+    home = os.path.realpath(os.path.expanduser("~"))
+    found = set()  # type: Set[str]
+    for place in sorted(set(map(os.path.realpath, imported_from(site)))):
+        if within(place, site) or within(home, place):
+            continue
+        for folder, folders, files in os.walk(place):
+            paths = {one: os.path.join(folder, one) for one in folders}
+            own = [one for one in folders if not one.startswith(".") and one not in NOT_SOURCE and paths[one] != site]
+            folders[:] = sorted(one for one in own if not os.path.exists(os.path.join(paths[one], "pyvenv.cfg")))
+            is_package = "__init__.py" in files
+            code = [one for one in files if one.endswith(CODE) or (is_package and not one.endswith(BYTECODE))]
+            found.update(os.path.join(folder, one) for one in sorted(code)[: MOST_EDITABLE - len(found)])
+            if len(found) == MOST_EDITABLE:
+                break
+    return sorted(found)
+
+
+def imported_from(site: str) -> Iterator[str]:
+    """The folders outside of an environment that its packages are imported from."""
+    try:
+        entries = sorted(os.listdir(site))
+    except OSError:  # an interpreter may name a folder that is not there yet
+        return
+    for entry in entries:
         path = os.path.join(site, entry)
         try:
             if entry.endswith(".pth"):
                 with open(path, encoding="utf-8", errors="replace") as stream:
                     lines = [line.strip() for line in stream]
                 named = (os.path.join(site, line) for line in lines if line and not line.startswith(("#", "import")))
-                places.update(one for one in named if os.path.isdir(one))
+                for one in named:
+                    if os.path.isdir(one):
+                        yield one
             elif entry.endswith(".dist-info"):
                 with open(os.path.join(path, "direct_url.json"), encoding="utf-8") as stream:
                     said = json.load(stream)
                 if said.get("dir_info", {}).get("editable") and said["url"].startswith("file://"):
-                    places.add(url2pathname(said["url"][len("file://") :]))
+                    yield unquote(said["url"][len("file://") :])
         except (OSError, ValueError, KeyError, AttributeError):
             continue
-    found = set()  # type: Set[str]
-    for place in places:
-        if os.path.realpath(place).startswith(os.path.realpath(site)):
-            continue
-        for folder, folders, files in os.walk(place):
-            folders[:] = [one for one in folders if not one.startswith(".") and one not in NOT_SOURCE]
-            folders[:] = [one for one in folders if not os.path.exists(os.path.join(folder, one, "pyvenv.cfg"))]
-            found.update(os.path.join(folder, one) for one in files if not one.endswith((".pyc", ".pyo")))
-    return sorted(found)
+
+
+def within(path: str, folder: str) -> bool:
+    """Whether a path is that folder, or in it; both are real paths."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def mapped_files() -> Set[str]:
@@ -253,14 +282,14 @@ def mapped_files() -> Set[str]:
 
 def describe(own: Iterable[str], location: str, mapped: Set[str]) -> Dict[str, List[int]]:
     """Path (relative within ``location``) -> [size, mtime] of the package's files and the libraries it loaded."""
-    described = {}
+    described, whole = {}, os.path.realpath(location)
     for path in list(own) + sorted(mapped):
-        inside = os.path.realpath(path).startswith(os.path.realpath(location) + os.sep)
+        inside = os.path.realpath(path).startswith(whole + os.sep)
         try:
             status = os.stat(path)
         except OSError:  # a link to nowhere, or removed meanwhile
             continue
-        key = os.path.relpath(os.path.realpath(path), os.path.realpath(location)) if inside else path
+        key = os.path.relpath(os.path.realpath(path), whole) if inside else path
         described[key] = [status.st_size, status.st_mtime_ns]
     return described
 

@@ -1,9 +1,12 @@
 """Running a program of a build: in a clean environment, bounded in time, and why it failed in one line."""
 
+import fcntl
 import os
 import selectors
 import signal
 import subprocess
+import sys
+import termios
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -108,6 +111,11 @@ def run(
             raise
 
 
+def _length(pipe: int) -> int:
+    """How many bytes are in a pipe, at least 1."""
+    return max(1, int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder))
+
+
 def _ended(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
     """Read what a process prints until it closes both streams, and wait for its end; kill one that goes too far.
 
@@ -120,18 +128,18 @@ def _ended(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
             selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
         while selector.get_map() and room > 0 and in_time:
             has_ended = process.poll() is not None
-            ready = selector.select(0.0 if has_ended else min(_LOOK_S, max(0.0, deadline - time.monotonic())))
-            if has_ended and not ready:
-                break
-            for key, _ in ready:
-                piece = os.read(key.fd, _CHUNK)
+            wait_s = 0.0 if has_ended else min(_LOOK_S, max(0.0, deadline - time.monotonic()))
+            for key, _ in selector.select(wait_s):
+                piece = os.read(key.fd, _length(key.fd) if has_ended else _CHUNK)
                 printed[key.fileobj].append(piece)
                 room -= len(piece)
                 if not piece:
                     selector.unregister(key.fileobj)
             in_time = time.monotonic() < deadline
-    code = None
-    if room > 0 and in_time:
+            if has_ended:
+                break
+    code = process.returncode if room > 0 else None
+    if code is None and room > 0 and in_time:
         with suppress(subprocess.TimeoutExpired):
             code = process.wait(max(0.0, deadline - time.monotonic()))
     if code is None:

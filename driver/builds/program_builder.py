@@ -67,7 +67,9 @@ class ProgramBuilder(SourceBuilder):
                 f"{commit.short}: its build {build.directory} has no program {self._program}: correct --program, or "
                 f"what {self._platform.script} leaves there"
             )
-        return named_after(commit, replace(build, environment={PROGRAM_VARIABLE: str(program)}))
+        environment = {PROGRAM_VARIABLE: str(program)}
+        # The worker's Python is ours now, and not the one that was ours when it was built.
+        return named_after(commit, replace(build, interpreter=sys.executable, environment=environment))
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
         """Whether the build is there."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.interpreters import find_interpreter
-from opduel.driver.builds.manifest import FILE_NAME, Manifest, UnusableBuild, read_manifest
+from opduel.driver.builds.manifest import FILE_NAME, Manifest, ProgramRecipe, UnusableBuild, read_manifest
 from opduel.records import Build, RunError
 from opduel.records.text import one_line
 
@@ -102,6 +102,8 @@ def _links_as_they_are(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo:
 
 def _settle(place: Path, manifest: Manifest) -> None:
     """Make the environment one of this host's Python. RunError: there is none of that version."""
+    if isinstance(manifest.recipe, ProgramRecipe):
+        return
     interpreter = place / manifest.interpreter
     configuration = place / "pyvenv.cfg"
     if not configuration.is_file() or interpreter.exists():

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 CONFIGURATION = "asv.conf.json"
 USUAL_FOLDER = "benchmarks"  # as asv has it, where the configuration doesn't say
 MOST_BYTES = 2**30  # of a suite's files: each side gets a copy
+MOST_FILES = 100_000
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(==[0-9][A-Za-z0-9.*+!]*)?")
 LEFT_OUT = {"__pycache__", ".git", ".asv", "env", "results", "html"}  # at a suite's top: asv's own folders, too
 # PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER]; the "@" and ":" of an address are none of these.
@@ -235,24 +236,36 @@ def read_configuration(path: Path) -> Mapping[str, Any]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """All files of a suite, relative to it, sorted; without what Python and asv write themselves."""
-    found, seen = [], set[str]()
-    for place, folders, names in os.walk(folder, followlinks=True):
-        at_top, real = Path(place) == folder, os.path.realpath(place)
-        if real in seen:  # a link to a folder above it, or to one that is there already
-            folders.clear()
-            continue
-        seen.add(real)
-        folders[:] = sorted(one for one in folders if not _is_left_out(Path(place, one), at_top))
-        found += [(Path(place) / name).relative_to(folder) for name in names if not name.endswith(".pyc")]
-    return sorted(found)
+    """All files of a suite, relative to it, sorted; without what Python and asv write themselves.
+
+    Raises:
+        UsageError: there are too many. OSError: a folder can't be read.
+    """
+    found = []
+    for path in _walked(folder, (os.path.realpath(folder),)):
+        found.append(path.relative_to(folder))
+        if len(found) > MOST_FILES:
+            raise UsageError(f"--suite {folder}: has more than {MOST_FILES} files: name a smaller one")
+    return sorted(path for path in found if path.suffix != ".pyc")
+
+
+def _walked(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
+    """The files in a folder, and in those that links lead to, but for links to one that it is in itself; ``above``: the
+    real paths of the folder and of those that it was reached through."""
+    for path in folder.iterdir():
+        if not path.is_dir():
+            yield path
+        elif not _is_left_out(path, at_top=len(above) == 1):
+            real = os.path.realpath(path)
+            if not any(one == real or one.startswith(real.rstrip(os.sep) + os.sep) for one in above):
+                yield from _walked(path, (*above, real))
 
 
 def _is_left_out(folder: Path, at_top: bool) -> bool:
     """Whether a suite's folder has no part of it: a package is one, whatever it is called."""
-    if folder.name == "__pycache__" or not at_top or folder.name not in LEFT_OUT:
-        return folder.name == "__pycache__"
-    return not (folder / "__init__.py").is_file()
+    if folder.name in ("__pycache__", ".git"):
+        return True
+    return at_top and folder.name in LEFT_OUT and not (folder / "__init__.py").is_file()
 
 
 def digest_of(folder: Path) -> str:

@@ -71,8 +71,8 @@ class Cross(Framework):
         for side, framework in self._sides.items():
             own = [replace(case, operator=operators_of(case)[side]["operator"]) for case in cases]
             for name, value in framework.preparation(own).items():
-                names = [*found.get(name, "").split(","), *value.split(",")]
-                found[name] = ",".join(dict.fromkeys(filter(None, names)))
+                both = [one for one in (found.get(name, ""), value) if one]
+                found[name] = value if len(set(both)) < 2 else ",".join(dict.fromkeys(",".join(both).split(",")))
         return found
 
     def can_fork(self, threads: int, context: str) -> bool:

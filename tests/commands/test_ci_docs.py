@@ -111,10 +111,13 @@ def test_what_was_built_and_measured_is_saved_whatever_the_exit_code() -> None:
     for steps in (job["steps"] for job in jobs):
         (restored,) = [step for step in steps if step.get("uses") == "actions/cache/restore@v4"]
         saved = steps[-1]
-        assert (saved["uses"], saved["if"]) == ("actions/cache/save@v4", "always()")
+        assert saved["uses"] == "actions/cache/save@v4"
+        assert saved["if"].startswith("always() && steps.restored.out")
         assert saved["with"] == {name: restored["with"][name] for name in ("path", "key")}
-        assert restored["with"]["key"].startswith(restored["with"]["restore-keys"])
+        assert restored["with"]["key"].startswith(restored["with"]["restore-keys"].splitlines()[0])
     assert all("github.run_attempt" in job["steps"][-1]["with"]["key"] for job in jobs[:-1])  # a key is saved once
+    of_pull_request = next(step for step in jobs[0]["steps"] if step.get("id") == "restored")
+    assert "opduel-nightly-" in of_pull_request["with"]["restore-keys"]  # its base was built by night
 
 
 def test_the_action_hands_on_all_outputs() -> None:

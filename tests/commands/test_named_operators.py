@@ -30,7 +30,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Builds that have certain operators; filled with what they are asked for."""
     asked: list[str] = []
 
-    def smoke_check(build: Build, framework: Any, cases: Sequence[Case]) -> Iterator[SmokeCheck]:
+    def smoke_check(build: Build, framework: Any, cases: Sequence[Case], env: object) -> Iterator[SmokeCheck]:
         for case in cases:
             asked.append(f"{build.requested}: {case.operator}")
             there = case.operator in HAS[build.requested]

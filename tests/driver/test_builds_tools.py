@@ -175,6 +175,9 @@ def test_what_a_program_leaves_behind_is_not_waited_for() -> None:
     outcome = run(["sh", "-c", "sleep 60 & head -c 3000000 /dev/zero; echo $! >&2; exit 3"], timeout=30)
     os.kill(int(outcome.stderr), signal.SIGKILL)
     assert (outcome.code, len(outcome.stdout)) == (3, 3_000_000)
+    outcome = run(["sh", "-c", "yes & echo $! >&2; exit 3"], timeout=30)  # nor for the end of what it prints
+    os.kill(int(outcome.stderr), signal.SIGKILL)
+    assert outcome.code == 3
 
 
 def test_the_output_tail_shows_how_it_ended() -> None:

@@ -155,14 +155,18 @@ def test_a_suite_has_packages_of_whatever_name_and_what_links_lead_to(tmp_path: 
         folder.mkdir(parents=True)
         (folder / "bench.py").touch()
     (suite / "html" / "__init__.py").touch()
+    (suite / "a_link").symlink_to(suite / "html")  # and html itself stays
     (suite / "linked").symlink_to(elsewhere)
-    (suite / "deep" / "loop").symlink_to(suite)
-    assert list(map(str, files_of(suite))) == [
-        "deep/env/bench.py",
-        "html/__init__.py",
-        "html/bench.py",
-        "linked/bench.py",
+    (elsewhere / "back").symlink_to(suite / "deep")
+    for name, target in (("loop", suite), ("up", tmp_path), ("root", Path("/")), ("across", elsewhere)):
+        (suite / "deep" / name).symlink_to(target)
+    found = list(map(str, files_of(suite)))
+    assert [one for one in found if "across" not in one and "back" not in one] == [
+        *("a_link/__init__.py", "a_link/bench.py", "deep/env/bench.py"),
+        *("html/__init__.py", "html/bench.py", "linked/bench.py"),
     ]
+    assert {"deep/across/bench.py", "linked/back/env/bench.py"} <= set(found)
+    assert len(found) < 12
 
 
 def test_comments_and_commas_of_a_configuration_are_read_over(tmp_path: Path) -> None:

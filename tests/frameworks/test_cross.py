@@ -61,7 +61,7 @@ def test_a_case_is_forked_where_both_can_be(cross: Cross) -> None:
 
 class Imports(One):
     def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:
-        return {"IMPORTS": ",".join(case.operator for case in cases)}
+        return {"IMPORTS": ",".join(case.operator for case in cases), "SIZE": "256,,256"}
 
 
 def test_both_sides_import_what_either_needs() -> None:
@@ -71,4 +71,4 @@ def test_both_sides_import_what_either_needs() -> None:
         {"control": {"operator": one}, "treatment": {"operator": other}} for one, other in (("a", "b"), ("c", "a"))
     )
     cases = [replace(a_case(f"c{number}"), inputs=inputs) for number, inputs in enumerate(sides)]
-    assert found.preparation(cases) == {"IMPORTS": "a,c,b"}
+    assert found.preparation(cases) == {"IMPORTS": "a,c,b", "SIZE": "256,,256"}

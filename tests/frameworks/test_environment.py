@@ -14,7 +14,9 @@ OVERLAY = Build("mxnet", "abc123", "overlay", "/bin/true", "1.9.1", "3.11", "d",
 def test_the_users_variables_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     found = run_environment(MXNET, 1, {"DNNL_VERBOSE": "1", "PATH": "/mine"}, [OVERLAY])
-    assert found == {**worker_environment(), **MXNET.environment(1), "DNNL_VERBOSE": "1", "PATH": "/mine"}
+    assert found == {**worker_environment(), **MXNET.environment(1), "DNNL_VERBOSE": "1", "PATH": "/mine",
+                     "OPDUEL_ENV": "DNNL_VERBOSE,PATH"}  # fmt: skip
+    assert "OPDUEL_ENV" not in run_environment(MXNET, 1, {}, [OVERLAY]), "what round logs of earlier versions lack"
     assert "OPENBLAS_CORETYPE" not in found, "the user's own shell is not the run's"
 
 

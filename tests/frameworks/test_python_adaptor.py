@@ -241,6 +241,12 @@ async def awaited():
 async def asynchronous():
     yield 1
 
+class Awaited:
+    async def __call__(self):
+        ran.append("awaited")
+
+instance = Awaited()
+
 @decorated
 async def unwrapped():
     pass
@@ -255,7 +261,7 @@ def test_a_generator_function_is_run_to_its_end(
     adaptor.make_call(case("made_generators.Folds.split", {"self": {"call": "made_generators.Folds"}}), 1)()
     adaptor.make_call(case("made_generators.pairs"), 1)()
     adaptor.make_call(case("made_generators.managed"), 1)()  # which returns no generator, and runs it when entered
-    for name in ("awaited", "asynchronous"):
+    for name in ("awaited", "asynchronous", "instance"):
         with pytest.raises(
             ValueError, match=f"made_generators.{name} is asynchronous, and a call of it executes nothing"
         ):

@@ -6,6 +6,7 @@ once, before the worker forks, and so are the packages that the run's cases name
 """
 
 import contextlib
+import functools
 import gc
 import inspect
 import platform
@@ -55,8 +56,10 @@ def made_ready(case, seed):
 
 
 def outer_of(function):
-    """A function as it is called, without the arguments that it has been given."""
-    return getattr(function, "func", function)
+    """What is called by a name: a function without the arguments that it has been given; of an instance, its method."""
+    if isinstance(function, functools.partial):
+        return function.func
+    return function if inspect.isroutine(function) or inspect.isclass(function) else function.__call__
 
 
 def make_call(case, seed):
