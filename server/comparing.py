@@ -17,7 +17,7 @@ from opduel.comparator.network_meta_analysis import (
 )
 from opduel.reporters.units import human_share
 from opduel.server.findings import exp
-from opduel.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, interval, node_order
+from opduel.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, interval, node_order, seen_of
 from opduel.server.models import Run
 from opduel.server.queries import results_worst_first
 
@@ -57,9 +57,10 @@ def compare_runs(session: Session, first: Run, second: Run) -> Beside:
     """All cases of either run, side by side; what they imply is of the newer build against the older one."""
     before = {row.case_number: row for row in results_worst_first(session, first)}
     after = {row.case_number: row for row in results_worst_first(session, second)}
-    builds = [(run.started, build_of(run, side)) for run in (first, second) for side in ("control", "treatment")]
-    names = {one.node: one for _, one in builds}
-    nodes = [one.node for _, one in builds]
+    runs = [(run, build_of(run, "control"), build_of(run, "treatment")) for run in (first, second)]
+    builds = [one for of_run in runs for one in seen_of(*of_run)]
+    names = {one.node: one for _, _, one in builds}
+    nodes = [one.node for _, _, one in builds]
     how = link((nodes[0], nodes[1]), (nodes[2], nodes[3]), node_order(builds))
     z = NormalDist().inv_cdf(1 - CONFIDENCE_ALPHA / 2)
     pairs = []

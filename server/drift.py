@@ -24,11 +24,12 @@ from opduel.server.histories import (
     by_branch,
     interval,
     node_order,
+    seen_of,
 )
 from opduel.server.logs import logger
 from opduel.server.models import AnalysedSeries, Result, Run
 
-METHOD = 1  # of weighing: with another one all histories are weighed again
+METHOD = 2  # of weighing: with another one all histories are weighed again
 # How many runs, and when the last one came: by its number one could not tell, for that of a run that was removed may be
 # given again.
 Stamp = tuple[int, datetime | None]
@@ -156,14 +157,14 @@ def _analysed(session: Session, series: Series, runs: _Runs) -> _Analysed:
         edge = edge_from_interval(control.node, treatment.node, ratio, interval(low, high), run.alpha)
         if edge is not None:
             edges.append(edge)
-            seen += [(run.started, control), (run.started, treatment)]
+            seen += seen_of(run, control, treatment)
             apart |= {control.node} if AGAINST in run.framework else set()
             threshold = its_threshold
     minimal, order = max(0.0, threshold / 2), node_order(seen, apart)
     components = analyse_network(
         edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False, apart=apart
     )
-    return _Analysed(series, components, {build.node: build for _, build in seen}, order, minimal)
+    return _Analysed(series, components, {build.node: build for _, _, build in seen}, order, minimal)
 
 
 def _store(session: Session, one: _Analysed, stamp: Stamp) -> None:

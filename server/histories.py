@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from packaging.version import InvalidVersion, Version
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
@@ -14,6 +15,8 @@ from opduel.records.build import AGAINST
 from opduel.server.models import UNKNOWN_THREADS, Result, Run
 from opduel.server.queries import is_of_branch
 
+Seen = tuple[datetime, int, "BuildName"]  # when a run began, 0 for its control and 1 for its treatment
+_LONGEST_VERSION = 100  # characters that are looked at
 CONFIDENCE_ALPHA = 0.05  # of the intervals that histories show, whatever the runs' own
 _SIDES = ("requested", "digest", "version", "commit", "commit_time", "commit_subject")
 BUILD_COLUMNS = tuple(getattr(Run, f"{side}_{name}") for side in ("control", "treatment") for name in _SIDES)
@@ -152,7 +155,7 @@ def history_of(session: Session, series: Series, category: str | None = None) ->
     measured = [_measured(row) for row in rows]
     runs = [run for run, _ in measured]
     apart = {run.control.node for run, row in zip(runs, rows, strict=True) if AGAINST in row.framework}
-    order = node_order(((run.started, build) for run in runs for build in (run.control, run.treatment)), apart)
+    order = node_order((one for run in runs for one in seen_of(run, run.control, run.treatment)), apart)
     minimal = max(0.0, runs[0].threshold / 2) if runs else 0.0
     builds = {build.node: build for run in reversed(runs) for build in (run.control, run.treatment)}
     components = analyse_network(
@@ -194,22 +197,33 @@ def runs_of_builds(history: History) -> dict[str, list[MeasuredRun]]:
     return found
 
 
-def node_order(seen: Iterable[tuple[datetime, BuildName]], apart: Collection[str] = ()) -> dict[str, float]:
+def node_order(seen: Iterable[Seen], apart: Collection[str] = ()) -> dict[str, float]:
     """The rank of each build, by node: those ``apart`` first; then releases and other builds without a commit
     by version, then commits by time.
 
-    What is equal by that stands in the order in which runs first measured it.
+    What is equal by that stands in the order in which runs first measured it, the control of a run before its
+    treatment: work that is not committed has the time of the commit that it is on.
     """
     keys: dict[str, tuple[Any, ...]] = {}
-    for started, build in seen:
-        first = min(started, keys[build.node][-1]) if build.node in keys else started
+    for started, side, build in seen:
+        first = min((started, side), keys[build.node][-1]) if build.node in keys else (started, side)
         place = (1, build.time, ()) if build.time is not None else (0, 0, _version_key(build.version))
         keys[build.node] = (build.node not in apart, *place, first)
     return {node: float(rank) for rank, node in enumerate(sorted(keys, key=lambda one: (keys[one], one)))}
 
 
-def _version_key(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", version, re.ASCII)[:8])
+def seen_of(run: Any, control: BuildName, treatment: BuildName) -> list[Seen]:
+    """What a run has seen, for ``node_order``."""
+    return [(run.started, 0, control), (run.started, 1, treatment)]
+
+
+def _version_key(version: str) -> tuple[int, Any]:
+    """Orders versions, pre-releases before their release; those that aren't as PEP 440 has them come first, by the
+    numbers that they have."""
+    try:
+        return 1, Version(version[:_LONGEST_VERSION])
+    except InvalidVersion:
+        return 0, tuple(int(part) for part in re.findall(r"[0-9]{1,9}", version, re.ASCII)[:8])
 
 
 def _results_of(series: Series) -> Select[Any]:

@@ -34,7 +34,7 @@ def at(day: int) -> datetime:
 
 
 def ordered(*seen: tuple[datetime, BuildName]) -> list[str]:
-    ranks = node_order(seen)
+    ranks = node_order((started, 0, build) for started, build in seen)
     return sorted(ranks, key=lambda node: ranks[node])
 
 
@@ -46,6 +46,10 @@ def test_commits_stand_by_their_time_behind_what_has_none() -> None:
 def test_releases_stand_by_their_version() -> None:
     releases = [build(version, version) for version in ("1.10.0", "1.9.1", "1.8.0.post0", "1.8.0")]
     assert ordered(*((at(1), one) for one in releases)) == ["1.8.0", "1.8.0.post0", "1.9.1", "1.10.0"]
+    before = ("2.0.0", "2.0.0rc1", "2.0.0b2", "2.1.0.dev0", "2.0.0+cpu")
+    assert ordered(*((at(1), build(version, version)) for version in before)) == [
+        *("2.0.0b2", "2.0.0rc1", "2.0.0", "2.0.0+cpu", "2.1.0.dev0"),
+    ]
 
 
 def test_what_is_equal_stands_as_it_was_first_measured() -> None:
@@ -54,6 +58,17 @@ def test_what_is_equal_stands_as_it_was_first_measured() -> None:
         "a",
         "c",
     ]
+
+
+@pytest.mark.parametrize(("control", "treatment"), [("a", "z"), ("z", "a")])
+@pytest.mark.parametrize("time", [None, 100])
+def test_of_a_run_the_control_is_before_a_treatment_that_is_equal(
+    control: str, treatment: str, time: int | None
+) -> None:
+    """Such as work that is not committed, on the commit that it is measured against."""
+    seen = [(at(1), 1, build(treatment, time=time)), (at(1), 0, build(control, time=time))]
+    ranks = node_order(seen)
+    assert ranks[control] < ranks[treatment]
 
 
 @pytest.mark.parametrize("version", ["", "nightly", "9" * 500, "٣.٤", "1..2"])
