@@ -170,7 +170,7 @@ class Journal(SqliteFile):
     def record_trouble(self, item: str, text: str, soon: bool = False) -> Trouble:
         """It failed (again): to be tried after a pause that doubles each time, or at once (``soon``)."""
         before = self.trouble(item)
-        attempts = before.attempts + 1 if before else 1
+        attempts = (before.attempts if before else 0) + (not soon)  # the pause is for what did not help
         found = Trouble(attempts, self._clock() + (0.0 if soon else pause_after(attempts)), redact(text))
         row = (item, found.attempts, found.retry_at, found.text)
         self.write("INSERT OR REPLACE INTO troubled VALUES (?, ?, ?, ?)", row)
@@ -204,7 +204,7 @@ class Rounds:
 
 def pause_after(attempts: int) -> float:
     """Seconds until the next try."""
-    return float(min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** (attempts - 1)))
+    return float(min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(30, max(0, attempts - 1))))
 
 
 def _take_over(journal: Journal) -> None:

@@ -12,6 +12,7 @@ from opduel.driver.git.refs import (
     BRANCHES,
     LOCAL,
     LOCAL_HEAD,
+    LOCAL_TAGS,
     REMOTE_HEAD,
     TAGS,
     drop_dangling,
@@ -131,12 +132,14 @@ def refit(git: Git, checkout: Checkout | None) -> None:
 
 
 def take_local(git: Git, checkout: Checkout | None) -> None:
-    """The user's own branches, below refs/local/heads; their tags, where there is none of that name yet."""
+    """The user's own branches, below refs/local/heads, and their tags, below refs/local/tags, as they are now."""
     mirror(git, checkout.branches() if checkout else {}, LOCAL)
+    tags = read_refs(checkout.git, TAGS) if checkout else {}
+    mirror(git, {LOCAL_TAGS + name.removeprefix(TAGS): target for name, target in tags.items()}, LOCAL_TAGS)
     if checkout is None:
         return
-    tags = read_refs(git, TAGS)
-    mirror(git, {**read_refs(checkout.git, TAGS), **tags}, TAGS)
+    if git.access.url is None:
+        mirror(git, {}, TAGS)  # where earlier versions kept those of the user
     if (head := checkout.head()).startswith("refs/heads/"):
         git.run("symbolic-ref", LOCAL_HEAD, LOCAL + head.removeprefix("refs/heads/"))
 

@@ -1,5 +1,6 @@
 """A patch as git prints it, without context: which lines of which files it changes."""
 
+import codecs
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,19 +47,41 @@ def parse_patch(patch: str) -> list[ChangedFile]:
             (hunk.added if line[0] == "+" else hunk.removed).append(line[1:])
             left -= 1
         elif line.startswith("diff --git "):
-            before, _, after = line.removeprefix("diff --git ").partition(" b/")
-            files.append(ChangedFile(after, before.removeprefix("a/")))
+            files.append(ChangedFile(*_paths(line.removeprefix("diff --git "))))
         elif not files:
             continue
         elif _SUBMODULE.match(line):
             files[-1].is_submodule = True
         elif line.startswith("rename from "):
-            files[-1].was = line.removeprefix("rename from ")
+            files[-1].was = _unquoted(line.removeprefix("rename from "))
+        elif line.startswith("rename to "):
+            files[-1].path = _unquoted(line.removeprefix("rename to "))
         elif found := _HUNK.match(line):
             before_it, after_it = _lines(found[1], found[2]), _lines(found[3], found[4])
             files[-1].hunks.append(Hunk(before_it, after_it, found[5]))
             left = len(before_it) + len(after_it)
     return files
+
+
+def _paths(both: str) -> tuple[str, str]:
+    """The paths after and before, of a header's ``a/PATH b/PATH``: equal but where a file was renamed, which further
+    lines say."""
+    if both.startswith('"'):
+        before = re.match(r'"(?:[^"\\]|\\.)*"', both)
+        first = before[0] if before else both
+        return _unquoted(both[len(first) + 1 :]).removeprefix("b/"), _unquoted(first).removeprefix("a/")
+    middle = len(both) // 2
+    if both[middle : middle + 3] == " b/" and both[2:middle] == both[middle + 3 :]:
+        return both[middle + 3 :], both[2:middle]
+    first, _, second = both.partition(" b/") if '"' not in both else both.partition(' "b/')
+    return _unquoted(f'"{second}') if second.endswith('"') else second, first.removeprefix("a/")
+
+
+def _unquoted(path: str) -> str:
+    """A path as git writes it: in quotation marks, with escapes as C has them, where it has such characters."""
+    if len(path) < 2 or path[0] != '"' or path[-1] != '"':
+        return path
+    return codecs.escape_decode(path[1:-1].encode("utf-8", "surrogateescape"))[0].decode("utf-8", "surrogateescape")
 
 
 def _lines(first: str, count: str | None) -> range:

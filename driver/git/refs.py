@@ -16,6 +16,7 @@ BRANCHES = "refs/remotes/origin/"
 REMOTE_HEAD = BRANCHES + "HEAD"
 TAGS = "refs/tags/"
 LOCAL = "refs/local/heads/"
+LOCAL_TAGS = "refs/local/tags/"
 LOCAL_HEAD = "refs/local/HEAD"
 
 _BEGIN = re.compile(r"[0-9a-f]{4,39}")
@@ -93,8 +94,8 @@ class Names:
     git: Git
 
     def resolve(self, name: str) -> Commit:
-        """The commit of a whole id, a branch of the remote, a tag, a branch of the user's, or the beginning of an id,
-        in that order.
+        """The commit of a whole id, a branch of the remote, its tag, a tag of the user's, a branch of theirs, or the
+        beginning of an id, in that order.
 
         Raises:
             UnknownCommit: there is none, or several ids begin so.
@@ -102,7 +103,7 @@ class Names:
         if _WHOLE_ID.fullmatch(name.lower()) and (found := _peeled(self.git, name.lower())):
             return found
         refs = read_refs(self.git)
-        if found := self._held_by(name, refs, (BRANCHES, TAGS, LOCAL)):
+        if found := self._held_by(name, refs, (BRANCHES, TAGS, LOCAL_TAGS, LOCAL)):
             return found
         if _BEGIN.fullmatch(name.lower()):
             ids = _commits_that_begin(self.git, name.lower())
@@ -111,7 +112,7 @@ class Names:
             if ids:
                 some = ", ".join(sorted(ids)[:_SIMILAR])
                 raise UnknownCommit(f"{name}: {len(ids)} commits match: {some}: give more digits")
-        hint = _similar(name, refs, (BRANCHES, TAGS, LOCAL))
+        hint = _similar(name, refs, (BRANCHES, TAGS, LOCAL_TAGS, LOCAL))
         raise UnknownCommit(f"{name!r}: no branch, tag or commit of that name{hint}")
 
     def branch(self, name: str) -> Commit:

@@ -123,6 +123,17 @@ def test_a_linked_worktree_and_a_bare_repository_can_be_borrowed_from(user: Path
         assert ids(repository, "mine", "my_tag") == [run("rev-parse", "mine", at=user)] * 2
 
 
+@pytest.mark.parametrize("remote", ["origin", None])
+def test_the_users_tags_follow_those_of_the_checkout(user: Path, work: Path, remote: str | None) -> None:
+    assert ids(open_repository(work, remote, user), "my_tag") == [run("rev-parse", "mine", at=user)]
+    run("tag", "--force", "my_tag", "main", at=user)
+    repository = open_repository(work, remote, user)
+    assert ids(repository, "my_tag") == [run("rev-parse", "main", at=user)]
+    run("tag", "-d", "my_tag", at=user)
+    with pytest.raises(UsageError, match="no branch, tag or commit of that name"):
+        open_repository(work, remote, user).resolve("my_tag")
+
+
 def test_local_branches_follow_those_of_the_checkout(user: Path, work: Path) -> None:
     repository = open_repository(work, "origin", user)
     run("branch", "other", "main", at=user)

@@ -146,6 +146,16 @@ def test_what_failed_is_due_after_its_pause(journal: Journal, clock: Clock) -> N
     assert journal.record_trouble("commit", "again").attempts == 1
 
 
+def test_what_is_tried_again_at_once_lengthens_no_pause(journal: Journal, clock: Clock) -> None:
+    """However often: a full disk, with a pass a minute."""
+    for _ in range(3):
+        assert journal.record_trouble("commit", "no space", soon=True).retry_at == clock.now
+    assert journal.record_trouble("commit", "no network").retry_at == clock.now + FIRST_RETRY_S
+    journal.write("UPDATE troubled SET attempts = 5000", ())  # as earlier versions counted
+    assert journal.record_trouble("commit", "no network").retry_at == clock.now + LAST_RETRY_S
+    assert journal.is_due("commit") is False
+
+
 def test_a_clock_that_was_set_back_holds_nothing_up(journal: Journal, clock: Clock) -> None:
     journal.record_trouble("commit", "failure")
     clock.now -= 10 * WEEK_S
