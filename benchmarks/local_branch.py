@@ -12,6 +12,7 @@ import argparse
 import io
 import json
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -118,6 +119,7 @@ def _drive(work: Path, branch: str, further: list[str]) -> tuple[int, list[str]]
         "--remote_repository", str(work / "mxnet"), "--work_dir", str(place), "--commit", branch,
         "--base_commit", BASE, "--exact_base", "--local_reporter", str(place / "reports"), *further,
     ]  # fmt: skip
+    shutil.rmtree(place / "culprits", ignore_errors=True)  # of an earlier call, with other changes
     code = subprocess.run(command, check=False).returncode
     named = []
     for document in (place / "culprits").glob("*.json"):

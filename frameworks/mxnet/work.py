@@ -75,6 +75,9 @@ def work(case: Case) -> Work | None:
     dtypes = {one.get("dtype", case.dtype) for one in case.inputs.values() if isinstance(one, Mapping)}
     if formula is None or case.dtype not in SIZES or dtypes - {case.dtype}:
         return None
+    stypes = {one.get("stype") for one in case.inputs.values() if isinstance(one, Mapping)}
+    if stypes - {None, "default", "numpy"}:  # how many elements a sparse tensor has is not known here
+        return None
     try:
         return _sum([formula(_Call(case.inputs), direction) for direction in directions], case.dtype)
     except (_UnknownError, ArithmeticError, LookupError, TypeError, ValueError):  # or arguments that make no sense
@@ -109,6 +112,13 @@ def _dot(call: _Call, direction: str) -> _Amount:
     if inner != again or "C" in call.inputs or "axis" in call.inputs:
         raise _UnknownError
     return _product(call, direction, left, right, (*left[:-2], rows, columns), inner)
+
+
+def _dot_of_matrices(call: _Call, direction: str) -> _Amount:
+    """Of more axes it sums over the last of one and the first of the other."""
+    if max(len(call.shape("lhs", "a")), len(call.shape("rhs", "b"))) > 2:
+        raise _UnknownError
+    return _dot(call, direction)
 
 
 def _fully_connected(call: _Call, direction: str) -> _Amount:
@@ -208,7 +218,8 @@ def _copy(call: _Call, direction: str) -> _Amount:
 
 ARITHMETIC = ("add", "sub", "mul", "div")
 FORMULAS: dict[str, Formula] = {
-    **dict.fromkeys(("dot", "batch_dot", "linalg.gemm2", "np.dot", "matmul"), _dot),
+    **dict.fromkeys(("batch_dot", "linalg.gemm2", "matmul"), _dot),
+    **dict.fromkeys(("dot", "np.dot"), _dot_of_matrices),
     **dict.fromkeys(("FullyConnected", "fully_connected"), _fully_connected),
     **dict.fromkeys(("Convolution", "convolution"), _convolution),
     **dict.fromkeys(("Deconvolution", "deconvolution"), _deconvolution),

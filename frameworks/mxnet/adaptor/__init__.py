@@ -76,9 +76,7 @@ def wait_for(results):
 def made_ready(case, seed):
     """The case's operator, its ``Inputs``, and what they come to as ``args`` and ``kwargs``."""
     inputs = Inputs(case, seed)
-    inputs.context.__enter__()  # where operators that have no tensors make theirs; the process is the case's alone
-    if hasattr(mx, "npx"):  # the case before this one may have been of the other kind
-        (mx.npx.set_np if inputs.numpy else mx.npx.reset_np)()
+    set_up(inputs)
     if is_network(case["operator"]):
         network = Network(case, seed)
         network.settle(static=False)
@@ -86,6 +84,13 @@ def made_ready(case, seed):
     check_case(case)
     forward, backward, args, kwargs = call_of(case, inputs)
     return forward if case["direction"] == "forward" else backward, inputs, args, kwargs
+
+
+def set_up(inputs):
+    """Make this thread run the case's kind of operators, on its device."""
+    inputs.context.__enter__()  # where operators that have no tensors make theirs
+    if hasattr(mx, "npx"):  # the case before this one may have been of the other kind
+        (mx.npx.set_np if inputs.numpy else mx.npx.reset_np)()
 
 
 def call_of(case, inputs, function=None, block=None):
@@ -141,6 +146,7 @@ def make_call(case, seed):
 def untraced_call(case, seed):
     """The call of ``make_call``, before a network has run in the form in which it is called."""
     if is_network(case["operator"]):
+        set_up(Inputs(case, seed))
         return make_network_call(case, seed)
     operator, inputs, args, kwargs = made_ready(case, seed)
     if case["direction"] == "forward":
