@@ -19,7 +19,7 @@ NAMES = [
     "x b/y b/z.c",
 ]
 
-BODY = 20 * "a line of {}\n"
+BODY = 20 * "a line of {0}\n"
 
 
 def git(folder: Path, *words: str) -> str:
