@@ -398,7 +398,7 @@ class _FleetRun:
             self._again(attempt, f"{answer.host}: {error}", None)
             return
         except RunError as error:  # what is to be sent can't be had here; another host may have it already
-            self._again(attempt, str(error), None)
+            self._again(attempt, str(error), answer.host)
             return
         if why and address:
             self._again(attempt, why, answer.host)

@@ -75,7 +75,7 @@ class Manifest:
     build: Build
     cases: Mapping[str, GoldenCase] = field(default_factory=dict)
     host: Mapping[str, Any] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)  # the user's variables; values that may be secrets are masked
+    env: Mapping[str, str] | None = None  # the user's variables, secrets masked; None in those of earlier versions
 
 
 _ADAPTER: TypeAdapter[Manifest] = TypeAdapter(Manifest)

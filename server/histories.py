@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Self
 
 from packaging.version import InvalidVersion, Version
@@ -217,13 +218,21 @@ def seen_of(run: Any, control: BuildName, treatment: BuildName) -> list[Seen]:
     return [(run.started, 0, control), (run.started, 1, treatment)]
 
 
-def _version_key(version: str) -> tuple[int, Any]:
-    """Orders versions, pre-releases before their release; those that aren't as PEP 440 has them come first, by the
-    numbers that they have."""
+@lru_cache(maxsize=10_000)
+def _version_key(version: str) -> tuple[tuple[Version, tuple[int, ...]], ...]:
+    """Orders versions by each word that has a number: ``numpy 2.0.0rc1`` before ``numpy 2.0.0``. Of what is no version
+    as PEP 440 has it, the version that it begins with counts, and then the further numbers."""
+    return tuple(map(_word_key, re.findall(r"[^\s,]*[0-9][^\s,]*", version[:_LONGEST_VERSION])))
+
+
+def _word_key(word: str) -> tuple[Version, tuple[int, ...]]:
     try:
-        return 1, Version(version[:_LONGEST_VERSION])
+        return Version(word), ()
     except InvalidVersion:
-        return 0, tuple(int(part) for part in re.findall(r"[0-9]{1,9}", version, re.ASCII)[:8])
+        begin = re.match(r"[vV]?([0-9]+(?:\.[0-9]+)*)", word)
+        further = word[begin.end() :] if begin else word
+        numbers = tuple(int(part) for part in re.findall("[0-9]{1,9}", further)[:8])
+        return Version(begin[1] if begin else "0"), numbers
 
 
 def _results_of(series: Series) -> Select[Any]:

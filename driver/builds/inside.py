@@ -218,13 +218,13 @@ def own_files(location: str) -> Iterator[str]:
 
 def editable_files(site: str) -> List[str]:
     """The code of what is imported from elsewhere: of projects that are installed as editable, and of the folders that
-    .pth files name; and what lies beside it in its packages. No more than ``MOST_EDITABLE``, in the order of paths.
+    .pth files name; and all else that is in its packages. No more than ``MOST_EDITABLE``, in the order of paths.
 
     Left out are hidden folders, other environments, node_modules, and what would be the user's whole home folder.
     """
     site = os.path.realpath(site)
     home = os.path.realpath(os.path.expanduser("~"))
-    found = set()  # type: Set[str]
+    found, packages = set(), set()  # type: Set[str], Set[str]
     for place in sorted(set(map(os.path.realpath, imported_from(site)))):
         if within(place, site) or within(home, place):
             continue
@@ -232,7 +232,9 @@ def editable_files(site: str) -> List[str]:
             paths = {one: os.path.join(folder, one) for one in folders}
             own = [one for one in folders if not one.startswith(".") and one not in NOT_SOURCE and paths[one] != site]
             folders[:] = sorted(one for one in own if not os.path.exists(os.path.join(paths[one], "pyvenv.cfg")))
-            is_package = "__init__.py" in files
+            is_package = "__init__.py" in files or os.path.dirname(folder) in packages
+            if is_package:
+                packages.add(folder)
             code = [one for one in files if one.endswith(CODE) or (is_package and not one.endswith(BYTECODE))]
             found.update(os.path.join(folder, one) for one in sorted(code)[: MOST_EDITABLE - len(found)])
             if len(found) == MOST_EDITABLE:

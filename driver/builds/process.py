@@ -1,12 +1,9 @@
 """Running a program of a build: in a clean environment, bounded in time, and why it failed in one line."""
 
-import fcntl
 import os
 import selectors
 import signal
 import subprocess
-import sys
-import termios
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,6 +28,8 @@ _UV_VARIABLES = (
 
 MOST_OUTPUT = 64 * 2**20  # bytes, on both streams together: what is asked for is some MiB of JSON
 _CHUNK = 1 << 16
+_REST_S = 0.3  # for the output of a process that has ended, which may pass through another one, such as tee
+_MOST_REST = 1 << 20  # bytes of that, more than pipes hold
 _LOOK_S = 0.1  # how often is looked whether a process that prints nothing has ended
 
 
@@ -111,34 +110,32 @@ def run(
             raise
 
 
-def _length(pipe: int) -> int:
-    """How many bytes are in a pipe, at least 1."""
-    return max(1, int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder))
-
-
 def _ended(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
     """Read what a process prints until it closes both streams, and wait for its end; kill one that goes too far.
 
-    Processes that it leaves behind may keep the streams open: when it has ended, what is there is read, and no more.
+    Processes that it leaves behind may keep the streams open, and print: when it has ended, only ``_REST_S`` and
+    ``_MOST_REST`` are left for what is still on its way.
     """
     printed: dict[object, list[bytes]] = {process.stdout: [], process.stderr: []}
-    room, in_time = MOST_OUTPUT, True
+    room, in_time, ended = MOST_OUTPUT, True, None
     with selectors.DefaultSelector() as selector:
         for stream in printed:
             selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
         while selector.get_map() and room > 0 and in_time:
-            has_ended = process.poll() is not None
-            wait_s = 0.0 if has_ended else min(_LOOK_S, max(0.0, deadline - time.monotonic()))
-            for key, _ in selector.select(wait_s):
-                piece = os.read(key.fd, _length(key.fd) if has_ended else _CHUNK)
+            now = time.monotonic()
+            if ended is None and process.poll() is not None:
+                ended, room = now, min(room, _MOST_REST)
+            for key, _ in selector.select(min(_LOOK_S, max(0.0, deadline - now))):
+                piece = os.read(key.fd, _CHUNK)
                 printed[key.fileobj].append(piece)
                 room -= len(piece)
                 if not piece:
                     selector.unregister(key.fileobj)
             in_time = time.monotonic() < deadline
-            if has_ended:
+            if ended is not None and time.monotonic() > ended + _REST_S:
                 break
-    code = process.returncode if room > 0 else None
+    flooded = room <= 0 and ended is None
+    code = process.returncode if ended is not None else None
     if code is None and room > 0 and in_time:
         with suppress(subprocess.TimeoutExpired):
             code = process.wait(max(0.0, deadline - time.monotonic()))
@@ -146,4 +143,4 @@ def _ended(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
         process.kill()
         process.wait()
     texts = [b"".join(pieces).decode(errors="replace") for pieces in printed.values()]
-    return Outcome(code, texts[0], texts[1], flooded=room <= 0)
+    return Outcome(code, texts[0], texts[1], flooded=flooded)

@@ -132,14 +132,21 @@ def refit(git: Git, checkout: Checkout | None) -> None:
 
 
 def take_local(git: Git, checkout: Checkout | None) -> None:
-    """The user's own branches, below refs/local/heads, and their tags, below refs/local/tags, as they are now."""
+    """The user's own branches, below refs/local/heads, and their tags, below refs/local/tags, as they are now.
+
+    Without a remote refs/tags has these, too: builds ask git how their commit is described. Earlier versions kept the
+    user's there in any case: what may be a copy of one is dropped, and the next fetch brings back what the remote has.
+    """
     mirror(git, checkout.branches() if checkout else {}, LOCAL)
     tags = read_refs(checkout.git, TAGS) if checkout else {}
+    is_first = not read_refs(git, LOCAL_TAGS)
     mirror(git, {LOCAL_TAGS + name.removeprefix(TAGS): target for name, target in tags.items()}, LOCAL_TAGS)
     if checkout is None:
         return
     if git.access.url is None:
-        mirror(git, {}, TAGS)  # where earlier versions kept those of the user
+        mirror(git, tags, TAGS)
+    elif is_first and tags:
+        mirror(git, {}, TAGS)
     if (head := checkout.head()).startswith("refs/heads/"):
         git.run("symbolic-ref", LOCAL_HEAD, LOCAL + head.removeprefix("refs/heads/"))
 

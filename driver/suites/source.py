@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 CONFIGURATION = "asv.conf.json"
 USUAL_FOLDER = "benchmarks"  # as asv has it, where the configuration doesn't say
 MOST_BYTES = 2**30  # of a suite's files: each side gets a copy
-MOST_FILES = 100_000
+MOST_FILES, DEEPEST = 100_000, 40
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(==[0-9][A-Za-z0-9.*+!]*)?")
 LEFT_OUT = {"__pycache__", ".git", ".asv", "env", "results", "html"}  # at a suite's top: asv's own folders, too
 # PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER]; the "@" and ":" of an address are none of these.
@@ -252,6 +252,10 @@ def files_of(folder: Path) -> list[Path]:
 def _walked(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
     """The files in a folder, and in those that links lead to, but for links to one that it is in itself; ``above``: the
     real paths of the folder and of those that it was reached through."""
+    if len(above) > DEEPEST:
+        raise UsageError(
+            f"--suite {folder}: is more than {DEEPEST} folders deep: name one whose links lead nowhere else"
+        )
     for path in folder.iterdir():
         if not path.is_dir():
             yield path

@@ -72,7 +72,8 @@ class Cross(Framework):
             own = [replace(case, operator=operators_of(case)[side]["operator"]) for case in cases]
             for name, value in framework.preparation(own).items():
                 both = [one for one in (found.get(name, ""), value) if one]
-                found[name] = value if len(set(both)) < 2 else ",".join(dict.fromkeys(",".join(both).split(",")))
+                same = len(set(both)) < 2
+                found[name] = "".join(both[:1]) if same else ",".join(dict.fromkeys(",".join(both).split(",")))
         return found
 
     def can_fork(self, threads: int, context: str) -> bool:

@@ -75,7 +75,8 @@ def work(case: Case) -> Work | None:
     dtypes = {one.get("dtype", case.dtype) for one in case.inputs.values() if isinstance(one, Mapping)}
     if formula is None or case.dtype not in SIZES or dtypes - {case.dtype}:
         return None
-    stypes = {one.get("stype") for one in case.inputs.values() if isinstance(one, Mapping)}
+    tensors = [one for one in case.inputs.values() if isinstance(one, Mapping)]
+    stypes = {one.get(name) for one in tensors for name in ("stype", "grad_stype")}
     if stypes - {None, "default", "numpy"}:  # how many elements a sparse tensor has is not known here
         return None
     try:

@@ -186,18 +186,21 @@ def test_code_outside_of_an_environment_that_it_imports_changes_the_digest(cache
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
     framework, named, editable = get_framework("python"), tmp_path / "named", tmp_path / "editable"
-    others = (editable / ".git", editable / "env", editable / "node_modules", tmp_path / "site-packages-dev")
-    for folder in (named, editable / "src" / "pack", *others, site / "own-1.dist-info"):
+    others, beside = (editable / ".git", editable / "env", editable / "node_modules"), Path(f"{site}-dev")
+    for folder in (named, editable / "src" / "pack", *others, beside, site / "own-1.dist-info"):
         folder.mkdir(parents=True)
     for path in (editable / "env" / "pyvenv.cfg", editable / "src" / "pack" / "__init__.py"):
         path.touch()
-    (site / "named.pth").write_text(f"import sys\n{named}\n/no/such/folder\n/\n")
+    (site / "named.pth").write_text(f"import sys\n{named}\n{beside}\n/no/such/folder\n/\n")
     (site / "own-1.dist-info" / "direct_url.json").write_text(
         json.dumps({"url": editable.as_uri(), "dir_info": {"editable": True}})
     )
     (site / "lock").symlink_to("/no/such/file")
     digests = [resolve_build(str(tmp_path / "env"), framework, cache).digest]
-    counting = [named / "a.py", editable / "src" / "b.py", editable / "src" / "pack" / "table.csv"]
+    pack = editable / "src" / "pack"
+    (pack / "data").mkdir()
+    counting = [named / "a.py", editable / "src" / "b.py", pack / "table.csv", pack / "data" / "x.csv"]
+    counting.append(beside / "a.py")
     not_counting = [editable / one for one in (".git/a.py", "env/a.py", "node_modules/a.py", "run.log", "src/x.csv")]
     for path, counts in [*((one, True) for one in counting), *((one, False) for one in not_counting)]:
         path.write_text("1")

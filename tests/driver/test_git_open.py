@@ -123,6 +123,29 @@ def test_a_linked_worktree_and_a_bare_repository_can_be_borrowed_from(user: Path
         assert ids(repository, "mine", "my_tag") == [run("rev-parse", "mine", at=user)] * 2
 
 
+def test_a_checkout_without_a_remote_has_the_users_tags_for_builds_that_ask_git(user: Path, work: Path) -> None:
+    repository = open_repository(work, None, user)
+    repository.checkout(repository.resolve("mine"), work / "tree")
+    assert run("describe", "--tags", at=work / "tree") == "my_tag"
+
+
+def test_a_copy_of_a_users_tag_of_an_earlier_version_is_dropped(made: Made, user: Path, work: Path) -> None:
+    repository = open_repository(work, "origin", user)
+    repository.fetch()
+    git = repository.git
+    git.run("update-ref", "refs/tags/my_tag", repository.resolve("main").id)
+    git.run("update-ref", "-d", "refs/local/tags/my_tag")
+    for name in git.text("for-each-ref", "--format=%(refname)", "refs/local/tags").split():
+        git.run("update-ref", "-d", name)
+    repository = open_repository(work, "origin", user)
+    assert ids(repository, "my_tag") == [run("rev-parse", "mine", at=user)]
+    repository.fetch()
+    assert ids(repository, "my_tag", "v1") == [
+        run("rev-parse", "mine", at=user),
+        run("rev-parse", "v1^{}", at=made.path),
+    ]
+
+
 @pytest.mark.parametrize("remote", ["origin", None])
 def test_the_users_tags_follow_those_of_the_checkout(user: Path, work: Path, remote: str | None) -> None:
     assert ids(open_repository(work, remote, user), "my_tag") == [run("rev-parse", "mine", at=user)]

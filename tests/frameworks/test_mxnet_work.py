@@ -61,6 +61,7 @@ def test_the_work_of_a_call(one: Case, flop: float | None, elements: float) -> N
         case("nd.dot", lhs=[2, 3]),
         case("nd.dot", lhs=[4, 4, 4], rhs=[4, 4, 4]),
         case("nd.dot", lhs={"shape": [40, 30], "stype": "csr", "density": 0.01}, rhs=[30, 2]),
+        case("nd.dot", lhs=[4, 4], rhs={"shape": [4, 4], "grad_stype": "row_sparse"}),
         case("nd.broadcast_add", lhs=[2], rhs=[3]),
         case("nd.Convolution", data=[1, 8, 8, 3], weight=[4, 3, 3, 3], kernel=[3, 3], layout="NHWC"),
         case("nd.Embedding", data={"shape": [4], "dtype": "int32"}, weight=[10, 4]),

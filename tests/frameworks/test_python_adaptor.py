@@ -247,6 +247,18 @@ class Awaited:
 
 instance = Awaited()
 
+class Decorator:
+    def __init__(self, function):
+        import functools
+        functools.update_wrapper(self, function)
+    def __call__(self):
+        return self.__wrapped__()
+
+@Decorator
+def by_class():
+    ran.append("by class")
+    yield 2
+
 @decorated
 async def unwrapped():
     pass
@@ -260,6 +272,7 @@ def test_a_generator_function_is_run_to_its_end(
     monkeypatch.syspath_prepend(str(tmp_path))
     adaptor.make_call(case("made_generators.Folds.split", {"self": {"call": "made_generators.Folds"}}), 1)()
     adaptor.make_call(case("made_generators.pairs"), 1)()
+    adaptor.make_call(case("made_generators.by_class"), 1)()
     adaptor.make_call(case("made_generators.managed"), 1)()  # which returns no generator, and runs it when entered
     for name in ("awaited", "asynchronous", "instance"):
         with pytest.raises(
@@ -267,7 +280,7 @@ def test_a_generator_function_is_run_to_its_end(
         ):
             adaptor.make_call(case(f"made_generators.{name}"), 1)
     adaptor.make_call(case("made_generators.unwrapped"), 1)  # what wraps it may run it
-    assert sys.modules.pop("made_generators").ran == ["split", "its end", "pairs"]
+    assert sys.modules.pop("made_generators").ran == ["split", "its end", "pairs", "by class"]
 
 
 def test_memory_is_what_a_call_needs(adaptor: ModuleType) -> None:

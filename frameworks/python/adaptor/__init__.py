@@ -58,8 +58,9 @@ def made_ready(case, seed):
 def outer_of(function):
     """What is called by a name: a function without the arguments that it has been given; of an instance, its method."""
     if isinstance(function, functools.partial):
-        return function.func
-    return function if inspect.isroutine(function) or inspect.isclass(function) else function.__call__
+        return outer_of(function.func)
+    is_itself = inspect.isroutine(function) or inspect.isclass(function) or hasattr(function, "__wrapped__")
+    return function if is_itself else function.__call__
 
 
 def make_call(case, seed):
