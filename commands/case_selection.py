@@ -207,12 +207,16 @@ def _with_inputs(options: argparse.Namespace) -> tuple[Spec, Path | None]:
     path = find_spec(options.benchmark_file) if options.benchmark_file else None
     base = load_spec(path) if path else None
     tests = []
-    for operator in options.operators:
+    operators = list(dict.fromkeys(options.operators))
+    last = Counter(operator.rpartition(".")[2] for operator in operators)
+    for operator in operators:
         like = next((test for test in base.tests if test.operator == operator), None) if base else None
         if base and like is None:
             raise UsageError(f"{path} has no operator {operator!r} for --inputs: give one that it has, or leave -b out")
         own = like.model_dump(exclude_unset=True, exclude={"inputs", "random", "count", "identifier"}) if like else {}
-        tests.append({**own, "operator": operator, "inputs": inputs})
+        same = last[operator.rpartition(".")[2]] > 1  # nd.dot and np.dot
+        named = {"identifier": "{OPERATOR}_{ID}"} if same else {}
+        tests.append({**own, **named, "operator": operator, "inputs": inputs})
     defaults = base.defaults.model_dump(exclude_unset=True) if base else {}
     framework = base.framework if base else _framework(options)
     try:

@@ -12,7 +12,7 @@ from opduel.commands.fleet import fleet_choice
 from opduel.commands.options import asked_metrics, refuse, variables
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import exit_code, plan_session, tell
-from opduel.commands.single import SINGLE_ONLY, plan_one_build, some, the_build
+from opduel.commands.single import CALLS, SINGLE_ONLY, plan_one_build, some, the_build
 from opduel.frameworks import recorded_environment
 from opduel.harness.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
 from opduel.harness.output_check import OTHER_INPUTS
@@ -26,7 +26,8 @@ METRIC = "error"
 # Of how times are measured, and how changes are decided; reports are those of an A/B.
 _OF_TIMES = ("threshold", "roofline", "wipe_cache", "alpha", "max_rounds", "inject", "sentinels", "busy_host")
 _OF_ROUNDS = ("verify", "verify_after", "round_log", "prior_runs", "breakdown", "explain")
-_NOT_HERE = (*_OF_TIMES, *_OF_ROUNDS, *(name for name in SINGLE_ONLY if name not in ("single", "golden")))
+_OF_OTHERS = ("fuzz", "fuzz_spec", "profile_output", *CALLS)
+_NOT_HERE = (*_OF_TIMES, *_OF_ROUNDS, *_OF_OTHERS, *(name for name in SINGLE_ONLY if name not in ("single", "golden")))
 
 
 def run_golden(options: argparse.Namespace, command: Sequence[str]) -> int:

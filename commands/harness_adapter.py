@@ -184,10 +184,11 @@ class HarnessAdapter:
             **session.labels,
             "info": info_document(order.control, order.treatment),
             "branch": order.branch,
+            **({} if session.seed == self._seed_of(order) else {"spec_seed": session.seed}),
             **({"replicates": order.replicates.run.id} if order.replicates else {}),
         }
         cases = self._cases(order.cases)
-        seed = order.seed if session.options.seed is None else session.options.seed
+        seed = self._seed_of(order)
         budget = request.configuration.time_budget
         request = request.configured(
             run_type=order.run_type, time_budget=None if budget is None else budget * order.budgets
@@ -201,6 +202,11 @@ class HarnessAdapter:
             suspects_only=order.budgets > 1,
             first_measurement=None if order.replicates is None else self._taken_over(order.replicates, cases, request),
         )
+
+    def _seed_of(self, order: RunOrder) -> int:
+        """That which was asked for, or the run's own."""
+        asked = self._measuring.options.seed
+        return order.seed if asked is None else int(asked)
 
     def _taken_over(self, report: Report, again: Sequence[Case], request: RunRequest) -> FirstMeasurement:
         """What the replication of these cases takes over from the report of the benchmark."""
@@ -225,7 +231,8 @@ class HarnessAdapter:
         if wanted is None:
             return cases
         kinds: dict[str, list[str]] = {}  # a case's id -> the kinds of host that it is wanted on
-        for kind, case_id in map(split_kind, wanted):
+        known = {case.id for case in cases}  # which may have an "@" of their own
+        for kind, case_id in (split_kind(one) for one in wanted if one not in known):
             kinds.setdefault(case_id, []).extend([kind] if kind else [])
         ids = set(wanted)
         return [

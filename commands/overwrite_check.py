@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from opduel.harness.specs import members_of
 from opduel.records import UsageError
 
 
@@ -12,13 +13,16 @@ def files_read(options: argparse.Namespace, spec: Path | None) -> dict[str, list
     """The files that harness.py's options have it read, by option. A baseline is not among them: who names it as the
     output, too, wants it brought up to date."""
     found: dict[str, list[Path]] = {
-        "-b": [] if spec is None else [spec],
+        "-b": [] if spec is None else [spec, *(members_of(spec) if spec.is_file() else ())],
         "--info": _paths([options.info] if options.info and not options.info.lstrip().startswith("{") else []),
         "--inputs": _paths(text[1:] for text in options.inputs or [] if text.startswith("@")),
         "--notify_webhook": _paths(text[1:] for text in options.notify_webhook or [] if text.startswith("@")),
     }
     if options.remote_access_token_file:
         found["--remote_access_token_file"] = _paths([options.remote_access_token_file])
+    if options.network is not None:
+        file = options.network if os.path.exists(options.network) else options.network.rpartition(":")[0]
+        found["--network"] = _paths([file, f"{file}.py"])
     if options.round_log is not None:
         found["--round_log"] = [options.round_log]
     return found

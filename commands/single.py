@@ -213,7 +213,7 @@ def outcome_of(report: SingleReport, compared: Sequence[BaselineComparison]) -> 
 
 def open_lines(report: SingleReport, compared: Sequence[BaselineComparison]) -> list[str]:
     """What keeps a run from being done: cases that it did not get to, nothing measured, nothing compared."""
-    late = [one.case for one in report.cases if one.time is None and one.failure is None]
+    late = [one.case for one in report.cases if one.time is None and one.failure is None and not one.note]
     lines = []
     if all(one.time is None for one in report.cases):
         lines.append("nothing was measured")

@@ -358,6 +358,7 @@ def _run_record(
         **request.labels,
         "framework": request.framework.name,
         "seed": request.seed,
+        "spec_seed": request.labels.get("spec_seed"),
         **{name: getattr(asked, name) for name in ("alpha", "threads")},
         "max_rounds": request.max_rounds,
         "time_budget": asked.time_budget,

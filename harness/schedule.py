@@ -149,7 +149,7 @@ class Schedule:
             for part in self._parts(forked):
                 batches.append(Batch(part, True, self._watch(self._turns.within(part))))
             for request in of_metric:
-                if request not in forked:
+                if not self._plan.can_fork(request.case):
                     batches.append(Batch([request], fork=False))
                     due = self._turns.alone(request.stage) if metric == DEFAULT_METRIC else []
                     batches += [Batch([], False, self._watch([case])) for case in due]

@@ -60,6 +60,8 @@ def _filled(value: Any, path: str, get: Callable[[str, str], int | None]) -> Any
             **({"args": args} if "args" in value else {}),
             **({"kwargs": kwargs} if "kwargs" in value else {}),
         }
+    if isinstance(value, dict) and (inner := next((key for key in ("tuple", "file", "args") if key in value), None)):
+        return {**value, inner: _filled(value[inner], f"{path}.{inner}", get)}
     if not isinstance(value, dict) or not {"shape", "size"} & set(value):
         return value
     if "size" in value:

@@ -64,6 +64,13 @@ def _narrowed(bundle: Spec, categories: Sequence[str]) -> Spec:
     return bundle.model_copy(update={"specs": wanted})
 
 
+def members_of(path: Path) -> list[Path]:
+    """The files of the specs that a bundle lists; none of another spec. UsageError: it can't be read."""
+    if not is_bundle(path):
+        return []
+    return [path.parent / str(name) for name in read_plain(path)["specs"] or ()]
+
+
 def is_bundle(path: Path) -> bool:
     """Whether the spec in a file only lists others.
 

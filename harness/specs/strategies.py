@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
 
 from opduel.harness.specs.template import MOST_ELEMENTS, Template, largest_tensor
 from opduel.records import Case
@@ -42,7 +43,7 @@ def drawn(template: Template, most_elements: int = MOST_ELEMENTS) -> st.SearchSt
 
 
 def examples(strategy: st.SearchStrategy[Drawn], count: int, number: int) -> Sequence[Drawn]:
-    """Up to ``count`` different draws, the same for the same ``number``; fewer where there are no more."""
+    """Up to ``count`` different draws, the same for the same ``number``; fewer, or none, where there are no more."""
     found: dict[tuple[object, ...], Drawn] = {}
 
     @seed(number)
@@ -58,7 +59,10 @@ def examples(strategy: st.SearchStrategy[Drawn], count: int, number: int) -> Seq
     def collect(one: Drawn) -> None:
         found.setdefault((one.template.like.id, one.sizes, one.ones), one)
 
-    collect()
+    try:
+        collect()
+    except Unsatisfiable:  # fixed sizes alone are more than are drawn
+        return []
     smallest, *others = found.values()  # Hypothesis always begins with the simplest
     return [*others, smallest][:count]
 

@@ -25,6 +25,9 @@ def folder(home: Path) -> Path:
     (home / "inputs.json").write_text('{"data": [8, 8]}')
     (home / "hook").write_text("https://host/hook")
     write_report(home / "report.json", samples.report())
+    (home / "bundle.json").write_text(json.dumps({"framework": "mxnet", "specs": ["spec.json"]}))
+    for name in ("net-symbol.json", "net-0000.params"):
+        (home / name).write_text("{}")
     (home / "network.json").write_text('{"nodes": [], "arg_nodes": [], "heads": []}')
     (home / "notes.txt").write_text("my notes\n")
     os.mkfifo(home / "pipe")
@@ -44,6 +47,11 @@ def contents(folder: Path) -> dict[str, bytes]:
         ("--operators nd.exp --inputs @inputs.json --html_reporter inputs.json", "would replace the file of --inputs"),
         ("-b spec.json --notify_webhook @hook --export_reporter md=hook", "the file of --notify_webhook"),
         ("-b spec.json --round_log rounds --html_reporter rounds", "would replace the file of --round_log"),
+        ("-b bundle.json --html_reporter spec.json", "would replace the file of -b"),
+        (
+            '--network net-symbol.json --inputs {"data":[1]} --html_reporter net-symbol.json',
+            "would replace the file of --network",
+        ),
         ("-b spec.json --round_log notes.txt", "--round_log notes.txt: is not a round log"),
         ("-b spec.json --treatment mxnet==1.9.1 --output_file spec.json", "would replace the file of -b"),
         ("-b spec.json --treatment mxnet==1.9.1 --output_file pipe", "--output_file pipe: is not a regular file"),

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,12 @@ def result(name: str, time: float | Failure | None) -> SingleResult:
             None,
             INCOMPLETE,
             "2 of 3 cases were not measured before the time ran out: b, c",
+        ),
+        (
+            replace(single(a=1.0), cases=(*single(a=1.0).cases, replace(single(b=None).cases[0], note="a view"))),
+            None,
+            DONE,
+            "",
         ),
         (single(a=None), None, INCOMPLETE, "nothing was measured"),
         (single(a=FAILED), None, INCOMPLETE, "nothing was measured"),

@@ -124,6 +124,25 @@ def test_its_own_processor_time_and_memory_are_measured(script: Script, monkeypa
     assert adaptor.resident(case) > 300 << 20
 
 
+def test_a_program_that_is_killed_for_one_of_its_values_is_not_run_for_the_others(
+    script: Script, tmp_path: Path
+) -> None:
+    """By the worker, which gave it its time; each case is a child of it."""
+    case = script(f"echo run >> {tmp_path}/runs; sleep 60", parse="json_lines")
+    child = os.fork()
+    if child == 0:
+        adaptor.values(case, 0)
+        os._exit(0)
+    while not (tmp_path / "runs").exists():
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    with pytest.raises(adaptor.ProgramError, match="did not end in time") as error:
+        adaptor.values(case, 0)
+    assert error.value.kind == "timeout"
+    assert (tmp_path / "runs").read_text() == "run\n"
+
+
 def test_values_are_printed_once_for_all_their_cases(script: Script, tmp_path: Path) -> None:
     case = script(
         f'echo run >> {tmp_path}/runs; echo \'{{"name": "x", "value": 3, "unit": "MB"}}\'', parse="json_lines"

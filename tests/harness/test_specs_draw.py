@@ -58,9 +58,11 @@ def test_names_stand_wherever_a_size_does(tmp_path: Path) -> None:
         "inputs": [
             {"a": {"shape": ["rows", 3]}, "indices": {"shape": ["k"], "dtype": "int32", "low": 0, "high": "rows"}},
             {"args": [["k"], {"shape": ["rows"]}], "num": {"size": "k"}, "mode": "k", "case": {"identifier": "u"}},
+            {"a": {"tuple": [["k", 3], {"shape": ["rows"]}]}, "case": {"identifier": "v"}},
         ],
     }
-    first, second = expanded(tmp_path, test)
+    first, second, third = expanded(tmp_path, test)
+    assert third.inputs == {"a": {"tuple": [[2, 3], {"shape": [7]}]}}
     assert first.id == "trows7_k2/forward"
     assert first.inputs["indices"] == {"shape": [2], "dtype": "int32", "low": 0, "high": 7}
     assert second.id == "u_rows7_k2/forward"
@@ -71,6 +73,7 @@ def test_names_stand_wherever_a_size_does(tmp_path: Path) -> None:
     ("changes", "words"),
     [
         ({"random": {"n": [1, 2]}}, "tests[0].inputs.lhs[1] is 'm': use an integer, or a size that the test draws"),
+        ({"inputs": {"a": {"tuple": [["typo", 3]]}}}, "tests[0].inputs.a.tuple[0][0] is 'typo'"),
         ({"random": {"n": [1, 1], "m": [1, 2]}}, "only 2 different draws were found, but count is 5"),
         ({"random": {"n": [0, 2], "m": [1, 2]}}, "tests[0].random.n is [0, 2]: use the smallest and the largest"),
         ({"random": {"n": [3, 2], "m": [1, 2]}}, "tests[0].random.n is [3, 2]"),

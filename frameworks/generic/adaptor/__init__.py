@@ -5,6 +5,7 @@ Runs in opduel's own Python: standard library, Python 3.6 syntax.  The worker lo
 worker, however many cases its values are: the children that the worker forks share a file in memory.
 """
 
+import fcntl
 import json
 import os
 import platform
@@ -73,10 +74,15 @@ def values(case, seed):
     """
     inputs = case["inputs"]
     key = json.dumps([inputs.get(name) for name in ("command", "parse", "higher_is_better", "env", "cwd")])
-    known = _known(key)
-    if known is None:
-        known = _found(inputs)
-        os.write(_SHARED, json.dumps([key, known]).encode("utf-8") + b"\n")
+    fcntl.lockf(_SHARED, fcntl.LOCK_EX)  # for one child at a time: its end frees it, however that came
+    try:
+        known = _known(key)
+        if known is None:
+            _keep(key, {"error": "its run for another of its values did not end in time", "kind": "timeout"})
+            known = _found(inputs)
+            _keep(key, known)
+    finally:
+        fcntl.lockf(_SHARED, fcntl.LOCK_UN)
     if "error" in known:
         raise ProgramError(known["error"], known["kind"])
     return known["values"]
@@ -102,12 +108,18 @@ def value(case, seed):
     raise ProgramError("prints no value {}".format(inputs["value"]), "missing")
 
 
+def _keep(key, found):
+    os.write(_SHARED, json.dumps([key, found]).encode("utf-8") + b"\n")
+
+
 def _known(key):
-    size = os.fstat(_SHARED).st_size
+    """What was kept of a command last; None if it was not run. Of a run that was killed, that it did not end."""
+    size, known = os.fstat(_SHARED).st_size, None
     for line in os.pread(_SHARED, size, 0).splitlines():
         of, found = json.loads(line.decode("utf-8"))
         if of == key:
-            return found
+            known = found
+    return known
     return None
 
 
