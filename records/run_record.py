@@ -198,6 +198,7 @@ class RunRecord(JsonObject):
     branch: str | None = None
     framework: str | None = None
     seed: int | None = None
+    spec_seed: int | None = None  # that drew the spec's random sizes, where that is another
     environment: Mapping[str, str] = {}
     cpus: CpusRecord = CpusRecord()
     complete: bool | None = None

@@ -69,8 +69,13 @@ def retried(
 
 
 class OneAnswerSession(requests.Session):
-    """A session that asks once. ``allow_redirects=False`` alone would still read a redirection's whole body, unpacked,
-    and its address, however wrong."""
+    """A session that asks once, and that ~/.netrc has no say in. ``allow_redirects=False`` alone would still read a
+    redirection's whole body, unpacked, and its address, however wrong."""
+
+    def __init__(self) -> None:
+        """Credentials are those that each request has in its headers."""
+        super().__init__()
+        self.auth = lambda request: request  # without any, requests takes credentials from there, in place of a token
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Nothing is a redirection."""

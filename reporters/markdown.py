@@ -77,7 +77,7 @@ def _heading(report: Report) -> Iterator[str]:
     yield "; ".join(word for word in words if word)
     for line in notes(report):
         yield ""
-        yield line
+        yield cell(line)
 
 
 def _by_kind(report: Report, most: int | None) -> list[str]:

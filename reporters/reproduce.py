@@ -13,7 +13,17 @@ from opduel.reporters.text import printable
 # Options of a run that hold for each of its cases, too; the others chose cases, bounded the run or reported it.
 _OF_A_CASE = (
     *("category", "ctx", "dtype", "framework", "int64_tensor", "timeout", "model_cache", "root_model_dir"),
-    *("shared_libs", "threshold", "alpha", "max_rounds", "threads", "wipe_cache", "roofline", "breakdown"),
+    *(
+        "shared_libs",
+        "threshold",
+        "alpha",
+        "max_rounds",
+        "threads",
+        "wipe_cache",
+        "roofline",
+        "breakdown",
+        "input_sets",
+    ),
     *("with_operators", "allow_sdist", "command_args", "string_map", "higher_is_better"),
 )
 _OF_INPUTS = ("directions", "metric")
@@ -41,7 +51,8 @@ def reproduction(report: Report) -> Reproduction:
     asked = report.configuration
     own_inputs = bool(asked.inputs or asked.fuzz) and not asked.network
     names = (*_OF_A_CASE, *(() if own_inputs else _OF_INPUTS), *(_OF_A_NETWORK if asked.network else ()))
-    seed = [] if report.run.seed is None else ["--seed", str(report.run.seed)]
+    drawn = report.run.seed if report.run.spec_seed is None else report.run.spec_seed
+    seed = [] if drawn is None else ["--seed", str(drawn)]
     common = [*_spec(report), *asked.words(names), *_variables(report), *seed]
     golden = asked.golden  # outputs that were kept stood in for the control
     control = ["--golden", str(golden)] if golden else ["--control", _name(report.control)]
@@ -109,7 +120,9 @@ def _of_commits(report: Report, common: Sequence[str]) -> str:
 def _ambiguous(report: Report) -> frozenset[str]:
     """The cases whose ids, taken as a part of an id or an operator's name, might choose others too."""
     cases = list(dict.fromkeys(one.any_kind for one in report.comparisons))
-    if report.configuration.operators or report.configuration.sample:
+    asked, run = report.configuration, report.run
+    narrowed = asked.operators or asked.sample or asked.bench or asked.regressed_types or run.skipped
+    if narrowed or (run.suite and asked.benchmark_file):
         return frozenset(cases)  # the spec may have more cases than the report
     every = "\n".join([*cases, *{one.operator for one in report.comparisons}])
     return frozenset(case for case in cases if re.search(r"[*?[\n]", case) or every.count(case) != 1)

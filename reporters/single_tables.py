@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from opduel.records import achieved
 from opduel.records.single import BaselineComparison, SingleReport, SingleResult
+from opduel.reporters.markdown import cell
 from opduel.reporters.opperf_form import KB, MS, STATISTICS, grouped, without_direction
 from opduel.reporters.run_text import one_side_words, roofline_words
 from opduel.reporters.text import printable
@@ -65,7 +66,7 @@ def markdown_text(report: SingleReport) -> str:
     untimed = [(one.case, one.note) for one in report.cases if one.note]
     for title, found in (("Failed", failed), ("Not timed", untimed)):
         if found:
-            lines += ["", f"# {title}", "", *(f"- {case}: {printable(why)}" for case, why in found)]
+            lines += ["", f"# {title}", "", *(f"- {printable(case)}: {cell(why)}" for case, why in found)]
     return "\n".join(lines) + "\n"
 
 

@@ -46,6 +46,8 @@ def human_share(share: float | None) -> str:
     """A share, 0.021, as ``2.1 %``."""
     if share is None or not math.isfinite(share):
         return ABSENT
+    if 0 < share < 0.00995:
+        return f"{share * 100:.2g} %"
     return f"{share * 100:.1f} %" if share < 10 else ">999 %"
 
 
@@ -54,7 +56,8 @@ def human_size(size: float | None) -> str:
     if size is None or not math.isfinite(size):
         return ABSENT
     scale, name = scale_of(max(size, 0.0), "bytes")
-    return f"{size / scale:.3g} {name}"
+    number = size / scale
+    return f"{number:.0f} {name}" if number >= 999.5 else f"{number:.3g} {name}"
 
 
 def human_duration(seconds: float | None) -> str:

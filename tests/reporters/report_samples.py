@@ -57,6 +57,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "suite": None,
         "framework": "mxnet",
         "seed": 7,
+        "spec_seed": None,
         "alpha": 0.05,
         "threads": 1,
         "max_rounds": 30,

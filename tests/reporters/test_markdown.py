@@ -74,13 +74,14 @@ def test_nowhere_is_anything_but_text(hostile: str) -> None:
     slow = comparison("a", "regressed", 2.0, note=hostile, unit=hostile)
     broken = failed("f", Failure("control", hostile, hostile))
     made = report([slow, broken], rounds=hostile, seed=hostile)
+    made = replace(made, run={**made.run, "skipped": [{"case": "s", "reason": hostile}]})
     text = to_markdown(replace(made, host={**made.host, "cpu_model": hostile, "logical_cpus": hostile}))
     html = PARSER.render(text)
     assert "<img" not in html
     assert "<h1>" not in html
     assert (
-        html.count(escape(" ".join(hostile.split()), quote=False)) == 5
-    )  # unit and reason, too; no text is shown where a number belongs
+        html.count(escape(" ".join(hostile.split()), quote=False)) == 6
+    )  # unit and reasons, too; no text is shown where a number belongs
     assert not re.search(r"https?://|www\.|(?<!\\)[@$]", text)
 
 

@@ -124,6 +124,21 @@ def test_a_network_of_the_command_line_is_named_again(report_of: ReportOf) -> No
     assert words[words.index("--operators") + 1] == "resnet18_v1/forward"
 
 
+def test_random_sizes_are_drawn_by_the_seed_that_drew_them(report_of: ReportOf) -> None:
+    """The driver's runs have seeds of their own, and sizes that are those of all its commits."""
+    cases = chosen("-b", "random", seed=0)
+    report = report_of(cases, ["-b", "random"], seed=3735928559, spec_seed=0, spec_path=SPEC.replace("smoke", "random"))
+    words = again(report, 3)
+    seed = int(words[words.index("--seed") + 1])
+    assert [case.id for case in chosen(*words[words.index("-b") :], seed=seed)] == [cases[3].id]
+
+
+def test_sets_of_inputs_are_given_again(report_of: ReportOf) -> None:
+    assert "--input_sets 100" in " ".join(
+        again(report_of(chosen("-b", "smoke"), ["-b", "smoke", "--input_sets", "100"]))
+    )
+
+
 def test_only_what_holds_for_a_case_is_kept(report_of: ReportOf) -> None:
     command = ["-b", "smoke", "--threshold", "1%", "--alpha=0.1", "--int64-tensor", "off", "--roofline", "--breakdown"]
     command += ["--time_budget", "5", "--round_log", "log", "--local_reporter", "somewhere", "--verify", "--seed", "3"]

@@ -91,6 +91,9 @@ def test_other_numbers() -> None:
     assert human_interval((0.9, math.inf)) == "[-10.0, -]"
     assert human_interval(None) == "-"
     assert [human_share(share) for share in (0.021, 12.0, None, math.inf)] == ["2.1 %", ">999 %", "-", "-"]
+    small = (0.0025, 0.0004, 0.005, 0.009, 0.0099, 0.01, 0.0)
+    assert [human_share(share) for share in small] == ["0.25 %", "0.04 %", "0.5 %", "0.9 %", "0.99 %", "1.0 %", "0.0 %"]
+    assert [human_size(size) for size in (1000, 1008 * 2**30, 1023 * 1024)] == ["1000 B", "1008 GiB", "1023 KiB"]
     assert [human_size(size) for size in (0, 1536, 25276510208, None)] == ["0 B", "1.5 KiB", "23.5 GiB", "-"]
     durations = (0.25, 59.96, 60, 192, 3725, math.nan)
     assert [human_duration(one) for one in durations] == [
