@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from opduel.commands.fleet import fleet_choice, measurer
 from opduel.commands.harness import plan_run
 from opduel.commands.opduel import with_subcommands
 from opduel.commands.options import harness_parser
@@ -16,7 +17,7 @@ from opduel.commands.recorded_options import recorded
 from opduel.commands.session import callgrind_folder, requested_reporters, warn_of_report
 from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.harness.run import InterruptedRunError, run_ab
-from opduel.records import Comparison, OpduelError, Report, UsageError, Verdict, disk_error
+from opduel.records import Comparison, OpduelError, Report, RunError, UsageError, Verdict, disk_error
 from opduel.reporters import Reporter, report_all, write_report
 from opduel.reporters.html import to_notebook_html, write_page
 from opduel.reporters.interchange.table import case_rows, sample_rows
@@ -179,7 +180,8 @@ def compare(
     try:
         return _measure(words, progress)
     except OpduelError as error:
-        raise type(error)(with_subcommands(str(error), "compare")) from None
+        kind = UsageError if isinstance(error, UsageError) else RunError
+        raise kind(with_subcommands(str(error), "compare")) from None
 
 
 def _measure(words: Sequence[str], progress: bool) -> ABReport:
@@ -188,15 +190,17 @@ def _measure(words: Sequence[str], progress: bool) -> ABReport:
     refuse_single_options(options)
     refuse_round_log(options)
     reporters = requested_reporters(options)
-    _, request = plan_run(options, {}, recorded("opduel compare", words), reporters)
+    fleet = fleet_choice(options)
+    session, request = plan_run(options, {}, recorded("opduel compare", words), reporters)
+    measure = run_ab if fleet is None else measurer(options, suite=session.choice.suite)
     with callgrind_folder() as callgrind:
         request = replace(request, callgrind=callgrind)
         try:
             if progress:
                 with ProgressDisplay(len(request.cases), sys.stderr) as display:
-                    report = run_ab(request, display.show)
+                    report = measure(request, display.show)
             else:
-                report = run_ab(request)
+                report = measure(request, lambda _: None)
         except InterruptedRunError as error:
             raise KeyboardInterrupt(str(error)) from None
         warn_of_report(report)

@@ -17,6 +17,7 @@ import opduel
 import opduel.ab
 import opduel.commands.builds
 from opduel.ab import ABReport, compare
+from opduel.driver.git.command import GitFailed
 from opduel.harness.run import InterruptedRunError, RunRequest
 from opduel.records import Build, Comparison, Report, RunError, UsageError
 from opduel.reporters import read_report
@@ -155,6 +156,21 @@ def test_errors_of_the_run(requests: list[RunRequest], monkeypatch: pytest.Monke
     monkeypatch.setattr(opduel.ab, "run_ab", interrupted)
     with pytest.raises(KeyboardInterrupt):
         compare(**SIDES, spec="smoke")
+
+    def git_fails(*_: object) -> Report:
+        raise GitFailed("git fetch", "No space left on device", 128)
+
+    monkeypatch.setattr(opduel.ab, "run_ab", git_fails)
+    with pytest.raises(opduel.RunError, match="No space left on device"):
+        compare(**SIDES, spec="smoke")
+
+
+def test_a_fleet_is_asked_and_options_for_one_need_one(requests: list[RunRequest], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--fleet_tag: chooses hosts of a fleet: add --fleet"):
+        compare(**SIDES, spec="smoke", fleet_tag="quick")
+    with pytest.raises(opduel.RunError, match=r"tcp://127\.0\.0\.1:9"):
+        compare(**SIDES, spec="smoke", fleet="tcp://127.0.0.1:9", fleet_timeout=0.2)
+    assert requests == []
 
 
 def test_a_run_that_is_interrupted_is_reported_and_then_ends_the_caller(
