@@ -31,6 +31,7 @@ class Branch:
         """``turns``: in which all branches make their builds. ``alone``: no other branch is to be measured in the same
         pass."""
         self._repository, self._builder, self._runs = services.repository, services.builder, services.runs
+        self._begun_again: set[str] = set()  # by --again in this start: names of investigations, and their treatments
         self._journal, self._listener = services.journal, services.listener
         self._settings = settings
         self._turns = turns
@@ -226,7 +227,9 @@ class Branch:
     def _was_settled(self, commit: Commit) -> bool:
         """Whether an earlier pass processed a commit beyond the one in the commit file."""
         settings = self._settings
-        if settings.again or (settings.commit is not None and settings.interval_s is None):
+        if (settings.again and commit.id not in self._begun_again) or (
+            settings.commit is not None and settings.interval_s is None
+        ):
             return False
         trouble = self._troubled().get(commit.id)
         is_due = trouble is not None and self._journal.is_due(trouble)
@@ -251,8 +254,9 @@ class Branch:
         control, why, line, strategy = self.plan(treatment)
         self._listener.begins(control, treatment, why, line, strategy, self.holder(treatment))
         investigation = self._investigation(line, strategy)
-        if settings.again:
+        if settings.again and investigation.name not in self._begun_again:  # once in this start, whatever its passes
             self._runs.forget(investigation.name)
+        self._begun_again |= {investigation.name, treatment.id}
         builds = investigation.ends()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
         write_document(info, info_document(*builds))

@@ -218,13 +218,13 @@ def own_files(location: str) -> Iterator[str]:
 
 def editable_files(site: str) -> List[str]:
     """The code of what is imported from elsewhere: of projects that are installed as editable, and of the folders that
-    .pth files name; and all else that is in its packages. No more than ``MOST_EDITABLE``, in the order of paths.
+    .pth files name; and all else that is in its packages. No more than ``MOST_EDITABLE``, code first.
 
     Left out are hidden folders, other environments, node_modules, and what would be the user's whole home folder.
     """
     site = os.path.realpath(site)
     home = os.path.realpath(os.path.expanduser("~"))
-    found, packages = set(), set()  # type: Set[str], Set[str]
+    code, others, packages = [], [], set()  # type: List[str], List[str], Set[str]
     for place in sorted(set(map(os.path.realpath, imported_from(site)))):
         if within(place, site) or within(home, place):
             continue
@@ -235,11 +235,14 @@ def editable_files(site: str) -> List[str]:
             is_package = "__init__.py" in files or os.path.dirname(folder) in packages
             if is_package:
                 packages.add(folder)
-            code = [one for one in files if one.endswith(CODE) or (is_package and not one.endswith(BYTECODE))]
-            found.update(os.path.join(folder, one) for one in sorted(code)[: MOST_EDITABLE - len(found)])
-            if len(found) == MOST_EDITABLE:
+            for one in sorted(files):
+                if one.endswith(CODE):
+                    code.append(os.path.join(folder, one))
+                elif is_package and not one.endswith(BYTECODE):
+                    others.append(os.path.join(folder, one))
+            if len(code) + len(others) > 4 * MOST_EDITABLE:
                 break
-    return sorted(found)
+    return sorted(set((code + others)[:MOST_EDITABLE]))
 
 
 def imported_from(site: str) -> Iterator[str]:

@@ -26,6 +26,7 @@ from opduel.records.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 
+_TAGS_APART = "opduel.tagsapart"  # in the config: the user's tags are no more among the remote's
 # In objects/info/attributes of ours: an archive holds every file as it is, whatever the commit's .gitattributes say.
 _ATTRIBUTES = "* -export-ignore -export-subst\n"
 SHALLOW = "a shallow repository, without history: run `git fetch --unshallow` there, or give a whole one"
@@ -128,25 +129,28 @@ def refit(git: Git, checkout: Checkout | None) -> None:
             git.run("config", "--unset-all", "remote.origin.url", fine=(0, 5))
         else:
             git.run("config", "--replace-all", "remote.origin.url", git.access.url)
+            if not known:
+                mirror(git, {}, TAGS)  # those of the user, as there was no remote
+    if checkout is not None and git.text("config", "--get", _TAGS_APART, fine=(0, 1)) != "true":
+        # Earlier versions kept the user's among the remote's; the next fetch brings back those that the remote has.
+        users = read_refs(checkout.git, TAGS)
+        mirror(git, {name: at for name, at in read_refs(git, TAGS).items() if name not in users}, TAGS)
+        git.run("config", _TAGS_APART, "true")
     take_local(git, checkout)
 
 
 def take_local(git: Git, checkout: Checkout | None) -> None:
     """The user's own branches, below refs/local/heads, and their tags, below refs/local/tags, as they are now.
 
-    Without a remote refs/tags has these, too: builds ask git how their commit is described. Earlier versions kept the
-    user's there in any case: what may be a copy of one is dropped, and the next fetch brings back what the remote has.
+    Without a remote refs/tags has these, too: builds ask git how their commit is described.
     """
     mirror(git, checkout.branches() if checkout else {}, LOCAL)
     tags = read_refs(checkout.git, TAGS) if checkout else {}
-    is_first = not read_refs(git, LOCAL_TAGS)
     mirror(git, {LOCAL_TAGS + name.removeprefix(TAGS): target for name, target in tags.items()}, LOCAL_TAGS)
     if checkout is None:
         return
     if git.access.url is None:
         mirror(git, tags, TAGS)
-    elif is_first and tags:
-        mirror(git, {}, TAGS)
     if (head := checkout.head()).startswith("refs/heads/"):
         git.run("symbolic-ref", LOCAL_HEAD, LOCAL + head.removeprefix("refs/heads/"))
 

@@ -134,10 +134,11 @@ def test_a_copy_of_a_users_tag_of_an_earlier_version_is_dropped(made: Made, user
     repository.fetch()
     git = repository.git
     git.run("update-ref", "refs/tags/my_tag", repository.resolve("main").id)
-    git.run("update-ref", "-d", "refs/local/tags/my_tag")
-    for name in git.text("for-each-ref", "--format=%(refname)", "refs/local/tags").split():
-        git.run("update-ref", "-d", name)
+    git.run("config", "--unset", "opduel.tagsapart")
+    made.tag("of the remote alone".replace(" ", "_"), made.tip("main"))
+    repository.fetch()
     repository = open_repository(work, "origin", user)
+    assert repository.resolve("of_the_remote_alone")  # before a fetch, which may fail
     assert ids(repository, "my_tag") == [run("rev-parse", "mine", at=user)]
     repository.fetch()
     assert ids(repository, "my_tag", "v1") == [

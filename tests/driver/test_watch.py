@@ -375,6 +375,15 @@ def test_with_again_all_is_measured_again(loop: Loop) -> None:
     assert len(loop.harness.orders) == 2
 
 
+def test_with_again_a_start_begins_once_and_its_passes_go_on(loop: Loop) -> None:
+    loop.harness.ends = ["open"] * 10
+    watch = loop.watch(again=True)
+    for _ in range(BUDGETS + 1):
+        watch.once()
+    assert [order.budgets for order in loop.harness.orders] == list(range(1, BUDGETS + 1))
+    assert loop.dealt_with() == "Change 3"
+
+
 def test_culprits_and_both_builds_are_written_down(loop: Loop) -> None:
     level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
     loop.harness = replace(loop.harness, level={"case": level})
