@@ -57,6 +57,7 @@ class Choice:
     labels: Mapping[str, Any] = field(default_factory=dict)
     kept: object = None  # what the cases need as long as they are measured
     suite: ChosenSuite | None = None  # what they are of
+    draws: bool = False  # whether the run's seed draws some of their sizes
 
     @property
     def name(self) -> str:
@@ -67,6 +68,11 @@ class Choice:
     def file_name(self) -> str:
         """The spec's file's name, for people."""
         return self.path.name if self.path else self.label
+
+
+def is_drawn(test: Any) -> bool:
+    """Whether a spec's test has sizes that the run's seed draws."""
+    return bool(getattr(test, "random", None)) and test.seed is None
 
 
 def choose(options: argparse.Namespace, seed: int) -> Choice:
@@ -91,7 +97,8 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
     if options.timeout is not None:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
     require_two_to_inject(options, cases)
-    return Choice(spec.framework, path, cases, own.name if own else FROM_COMMAND_LINE)
+    label = own.name if own else FROM_COMMAND_LINE
+    return Choice(spec.framework, path, cases, label, draws=any(map(is_drawn, spec.tests)))
 
 
 def require_two_to_inject(options: argparse.Namespace, cases: Sequence[Case]) -> None:
@@ -208,13 +215,13 @@ def _with_inputs(options: argparse.Namespace) -> tuple[Spec, Path | None]:
     base = load_spec(path) if path else None
     tests = []
     operators = list(dict.fromkeys(options.operators))
-    last = Counter(operator.rpartition(".")[2] for operator in operators)
+    last = Counter(map(_last_part, operators))
     for operator in operators:
         like = next((test for test in base.tests if test.operator == operator), None) if base else None
         if base and like is None:
             raise UsageError(f"{path} has no operator {operator!r} for --inputs: give one that it has, or leave -b out")
         own = like.model_dump(exclude_unset=True, exclude={"inputs", "random", "count", "identifier"}) if like else {}
-        same = last[operator.rpartition(".")[2]] > 1  # nd.dot and np.dot
+        same = last[_last_part(operator)] > 1  # nd.dot and np.dot
         named = {"identifier": "{OPERATOR}_{ID}"} if same else {}
         tests.append({**own, **named, "operator": operator, "inputs": inputs})
     defaults = base.defaults.model_dump(exclude_unset=True) if base else {}
@@ -223,6 +230,11 @@ def _with_inputs(options: argparse.Namespace) -> tuple[Spec, Path | None]:
         return validate({"framework": framework, "defaults": defaults, "tests": tests}), path
     except UsageError as error:
         raise UsageError(_in_options(str(error))) from None
+
+
+def _last_part(operator: str) -> str:
+    """What an operator's cases are called where they have no identifier (``specs.expand``)."""
+    return operator.rpartition(".")[2].lower().strip("_")
 
 
 def _in_options(message: str) -> str:

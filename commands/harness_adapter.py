@@ -184,7 +184,7 @@ class HarnessAdapter:
             **session.labels,
             "info": info_document(order.control, order.treatment),
             "branch": order.branch,
-            **({} if session.seed == self._seed_of(order) else {"spec_seed": session.seed}),
+            **({"spec_seed": session.seed} if session.choice.draws and session.seed != self._seed_of(order) else {}),
             **({"replicates": order.replicates.run.id} if order.replicates else {}),
         }
         cases = self._cases(order.cases)

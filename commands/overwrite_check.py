@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from opduel.driver.catalogue.network import network_test
 from opduel.harness.specs import members_of
 from opduel.records import UsageError
 
@@ -21,8 +22,8 @@ def files_read(options: argparse.Namespace, spec: Path | None) -> dict[str, list
     if options.remote_access_token_file:
         found["--remote_access_token_file"] = _paths([options.remote_access_token_file])
     if options.network is not None:
-        file = options.network if os.path.exists(options.network) else options.network.rpartition(":")[0]
-        found["--network"] = _paths([file, f"{file}.py"])
+        files = network_test(options.network, {}).get("files", {})
+        found["--network"] = [Path(one["location"]) for one in files.values()]
     if options.round_log is not None:
         found["--round_log"] = [options.round_log]
     return found

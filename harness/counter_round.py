@@ -171,8 +171,8 @@ def _measure_case(pair: Pair, request: CaseRequest, plan: Round, result: RoundRe
         for side in SIDES:
             processes[side] = complete(pair[side].beginning(plan.fork))
         result.samples.append(measure(processes, request, plan))
-    except CaseRefusedError as error:
-        result.refused[case.id] = error.failure
+    except CaseRefusedError as error:  # one that only took too long gets another round, as if it had been killed
+        (result.lost if error.failure.kind == "timeout" else result.refused)[case.id] = error.failure
     except (CaseLostError, WorkerLostError) as error:
         if is_out_of_time(error, plan):
             result.unmeasured.append(request)

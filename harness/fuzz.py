@@ -61,7 +61,9 @@ def draw_cases(
         if wanted := count // len(found) + (number < count % len(found)):
             draws += _accepted(template, wanted, seed, len(draws), control, framework, env)
     if not draws:
-        raise RunError("--fuzz: the control refused all inputs that were drawn: choose other operators")
+        raise RunError(
+            "--fuzz: nothing could be drawn that the control takes: choose other operators, or smaller inputs"
+        )
     return [(one, [of_metric(case, like) for like in metrics[one.template.like.id]]) for one, case in draws]
 
 

@@ -8,6 +8,8 @@ from concurrent.futures import Future, wait
 from typing import TypeVar
 
 import requests
+from requests.auth import HTTPBasicAuth
+from requests.utils import get_auth_from_url
 from tenacity import RetryCallState, Retrying, retry_always
 from urllib3.exceptions import NewConnectionError
 
@@ -68,6 +70,12 @@ def retried(
     return retrying(attempt)
 
 
+def _by_address(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """The request with the credentials that its address has, if any."""
+    name, password = get_auth_from_url(str(request.url))
+    return HTTPBasicAuth(name, password)(request) if name or password else request
+
+
 class OneAnswerSession(requests.Session):
     """A session that asks once, and that ~/.netrc has no say in. ``allow_redirects=False`` alone would still read a
     redirection's whole body, unpacked, and its address, however wrong."""
@@ -75,7 +83,7 @@ class OneAnswerSession(requests.Session):
     def __init__(self) -> None:
         """Credentials are those that each request has in its headers."""
         super().__init__()
-        self.auth = lambda request: request  # without any, requests takes credentials from there, in place of a token
+        self.auth = _by_address  # without any, requests takes credentials from there, in place of a token
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Nothing is a redirection."""

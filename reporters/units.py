@@ -47,7 +47,7 @@ def human_share(share: float | None) -> str:
     if share is None or not math.isfinite(share):
         return ABSENT
     if 0 < share < 0.00995:
-        return f"{share * 100:.2g} %"
+        return f"{share * 100:.2g} %" if share >= 0.0001 else "<0.01 %"
     return f"{share * 100:.1f} %" if share < 10 else ">999 %"
 
 

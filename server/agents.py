@@ -5,6 +5,7 @@ without a session, by one JSON document.
 """
 
 from collections.abc import Callable
+from datetime import date
 from typing import Annotated, Any, TypeVar
 
 from fastapi import HTTPException
@@ -92,12 +93,16 @@ class Results:
         verdict: Verdict | None = None,
         commit: Annotated[str, Field(pattern=r"^[0-9A-Fa-f]{4,64}$")] | None = None,
         text: Words | None = None,
+        since: date | None = None,
+        until: date | None = None,
         limit: Limit = 20,
         offset: Offset = 0,
     ) -> schemas.RunsOut:
         """Runs, the latest first. verdict: at least one result has it. commit: the first digits of either side's.
-        text: a part of the run's id, spec, builds, commits, or user identifier."""
-        wanted = RunFilter(framework, spec, category, platform, verdict, commit, text, branch=branch)
+        text: a part of the run's id, spec, builds, commits, or user identifier. since, until: they began on these days,
+        UTC, or between them."""
+        began = api.days(since, until)
+        wanted = RunFilter(framework, spec, category, platform, verdict, commit, text, *began, branch)
 
         def ask(session: Session) -> schemas.RunsOut:
             runs = [schemas.run_out(run) for run in queries.latest_runs(session, wanted, limit, offset)]

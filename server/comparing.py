@@ -21,6 +21,7 @@ from opduel.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, inter
 from opduel.server.models import Run
 from opduel.server.queries import results_worst_first
 
+_SAME = 0.0005  # a change, as a share, that is none in words
 _MANY_TIMES = 11.0  # a change from which on it is a factor in words
 
 
@@ -78,15 +79,15 @@ def compare_runs(session: Session, first: Run, second: Run) -> Beside:
 def in_words(log_ratio: float, metric: str, newer: str, older: str) -> str:
     """``NEW is 6.6 % slower than OLD``: an implied change and its direction."""
     ratio = exp(log_ratio)
-    share = human_share(abs(ratio - 1))
+    share, is_same = human_share(abs(ratio - 1)), abs(ratio - 1) < _SAME
     if metric == "time":
-        if share == human_share(0):
+        if is_same:
             return f"{newer} takes as long as {older}"
         if ratio >= _MANY_TIMES:
             return f"{newer} takes {ratio:.3g} times as long as {older}"
         words = f"is {share} slower than" if ratio > 1 else f"takes {share} less time than"
         return f"{newer} {words} {older}"
-    if share == human_share(0):
+    if is_same:
         return f"the {metric} of {newer} is that of {older}"
     if ratio >= _MANY_TIMES:
         return f"the {metric} of {newer} is {ratio:.3g} times that of {older}"

@@ -69,6 +69,7 @@
       this.search.type = "search";
       this.search.autocomplete = "off";
       this.search.spellcheck = false;
+      this.search.setAttribute("form", ""); // of none around the table, which Enter would send
       tools.append(labelled(this.table.dataset.filter, this.search));
       if (this.table.dataset.verdicts !== undefined) tools.append(this.verdictBoxes());
       this.count = document.createElement("span");

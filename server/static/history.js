@@ -53,7 +53,7 @@
         from: positions[from]?.place === Number(dataset.from) ? from : from - 0.5,
         to: positions[to]?.place === Number(dataset.to) ? to : to - 0.5,
         text: changeText(Number(dataset.log)),
-        colour: Number(dataset.log) > 0 ? "var(--regressed)" : "var(--improved)",
+        colour: "worse" in dataset ? "var(--regressed)" : "var(--improved)",
       };
     });
   }

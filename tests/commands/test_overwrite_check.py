@@ -52,6 +52,10 @@ def contents(folder: Path) -> dict[str, bytes]:
             '--network net-symbol.json --inputs {"data":[1]} --html_reporter net-symbol.json',
             "would replace the file of --network",
         ),
+        (
+            '--network net-symbol.json --inputs {"data":[1]} --html_reporter net-0000.params',
+            "would replace the file of --network",
+        ),
         ("-b spec.json --round_log notes.txt", "--round_log notes.txt: is not a round log"),
         ("-b spec.json --treatment mxnet==1.9.1 --output_file spec.json", "would replace the file of -b"),
         ("-b spec.json --treatment mxnet==1.9.1 --output_file pipe", "--output_file pipe: is not a regular file"),

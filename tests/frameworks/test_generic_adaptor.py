@@ -131,13 +131,15 @@ def test_a_program_that_is_killed_for_one_of_its_values_is_not_run_for_the_other
     case = script(f"echo run >> {tmp_path}/runs; sleep 60", parse="json_lines")
     child = os.fork()
     if child == 0:
-        adaptor.values(case, 0)
-        os._exit(0)
+        try:
+            adaptor.values(case, 0)
+        finally:
+            os._exit(0)
     while not (tmp_path / "runs").exists():
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    with pytest.raises(adaptor.ProgramError, match="did not end in time") as error:
+    with pytest.raises(adaptor.ProgramError, match="for another of its values did not end") as error:
         adaptor.values(case, 0)
     assert error.value.kind == "timeout"
     assert (tmp_path / "runs").read_text() == "run\n"

@@ -91,6 +91,7 @@ def test_other_numbers() -> None:
     assert human_interval((0.9, math.inf)) == "[-10.0, -]"
     assert human_interval(None) == "-"
     assert [human_share(share) for share in (0.021, 12.0, None, math.inf)] == ["2.1 %", ">999 %", "-", "-"]
+    assert human_share(1e-9) == "<0.01 %"
     small = (0.0025, 0.0004, 0.005, 0.009, 0.0099, 0.01, 0.0)
     assert [human_share(share) for share in small] == ["0.25 %", "0.04 %", "0.5 %", "0.9 %", "0.99 %", "1.0 %", "0.0 %"]
     assert [human_size(size) for size in (1000, 1008 * 2**30, 1023 * 1024)] == ["1000 B", "1008 GiB", "1023 KiB"]

@@ -78,7 +78,7 @@ def values(case, seed):
     try:
         known = _known(key)
         if known is None:
-            _keep(key, {"error": "its run for another of its values did not end in time", "kind": "timeout"})
+            _keep(key, {"error": "its run for another of its values did not end", "kind": "timeout"})
             known = _found(inputs)
             _keep(key, known)
     finally:
@@ -120,7 +120,6 @@ def _known(key):
         if of == key:
             known = found
     return known
-    return None
 
 
 def _found(inputs):
