@@ -70,9 +70,9 @@ class Choice:
         return self.path.name if self.path else self.label
 
 
-def is_drawn(test: Any) -> bool:
+def is_drawn(spec: Spec, test: Any) -> bool:
     """Whether a spec's test has sizes that the run's seed draws."""
-    return bool(getattr(test, "random", None)) and test.seed is None
+    return bool(getattr(test, "random", None)) and test.seed is None and spec.defaults.seed is None
 
 
 def choose(options: argparse.Namespace, seed: int) -> Choice:
@@ -98,7 +98,7 @@ def choose(options: argparse.Namespace, seed: int) -> Choice:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
     require_two_to_inject(options, cases)
     label = own.name if own else FROM_COMMAND_LINE
-    return Choice(spec.framework, path, cases, label, draws=any(map(is_drawn, spec.tests)))
+    return Choice(spec.framework, path, cases, label, draws=any(is_drawn(spec, test) for test in spec.tests))
 
 
 def require_two_to_inject(options: argparse.Namespace, cases: Sequence[Case]) -> None:

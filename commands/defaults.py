@@ -28,8 +28,12 @@ PARSERS: Mapping[str, Sequence[Callable[[], Parser]]] = {
 # What says what is measured differs from run to run and is not kept; nor is a token.
 DESCRIBES_RUN = (
     *("benchmark_file", "operators", "category", "inputs", "int64_tensor", "bisect_releases", "regressed_types"),
+    *("suite", "bench", "network", "with_operators", "sample", "fuzz", "golden", "local"),
 )
-NOT_KEPT = (*DESCRIBES_RUN, "single", "control", "treatment", "info", "commit", "base_commit", "remote_access_token")
+NOT_KEPT = (
+    *(*DESCRIBES_RUN, "higher_is_better", "fuzz_spec", "program"),
+    *("single", "control", "treatment", "info", "commit", "base_commit", "remote_access_token"),
+)
 
 
 def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setting] = ()) -> list[str]:

@@ -102,8 +102,9 @@ def plan_session(
     reporters = _reporters(options, config) if reporters is None else reporters
     seed = next((one for one in (options.seed, usual_seed) if one is not None), secrets.randbits(32))
     choice = choose(options, seed) if chosen is None else chosen(seed)
+    read = files_read(options, choice.path)
     for one in reporters:
-        refuse_overwriting(files_read(options, choice.path), f"--{one.option}", one.files())
+        refuse_overwriting(read, f"--{one.option}", one.files())
     choice = dataclasses.replace(choice, cases=with_files(choice, options))
     framework = framework_of(options, choice, frameworks_dir).for_cases(choice.cases)
     plan_cpus(options.threads)  # these are reported before builds are made, not after

@@ -27,11 +27,14 @@ log = logging.getLogger(__name__)
 class Branch:
     """Investigates the commits of one branch."""
 
-    def __init__(self, services: Services, settings: WatchSettings, turns: BuildTurns, alone: bool = True) -> None:
+    def __init__(
+        self, services: Services, settings: WatchSettings, turns: BuildTurns, begun: set[str], alone: bool = True
+    ) -> None:
+        """``begun``: what --again has begun in this start, on any branch: names of investigations and of facts."""
         """``turns``: in which all branches make their builds. ``alone``: no other branch is to be measured in the same
         pass."""
         self._repository, self._builder, self._runs = services.repository, services.builder, services.runs
-        self._begun_again: set[str] = set()  # by --again in this start: names of investigations, and their treatments
+        self._begun_again = begun
         self._journal, self._listener = services.journal, services.listener
         self._settings = settings
         self._turns = turns
@@ -227,7 +230,7 @@ class Branch:
     def _was_settled(self, commit: Commit) -> bool:
         """Whether an earlier pass processed a commit beyond the one in the commit file."""
         settings = self._settings
-        if (settings.again and commit.id not in self._begun_again) or (
+        if (settings.again and self._beyond(commit) not in self._begun_again) or (
             settings.commit is not None and settings.interval_s is None
         ):
             return False
@@ -256,7 +259,8 @@ class Branch:
         investigation = self._investigation(line, strategy)
         if settings.again and investigation.name not in self._begun_again:  # once in this start, whatever its passes
             self._runs.forget(investigation.name)
-        self._begun_again |= {investigation.name, treatment.id}
+            self._journal.forget_each([self._beyond(treatment)])
+        self._begun_again |= {investigation.name, self._beyond(treatment)}
         builds = investigation.ends()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
         write_document(info, info_document(*builds))

@@ -59,8 +59,8 @@ def _side(build: Build) -> dict[str, Any]:
         "commit_time": commit.time if commit else 0,
         "author": commit.author if commit else "",
         "subject": commit.subject if commit else "",
-        "program": build.interpreter,
-        "programs": {"program": {"location": build.interpreter}},
+        "program": build.executable,
+        "programs": {"program": {"location": build.executable}},
     }
 
 

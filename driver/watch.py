@@ -31,7 +31,8 @@ class Watch:
         self._offset = time.time() - time.monotonic()
         each = settings.each()
         self._turns = BuildTurns(services.builder.stop, services.builder.resume)
-        self.branches = [Branch(services, one, self._turns, alone=len(each) == 1) for one in each]
+        begun: set[str] = set()
+        self.branches = [Branch(services, one, self._turns, begun, alone=len(each) == 1) for one in each]
         self._recorded: dict[str, str] = {}  # what is the matter with branches, as the journal has it
 
     def once(self) -> Tally:

@@ -191,6 +191,7 @@ def _measure(words: Sequence[str], progress: bool) -> ABReport:
     refuse_round_log(options)
     reporters = requested_reporters(options)
     fleet = fleet_choice(options)
+    measurer(options)  # what it lacks is said before anything is built
     session, request = plan_run(options, {}, recorded("opduel compare", words), reporters)
     measure = run_ab if fleet is None else measurer(options, suite=session.choice.suite)
     with callgrind_folder() as callgrind:

@@ -73,7 +73,8 @@ def retried(
 def _by_address(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """The request with the credentials that its address has, if any."""
     name, password = get_auth_from_url(str(request.url))
-    return HTTPBasicAuth(name, password)(request) if name or password else request
+    has_some = "Authorization" in request.headers or not (name or password)
+    return request if has_some else HTTPBasicAuth(name, password)(request)
 
 
 class OneAnswerSession(requests.Session):
@@ -81,7 +82,7 @@ class OneAnswerSession(requests.Session):
     redirection's whole body, unpacked, and its address, however wrong."""
 
     def __init__(self) -> None:
-        """Credentials are those that each request has in its headers."""
+        """Credentials are those that each request has in its headers, or else in its address."""
         super().__init__()
         self.auth = _by_address  # without any, requests takes credentials from there, in place of a token
 

@@ -49,9 +49,10 @@ class Beside:
 
     @property
     def told(self) -> Sequence[Pair]:
-        """Those whose implied change is beyond chance, the largest first."""
+        """Those whose implied change is beyond chance, and a change in words, the largest first."""
         found = ((one, one.indirect_estimate) for one in self.pairs)
-        return [pair for pair, implied in found if implied is not None and (implied.ci[0] > 0 or implied.ci[1] < 0)]
+        beyond = ((pair, one) for pair, one in found if one is not None and (one.ci[0] > 0 or one.ci[1] < 0))
+        return [pair for pair, one in beyond if abs(exp(one.log_ratio) - 1) >= _SAME]
 
 
 def compare_runs(session: Session, first: Run, second: Run) -> Beside:

@@ -242,7 +242,7 @@ def editable_files(site: str) -> List[str]:
                     others.append(os.path.join(folder, one))
             if len(code) + len(others) > 4 * MOST_EDITABLE:
                 break
-    return sorted(set((code + others)[:MOST_EDITABLE]))
+    return sorted(list(dict.fromkeys(code + others))[:MOST_EDITABLE])
 
 
 def imported_from(site: str) -> Iterator[str]:

@@ -128,9 +128,9 @@ def refit(git: Git, checkout: Checkout | None) -> None:
         if git.access.url is None:
             git.run("config", "--unset-all", "remote.origin.url", fine=(0, 5))
         else:
-            git.run("config", "--replace-all", "remote.origin.url", git.access.url)
             if not known:
                 mirror(git, {}, TAGS)  # those of the user, as there was no remote
+            git.run("config", "--replace-all", "remote.origin.url", git.access.url)
     if checkout is not None and git.text("config", "--get", _TAGS_APART, fine=(0, 1)) != "true":
         # Earlier versions kept the user's among the remote's; the next fetch brings back those that the remote has.
         users = read_refs(checkout.git, TAGS)

@@ -66,7 +66,8 @@ def not_followed(said: Mapping[str, Any]) -> tuple[str, ...]:
         first = _branch_of(said) or "the repository's default branch"
         lines.append(f"{CONFIGURATION}: branches: the first one is used, {first} (others: --branch)")
     if isinstance(matrix, dict):
-        lines += [f"{CONFIGURATION}: matrix.{one}: ignored: use --env" for one in ("env",) if matrix.get(one)]
+        ignored = [one for one in ("env", "env_nobuild") if matrix.get(one)]
+        lines += [f"{CONFIGURATION}: matrix.{one}: ignored: use --env" for one in ignored]
         several = [
             name for name, versions in packages_of(said).items() if isinstance(versions, list) and len(versions) > 1
         ]

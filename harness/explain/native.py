@@ -70,7 +70,7 @@ def observe_native(
     ``bench`` says the builds, the adaptor and the processors; ``env`` has the user's own variables. Nothing is begun
     after ``deadline`` (of the monotonic clock). In ``folder``, if given, ``<case>/<side>/callgrind.out`` is what the
     last pair's process executed; those that would exceed ``MOST_KEPT`` together are left out; ``among``:
-    all cases that have a folder there, by which ids that are alike as paths are told apart. Never raises for what a
+    all cases that have a folder there, by which ids that are alike as paths are distinguished. Never raises for what a
     worker does: it costs a case its observations alone.
     """
     unfit = {case.id: Observed(note=why) for case in cases if (why := why_not(framework, case))}

@@ -135,7 +135,7 @@ def test_a_copy_of_a_users_tag_of_an_earlier_version_is_dropped(made: Made, user
     git = repository.git
     git.run("update-ref", "refs/tags/my_tag", repository.resolve("main").id)
     git.run("config", "--unset", "opduel.tagsapart")
-    made.tag("of the remote alone".replace(" ", "_"), made.tip("main"))
+    made.tag("of_the_remote_alone", made.tip("main"))
     repository.fetch()
     repository = open_repository(work, "origin", user)
     assert repository.resolve("of_the_remote_alone")  # before a fetch, which may fail

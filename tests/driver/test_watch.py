@@ -384,6 +384,20 @@ def test_with_again_a_start_begins_once_and_its_passes_go_on(loop: Loop) -> None
     assert loop.dealt_with() == "Change 3"
 
 
+def test_with_again_what_an_earlier_start_settled_beyond_another_goes_on_too(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.harness.ends = ["open"]
+    loop.watch().once()
+    assert loop.ear.begun == ["Change 2", "Change 3"], "and the second one is settled"
+    loop.harness.ends = ["open", "open"]
+    watch = loop.watch(again=True)
+    watch.once()
+    watch.once()
+    assert loop.ear.begun[2:] == ["Change 2", "Change 3", "Change 2", "Change 3"]
+    assert [order.budgets for order in loop.harness.orders[2:]] == [1, 1, 2, 2]
+    assert loop.dealt_with() == "Change 3"
+
+
 def test_culprits_and_both_builds_are_written_down(loop: Loop) -> None:
     level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
     loop.harness = replace(loop.harness, level={"case": level})

@@ -79,7 +79,11 @@ def values(case, seed):
         known = _known(key)
         if known is None:
             _keep(key, {"error": "its run for another of its values did not end", "kind": "timeout"})
-            known = _found(inputs)
+            try:
+                known = _found(inputs)
+            except Exception as error:
+                _keep(key, {"error": str(error), "kind": "error"})
+                raise
             _keep(key, known)
     finally:
         fcntl.lockf(_SHARED, fcntl.LOCK_UN)
