@@ -61,6 +61,8 @@ class SuiteSelection:
         self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
         for pattern in self.patterns:
             _compiled(pattern)
+        for pattern in options.higher_is_better or ():
+            _compiled(pattern, "--higher_is_better")
         _refuse_metrics(asked_metrics(options))
         self._first = folder = new_work_folder()  # the suite's own files may be in it
         cache = platformdirs.user_cache_path("opduel") / "suites"
@@ -256,11 +258,11 @@ def _refuse_metrics(asked: Sequence[str]) -> None:
         raise UsageError(f"--metric {','.join(asked)}: is not for a suite's benchmarks: choose among {', '.join(able)}")
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str, option: str = "-b") -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise UsageError(f"-b {pattern}: is not a regular expression ({error}): correct it") from None
+        raise UsageError(f"{option} {pattern}: is not a regular expression ({error}): correct it") from None
 
 
 def _log_problems(problems: Sequence[str]) -> None:

@@ -51,7 +51,7 @@ def configured(suite: Suite) -> Configured:
             if isinstance(repository, str) and not is_url(repository):
                 # Of a suite that was taken out of a repository, the files alone are there: it is that repository.
                 here = str((folder / repository).resolve())
-                taken_out = suite.pinned != suite.requested or suite.dirty is False
+                taken_out = suite.commit is not None and f"@{suite.commit}" in suite.pinned
                 repository = _place_of(suite) if taken_out and not (folder / repository / ".git").exists() else here
             found = repository if isinstance(repository, str) else None
             return Configured(found, _branch_of(said), not_followed(said))

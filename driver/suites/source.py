@@ -291,7 +291,8 @@ def digest_of(folder: Path) -> str:
 
 
 def copy_suite(suite: Suite, folder: Path) -> Path:
-    """A copy of the benchmarks in ``folder``, under the name that they are imported by; RunError: it can't be made."""
+    """A copy of the benchmarks in ``folder``, under the name that they are imported by; RunError: it can't be made,
+    or the suite was changed."""
     destination = folder / suite.folder.name
     try:
         for path in files_of(suite.folder):
@@ -300,6 +301,8 @@ def copy_suite(suite: Suite, folder: Path) -> Path:
                 shutil.copy2(suite.folder / path, destination / path)
     except OSError as error:
         raise RunError(f"{error.filename or destination}: {error.strerror}: free some space, or set TMPDIR") from None
+    if digest_of(destination) != suite.digest:
+        raise RunError(f"--suite {suite.folder}: was changed since it was read: start the run again")
     return destination
 
 

@@ -100,6 +100,7 @@ def test_higher_is_better_where_an_option_says_so() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (("--higher_is_better", "("), "--higher_is_better (: is not a regular expression"),
         (("-b", "no_such"), "-b no_such: matches no benchmark of the suite: the first of"),
         (("-b", "("), r"-b (: is not a regular expression"),
         (("-b", "track_score", "--metric", "memory"), "--metric memory: no selected benchmark"),

@@ -16,10 +16,10 @@ from made_repository import serve
 
 from opduel.driver.suites import work as suite_work
 from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, all_cases, discover, problems_of
-from opduel.driver.suites.source import files_of, find_benchmarks, open_suite, read_configuration
+from opduel.driver.suites.source import copy_suite, files_of, find_benchmarks, open_suite, read_configuration
 from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
 from opduel.frameworks import Framework, get_framework
-from opduel.records import Build, UsageError
+from opduel.records import Build, RunError, UsageError
 
 FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
 FRAMEWORK = get_framework("asv")
@@ -147,6 +147,16 @@ def test_what_is_no_suite_is_refused_in_one_line(
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
     assert "--suite" in str(refused.value) or "asv.conf.json" in str(refused.value)
+
+
+def test_a_suite_that_is_edited_meanwhile_is_not_measured_as_what_it_was(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "bench.py").write_text("def time_one(): pass\n")
+    suite = open_suite(str(tmp_path / "own"), tmp_path / "cache", tmp_path)
+    assert copy_suite(suite, tmp_path / "first")
+    (tmp_path / "own" / "bench.py").write_text("def time_other(): pass\n")
+    with pytest.raises(RunError, match="was changed since it was read: start the run again"):
+        copy_suite(suite, tmp_path / "second")
 
 
 def test_a_suite_has_packages_of_whatever_name_and_what_links_lead_to(tmp_path: Path) -> None:

@@ -314,9 +314,27 @@ def test_a_setup_cache_in_the_suites_own_file_has_one_name_on_both_sides(tmp_pat
         ("[np.int64(3), np.True_, np.str_('a b')]", "[3, True, 'a b']"),
         ("<function f at 0x7f00ab>", "<function f>"),
         ("np.array([1.5])", "np.array([1.5])"),
+        ("(np.complex128(1+2j), np.complex64(2j), np.complex64(-1e-05j))", "((1+2j), 2j, -1e-05j)"),
+        ("np.longdouble('1.0'), np.clongdouble('1.0+1.0j')", "1.0, (1.0+1.0j)"),
+        ("np.datetime64('2020'), numpy.timedelta64(3)", "numpy.datetime64('2020'), numpy.timedelta64(3)"),
+        ("<class 'numpy.bool'> <class 'numpy.bool_'>", "<class 'numpy.bool_'> <class 'numpy.bool_'>"),
         ("np.interp(1)", "np.interp(1)"),
         ("mynp.float64(1)", "mynp.float64(1)"),
     ],
 )
 def test_a_parameter_has_one_text_in_all_processes_and_releases(adaptor: ModuleType, text: str, want: str) -> None:
     assert sys.modules[f"{adaptor.__name__}.benchmarks"].alike(text) == want
+
+
+def test_a_parameter_that_is_a_path_of_the_suite_has_the_same_text_in_every_copy(
+    adaptor: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmarks = sys.modules[f"{adaptor.__name__}.benchmarks"]
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(benchmarks, "PLACES", [])
+    found = set()
+    for copy in ("c", "t"):
+        (tmp_path / copy / "bench").mkdir(parents=True)
+        benchmarks.enter(str(tmp_path / copy / "bench"))
+        found.add(benchmarks.alike(repr(tmp_path / copy / "bench" / "data" / "a.json")))
+    assert found == {"PosixPath('bench/data/a.json')"}

@@ -19,7 +19,10 @@ from asv_runner.discovery import disc_benchmarks, get_benchmark_from_name
 LONGEST = 60  # characters of a parameter in a case's id
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 KINDS_OF_SCALARS = r"bool|u?int(?:\d+|c|p)|u?longlong|float\d+|complex\d+|c?longdouble|str_|bytes_"
-SCALAR = re.compile(r"\bnp\.(?:(True|False)_|(?:" + KINDS_OF_SCALARS + r")\(([^()]*)\))")
+SCALAR = re.compile(r"\bnp\.(?:(True|False)_|(" + KINDS_OF_SCALARS + r")\(([^()]*)\))")
+TIME = re.compile(r"\bnp\.(datetime64|timedelta64)\(")
+IMAGINARY = re.compile(r"[-+]?(?:[\d.]+(?:e[-+]?\d+)?|inf|nan)j")
+PLACES = []  # where the suite is, by any name
 CACHE_FILE, FAILED_FILE = "cache.pickle", "failed.txt"
 KINDS = {
     "TimeBenchmark": "time",
@@ -43,6 +46,7 @@ class NoCache(Exception):
 def enter(root):
     """Let the suite's modules be imported by the name of its folder, as asv does."""
     update_sys_path(root)
+    PLACES[:] = sorted({root, os.path.realpath(root)}, key=len, reverse=True)
 
 
 def import_all(modules):
@@ -104,8 +108,8 @@ def shown(text, longest=LONGEST):
 def parameters(benchmark):
     """``(names, values)``: a name for each parameter, all different, and the texts that its values are known by.
 
-    A text has no address of an object, which would be another in each process. NumPy's scalars are written as NumPy 1
-    writes them, so that both sides of a comparison have one text. Equal ones are numbered.
+    A text has no address of an object, and no path of the suite, which would be others in each process. NumPy's scalars
+    are written as NumPy 1 writes them, so that both sides of a comparison have one text. Equal ones are numbered.
     """
     names = list(benchmark.param_names)
     if len(set(names)) < len(names):
@@ -114,8 +118,21 @@ def parameters(benchmark):
 
 
 def alike(text):
-    """A ``repr`` without what differs between two processes, or two releases of NumPy."""
-    return SCALAR.sub(lambda found: found.group(1) or found.group(2) or "", ADDRESS.sub("", text))
+    """A ``repr`` without what differs between two processes, two copies of the suite, or two releases of NumPy."""
+    for place in PLACES:
+        text = text.replace(place, os.path.basename(place))
+    text = TIME.sub(r"numpy.\1(", text.replace("<class 'numpy.bool'>", "<class 'numpy.bool_'>"))
+    return SCALAR.sub(scalar, ADDRESS.sub("", text))
+
+
+def scalar(found):
+    """One of NumPy 2 as NumPy 1 writes it."""
+    constant, kind, value = found.groups()
+    if constant:
+        return constant
+    value = value.strip("'") if kind.endswith("longdouble") else value
+    has_parts = kind.startswith("c") and not IMAGINARY.fullmatch(value)
+    return "({})".format(value) if has_parts else value
 
 
 def numbered(texts):

@@ -71,7 +71,7 @@ def of_module(benchmarks, module, is_package):
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        answer = json.dumps(in_child(benchmarks, module, is_package)).encode("utf-8")
+        answer = json.dumps(in_child(benchmarks, module, is_package)).encode("utf-8") + b"\n"
         while answer:
             answer = answer[os.write(writing, answer) :]
         os._exit(0)
@@ -79,11 +79,11 @@ def of_module(benchmarks, module, is_package):
     text, deadline = b"", time.time() + MODULE_S
     while select.select([reading], [], [], max(0.0, deadline - time.time()))[0]:
         piece = os.read(reading, 1 << 16)
-        if not piece:
-            break
         text += piece
+        if not piece or piece.endswith(b"\n"):  # what the module has started may keep the pipe open
+            break
     os.close(reading)
-    hung = time.time() >= deadline
+    hung = time.time() >= deadline and not text.endswith(b"\n")
     if hung:
         os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
