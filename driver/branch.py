@@ -17,6 +17,7 @@ from opduel.driver.git.commit_selection import Pending, control_of, pending
 from opduel.driver.investigation import Investigation, Outcome, why_open
 from opduel.driver.revisions import UnbuildableError, commit_revision
 from opduel.driver.runs import NotSettled
+from opduel.driver.suites.source import SuiteChangedError
 from opduel.driver.watch_settings import Services, Tally, WatchSettings, explained, record
 from opduel.records import Commit, NoSpaceError, OpduelError, RunError, UsageError
 from opduel.records.files import UnreadableError, read_text
@@ -30,9 +31,8 @@ class Branch:
     def __init__(
         self, services: Services, settings: WatchSettings, turns: BuildTurns, begun: set[str], alone: bool = True
     ) -> None:
-        """``begun``: what --again has begun in this start, on any branch: names of investigations and of facts."""
-        """``turns``: in which all branches make their builds. ``alone``: no other branch is to be measured in the same
-        pass."""
+        """``turns``: in which all branches make their builds. ``begun``: what --again has begun in this start, on any
+        branch: names of investigations and of facts. ``alone``: no other branch is to be measured in the same pass."""
         self._repository, self._builder, self._runs = services.repository, services.builder, services.runs
         self._begun_again = begun
         self._journal, self._listener = services.journal, services.listener
@@ -212,6 +212,11 @@ class Branch:
                 tally.outcomes.append((commit, Outcome(error.report)))
             record(self._journal, "not settled", text)
             return False
+        except SuiteChangedError as error:  # the commit is not at fault, and the next start measures it
+            text = f"{commit.short}: {error}"
+            tally.fail(commit.id, text)
+            record(self._journal, "failed", text)
+            return False
         except (UsageError, NoSpaceError) as error:
             if alone and self._settings.interval_s is None:
                 raise
@@ -257,9 +262,10 @@ class Branch:
         control, why, line, strategy = self.plan(treatment)
         self._listener.begins(control, treatment, why, line, strategy, self.holder(treatment))
         investigation = self._investigation(line, strategy)
+        if settings.again and self._beyond(treatment) not in self._begun_again:
+            self._journal.forget_each([self._beyond(treatment)])
         if settings.again and investigation.name not in self._begun_again:  # once in this start, whatever its passes
             self._runs.forget(investigation.name)
-            self._journal.forget_each([self._beyond(treatment)])
         self._begun_again |= {investigation.name, self._beyond(treatment)}
         builds = investigation.ends()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"

@@ -1,5 +1,6 @@
 """What asv's configuration says of the project beside its suite: where it comes from, and what is ignored here."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,7 @@ def configured(suite: Suite) -> Configured:
                 # Of a suite that was taken out of a repository, the files alone are there: it is that repository.
                 here = str((folder / repository).resolve())
                 taken_out = suite.commit is not None and f"@{suite.commit}" in suite.pinned
+                taken_out = taken_out and not os.path.isabs(repository)
                 repository = _place_of(suite) if taken_out and not (folder / repository / ".git").exists() else here
             found = repository if isinstance(repository, str) else None
             return Configured(found, _branch_of(said), not_followed(said))

@@ -35,6 +35,10 @@ _PARTS = re.compile(
 )
 
 
+class SuiteChangedError(RunError):
+    """The suite is no longer what it was when the command began: nothing can be measured until it begins again."""
+
+
 @dataclass(frozen=True)
 class Suite:
     """A suite's files, in a folder of ours or of the user's.
@@ -302,7 +306,8 @@ def copy_suite(suite: Suite, folder: Path) -> Path:
     except OSError as error:
         raise RunError(f"{error.filename or destination}: {error.strerror}: free some space, or set TMPDIR") from None
     if digest_of(destination) != suite.digest:
-        raise RunError(f"--suite {suite.folder}: was changed since it was read: start the run again")
+        shutil.rmtree(destination, ignore_errors=True)
+        raise SuiteChangedError(f"--suite {suite.folder}: was changed since it was read: start the run again")
     return destination
 
 

@@ -157,30 +157,18 @@ def in_turn(calls):
 def resident_peak(call, calls):
     """The most memory that was resident in this process (VmHWM, bytes) in so many calls.
 
-    What making the inputs has left is given back to the system before, and Linux told to forget its peak.
+    What making the inputs has left is given back to the system before, and Linux told to forget its peak; where it
+    doesn't take that, the peak is the one since the process began.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
-    reset_peak()
-    before, most = getattr(call, "before", None), 0
-    for _ in range(calls):
-        if before:  # what that needs is not the call's
-            before()
-            reset_peak()
-        call()
-        if before:
-            most = max(most, peak())
-    return most or peak()
-
-
-def reset_peak():
-    """Have Linux forget the most memory that was resident; where it doesn't take that, it is the one of the process."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as stream:
-        stream.write("5")  # man 5 proc
-
-
-def peak():
-    """The most memory that was resident (VmHWM, bytes)."""
+        stream.write("5")  # man 5 proc: reset the peak
+    before = getattr(call, "before", None)
+    for _ in range(calls):
+        if before:
+            before()
+        call()
     with open("/proc/self/status") as lines:
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 

@@ -14,6 +14,7 @@ from made_watch import HOUR_S, Loop
 from opduel.driver.git.refs import Moved
 from opduel.driver.journal import FIRST_RETRY_S
 from opduel.driver.runs import BUDGETS, TRIES
+from opduel.driver.suites.source import SuiteChangedError
 from opduel.driver.watch import Tally
 from opduel.records import NoSpaceError, RunError
 
@@ -395,6 +396,16 @@ def test_with_again_what_an_earlier_start_settled_beyond_another_goes_on_too(loo
     watch.once()
     assert loop.ear.begun[2:] == ["Change 2", "Change 3", "Change 2", "Change 3"]
     assert [order.budgets for order in loop.harness.orders[2:]] == [1, 1, 2, 2]
+    assert loop.dealt_with() == "Change 3"
+
+
+def test_a_suite_that_was_edited_costs_no_commit(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.harness.ends = [SuiteChangedError("--suite own: was changed since it was read: start the run again")] * 2
+    tally = loop.watch().once()
+    assert len(tally.failures) == 2
+    assert loop.dealt_with() == "Change 1"
+    loop.watch().once()
     assert loop.dealt_with() == "Change 3"
 
 

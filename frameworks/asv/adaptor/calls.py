@@ -96,8 +96,6 @@ def make_call(made):
     kind = kind_of(benchmark)
     if kind == "timeraw":
         call = raw_call(benchmark, args, made)
-    elif kind == "peakmem":
-        call.number, call.before = 1, made.set_up_again  # asv calls it once after each setup
     elif kind == "time":
         number = int(benchmark.number)
         if number > 0:

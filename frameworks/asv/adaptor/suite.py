@@ -80,17 +80,17 @@ def of_module(benchmarks, module, is_package):
     while select.select([reading], [], [], max(0.0, deadline - time.time()))[0]:
         piece = os.read(reading, 1 << 16)
         text += piece
-        if not piece or piece.endswith(b"\n"):  # what the module has started may keep the pipe open
+        if not piece or b"\n" in piece:  # what the module has started may keep the pipe open
             break
     os.close(reading)
-    hung = time.time() >= deadline and not text.endswith(b"\n")
+    hung = time.time() >= deadline and b"\n" not in text
     if hung:
         os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
     if hung or status or not text:  # one may end its process without an error, too
         how = f"was not imported within {MODULE_S:g} s" if hung else "ended the process that imported it"
         return {"module": module, "benchmarks": [], "problems": [f"{module} {how}"]}
-    return json.loads(text.decode("utf-8"))
+    return json.loads(text.partition(b"\n")[0].decode("utf-8"))
 
 
 def in_child(benchmarks, module, is_package):
