@@ -29,10 +29,12 @@ from opduel.records.measurement import Failure, Incident, PairSample, Stage
 from opduel.records.report import (
     CLAIMS,
     FLAGGED,
+    ONE_SIDED,
     SCHEMA_VERSION,
     WORSE,
     Breakdown,
     Comparison,
+    Effort,
     Forecast,
     OperatorTime,
     Report,

@@ -26,6 +26,8 @@ class PairSample:
     lower decile of calls, ns a call).  ``log_ratio`` is ln(treatment / control) of neighbouring blocks, so that
     slow drift cancels: a trimmed mean over them.  A pair with few cases measures each in several ``forks``;
     all three are then means over the middle half of them, and ``fork_values`` has control and treatment of each.
+    ``fork_ratios`` has each fork's log ratio and the standard error of it that the fork's own blocks show, of one fork,
+    too; it is empty for metrics that are measured without blocks.
     """
 
     case_id: str
@@ -38,6 +40,7 @@ class PairSample:
     calls: int  # timed calls per side
     forks: int = 1
     fork_values: tuple[tuple[float, float], ...] = ()
+    fork_ratios: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)

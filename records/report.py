@@ -16,9 +16,12 @@ from opduel.records.work import Work
 
 SCHEMA_VERSION = 2
 
-Verdict = Literal["regressed", "improved", "unchanged", "inconclusive", "failed"]
+# "not_worse": the interval lies wholly on the better side of the threshold, so that the case has not regressed, whether
+# it has improved or not; "not_better" likewise. In words: "not slower", "not faster" (``Comparison.verdict_words``).
+Verdict = Literal["regressed", "improved", "unchanged", "not_worse", "not_better", "inconclusive", "failed"]
 FLAGGED: tuple[Verdict, ...] = ("regressed", "improved")
-CLAIMS: tuple[Verdict, ...] = (*FLAGGED, "unchanged")  # what a disturbance of the host may have made
+ONE_SIDED: tuple[Verdict, ...] = ("not_worse", "not_better")
+CLAIMS: tuple[Verdict, ...] = (*FLAGGED, "unchanged", *ONE_SIDED)  # what a disturbance of the host may have made
 WORSE: tuple[Verdict, ...] = ("regressed", "failed")  # of the findings of a comparison
 
 
@@ -57,6 +60,27 @@ class Forecast:
     chance: float
     rounds: int | None
     seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How a case was measured, and the noise by level that decided it: what an adaptive run spends where.
+
+    ``forks`` of each process pair and ``quads`` of each fork are those of the last round.  ``quad_sd``, ``fork_sd`` and
+    ``pair_sd`` are standard deviations of a log ratio: of one quad within a fork, of one fork without what its quads
+    add, and of one pair without what its forks add; None where the run could not tell.  ``quad_s``, ``fork_s`` and
+    ``pair_s`` are the seconds that one more of each took, ``seconds`` all that was spent on the case.
+    """
+
+    forks: int
+    quads: int
+    quad_sd: float | None
+    fork_sd: float | None
+    pair_sd: float | None
+    quad_s: float
+    fork_s: float
+    pair_s: float
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -138,6 +162,7 @@ class Comparison:
     host: str | None = None  # its name in the fleet; None for a run on one host
     kind: str | None = None  # of the hosts that may measure it, which its id ends with; None: of any kind
     two_modes: Mapping[Side, TwoModes] = field(default_factory=dict)  # by side
+    effort: Effort | None = None  # None of a metric that is measured without blocks
     samples: Sequence[PairSample] = field(default_factory=tuple)
 
     @classmethod
