@@ -12,8 +12,8 @@ from typing import Any
 
 from opduel.comparator import Looks, in_words
 from opduel.harness.blocks import CaseRequest
-from opduel.harness.pair import FORKED_S, MOST_FORKS, Round, RoundResult, forks_for
-from opduel.records import DEFAULT_METRIC, Case, Comparison
+from opduel.harness.pair import RoundResult
+from opduel.records import Case, Comparison
 
 SPENT_S = 1.0  # with less left than this, a budget is spent
 # What is kept of a time budget for profiles, which are made after measuring: no more than a share, and no more than
@@ -30,43 +30,47 @@ CanFork = Callable[[Case], bool]
 
 @dataclass
 class RoundDuration:
-    """What starting a pair and measuring a case took lately, by metric and by case; 0 before the first round."""
+    """What starting a pair and measuring a case in a round took lately, by metric and by case; 0 before the first
+    round."""
 
     can_fork: CanFork
     first_start_s: dict[str, float] = field(default_factory=dict)  # with nothing measured meanwhile
     last_start_s: dict[str, float] = field(default_factory=dict)  # what was left to wait for
-    fork_s: dict[str, float] = field(default_factory=dict)  # by case id: in one fork
+    case_s: dict[str, float] = field(default_factory=dict)  # by case id: in one round, as it is measured next
     usual_s: dict[str, float] = field(default_factory=dict)  # by metric: of a case that has not been measured
-    expected: set[str] = field(default_factory=set)  # ids of cases whose ``fork_s`` is that of earlier runs
+    expected: set[str] = field(default_factory=set)  # ids of cases whose ``case_s`` is that of earlier runs
 
-    def note(self, plan: Round, result: RoundResult, metric: str) -> None:
-        """Take note of a round: its timed calls case by case, all the rest of its time shared out evenly."""
+    def note(self, result: RoundResult, metric: str) -> None:
+        """Take note of a round: what went into each case, all the rest of its time shared out evenly."""
         if not result.samples:
             return
         self.first_start_s.setdefault(metric, result.start_s)
         self.last_start_s[metric] = result.start_s
-        timed = dict.fromkeys((sample.case_id for sample in result.samples), 0.0)
-        if metric == DEFAULT_METRIC:
-            timed = {one.case_id: 1e-9 * one.calls * (one.control + one.treatment) for one in result.samples}
-        forks = {sample.case_id: max(1, sample.forks) for sample in result.samples}
-        rest = max(0.0, result.wall_s - result.start_s - sum(timed.values())) / sum(forks.values())
-        found = {case_id: seconds / forks[case_id] + rest for case_id, seconds in timed.items()}
-        known = self.expected & found.keys()
+        measured = [sample.case_id for sample in result.samples]
+        own_s = {case_id: _case_s(result, case_id) for case_id in measured}
+        rest_s = max(0.0, result.wall_s - result.start_s - sum(own_s.values())) / len(measured)
+        seconds = {case_id: own + rest_s for case_id, own in own_s.items()}
+        known = self.expected & seconds.keys()
         if known:  # the others take as much more or less than earlier as these did
-            pace = sum(found[case_id] for case_id in known) / max(1e-9, sum(self.fork_s[case_id] for case_id in known))
+            expected_s = sum(self.case_s[case_id] for case_id in known)
+            pace = sum(seconds[case_id] for case_id in known) / max(1e-9, expected_s)
             self.expected -= known
-            self.fork_s |= {case_id: pace * self.fork_s[case_id] for case_id in self.expected}
-        self.fork_s |= found
-        self.usual_s[metric] = sum(self.fork_s[case_id] for case_id in timed) / len(timed)
+            self.case_s |= {case_id: pace * self.case_s[case_id] for case_id in self.expected}
+        self.case_s |= seconds
+        self.usual_s[metric] = sum(seconds.values()) / len(seconds)
+
+    def expect(self, case_id: str, seconds: float) -> None:
+        """Take note of what the case's next round is planned to take."""
+        self.case_s[case_id] = seconds
 
     def of(self, case: Case) -> float:
-        """Seconds that one fork of a case takes."""
-        return self.fork_s.get(case.id, self.usual_s.get(case.metric, 0.0))
+        """Seconds that a round spends on a case."""
+        return self.case_s.get(case.id, self.usual_s.get(case.metric, 0.0))
 
     def start_s(self, metric: str, measured_s: float) -> float:
         """Seconds to wait for a pair whose start overlaps with so many seconds of measuring."""
         whole = self.first_start_s.get(metric, 0.0)
-        return max(self.last_start_s.get(metric, 0.0), whole - measured_s)
+        return max(min(self.last_start_s.get(metric, 0.0), whole), whole - measured_s)
 
     def least_s(self, case: Case) -> float:
         """Seconds that the shortest round that measures a case takes."""
@@ -88,19 +92,9 @@ class RoundDuration:
         return {case.id: ends[rounds] for case, rounds in needs}
 
 
-@dataclass
-class _Group:
-    """The cases of one metric in one round that share a pair: how many, and their seconds."""
-
-    cases: int = 0
-    once_s: float = 0.0  # in one fork each
-    heavy_once_s: float = 0.0  # of that, what cases take that are not measured in as many forks as a small round has
-    heavy_s: float = 0.0  # these in as many as they get
-
-    def seconds(self, pace: RoundDuration, metric: str) -> float:
-        forks = forks_for(self.cases) if metric == DEFAULT_METRIC else 1
-        measured_s = self.once_s if forks == 1 else forks * (self.once_s - self.heavy_once_s) + self.heavy_s
-        return pace.start_s(metric, measured_s) + measured_s
+def _case_s(result: RoundResult, case_id: str) -> float:
+    time = result.times.get(case_id)
+    return time.fork_s + time.quads_s if time else 0.0
 
 
 class Load:
@@ -108,7 +102,7 @@ class Load:
 
     def __init__(self, pace: RoundDuration) -> None:
         self._pace = pace
-        self._rounds: list[dict[str, _Group]] = []
+        self._rounds: list[dict[str, float]] = []  # by metric, the seconds of the cases that share a pair
         self.alone_s: list[float] = []  # by round: in pairs of their own
         self.together_s: list[float] = []
 
@@ -120,29 +114,24 @@ class Load:
     def add(self, case: Case, rounds: int) -> None:
         """One more case in the first ``rounds`` of them."""
         pace = self._pace
-        fork_s = pace.of(case)
+        case_s = pace.of(case)
         while len(self._rounds) < rounds:
             self._rounds.append({})
             self.alone_s.append(0.0)
             self.together_s.append(0.0)
         if not pace.can_fork(case):  # a pair for each case and round
             for place in range(rounds):
-                self.alone_s[place] += pace.start_s(case.metric, 0.0) + fork_s
+                self.alone_s[place] += pace.start_s(case.metric, 0.0) + case_s
             return
-        heavy = case.metric == DEFAULT_METRIC and fork_s * MOST_FORKS > FORKED_S
         for place in range(rounds):
-            group = self._rounds[place].setdefault(case.metric, _Group())
-            group.cases += 1
-            group.once_s += fork_s
-            if heavy:
-                group.heavy_once_s += fork_s
-                group.heavy_s += min(fork_s * MOST_FORKS, fork_s + FORKED_S)
-            self.together_s[place] = sum(one.seconds(pace, metric) for metric, one in self._rounds[place].items())
+            measured_s = self._rounds[place]
+            measured_s[case.metric] = measured_s.get(case.metric, 0.0) + case_s
+            self.together_s[place] = sum(pace.start_s(metric, own) + own for metric, own in measured_s.items())
 
     def with_case(self, case: Case, rounds: int) -> "Load":
         """These rounds with one more case, to be looked at apart."""
         other = Load(self._pace)
-        other._rounds = [{metric: replace(one) for metric, one in groups.items()} for groups in self._rounds]
+        other._rounds = [dict(measured_s) for measured_s in self._rounds]
         other.alone_s, other.together_s = list(self.alone_s), list(self.together_s)
         other.add(case, rounds)
         return other
@@ -153,20 +142,23 @@ class Trip:
     """A case on its way to its next look.
 
     ``missing``: rounds to it. ``excess``: of a suspect, by how much the interval that made it one lies beyond the
-    threshold (a log ratio, negative if it doesn't); None of a case that is being screened.  ``closes``: whether its
-    stage has had a look, so that rounds that don't take it to the next one count all the same (``Looks.closing``).
+    threshold (a log ratio, negative if it doesn't); None of a case that is being screened.  ``closes``: whether it has
+    had a look, so that rounds that don't take it to the next one count all the same (``Looks.closing``).
+    ``may_be_worse``: whether it could still be a regression.
     """
 
     request: CaseRequest
     missing: int
     excess: float | None
     closes: bool
+    may_be_worse: bool = True
 
 
 def affordable(trips: Sequence[Trip], left_s: float, pace: RoundDuration, resumable: bool) -> list[Trip]:
     """Those that the time left takes to their next look; all of them, if it does.
 
-    Else the suspects, the largest first, and then the others in the order given, each as long as there is time for it.
+    Else those that could still be a regression before those that could not, and of each the suspects, the largest
+    first, and then the others in the order given, each as long as there is time for it.
     Nothing here depends on samples that a coming look will test: a suspect's size is that of its screening, and the
     others' order must be drawn without looking at them.  So the data under test don't choose the times of looks.
 
@@ -175,7 +167,7 @@ def affordable(trips: Sequence[Trip], left_s: float, pace: RoundDuration, resuma
     """
     if pace.seconds((trip.request.case, trip.missing) for trip in trips) <= left_s:
         return list(trips)
-    ordered = sorted(trips, key=lambda trip: (trip.excess is None, -(trip.excess or 0.0)))
+    ordered = sorted(trips, key=lambda trip: (not trip.may_be_worse, trip.excess is None, -(trip.excess or 0.0)))
     whole = _fitting([(trip, trip.missing) for trip in ordered], left_s, pace)
     return whole or _fitting([(trip, 1) for trip in ordered if trip.closes or resumable], left_s, pace)
 
@@ -246,7 +238,7 @@ def with_seconds(
     for one in comparisons:
         if one.forecast is not None:
             forecast = replace(one.forecast, seconds=until.get(one.case))
-            words = in_words(forecast, looks.of_metric(one.metric).confirmation[-1])
+            words = in_words(forecast, looks.of_metric(one.metric).counts[-1])
             one = replace(one, forecast=forecast, note="; ".join(filter(None, (one.note, words))))
         result.append(one)
     return result

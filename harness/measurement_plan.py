@@ -11,7 +11,7 @@ from opduel.harness.aa_selection import draw_aa_cases
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import RoundDuration
 from opduel.harness.prior_runs import PriorRuns, RunForecast, forecast_run
-from opduel.records import DEFAULT_METRIC, METRICS, Case, Failure, Incident, PairSample
+from opduel.records import DEFAULT_METRIC, METRICS, Case, Effort, Failure, Incident, PairSample
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,7 @@ class MeasurementResult:
     wall_s: float = 0.0
     spent_s: dict[str, float] = field(default_factory=dict)  # by what the measuring processor's time went into
     pace: RoundDuration | None = None  # how long rounds took
+    effort: dict[str, Effort] = field(default_factory=dict)  # by case id
     stopped: str | None = None
     aborted: bool = False  # stopped by something other than the budget: the run could not be completed
     interrupted: bool = False  # and that was a signal

@@ -10,13 +10,12 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any
 
 from opduel.harness.blocks import (
-    IN_TURNS_NS,
     CaseRequest,
     ForkValue,
     Processes,
@@ -31,6 +30,7 @@ from opduel.harness.blocks import (
 )
 from opduel.harness.channel import Background, Steps, Waiting
 from opduel.harness.cpus import CpuPlan, current_mhz, this_thread_on
+from opduel.harness.effort import CaseTime, Repetitions
 from opduel.harness.pair_pool import Pair, PairPool
 from opduel.harness.process import (
     AskError,
@@ -44,13 +44,8 @@ from opduel.harness.process import (
 from opduel.records import Failure, PairSample
 from opduel.records.measurement import SIDES, Side
 
-MOST_FORKS = 6
-# Kalibera and Jones (2013, "Rigorous Benchmarking in Reasonable Time", ISMM, section 9): a level is repeated
-# sqrt(c_above / c_here * v_here / v_above) times in each instance of the level above. Starting a pair costs about
-# 70 times what a fork does and adds about twice the variance (benchmarks/variance.py, with blocks of 2.5 ms; later
-# figures, in docs/explanation/statistics.md, would give 80); all cases of the pair share the start.
-FORKS_OF_ONE_CASE = 40  # 70 / 2, rounded up
-# A case whose forks cost as much as a pair's start (a network, a call that takes seconds) has no use for several.
+PILOT_FORKS = 2  # of a case whose noise is not known yet: the fewest that tell what lies between forks
+# A pilot whose first fork costs as much as a pair's start (a network, a call that takes seconds) has no second one.
 FORKED_S = 2.0
 
 
@@ -61,7 +56,7 @@ class RoundResult:
     ``refused``: the framework raised, cleanly; ``lost``: a process was lost during these cases; ``lost_worker``: the
     pair itself could not start or go on, and ``unmeasured`` are the cases that it then did not get to (or did not
     for want of time). Times are in seconds: ``start_s`` waiting for the pair, ``prepare_s`` for cases to be ready,
-    ``block_s`` in blocks, ``timed_s`` within that in timed calls.
+    ``block_s`` in blocks, ``timed_s`` within that in timed calls; ``times`` what went into each case, by its id.
     """
 
     samples: list[PairSample] = field(default_factory=list)
@@ -77,6 +72,7 @@ class RoundResult:
     block_s: float = 0.0
     timed_s: float = 0.0
     wall_s: float = 0.0
+    times: dict[str, CaseTime] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,6 +85,8 @@ class Round:
     ``aa_cases`` are measured exactly as the others, at random places among them, but on two processes of the
     control's build: this round's and that of the round before, so that the first round measures none. A round of
     A/A cases alone starts two.
+
+    ``repetitions``: by case id, how often it is measured; a case without is measured as a pilot.
     """
 
     requests: Sequence[CaseRequest]
@@ -96,6 +94,7 @@ class Round:
     fork: bool = True
     deadline: float = math.inf  # of the monotonic clock: no further case is begun after it
     aa_cases: Sequence[CaseRequest] = ()
+    repetitions: Mapping[str, Repetitions] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.fork and len(self.requests) + len(self.aa_cases) > 1:
@@ -106,17 +105,15 @@ class Round:
         """Whether a case of it runs on a GPU or the like."""
         return not all(one.case.on_processor for one in (*self.requests, *self.aa_cases))
 
-    @property
-    def forks(self) -> int:
-        """How often each case is measured by the pair: more often the fewer they are."""
+    def forks_of(self, case_id: str) -> int:
+        """How often the pair measures a case, each time in a fork of its own."""
         if not self.fork:
             return 1
-        return forks_for(len(self.requests) + len(self.aa_cases))
+        return self.repetitions[case_id].forks if case_id in self.repetitions else PILOT_FORKS
 
-
-def forks_for(cases: int) -> int:
-    """How often a pair with so many cases measures each."""
-    return max(1, min(MOST_FORKS, round(math.sqrt(FORKS_OF_ONE_CASE / cases))))
+    def quads_of(self, case_id: str) -> int | None:
+        """How many quads a fork measures; None for a pilot."""
+        return self.repetitions[case_id].quads if case_id in self.repetitions else None
 
 
 def run_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
@@ -245,7 +242,12 @@ class _Running:
         if result.aa_cases:
             self._shares.append(_Share({}, plan.aa_cases, result.aa_cases))
         self._left: dict[int, Preparation] = {}  # by the share's place: whose processes its next case on a device gets
-        tasks = [(share, request) for share in self._shares for request in share.requests] * plan.forks
+        tasks = [
+            (share, request)
+            for share in self._shares
+            for request in share.requests
+            for _ in range(plan.forks_of(request.case.id))
+        ]
         self._queue = rng.sample(tasks, len(tasks))
 
     def run(self) -> None:
@@ -302,7 +304,7 @@ class _Running:
         while self._queue and time.monotonic() < self._plan.deadline:
             share, request = self._queue.pop(0)
             able = share.pair and not any(worker.closed for worker in share.pair.values())
-            enough = share.spent_s[request.case.id] > FORKED_S
+            enough = self._plan.quads_of(request.case.id) is None and share.spent_s[request.case.id] > FORKED_S
             if able and not enough and not share.has_failed(request.case.id):
                 plan, before = self._plan, self._left_to(share, request)
                 return share, Preparation(share.pair, request, plan.fork, plan.deadline, self._rng, before)
@@ -321,6 +323,8 @@ class _Running:
         WorkerLostError: a worker was lost, and with it the pair."""
         (share, preparation), began = present, time.monotonic()
         case, whole = preparation.request.case, False
+        spent = share.result.times.setdefault(case.id, CaseTime())
+        quads_s = spent.quads_s
         try:
             self._measure_fork(present, following)
             whole = True
@@ -332,6 +336,7 @@ class _Running:
             if isinstance(error, WorkerLostError) and any(one.closed for one in self._shares[0].pair.values()):
                 raise
         share.spent_s[case.id] += time.monotonic() - began
+        spent.fork_s += time.monotonic() - began - (spent.quads_s - quads_s)
         if whole and not case.on_processor:
             self._left[self._shares.index(share)] = preparation
         else:
@@ -359,12 +364,16 @@ class _Running:
             prepared_ns = sum(float(answer["took_ns"]) for answer in preparation.answers.values())
             settled_ns = settle(processes, case, call_ns, self._rng, deadline, regions)
             in_turns = len(cpus.measure) == 1
-            sizes = plan_blocks(settled_ns, regions, prepared_ns, in_turns)
-            if in_turns and sizes.takes_ns <= IN_TURNS_NS:
+            sizes = plan_blocks(settled_ns, regions, prepared_ns, in_turns, self._plan.quads_of(case.id))
+            blocks_began = time.monotonic()
+            if in_turns and sizes.is_quick:
                 stack.enter_context(this_thread_on(cpus.control))  # what it does meanwhile disturbs no block
                 blocks = measure_in_turns(processes, case, sizes, self._rng, deadline, advance)
             else:
                 blocks = measure_blocks(processes, case, sizes, self._rng, deadline, advance)
+        spent = share.result.times[case.id]
+        spent.forks, spent.quads = spent.forks + 1, spent.quads + max(1, len(blocks["control"]) // 2)
+        spent.quads_s += time.monotonic() - blocks_began
         for side in SIDES:  # ending is work, too
             processes[side].pin(cpus.prepare)
         share.values[case.id].append(summarise(blocks))

@@ -140,6 +140,7 @@ def run_ab(request: RunRequest, on_progress: Callable[[Progress], None] = lambda
     if asked.holds and not validity["valid"]:
         first = made.order, made.findings
         comparisons = withhold_verdicts(comparisons, *standing_despite(validity, first, made.second, noise, spare))
+    comparisons = [dataclasses.replace(one, effort=made.findings.effort.get(one.case)) for one in comparisons]
     comparisons = _explained(attribute_changes(comparisons), request, bench, made)
     comparisons = _with_work(whole, [*comparisons, *made.outputs, *other_inputs])
     run = _run_record(request, made.order, made.findings, start, checkpoint.resumed, bench, validity)

@@ -3,7 +3,6 @@
 import math
 import random
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,20 +11,19 @@ from opduel.harness.aa_selection import Turns
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import RoundDuration, Trip, affordable, least_needed, looked_at, spent_words
 from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
+from opduel.harness.collector import Collector
 from opduel.harness.counter_round import run_memory_round, run_value_round
+from opduel.harness.effort import EffortPlanner
 from opduel.harness.instructions import run_counting_round
 from opduel.harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
 from opduel.harness.prior_runs import settled_first
-from opduel.harness.process import merged_failure
 from opduel.harness.validity import standing
-from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, Failure, Incident, RunError, Stage
+from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, RunError, Stage
 
-__all__ = ["FAILED_STARTS", "Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
+__all__ = ["Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
 
-LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: a single loss may have had another cause
-FAILED_STARTS = 3  # in a row
 QUICK_S, ANALYSES = 0.1, 50  # an analysis of all cases that takes longer is made for progress in 2 % of the time
 LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
 # Cases that a process pair measures; more are shared out to several, so that a killed run loses a minute, not them all.
@@ -73,6 +71,7 @@ class Schedule:
         prior = order.prior_runs
         self._pace = prior.pace(order.cases, order.can_fork) if prior else RoundDuration(order.can_fork)
         self.findings.pace = self._pace
+        self._effort = EffortPlanner()
         self._in_turn = random.Random(f"turn {order.seed}").sample(list(order.cases), len(order.cases))
         if order.forecast and order.time_budget is not None:
             self._in_turn = settled_first(self._in_turn, order.forecast, self._pace)
@@ -98,6 +97,9 @@ class Schedule:
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was measured
             self.findings.stop(RuntimeError(f"{type(error).__name__}: {' '.join(str(error).split())}"))
         self.findings.wall_s = self._elapsed()
+        self._effort.learn(self.findings.samples)
+        efforts = {case_id: self._effort.effort(case_id, rows) for case_id, rows in self.findings.samples.items()}
+        self.findings.effort = {case_id: effort for case_id, effort in efforts.items() if effort}
         return self.findings
 
     def _take_in_kept(self) -> None:
@@ -138,6 +140,7 @@ class Schedule:
     def _next_wave(self) -> list[Batch]:
         """One round for every open case, or for those that there is time for, in as few process pairs as can be."""
         interim = self.interim()
+        self._effort.learn(self.findings.samples)
         wanting = self._before_long_rounds(self._in_budget(interim))
         doubtful = self._doubtful(interim, alone=not wanting)
         self._measured_on = {request.case.id for request in doubtful}
@@ -147,9 +150,11 @@ class Schedule:
             of_metric = [request for request in wanting if request.case.metric == metric]
             forked = [request for request in of_metric if self._plan.can_fork(request.case)]
             for part in self._parts(forked):
+                self._plan_effort(part, metric)
                 batches.append(Batch(part, True, self._watch(self._turns.within(part))))
             for request in of_metric:
                 if not self._plan.can_fork(request.case):
+                    self._plan_effort([request], metric)
                     batches.append(Batch([request], fork=False))
                     due = self._turns.alone(request.stage) if metric == DEFAULT_METRIC else []
                     batches += [Batch([], False, self._watch([case])) for case in due]
@@ -162,11 +167,21 @@ class Schedule:
         drawn = self._rng.sample(forked, len(forked)) if count > 1 else forked
         return [drawn[number::count] for number in range(count)]
 
+    def _plan_effort(self, requests: Sequence[CaseRequest], metric: str) -> None:
+        """Decide how often a round that these cases share measures each of them."""
+        if metric != DEFAULT_METRIC:
+            return
+        counts = self._plan.looks.of_metric(metric).counts
+        for case_id in self._effort.plan([request.case for request in requests], self.findings.samples, counts):
+            self._pace.expect(case_id, self._effort.round_s(case_id))
+
     def _in_budget(self, interim: Mapping[str, InterimAnalysis]) -> list[CaseRequest]:
         """The open cases, or those of them that the time budget is spent on; notes in ``findings`` why none of them is
         measured on."""
         order, self.findings.stopped = self._plan, None  # that of the wave before: more may be known of the time now
         open_cases = [case for case in self._in_turn if interim[case.id].missing]
+        if any(interim[case.id].may_be_worse for case in open_cases):
+            open_cases = [case for case in open_cases if interim[case.id].may_be_worse]
         requests = [self._request(case, interim[case.id].stage) for case in open_cases]
         if order.suspects_only and requests:
             requests = [one for one in requests if one.stage == "confirmation" or not self._was_looked_at(one, interim)]
@@ -178,7 +193,8 @@ class Schedule:
         for request in requests:
             place = interim[request.case.id]
             excess = place.excess if request.stage == "confirmation" else None
-            trips.append(Trip(request, place.missing, excess, self._was_looked_at(request, interim)))
+            looked = self._was_looked_at(request, interim)
+            trips.append(Trip(request, place.missing, excess, looked))
         unlooked = any(trip.request.stage == "screening" and not trip.closes for trip in trips)
         if unlooked and not order.forecast:
             return requests  # nothing is known of any case until all have come to the first look
@@ -217,7 +233,7 @@ class Schedule:
             if case.id in stand or interim[case.id].verdict not in CLAIMS or not case.measure.noisy:
                 continue
             stage = samples[-1].stage
-            if sum(one.stage == stage for one in samples) < order.looks.of_metric(case.metric).of(stage)[-1]:
+            if len(samples) < order.looks.of_metric(case.metric).counts[-1]:
                 found.append(self._request(case, stage))
         changed = [one for one in found if interim[one.case.id].verdict in FLAGGED]
         if not alone or findings.stopped is not None or (changed and order.time_budget is not None):
@@ -230,9 +246,9 @@ class Schedule:
         self.findings.stopped = spent_words(self._plan.budget, left_s, needed_s, needed_by)
 
     def _was_looked_at(self, request: CaseRequest, interim: Mapping[str, InterimAnalysis]) -> bool:
-        """Whether its present stage has had a look."""
+        """Whether it has had a look."""
         place = interim[request.case.id]
-        first = self._plan.looks.of_metric(request.case.metric).of(request.stage)[0]
+        first = self._plan.looks.of_metric(request.case.metric).counts[0]
         return (place.next_look or 0) - place.missing >= first
 
     def _before_long_rounds(self, wanting: list[CaseRequest]) -> list[CaseRequest]:
@@ -258,7 +274,7 @@ class Schedule:
             if (self.findings.rounds or self._plan.spent_s) and time.monotonic() + needed_s >= self._deadline():
                 return needed_s
             result = RoundResult()
-            plan = Round(requests, self.findings.rounds, batch.fork, self._deadline(), aa_cases)
+            plan = Round(requests, self.findings.rounds, batch.fork, self._deadline(), aa_cases, self._effort.planned)
             try:
                 ROUNDS[batch.metric](self._pool, plan, self._rng, result)
             finally:
@@ -287,7 +303,10 @@ class Schedule:
             self._for_suspects_s = max(self._for_suspects_s, self._wave_s)
         else:
             self._for_suspects_s -= result.wall_s
-        self._pace.note(plan, result, metric)
+        self._pace.note(result, metric)
+        if metric == DEFAULT_METRIC and result.times:
+            own_s = sum(time.fork_s + time.quads_s for time in result.times.values())
+            self._effort.note_round(result.times, result.start_s, max(0.0, result.wall_s - result.start_s - own_s))
         self._collector.absorb(result, plan)
 
     def _elapsed(self) -> float:
@@ -329,82 +348,3 @@ class _Outlook:
     ends_at: float = 0.0
     until: float = 0.0
     measured_on: int = 0
-
-
-class Collector:
-    """Adds rounds to ``findings``; a case that can't be measured as an A/A case any more is dropped from ``turns``."""
-
-    def __init__(self, findings: MeasurementResult, turns: Turns) -> None:
-        self.findings = findings
-        self._turns = turns
-        # each case, in rounds without its sample
-        self._case_failures: defaultdict[str, list[Failure]] = defaultdict(list)
-        self._failed_starts = 0
-
-    def absorb(self, result: RoundResult, plan: Round) -> None:
-        """Add what a round measured, and which cases and processes it lost.
-
-        Raises:
-            RunError: no worker could be started for ``FAILED_STARTS`` rounds in a row.
-        """
-        findings = self.findings
-        findings.rounds = plan.number + 1
-        findings.timed_s += result.timed_s
-        for name, seconds in _spending(result).items():
-            findings.spent_s[name] = findings.spent_s.get(name, 0.0) + seconds
-        for case_id, failure in result.refused.items():
-            again = bool(findings.samples[case_id])  # the framework has run it in an earlier round
-            self._absorb_failure(case_id, failure, plan.number, again)
-        for sample in result.samples:
-            findings.samples[sample.case_id].append(sample)
-        for case_id, failure in result.lost.items():
-            self._absorb_failure(case_id, failure, plan.number)
-        told = [*result.lost.values(), *self._absorb_aa_samples(result.aa_cases, plan.number)]
-        findings.mhz += result.mhz
-        findings.nice = findings.nice if result.nice is None else result.nice
-        if result.lost_worker and result.lost_worker not in told:
-            findings.incidents.append(Incident(plan.number, None, result.lost_worker, "a fresh pair was started"))
-        started = result.lost_worker is None or len(result.unmeasured) < len(plan.requests)
-        self._failed_starts = 0 if started else self._failed_starts + 1
-        if result.lost_worker and self._failed_starts >= FAILED_STARTS:
-            side = "either" if result.lost_worker.side == "both" else f"the {result.lost_worker.side}"
-            reason = f"could not be started {FAILED_STARTS} times in a row: {result.lost_worker.reason}"
-            raise RunError(f"{side} worker {reason}")
-
-    def _absorb_failure(self, case_id: str, failure: Failure, number: int, again: bool = True) -> None:
-        """The case has failed the second time, or if not ``again`` to be tried: on "both" sides if not always one."""
-        findings, case_failures = self.findings, self._case_failures[case_id]
-        case_failures.append(failure)
-        if not again or len(case_failures) >= LOST_FOR_GOOD:
-            findings.failures[case_id] = (
-                merged_failure(case_failures) if again else replace(failure, side=merged_failure(case_failures).side)
-            )
-            consequence = "the case has failed"
-        else:
-            consequence = "the round's sample is missing; the case goes on in the next round"
-        if again:
-            findings.incidents.append(Incident(number, case_id, failure, consequence))
-
-    def _absorb_aa_samples(self, result: RoundResult | None, number: int) -> list[Failure]:
-        """Keep the A/A checks' samples; one that can't be measured is dropped, and told if it cost a process."""
-        if result is None:
-            return []
-        for sample in result.samples:
-            self.findings.aa_cases.setdefault(sample.case_id, []).append(sample)
-        for case_id in (*result.refused, *result.lost):
-            self._turns.drop(case_id)
-        for case_id, failure in result.lost.items():
-            consequence = "it was being measured as an A/A check, which it no longer is"
-            self.findings.incidents.append(Incident(number, case_id, failure, consequence))
-        return list(result.lost.values())
-
-
-def _spending(result: RoundResult) -> dict[str, float]:
-    """Where the round's wall time went, in seconds; the parts sum to the whole."""
-    parts = {
-        "waiting for a pair": result.start_s,
-        "waiting for a case": result.prepare_s,
-        "timed calls": result.timed_s,
-        "between timed calls": result.block_s - result.timed_s,
-    }
-    return {**parts, "ending and the rest": result.wall_s - sum(parts.values())}

@@ -114,6 +114,14 @@ def around(call, inner):
     return max(0, clock() - start - timed)
 
 
+def quantile(values, share):
+    """The quantile, between two values in proportion where it lies between them."""
+    ordered, place = sorted(values), share * (len(values) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
 def lower_quartile(values):
     return sorted(values)[len(values) // 4]
 

@@ -10,7 +10,8 @@ GO, STOP = b".", b"x"
 
 
 def take_turns(block, turns, first, hear, tell):
-    """The values of ``block()``, called ``turns[k]`` times when it is this process's turn for the kth time.
+    """The values of ``block(switched)``, called ``turns[k]`` times when it is this process's turn for the kth time;
+    ``switched``: the other process has had its turn since the last one.
 
     ``hear`` and ``tell`` are the paths of the pipes from and to the other process.  ``first``: it begins, and needs no
     GO for it.  Fewer values when the controller says STOP, and none where a pipe can't be opened.
@@ -26,8 +27,8 @@ def take_turns(block, turns, first, hear, tell):
         for number, count in enumerate(turns):
             if (number or not first) and os.read(read_fd, 1) != GO:
                 break
-            for _ in range(count):
-                values.append(block())
+            for place in range(count):
+                values.append(block(place == 0))
             os.write(write_fd, GO)
     finally:
         for descriptor in opened:
