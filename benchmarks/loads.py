@@ -1,7 +1,11 @@
-"""Loads of six kinds beside a measurement: what a machine that people use does to it.
+"""Loads of seven kinds beside a measurement: what a machine that people use does to it.
 
 ``with load("bursts"):`` the load is there from before the first statement until after the last. Whatever a load starts
 ends with it, and ends with this process.
+
+``wandering`` is a neighbour on the measuring processor's other thread: for 0.1 to 3 s calls of 0.1 ms and more take
+1.4 to 2 times as long, all of them, and then for 0.1 to 3 s they don't. Quads of blocks of a millisecond vary by 4 to
+6 % beside it, where they vary by 1 to 2 % without. It needs the right to a real-time priority.
 """
 
 import contextlib
@@ -17,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from opduel.harness.cpus import plan_cpus
 from opduel.records import UsageError
 
 QUIET = "quiet"
@@ -26,6 +31,11 @@ LIMIT = 1.5  # processors that the container gets
 PERIOD_US = 100_000  # the kernel's own default
 SWAP_BYTES, KEPT_BYTES = 512 << 20, 256 << 20  # what the load touches over and over, and what of it may stay in memory
 CPU_CGROUPS, MEMORY_CGROUPS = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup/memory")
+TURN_S = 0.1, 3.0  # of a wandering neighbour's turns and rests
+SHARE = 0.28, 0.52  # of the measuring processor, which it takes in a turn: 40 % in the mean
+SHARE_S = 0.003  # for which it takes the same share, in the mean
+SLICE_S = 20e-6  # for which it takes the processor at a time, or longer if waking up takes longer
+WAKE_UPS, WAKE_UP_S = 500, 50e-6  # that are tried, to know what it takes to wake up
 SETTLE_S = 1.0  # until a load is what it will be
 SOURCE = """#include <algorithm>
 #include <map>
@@ -82,7 +92,43 @@ def swapping() -> None:
         pages[rng.randrange(SWAP_BYTES)] = 1
 
 
-PROGRAMS: dict[str, Callable[[], None]] = {one.__name__: one for one in (steady, bursts, memory, compiling, swapping)}
+def wandering() -> None:
+    """Takes turns on the measuring processor, in slices of 20 us and more before which everything else has to wait.
+
+    On a virtual machine waking up costs the processor more than such a slice: what it costs is measured first, and only
+    the rest of a slice is work.
+    """
+    os.sched_setaffinity(0, plan_cpus(1).measure)
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    rng, clock = random.Random(os.getpid()), time.perf_counter
+    began, used_s = clock(), time.thread_time()
+    for _ in range(WAKE_UPS):
+        time.sleep(WAKE_UP_S)
+    own_s = (time.thread_time() - used_s) / WAKE_UPS
+    woken_s = own_s + (clock() - began) / WAKE_UPS - WAKE_UP_S
+    work_s = max(0.0, SLICE_S - woken_s)
+    while True:
+        now = redraw = clock()
+        ends = now + _turn_s(rng)
+        while now < ends:
+            if now >= redraw:
+                redraw = now + rng.expovariate(1 / SHARE_S)
+                sleep_s = own_s + (work_s + woken_s) * (1 / rng.uniform(*SHARE) - 1)
+            while work_s and clock() < now + work_s:
+                pass
+            time.sleep(sleep_s)
+            now = clock()
+        time.sleep(_turn_s(rng))
+
+
+def _turn_s(rng: random.Random) -> float:
+    shortest, longest = TURN_S
+    return shortest * (longest / shortest) ** rng.random()
+
+
+PROGRAMS: dict[str, Callable[[], None]] = {
+    one.__name__: one for one in (steady, bursts, memory, compiling, swapping, wandering)
+}
 
 
 @contextlib.contextmanager
@@ -178,6 +224,7 @@ LOADS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
     "compile": _programs("compiling", of_each_processor=True),
     "limited": _limited,
     "swap": _swap,
+    "wandering": _programs("wandering"),
 }
 
 

@@ -1,18 +1,15 @@
 """benchmarks/calibrate.py: which runs are made, and which are kept; harness.py is a stand-in here."""
 
 import dataclasses
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 from made_calibration import BUILD, Harness, call, report
 
 from benchmarks import calibrate
 from benchmarks.calibration_data import read
-from benchmarks.loads import load
 from opduel.comparator.calibration import Rate
 from opduel.records import Report
 
@@ -205,19 +202,6 @@ def test_a_line_of_another_kind_is_named(harness: Harness, tmp_path: Path, caplo
         stream.write("{}\n")
     assert call(tmp_path, "--table") == 2
     assert "line 5 is no run of calibrate.py" in caplog.messages[-1]
-
-
-@pytest.mark.parametrize("name", ["steady", "bursts", "memory"])
-def test_a_load_is_there_as_long_as_its_context(name: str) -> None:
-    before = {child.pid for child in psutil.Process().children()}
-    with load(name):
-        started = [child for child in psutil.Process().children() if child.pid not in before]
-        spent = [sum(one.cpu_times()[:2]) for one in started]
-        deadline = time.monotonic() + 60  # bursts rest, and other tests take processors
-        while all(sum(one.cpu_times()[:2]) <= was for one, was in zip(started, spent, strict=True)):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-    assert not any(one.is_running() for one in started)
 
 
 def test_the_figure_is_the_same_bytes_every_time(tmp_path: Path) -> None:

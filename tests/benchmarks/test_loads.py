@@ -1,0 +1,71 @@
+"""benchmarks/loads.py: a load is there as long as its context, and does what it says."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import psutil
+import pytest
+
+from benchmarks.loads import load
+from benchmarks.raw_results import ROOT
+from opduel.harness.cpus import plan_cpus, this_thread_on
+
+
+@cache
+def has_real_time_right() -> bool:
+    def become_real_time() -> None:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+    with ThreadPoolExecutor(1) as thread:  # which alone changes its priority
+        return thread.submit(become_real_time).exception() is None
+
+
+@pytest.mark.parametrize("name", ["steady", "bursts", "memory", "wandering"])
+def test_a_load_is_there_as_long_as_its_context(name: str) -> None:
+    if name == "wandering" and not has_real_time_right():
+        pytest.skip("it needs the right to a real-time priority")
+    before = {child.pid for child in psutil.Process().children()}
+    with load(name):
+        started = [child for child in psutil.Process().children() if child.pid not in before]
+        spent = [sum(one.cpu_times()[:2]) for one in started]
+        deadline = time.monotonic() + 60  # bursts rest, and other tests take processors
+        while all(sum(one.cpu_times()[:2]) <= was for one, was in zip(started, spent, strict=True)):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert not any(one.is_running() for one in started)
+
+
+def test_a_load_that_lacks_a_right_is_wrong_usage() -> None:
+    without = ["setpriv", "--bounding-set=-sys_nice"] if has_real_time_right() else []
+    program = "from benchmarks.loads import load\nwith load('wandering'): pass"
+    done = subprocess.run([*without, sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert "UsageError: the load wandering can't run on this machine" in done.stderr
+
+
+@pytest.mark.measures
+def test_beside_a_wandering_neighbour_calls_take_one_of_two_times() -> None:
+    """One of half a millisecond takes 1.3 times as long and more for tenths of a second, and as long as without it for
+    others."""
+    if not has_real_time_right():
+        pytest.skip("it needs the right to a real-time priority")
+
+    def tenth_of_a_second() -> float:
+        times, ends = [], time.perf_counter() + 0.1
+        while (began := time.perf_counter()) < ends:
+            sum(range(20_000))
+            times.append(time.perf_counter() - began)
+        return statistics.median(times)
+
+    with this_thread_on(plan_cpus(1).measure):
+        alone = statistics.median(tenth_of_a_second() for _ in range(5))
+    with load("wandering"), this_thread_on(plan_cpus(1).measure):
+        deadline, slow, fast = time.monotonic() + 60, 0, 0
+        while min(slow, fast) < 3:
+            assert time.monotonic() < deadline
+            share = tenth_of_a_second() / alone
+            slow, fast = slow + (share > 1.3), fast + (share < 1.1)
