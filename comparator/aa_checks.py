@@ -7,7 +7,8 @@ from typing import Protocol
 
 from scipy import special
 
-from opduel.comparator.effect_estimate import Values, as_ratio, estimate_effect
+from opduel.comparator.case_values import Values
+from opduel.comparator.effect_estimate import as_ratio, estimate_effect
 from opduel.comparator.empirical_bayes import NO_PRIOR, Prior
 from opduel.comparator.significance import two_sided_p
 from opduel.records import Case, PairSample
@@ -78,10 +79,10 @@ def run_aa_checks(
     priors: Mapping[str, Prior],
     alpha: float = AA_ALPHA,
 ) -> list[AACheck]:
-    """Looks once, at all ``samples`` of each case, when the run is over.
+    """Look once, at all ``samples`` of each case, when the run is over.
 
-    The test is the one on which a suspect is decided: moderated t and Mann-Whitney against the shifted null; the run's
-    ``priors`` serve, by metric.  Over the m cases the error is shared equally (Bonferroni), so that a run in which all
+    The test is the one on which a case is decided, the moderated t against the shifted null; the run's ``priors``
+    serve, by metric.  Over the m cases the error is shared equally (Bonferroni), so that a run in which all
     truly lie within their thresholds has a flagged A/A check with probability ``alpha`` at most.
 
     Raises:

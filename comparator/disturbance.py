@@ -20,8 +20,18 @@ from opduel.comparator.looks import Looks, p_over_looks
 from opduel.comparator.run_analysis import CaseAnalysis, analyse_run
 from opduel.comparator.signed_rank import signed_rank_p
 from opduel.comparator.significance import benjamini_hochberg
-from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, Case, Comparison, Failure, PairSample, Stage
-from opduel.records.measurement import STAGES
+from opduel.records import (
+    CLAIMS,
+    DEFAULT_METRIC,
+    FLAGGED,
+    METRICS,
+    ONE_SIDED,
+    Case,
+    Comparison,
+    Failure,
+    PairSample,
+    Verdict,
+)
 
 
 def standing_cases(
@@ -37,56 +47,65 @@ def standing_cases(
     loaded: bool = True,
     bias: Bias | None = None,
 ) -> frozenset[str]:
-    """The ids of the timed cases whose verdict (``regressed``, ``improved``, ``unchanged``) stands on a disturbed host.
+    """Return the ids of the timed cases whose verdict (``CLAIMS``) stands on a disturbed host.
 
     The arguments but the last two are those of ``analyse_run``; ``loaded``: load disturbed the host; ``bias``: that of
     A/A checks that found a difference.  Each case has up to three p values against "the change is within the
-    threshold": the run's own; after load, the signed-rank test's over its looks, each stage with half of the error; and
-    after a bias, that of a bias as large as the distance from the threshold to the nearer end of its interval.  The
-    largest of the first two is a p value if either is; Benjamini and Hochberg's procedure on it has a false discovery
-    rate of ``alpha`` at most if either test holds.  The third is approximate, since that end has an error of its own.
-    What is flagged on the largest the run has flagged, too.  ``unchanged`` stands if signed-rank tests show at a look
-    that the change lies within the threshold, with the error of TOST; and not after a bias, which may hide a change.
-    Nor does anything after a bias of which no A/A check tells: these are of ``time``.
+    threshold": the run's own; after load, the signed-rank test's over its looks; and after a bias, that of a bias as
+    large as the distance from the threshold to the nearer end of its interval.  The largest of the first two is a p
+    value if either is; Benjamini and Hochberg's procedure on it has a false discovery rate of ``alpha`` at most if
+    either test holds.  The third is approximate, since that end has an error of its own.  What is flagged on the
+    largest the run has flagged, too.  ``unchanged``, ``not_worse`` and ``not_better`` stand if signed-rank tests show
+    at a look what they say, with the error of the interval; and not after a bias, which may hide a change.  Nor does
+    anything after a bias of which no A/A check tells: these are of ``time``.
 
     Raises:
         ValueError: as ``analyse_run``.
     """
     analyses = analyse_run(cases, samples, failures, looks, alpha, closing, priors, apart, others)
     tests = {
-        one.case.id: SignedRankTests(one.case, samples.get(one.case.id, ()), looks, alpha, closing, priors is not None)
-        for one in analyses
+        analysis.case.id: SignedRankTests(
+            analysis.case, samples.get(analysis.case.id, ()), looks, alpha, closing, priors is not None
+        )
+        for analysis in analyses
     }
-    found = {
-        one.case.id
-        for one in analyses
-        if one.verdict == "unchanged" and bias is None and (not loaded or tests[one.case.id].shows_unchanged())
-    }
+    standing = set()
+    if bias is None:
+        standing = {
+            analysis.case.id
+            for analysis in analyses
+            if analysis.verdict in ("unchanged", *ONE_SIDED)
+            and (not loaded or tests[analysis.case.id].shows(analysis.verdict, analysis.case.measure.lower_is_better))
+        }
     for separate in (False, True):
-        family = [one for one in analyses if (one.case.id in apart) == separate]
-        p_values = [_p_value(one, tests[one.case.id] if loaded else None, bias) for one in family]
+        family = [analysis for analysis in analyses if (analysis.case.id in apart) == separate]
+        p_values = [_p_value(analysis, tests[analysis.case.id] if loaded else None, bias) for analysis in family]
         q_values = benjamini_hochberg([*p_values, *(() if separate else others)])
-        flagged = (one for one, q in zip(family, q_values, strict=False) if q <= alpha)
-        found |= {one.case.id for one in flagged if one.verdict in FLAGGED}
-    return frozenset(found)
+        standing |= {
+            analysis.case.id
+            for analysis, q in zip(family, q_values, strict=False)
+            if q <= alpha and analysis.verdict in FLAGGED
+        }
+    return frozenset(standing)
 
 
-def _p_value(one: CaseAnalysis, test: "SignedRankTests | None", bias: Bias | None) -> float:
-    """The largest one; a case without a flag has no claim to make, and counts with p = 1."""
-    if one.verdict not in FLAGGED:
+def _p_value(analysis: CaseAnalysis, test: "SignedRankTests | None", bias: Bias | None) -> float:
+    """Return the largest p value; a case without a flag has no claim to make, and counts with 1."""
+    if analysis.verdict not in FLAGGED:
         return 1.0
-    p_values = [one.test.p_value]
-    if one.case.measure.noisy:
-        p_values += [test.p_value(one.test.rises)] if test else []
+    p_values = [analysis.test.p_value]
+    if analysis.case.measure.noisy:
+        p_values += [test.p_value(analysis.test.rises)] if test else []
         if bias:
-            p_values.append(bias.p_value(_excess(one)) if one.case.metric == DEFAULT_METRIC else 1.0)
+            is_time = analysis.case.metric == DEFAULT_METRIC
+            p_values.append(bias.p_value(_excess(analysis)) if is_time else 1.0)
     return max(p_values)
 
 
-def _excess(one: CaseAnalysis) -> float:
-    """How far the nearer end of a flagged case's interval lies beyond its threshold, a log ratio."""
-    low, high = one.test.decisive.effect().interval if one.test.decisive else (0.0, 0.0)
-    return max(low, -high) - math.log1p(one.case.threshold)
+def _excess(analysis: CaseAnalysis) -> float:
+    """Return how far the nearer end of a flagged case's interval lies beyond its threshold, a log ratio."""
+    low, high = analysis.test.decisive.interval if analysis.test.decisive else (0.0, 0.0)
+    return max(low, -high) - math.log1p(analysis.case.threshold)
 
 
 class SignedRankTests:
@@ -103,52 +122,51 @@ class SignedRankTests:
     ) -> None:
         self._bound = math.log1p(case.threshold)
         self._alpha = alpha
-        stages: Sequence[Stage] = ("confirmation",) if retest else STAGES
         schedule = looks.of_metric(case.metric)
-        self._looks: list[tuple[tuple[float, ...], float]] = []  # log ratios, and the share of their stage's error
-        for stage in stages:
-            log_ratios = tuple(one.log_ratio for one in samples if one.stage == stage)
-            counts = (schedule.closing if closing else schedule.reached)(stage, len(log_ratios))
-            self._looks += [(log_ratios[:count], schedule.weight(stage, count)) for count in counts]
-        self._stages = len(stages)
+        log_ratios = tuple(sample.log_ratio for sample in samples if not retest or sample.stage == "confirmation")
+        counts = (schedule.closing if closing else schedule.reached)(len(log_ratios))
+        self._looks = [log_ratios[:count] for count in counts]
+        self._weights = [schedule.weight(count) for count in counts]
 
     def p_value(self, rises: bool) -> float:
-        """Against "the change is within the threshold", two-sided, over all looks of all stages."""
-        sign = 1 if rises else -1
-        p_values = [signed_rank_p(tuple(sign * one - self._bound for one in ratios)) for ratios, _ in self._looks]
-        return min(1.0, 2 * p_over_looks(p_values, [share / self._stages for _, share in self._looks]))
+        """Return the p value against "the change is within the threshold", two-sided, over all looks."""
+        return min(1.0, 2 * self._one_sided(1 if rises else -1, self._bound))
 
-    def shows_unchanged(self) -> bool:
-        """Two one-sided tests, each with alpha / 2 over the looks of a stage, as the interval of TOST has."""
-        return any(
-            all(
-                signed_rank_p(tuple(self._bound + side * one for one in ratios)) <= self._alpha * share / 2
-                for side in (1, -1)
-            )
-            for ratios, share in self._looks
-        )
+    def shows(self, verdict: Verdict, lower_is_better: bool) -> bool:
+        """Whether the change is shown to lie within the threshold (``unchanged``), or on a side of it.
+
+        Each side has alpha / 2 over the looks, as the interval has.
+        """
+        fall = {"unchanged": (True, False), "not_worse": (lower_is_better,), "not_better": (not lower_is_better,)}
+        return all(self._one_sided(-1 if below else 1, -self._bound) <= self._alpha / 2 for below in fall[verdict])
+
+    def _one_sided(self, sign: int, bound: float) -> float:
+        """Return the p value over all looks against "the signed change is at most ``bound``"."""
+        p_values = [signed_rank_p(tuple(sign * ratio - bound for ratio in ratios)) for ratios in self._looks]
+        return p_over_looks(p_values, self._weights)
 
 
 def withhold_verdicts(
     comparisons: Sequence[Comparison], standing: Collection[str], why: str, caution: str = ""
 ) -> list[Comparison]:
-    """Claims of cases that are not ``standing`` (ids) become ``inconclusive``, and their notes say ``why``; what they
-    were stays in ``held_back``, all figures stay as they are.  The notes of claims that stand begin with ``caution``.
+    """Return the comparisons, the claims of cases that are not ``standing`` (ids) as ``inconclusive``.
 
-    A case that failed has failed: a disturbance makes nothing crash.  It doesn't change counts or memory either.
+    Their notes say ``why``; what they were stays in ``held_back``, all figures stay as they are.  The notes of claims
+    that stand begin with ``caution``.  A case that failed has failed: a disturbance makes nothing crash.  It doesn't
+    change counts or memory either.
     """
     noisy = {name for name, metric in METRICS.items() if metric.noisy}
 
-    def judged(one: Comparison) -> Comparison:
-        if one.verdict not in CLAIMS or one.metric not in noisy:
-            return one
-        if one.case in standing:
-            return _noted(one, caution)
-        held = replace(one, verdict="inconclusive", held_back=one.verdict)
-        return _noted(held, f"held back: would be {one.verdict}; {why}")
+    def judged(comparison: Comparison) -> Comparison:
+        if comparison.verdict not in CLAIMS or comparison.metric not in noisy:
+            return comparison
+        if comparison.case in standing:
+            return _with_note(comparison, caution)
+        held = replace(comparison, verdict="inconclusive", held_back=comparison.verdict)
+        return _with_note(held, f"held back: would be {comparison.verdict_words}; {why}")
 
-    return [judged(one) for one in comparisons]
+    return [judged(comparison) for comparison in comparisons]
 
 
-def _noted(one: Comparison, note: str) -> Comparison:
-    return replace(one, note="; ".join(filter(None, (note, one.note))))
+def _with_note(comparison: Comparison, note: str) -> Comparison:
+    return replace(comparison, note="; ".join(filter(None, (note, comparison.note))))

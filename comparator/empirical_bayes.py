@@ -1,74 +1,129 @@
-"""Cases lend each other their variances: the empirical-Bayes moderated t of Smyth (2004), made robust."""
+"""Cases lend each other their variances: the empirical-Bayes moderated t of Smyth (2004), made robust.
+
+The variance of a case is predicted from its own noise (``case_values``), plus what process pairs add in all cases
+alike.  What cases lend each other is how far such predictions are right.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from scipy import special
 
-from opduel.comparator.trimmed_mean import TrimmedMean
+from opduel.comparator.case_values import Values, predict_variances
+from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
 
 # Of fewer cases than this nothing is learnt about how variances vary from case to case.
 FEWEST_CASES = 3
+# What pairs add is looked for in steps of a factor of 2, from the variance that a case typically has down to so many
+# steps below it, and nothing.
+STEPS = 8
+STRAY_WEIGHT = 0.1  # a case of which the prior has less to say than this takes no part in fitting it
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What the variances of many cases say of the next: a scaled inverse chi-squared distribution.
+    """What the residual scales of many cases say of the next: a scaled inverse chi-squared distribution.
 
-    ``degrees_of_freedom`` is Smyth's d0 (0: no prior), ``variance`` his s0^2, of one process pair's log ratio.
-    ``pooled`` sums the degrees of freedom of the cases that it was fitted to, ``cases`` counts them.
+    ``degrees_of_freedom`` is Smyth's d0 (0: no prior), ``scale`` his s0^2: how many times as large as predicted
+    variances are.  ``pair_variance`` is the part of each prediction that is the same for all samples of the run: 1 is
+    so far above any noise that all samples count alike.  ``pooled`` sums the degrees of freedom of the cases that it
+    was fitted to, ``cases`` counts those of the run.
     """
 
     degrees_of_freedom: float = 0.0
-    variance: float = 1.0
+    scale: float = 1.0
     pooled: float = 0.0
     cases: int = 0
+    pair_variance: float = 1.0
 
 
 NO_PRIOR = Prior()
 
 
-def fit_prior(observed: Sequence[TrimmedMean]) -> Prior:
-    """Fits the prior to the cases' variances by the moments of their logarithms.
+def locate(values: Values, pair_variance: float) -> TrimmedMean:
+    """Return the trimmed mean of a case, each sample weighted by the variance that is predicted for it."""
+    return estimate_trimmed_mean(values.log_ratios, predict_variances(values.noises, pair_variance))
 
-    A variance v on df degrees of freedom has, under the model, log v with mean
+
+@lru_cache(maxsize=64)
+def fit_prior_of_cases(cases: tuple[Values, ...]) -> Prior:
+    """Fit the prior, and with it the variance that pairs add: the one with which predictions are right most equally.
+
+    That is, with which the logarithms of the cases' residual scales vary least.  A prior whose location depends on a
+    covariate is limma's trend (Law et al. 2014, Genome Biology 15, R29); here the covariate is the case's own noise.
+    """
+    if len(cases) < FEWEST_CASES:
+        return NO_PRIOR
+    typical = float(np.median([estimate_trimmed_mean(values.log_ratios).variance for values in cases]))
+    candidates = [typical]
+    if any(noise.within or noise.between for values in cases for noise in values.noises):
+        candidates += [*(typical / 2**step for step in range(1, STEPS + 1)), 0.0]
+    fits = [_fit_robustly([locate(values, candidate) for values in cases]) for candidate in candidates]
+    excess, prior = min(fits, key=lambda fit: fit[0])
+    return replace(prior, pair_variance=candidates[fits.index((excess, prior))])
+
+
+def fit_prior(observed: Sequence[TrimmedMean]) -> Prior:
+    """Fit the prior to the cases' residual scales by the moments of their logarithms.
+
+    A scale v on df degrees of freedom has, under the model, log v with mean
     log s0^2 + psi(df/2) - log(df/2) - psi(d0/2) + log(d0/2) and variance psi'(df/2) + psi'(d0/2) (psi: digamma,
     psi': trigamma).  Equating both with what is seen gives s0^2 and d0; degrees of freedom may differ by case
     (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3(1), 3, section 6.2; limma's ``fitFDist``).  d0 is held to the
     degrees of freedom that all cases had together: also where variances vary no more than by chance, and limma
     would have it infinite, a prior knows no more than its data.  Fewer than ``FEWEST_CASES`` cases give ``NO_PRIOR``.
+
+    Cases far noisier than the others would make it say nothing.  So it is fitted again without those that it speaks for
+    with a weight below ``STRAY_WEIGHT`` (``prior_weight``), which rely on their own samples in any case.
     """
-    if len(observed) < FEWEST_CASES:
-        return NO_PRIOR
-    half = np.array([observed.degrees_of_freedom for observed in observed]) / 2
-    logs = np.log([observed.variance for observed in observed]) - special.digamma(half) + np.log(half)
+    return _fit_robustly(observed)[1] if len(observed) >= FEWEST_CASES else NO_PRIOR
+
+
+def _fit_robustly(observed: Sequence[TrimmedMean]) -> tuple[float, Prior]:
+    """Return the prior with the variance of the logarithms beyond that of chance."""
+    included = list(observed)
+    while True:
+        excess, prior = _fit(included, len(observed))
+        usual = [case for case in included if prior_weight(case, prior) >= STRAY_WEIGHT]
+        if len(usual) == len(included) or len(usual) < FEWEST_CASES:
+            return excess, prior
+        included = usual
+
+
+def _fit(observed: Sequence[TrimmedMean], cases: int) -> tuple[float, Prior]:
+    half = np.array([case.degrees_of_freedom for case in observed]) / 2
+    logs = np.log([case.scale for case in observed]) - special.digamma(half) + np.log(half)
     excess = float(np.var(logs, ddof=1) - np.mean(special.polygamma(1, half)))
     mean = float(np.mean(logs))
     pooled = float(2 * half.sum())
     half_prior = min(trigamma_inverse(excess), pooled / 2) if excess > 0 else pooled / 2
-    variance = math.exp(mean + float(special.digamma(half_prior)) - math.log(half_prior))
-    return Prior(2 * half_prior, variance, pooled, len(observed))
+    scale = math.exp(mean + float(special.digamma(half_prior)) - math.log(half_prior))
+    return excess, Prior(2 * half_prior, scale, pooled, cases)
 
 
 def shrink_variance(observed: TrimmedMean, prior: Prior) -> TrimmedMean:
-    """``observed`` with the posterior variance (d0 s0^2 + df v) / (d0 + df) and d0 + df degrees of freedom.
+    """Return ``observed`` with the posterior scale (d0 s0^2 + df v) / (d0 + df) and d0 + df degrees of freedom.
 
     As in limma, the degrees of freedom never exceed those that all the fitted cases had together.  A case whose
-    own variance contradicts the prior is believed rather than shrunk: d0 is scaled by ``prior_weight`` first.
+    own scale contradicts the prior is believed rather than shrunk: d0 is scaled by ``prior_weight`` first.
     """
     own = observed.degrees_of_freedom
     weight = prior_weight(observed, prior) * prior.degrees_of_freedom
     if weight == 0:
         return observed
-    variance = (weight * prior.variance + own * observed.variance) / (weight + own)
-    degrees_of_freedom = min(weight + own, max(prior.pooled, own))
-    return TrimmedMean(observed.estimate, math.sqrt(variance / observed.n), degrees_of_freedom, observed.n)
+    scale = (weight * prior.scale + own * observed.scale) / (weight + own)
+    return replace(
+        observed,
+        standard_error=math.sqrt(scale * observed.predicted / observed.n),
+        degrees_of_freedom=min(weight + own, max(prior.pooled, own)),
+    )
 
 
 def prior_weight(observed: TrimmedMean, prior: Prior) -> float:
-    """How far the prior may speak for a case as noisy as this one: 1 for nearly all, towards 0 for an outlier.
+    """Return how far the prior may speak for a case as noisy as this one: 1 for nearly all, towards 0 for an outlier.
 
     Under the model v / s0^2 follows F(df, d0), and of m cases the two noisiest have tail probabilities of about 1/m
     and 2/m.  One that is rarer than 2/m by a factor f keeps the share 1/f of d0: the idea of Phipson et al. (2016,
@@ -76,13 +131,13 @@ def prior_weight(observed: TrimmedMean, prior: Prior) -> float:
     """
     if prior.degrees_of_freedom == 0:
         return 0.0
-    ratio = observed.variance / prior.variance
+    ratio = observed.scale / prior.scale
     tail = float(special.fdtrc(observed.degrees_of_freedom, prior.degrees_of_freedom, ratio))
     return min(1.0, prior.cases * tail / 2)
 
 
 def discounted(prior: Prior, prior_weight: float) -> Prior:
-    """The prior for a case that earlier samples have shown to be as noisy as ``prior_weight`` says, if they have.
+    """Return the prior for a case that earlier samples have shown to be as noisy as ``prior_weight`` says.
 
     The share that is left is a cap: ``shrink_variance`` doubts on its own where the new samples are noisier still.
     """

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from opduel.comparator.effect_estimate import as_ratio
-from opduel.comparator.looks import Looks
+from opduel.comparator.group_sequential import SequentialTest
+from opduel.comparator.looks import FRESH_PAIRS, Looks
 from opduel.comparator.run_analysis import CaseAnalysis
-from opduel.records import DEFAULT_METRIC, Comparison, Forecast, Verdict, case_id_for
+from opduel.records import DEFAULT_METRIC, ONE_SIDED, Comparison, Forecast, Metric, Verdict, case_id_for
 
 OTHER_CAUSES = "memory, layout or vector width"
 
@@ -21,8 +22,10 @@ READINGS: dict[tuple[Verdict, Verdict], str] = {
     ("improved", "improved"): "faster, and does less",
     ("improved", "unchanged"): f"faster with unchanged instructions: {OTHER_CAUSES}",
     ("improved", "regressed"): f"faster although it does more: {OTHER_CAUSES}",
+    ("not_worse", "regressed"): "does more, but is no slower",
     ("unchanged", "regressed"): "does more, but is no slower",
     ("unchanged", "improved"): "does less, but is no faster",
+    ("not_better", "improved"): "does less, but is no faster",
     ("inconclusive", "regressed"): "does more; whether it is slower is open",
     ("inconclusive", "unchanged"): "instructions are unchanged",
     ("inconclusive", "improved"): "does less; whether it is faster is open",
@@ -31,33 +34,39 @@ READINGS: dict[tuple[Verdict, Verdict], str] = {
 }
 
 
-def explain(
-    analysis: CaseAnalysis, looks: Looks, family: int, alpha: float, suspected: Verdict | None, retest: bool = False
-) -> str:
-    """The note of a case in a run of ``family`` cases; empty where there is nothing to add.
-
-    ``retest``: the run is a verification.
-    """
-    if analysis.verdict != "inconclusive":
+def explain(analysis: CaseAnalysis, looks: Looks, family: int, alpha: float, suspected: Verdict | None) -> str:
+    """Return the note of a case in a run of ``family`` cases; empty where there is nothing to add."""
+    side = analysis.not_worse if analysis.verdict == "not_worse" else analysis.not_better
+    if analysis.verdict in ONE_SIDED and side is not None and not suspected:
+        return _range_in_words(side.interval, analysis.case.measure)
+    if analysis.verdict not in ("inconclusive", *ONE_SIDED):
         return ""
     test = analysis.test
-    if test.looked and (test.stage == "screening" or test.n >= looks.confirmation[0]):
-        why = _why_open(analysis, looks, family, alpha)
-    elif test.stage == "confirmation":
-        among = f" among {family} cases" if family > 1 else ""
-        unclear = "" if retest else f"looked changed at screening, but not clearly enough to be sure{among}; "
-        why = f"{unclear}confirming it takes {looks.confirmation[0]} fresh rounds, and {_made(test.n)}"
+    if test.looked:
+        why = _why_open(analysis, family, alpha)
     elif test.n:
-        why = f"its first test takes {looks.screening[0]} rounds, and {_made(test.n)}"
+        made = f"{test.n} {'was' if test.n == 1 else 'were'} made before the run ended"
+        why = f"its first test takes {looks.counts[0]} rounds, and {made}"
     else:
-        why = f"the run ended before this case was measured; its first test takes {looks.screening[0]} rounds"
+        why = f"the run ended before this case was measured; its first test takes {looks.counts[0]} rounds"
     return f"looks {suspected}, but is not settled: {why}" if suspected else why
 
 
+def _range_in_words(interval: tuple[float, float], measure: Metric) -> str:
+    """Return ``faster by 0.4 to 2.2 %``, or ``between 2.2 % faster and 1.1 % slower``."""
+    low, high = (100 * (as_ratio(limit) - 1) for limit in interval)
+    more, less = (measure.worse, measure.better) if measure.lower_is_better else (measure.better, measure.worse)
+    digits = 1 if max(-low, high) >= 1 else 2
+    if low < 0 < high:
+        return f"between {-low:.{digits}f} % {less} and {high:.{digits}f} % {more}"
+    near, far = sorted((abs(low), abs(high)))
+    return f"{more if low >= 0 else less} by {near:.{digits}f} to {far:.{digits}f} %"
+
+
 def in_words(forecast: Forecast, most: int) -> str:
-    """What it would take to settle an open case; ``most``: the rounds that a case may have in a stage."""
+    """Return what it would take to settle an open case; ``most``: the rounds that a case may have."""
     if forecast.rounds is None:
-        return f"with all {most} rounds of a stage, the chance to settle it is {forecast.chance:.0%}"
+        return f"with all {most} rounds, the chance to settle it is {forecast.chance:.0%}"
     rounds = f"{forecast.rounds} more round{'' if forecast.rounds == 1 else 's'}"
     if forecast.seconds is None:
         return f"about {rounds} would likely settle it"
@@ -73,12 +82,8 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def _made(rounds: int) -> str:
-    return f"{rounds} {'was' if rounds == 1 else 'were'} made before the run ended"
-
-
-def _why_open(analysis: CaseAnalysis, looks: Looks, family: int, alpha: float) -> str:
-    """Of a case that a look at its stage has left open: what its interval lacks, and why there are no more rounds."""
+def _why_open(analysis: CaseAnalysis, family: int, alpha: float) -> str:
+    """Return what the interval of a case lacks that a look has left open, and why there are no more rounds."""
     test, threshold = analysis.test, analysis.case.threshold
     figures = test.figures
     if figures is None:
@@ -88,7 +93,9 @@ def _why_open(analysis: CaseAnalysis, looks: Looks, family: int, alpha: float) -
     up, down = threshold, 1 / (1 + threshold) - 1
     if low > up or high < down:
         lacking = f"{interval} lies beyond the threshold of {up if low > up else down:+.1%}, but "
-        if family == 1:
+        if not test.confirmed:
+            lacking += f"{FRESH_PAIRS} rounds measured since have to agree"
+        elif family == 1:
             lacking += f"p = {test.p_value:.2g} is not below {alpha:g}"
         else:
             lacking += f"not clearly enough among {family} cases (q = {analysis.q_value:.2g}, needed: {alpha:g})"
@@ -98,12 +105,11 @@ def _why_open(analysis: CaseAnalysis, looks: Looks, family: int, alpha: float) -
         lacking = f"too noisy: {interval} reaches beyond the threshold on both sides"
     else:
         lacking = f"{interval} includes the threshold of {up if high > up else down:+.1%}"
-    return f"{lacking}; {_rounds_made(analysis, looks)}"
+    return f"{lacking}; {_rounds_made(test)}"
 
 
-def _rounds_made(analysis: CaseAnalysis, looks: Looks) -> str:
-    test = analysis.test
-    made = f"{test.n} {test.stage} rounds"
+def _rounds_made(test: SequentialTest) -> str:
+    made = f"{test.n} rounds"
     if test.exhausted:
         return f"all {made} were used"
     if test.futile:
@@ -112,7 +118,7 @@ def _rounds_made(analysis: CaseAnalysis, looks: Looks) -> str:
 
 
 def attribution_note(time: Comparison, instructions: Comparison) -> str:
-    """What both comparisons of one call say together, in words; empty where that is nothing.
+    """Return what both comparisons of one call say together, in words; empty where that is nothing.
 
     "Does more" and "does less" are about instructions; the change of their number follows in brackets.
     """
@@ -123,11 +129,13 @@ def attribution_note(time: Comparison, instructions: Comparison) -> str:
 
 
 def attribute_changes(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons in their order, those of time with the reading added to their note."""
-    known = {one.case: one for one in comparisons}
-    found = []
-    for one in comparisons:
-        instructions = known.get(case_id_for("instructions", one.case)) if one.metric == DEFAULT_METRIC else None
-        words = attribution_note(one, instructions) if instructions else ""
-        found.append(replace(one, note="; ".join(filter(None, (one.note, words)))) if words else one)
-    return found
+    """Return the comparisons in their order, those of time with the reading added to their note."""
+    comparison_by_case = {comparison.case: comparison for comparison in comparisons}
+    attributed = []
+    for comparison in comparisons:
+        is_time = comparison.metric == DEFAULT_METRIC
+        instructions = comparison_by_case.get(case_id_for("instructions", comparison.case)) if is_time else None
+        words = attribution_note(comparison, instructions) if instructions else ""
+        note = "; ".join(filter(None, (comparison.note, words)))
+        attributed.append(replace(comparison, note=note) if words else comparison)
+    return attributed

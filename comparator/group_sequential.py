@@ -1,267 +1,183 @@
-"""One case's way through the looks: cleared, flagged or suspected at screening, then decided on fresh samples."""
+"""One case's way through its looks: shown to be unchanged or on one side of its threshold, changed, or open."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from opduel.comparator.effect_estimate import EffectEstimate, Values, estimate_effect
+from opduel.comparator.case_values import Values
+from opduel.comparator.effect_estimate import EffectEstimate, estimate_effect
 from opduel.comparator.empirical_bayes import Prior, discounted
-from opduel.comparator.looks import Looks, p_over_looks
-from opduel.comparator.mann_whitney import mann_whitney_interval
+from opduel.comparator.looks import FRESH_PAIRS, Looks, p_over_looks
 from opduel.comparator.predictive_power import FUTILE_BELOW, conditional_power
-from opduel.comparator.significance import SHARE_OF_MANN_WHITNEY, SHARE_OF_T, two_sided_p
-from opduel.records import Case, PairSample, Stage
+from opduel.comparator.significance import two_sided_p
+from opduel.records import Case, Stage
 
 
 @dataclass(frozen=True)
 class SequentialTest:
     """How far a case has come, by its own samples alone.
 
-    ``stage`` is the one that decides it, and where its next sample belongs.  ``p_value`` is over all looks at either
-    stage, against "the change is within the threshold", 1 as long as there was none; ``rises`` tells the direction
-    that it speaks for.  ``figures`` is the evidence to show, and ``shown`` the stage it is of: at the look that
-    cleared the case, or else all that its stage has (a suspect whose confirmation has not come to its first look shows
-    the screening's); None with fewer than 2 samples.  ``decisive`` is the look that says most, None without looks: what
-    to show of a case that its run flags.  ``excess`` is a suspect's size: by how much its screening interval lies
-    beyond the threshold (a log ratio, negative if it doesn't).  No confirmation sample changes it.
+    ``suspect``: a look has found a change, so that the next sample is a fresh one (``stage``).  ``cleared``: a look has
+    shown the change to lie within the threshold; ``no_rise`` and ``no_fall``: the latest look that has shown it to lie
+    below its upper side, or above its lower one.
+    ``p_value`` is over all looks, against "the change is within the threshold", and 1 without looks, or as long as no
+    fresh samples have ``confirmed`` what they say; ``rises`` tells the direction that it speaks for.  ``figures`` is
+    the evidence to show: that of the look that cleared the case, else all; None with fewer than 2 samples.
+    ``decisive`` is the look that says most, with the interval that goes with a flag; None without looks.  ``excess`` is
+    a suspect's size: by how much the interval that made it a suspect lies beyond the threshold (a log ratio, negative
+    if it doesn't).  No later sample changes it.
     """
 
-    stage: Stage
     suspect: bool
     cleared: bool
-    exhausted: bool  # no look is left, nor another stage to go to
+    no_rise: EffectEstimate | None
+    no_fall: EffectEstimate | None
+    confirmed: bool
+    exhausted: bool  # no look is left
     futile: bool  # what looks are left would hardly settle it
     looked: bool  # at least one look has taken place
     p_value: float
     rises: bool
-    n: int  # samples of ``stage``
+    n: int  # samples
     figures: EffectEstimate | None
-    shown: Stage | None
-    decisive: "Decisive | None" = None
-    excess: float | None = None
+    decisive: EffectEstimate | None
+    excess: float | None
 
+    @property
+    def stage(self) -> Stage:
+        """Where the next sample belongs."""
+        return "confirmation" if self.suspect else "screening"
 
-@dataclass(frozen=True)
-class Decisive:
-    """The look with the smallest p value: the samples that it took, and the probability on either side that it spends.
-
-    For a confirmation look that is its part of alpha among all confirmation looks; for a screening look its part of
-    the screening's share, so that the intervals of all screening looks together hold the truth with probability
-    1 - ``screening_share`` alpha.
-    """
-
-    stage: Stage
-    values: Values
-    bound: float
-    prior: Prior
-    tail: float
-
-    def effect(self) -> EffectEstimate:
-        """Its evidence, with the interval that goes with a flag.
-
-        The interval is what neither test rejects, each at its share of ``tail``.  So that of a flagged case lies
-        wholly beyond the bound, whichever test flagged it.
-        """
-        effect = estimate_effect(self.values, self.bound, self.prior, self.tail * SHARE_OF_T)
-        low, high = effect.interval
-        rank_low, rank_high = mann_whitney_interval(
-            self.values.control, self.values.treatment, self.tail * SHARE_OF_MANN_WHITNEY
-        )
-        estimate = effect.trimmed_mean.estimate
-        interval = min(max(low, rank_low), estimate), max(min(high, rank_high), estimate)
-        return replace(effect, interval=interval)
-
-
-def split(samples: Sequence[PairSample]) -> dict[Stage, Values]:
-    """The values of each stage, in the order of ``samples``.
-
-    Raises:
-        ValueError: as ``Values.of``.
-    """
-    stages: tuple[Stage, ...] = ("screening", "confirmation")
-    return {stage: Values.of([sample for sample in samples if sample.stage == stage]) for stage in stages}
+    def sides(self, lower_is_better: bool) -> tuple[EffectEstimate | None, EffectEstimate | None]:
+        """Return the looks that have shown the case not to be worse, and not to be better."""
+        return (self.no_rise, self.no_fall) if lower_is_better else (self.no_fall, self.no_rise)
 
 
 def run_sequential_test(
-    case: Case,
-    values: dict[Stage, Values],
-    prior: Prior,
-    looks: Looks,
-    alpha: float,
-    closing: bool,
-    retest: bool = False,
+    case: Case, values: Values, prior: Prior, looks: Looks, alpha: float, closing: bool, retest: bool = False
 ) -> SequentialTest:
-    """Follows a case through its looks.
+    """Follow a case through its looks, until one clears it or gives it up since the last would hardly settle it.
 
-    At screening the first look that shows it unchanged clears it, and the first that finds a change (p against no
-    change below the suspect level) makes it a suspect: from then on its samples are fresh ones, kept apart.  Every
-    look at either stage tests "the change is within the threshold" with the share of the error that
-    ``Looks.tested`` gives it, so that a large change needs no confirmation.
-    At either stage, a look that leaves it open gives it up if the last one would hardly settle it.
-    ``closing`` says that no more samples will come (see ``Looks.closing``).
-    ``retest``: a verification, of cases that were flagged.  They are suspects from the start, and fresh samples alone
-    count, with all of the error; from the screening only what it says of their noise is kept.
+    All samples so far count at each look, of whichever stage.  A change takes ``FRESH_PAIRS`` samples more that agree,
+    from after the look that found it: noise with two modes can agree with itself five times over.  Counts are claimed
+    at once.  ``closing`` says that no more samples will come (see ``Looks.closing``).  ``retest``: a verification, of
+    cases that were flagged.  They are suspects from the start, and fresh samples alone count; from the screening only
+    what it says of their noise is taken.
     """
-    screening = _Stage(case, values, "screening", prior, looks, alpha)
-    tests = _Tests()
-    suspect, futile, prior_weight = False, False, 1.0
-    for effect in screening.at(screening.looks(retest or (closing and not len(values["confirmation"])))):
-        if not retest:
-            if effect.within:
-                return _cleared("screening", False, len(screening.values), effect)
-            tests.add(screening, effect, looks.tested("screening", effect.n))
-        prior_weight = effect.prior_weight
-        suspect = effect.p_changed < looks.suspect_level
-        futile = not (suspect or retest) and screening.is_futile(effect)
-        if suspect or futile:
+    bound = math.log1p(case.threshold)
+    path = _Path(looks, alpha, suspect=retest)
+    if retest:
+        prior, path.excess = _after_screening(values.of_stage("screening"), bound, prior, looks, alpha)
+        values = values.of_stage("confirmation")
+    n = len(values)
+    for count in looks.closing(n) if closing else looks.reached(n):
+        path.take(estimate_effect(values.first(count), bound, prior, looks.level(count, alpha / 2)), bound)
+        if path.ended:
             break
-    if retest or suspect or len(values["confirmation"]):
-        confirmation = _Stage(case, values, "confirmation", discounted(prior, prior_weight), looks, alpha)
-        return _confirm(confirmation, screening, tests, retest or suspect, closing, retest)
-    exhausted = looks.next_after("screening", len(screening.values)) is None
-    return _open(screening, False, exhausted, futile, tests, screening)
-
-
-def _confirm(
-    confirmation: "_Stage", screening: "_Stage", tests: "_Tests", suspect: bool, closing: bool, retest: bool
-) -> SequentialTest:
-    """The rest of the way, on fresh samples; ``tests`` has those of the screening."""
-    share = confirmation.schedule.weight if retest else confirmation.schedule.tested
-    futile = looked = False
-    for effect in confirmation.at(confirmation.looks(closing)):
-        if effect.within:
-            return _cleared("confirmation", suspect, len(confirmation.values), effect)
-        tests.add(confirmation, effect, share("confirmation", effect.n))
-        looked = True
-        if futile := confirmation.is_futile(effect):
-            break
-    tests = tests.upheld()
-    exhausted = confirmation.schedule.next_after("confirmation", len(confirmation.values)) is None
-    shown = confirmation if looked or (retest and len(confirmation.values) >= 2) else screening
-    return _open(confirmation, suspect, exhausted, futile, tests, shown, screening.excess())
-
-
-def _cleared(stage: Stage, suspect: bool, n: int, effect: EffectEstimate) -> SequentialTest:
-    """A case that was shown to be unchanged."""
-    return SequentialTest(stage, suspect, True, True, False, True, 1.0, False, n, effect, stage)
-
-
-def _open(
-    stage: "_Stage",
-    suspect: bool,
-    exhausted: bool,
-    futile: bool,
-    tests: "_Tests",
-    shown: "_Stage",
-    excess: float | None = None,
-) -> SequentialTest:
-    """A case that was not: what its looks say together, and the figures of the stage ``shown``."""
-    p_value, rises = tests.result()
-    figures = shown.all()
+    p_value, rises = path.p_value()
+    confirmed = not case.measure.noisy or _confirms(values.first(path.n).of_stage("confirmation"), bound, rises)
+    figures = estimate_effect(values, bound, prior, looks.level(n, alpha / 2)) if n >= 2 else None
     return SequentialTest(
-        stage=stage.name,
-        suspect=suspect,
-        cleared=False,
-        exhausted=exhausted,
-        futile=futile,
-        looked=bool(tests.taken),
-        p_value=p_value,
+        suspect=path.suspect,
+        cleared=path.cleared,
+        no_rise=path.no_rise,
+        no_fall=path.no_fall,
+        confirmed=confirmed,
+        exhausted=path.cleared or looks.next_after(n) is None,
+        futile=path.futile,
+        looked=bool(path.effects),
+        p_value=p_value if confirmed and not path.cleared else 1.0,
         rises=rises,
-        n=len(stage.values),
-        figures=figures,
-        shown=shown.name if figures else None,
-        decisive=tests.decisive(),
-        excess=excess,
+        n=n,
+        figures=path.effects[-1] if path.cleared else figures,
+        decisive=path.decisive(),
+        excess=path.excess,
     )
 
 
+def _after_screening(
+    screening: Values, bound: float, prior: Prior, looks: Looks, alpha: float
+) -> tuple[Prior, float | None]:
+    """Return the prior for the fresh samples of a case that was screened, and its size then."""
+    if len(screening) < 2:
+        return prior, None
+    effect = estimate_effect(screening, bound, prior, looks.level(len(screening), alpha / 2))
+    return discounted(prior, effect.prior_weight), _excess(effect, bound)
+
+
+def _excess(effect: EffectEstimate, bound: float) -> float:
+    """Return by how much an interval lies beyond the bound, on either side."""
+    low, high = effect.interval
+    return max(low, -high) - bound
+
+
+def _confirms(fresh: Values, bound: float, rises: bool) -> bool:
+    """Whether fresh samples say that the case has changed in this direction."""
+    signed = [log_ratio if rises else -log_ratio for log_ratio in fresh.log_ratios]
+    if sum(log_ratio > 0 for log_ratio in signed) < FRESH_PAIRS:
+        return False
+    return sum(signed) / len(signed) > bound
+
+
 @dataclass
-class _Tests:
-    """The looks at which a case was tested: the stage, the evidence, and the share of the error that each spent."""
+class _Path:
+    """The looks that a case has come to, and what they have shown."""
 
-    taken: list[tuple["_Stage", EffectEstimate, float]] = field(default_factory=list)
+    looks: Looks
+    alpha: float
+    suspect: bool
+    cleared: bool = False
+    no_rise: EffectEstimate | None = None
+    no_fall: EffectEstimate | None = None
+    futile: bool = False
+    excess: float | None = None
+    effects: list[EffectEstimate] = field(default_factory=list)
 
-    def add(self, stage: "_Stage", effect: EffectEstimate, share: float) -> None:
-        """Take note of a look; one without a share (of a run that doesn't test at screening) tests nothing."""
-        if share:
-            self.taken.append((stage, effect, share))
+    @property
+    def ended(self) -> bool:
+        """Whether no further look counts."""
+        return self.cleared or self.futile
 
-    def result(self) -> tuple[float, bool]:
-        """The p value over all looks of both stages, and whether it speaks for a rise.
+    @property
+    def n(self) -> int:
+        """Samples that the latest look took."""
+        return self.effects[-1].n if self.effects else 0
 
-        Weighted Bonferroni, min p_k / share_k with shares that sum to 1 at most: valid whatever rule decided which
-        looks were reached, and it can only fall as looks are added.
-        """
-        shares = [share for _, _, share in self.taken]
-        above = p_over_looks([effect.p_above for _, effect, _ in self.taken], shares)
-        below = p_over_looks([effect.p_below for _, effect, _ in self.taken], shares)
-        return two_sided_p(above, below), above < below
+    @property
+    def weights(self) -> Sequence[float]:
+        """Each look's share of the error."""
+        return [self.looks.weight(effect.n) for effect in self.effects]
 
-    def upheld(self) -> "_Tests":
-        """Those that count when the fresh samples have been looked at: all, if these say the same as all together, by
-        their estimate at the last look; else theirs alone.
+    def take(self, effect: EffectEstimate, bound: float) -> None:
+        """Take note of the next look."""
+        self.effects.append(effect)
+        self.no_rise = effect if effect.no_rise else self.no_rise
+        self.no_fall = effect if effect.no_fall else self.no_fall
+        self.cleared = effect.within
+        if not self.suspect and effect.p_changed < max(self.looks.suspect_level, self.alpha * self.weights[-1]):
+            self.suspect, self.excess = True, _excess(effect, bound)
+        self.futile = not self.cleared and self._is_futile(effect, bound)
 
-        Noise with two modes can agree with itself five times over. Fresh samples tell; and fewer tests never flag more.
-        """
-        stage, effect, _ = self.taken[-1] if self.taken else (None, None, 0.0)
-        if stage is None or effect is None or stage.name != "confirmation":
-            return self
-        estimate = effect.trimmed_mean.estimate if self.result()[1] else -effect.trimmed_mean.estimate
-        fresh = [one for one in self.taken if one[0].name == "confirmation"]
-        return self if estimate > stage.bound else _Tests(fresh)
-
-    def decisive(self) -> Decisive | None:
-        """The look that says most."""
-        if not self.taken:
-            return None
-        stage, effect, share = min(self.taken, key=lambda one: min(one[1].p_above, one[1].p_below) / one[2])
-        return stage.decisive(
-            effect.n, share if stage.name == "screening" else stage.schedule.weight("confirmation", effect.n)
-        )
-
-
-class _Stage:
-    """One stage of one case: its values, and the evidence at any count of them."""
-
-    def __init__(
-        self, case: Case, values: dict[Stage, Values], stage: Stage, prior: Prior, schedule: Looks, alpha: float
-    ) -> None:
-        self.name: Stage = stage
-        self.values = values[stage]
-        self.schedule = schedule
-        self.bound = math.log1p(case.threshold)
-        self._prior = prior
-        self._alpha = alpha
-
-    def looks(self, closing: bool) -> tuple[int, ...]:
-        n = len(self.values)
-        return self.schedule.closing(self.name, n) if closing else self.schedule.reached(self.name, n)
-
-    def at(self, counts: Sequence[int]) -> Iterator[EffectEstimate]:
-        return (self._estimate(count) for count in counts)
-
-    def is_futile(self, effect: EffectEstimate) -> bool:
-        """Whether the last look would hardly settle a case of which this is the evidence."""
-        last = self.schedule.of(self.name)[-1]
+    def _is_futile(self, effect: EffectEstimate, bound: float) -> bool:
+        last = self.looks.counts[-1]
         if effect.n >= last:
             return False
-        tail = self.schedule.level(self.name, last, self._alpha / 2)
-        fresh = self.name == "screening"
-        return conditional_power(effect.trimmed_mean, last, self.bound, tail, fresh) < FUTILE_BELOW
+        tail = self.looks.level(last, self.alpha / 2)
+        return conditional_power(effect.trimmed_mean, last, bound, tail) < FUTILE_BELOW
 
-    def all(self) -> EffectEstimate | None:
-        count = len(self.values)
-        return self._estimate(count) if count >= 2 else None
+    def p_value(self) -> tuple[float, bool]:
+        """Return the p value over all looks, and whether it speaks for a rise."""
+        above = p_over_looks([effect.p_above for effect in self.effects], self.weights)
+        below = p_over_looks([effect.p_below for effect in self.effects], self.weights)
+        return two_sided_p(above, below), above < below
 
-    def excess(self) -> float | None:
-        """By how much the interval of all its samples lies beyond the bound, on either side."""
-        effect = self.all()
-        return None if effect is None else max(effect.interval[0], -effect.interval[1]) - self.bound
-
-    def decisive(self, count: int, share: float) -> Decisive:
-        """The look at the first ``count`` samples, its interval spending ``share`` of alpha."""
-        return Decisive(self.name, self.values.first(count), self.bound, self._prior, self._alpha * share / 2)
-
-    def _estimate(self, count: int) -> EffectEstimate:
-        tail = self.schedule.level(self.name, count, self._alpha / 2)
-        return estimate_effect(self.values.first(count), self.bound, self._prior, tail)
+    def decisive(self) -> EffectEstimate | None:
+        """Return the look that says most, with an interval that spends its share of the error: the claim of a change
+        that rests on this look is right whenever the interval is."""
+        if not self.effects:
+            return None
+        effect, weight = min(
+            zip(self.effects, self.weights, strict=True),
+            key=lambda look: min(look[0].p_above, look[0].p_below) / look[1],
+        )
+        return effect.at_level(self.alpha * weight / 2)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from opduel.records import FLAGGED, Comparison, Report, Verdict, Verification
+from opduel.records import FLAGGED, ONE_SIDED, Comparison, Report, Verdict, Verification
 
 
 def apply_replication(
@@ -30,7 +30,7 @@ def _replicated(one: Comparison, second: Comparison | None, not_measured: str | 
     if one.verdict in FLAGGED and (second is not None or not_measured is not None):
         return _flagged(one, second, not_measured or "")
     if second is not None and one.is_broken_by_treatment and not second.is_broken_by_treatment:
-        note = f"failed on the treatment at first, {second.verdict} when measured again"
+        note = f"failed on the treatment at first, {second.verdict_words} when measured again"
         return replace(one, verdict="inconclusive", failure=None, note=note)
     return one
 
@@ -49,7 +49,8 @@ def _flagged(one: Comparison, second: Comparison | None, not_measured: str) -> C
 
 def _is_open(second: Comparison, verdict: Verdict) -> bool:
     """Whether the second measurement ended before a test of its own, or on the same side."""
-    return second.verdict == "inconclusive" and (second.p_value is None or second.suspected == verdict)
+    is_open = second.verdict in ("inconclusive", *ONE_SIDED)
+    return is_open and (second.p_value is None or second.suspected == verdict)
 
 
 def _record(one: Comparison, second: Comparison | None) -> Verification:
@@ -80,7 +81,7 @@ def _outcome(second: Comparison) -> str:
     if second.failure is not None:
         return f"measured again it failed ({second.failure.reason})"
     figures = _change(second) if second.decided_on == "confirmation" else ""
-    return f"{second.verdict}{figures} when measured again" + (f" ({second.note})" if second.note else "")
+    return f"{second.verdict_words}{figures} when measured again" + (f" ({second.note})" if second.note else "")
 
 
 def _change(one: Comparison) -> str:

@@ -3,21 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from opduel.comparator.effect_estimate import Values
-from opduel.comparator.empirical_bayes import NO_PRIOR, Prior, fit_prior
-from opduel.comparator.group_sequential import SequentialTest, run_sequential_test, split
+from opduel.comparator.case_values import Values
+from opduel.comparator.effect_estimate import EffectEstimate
+from opduel.comparator.empirical_bayes import Prior, fit_prior_of_cases
+from opduel.comparator.group_sequential import SequentialTest, run_sequential_test
 from opduel.comparator.looks import Looks
 from opduel.comparator.significance import benjamini_hochberg
-from opduel.comparator.trimmed_mean import estimate_trimmed_mean
-from opduel.records import METRICS, Case, Failure, PairSample, Stage, Verdict
+from opduel.records import FLAGGED, METRICS, Case, Failure, PairSample, Stage, Verdict
 
 
 @dataclass(frozen=True)
 class CaseAnalysis:
     """A case within its run: its own group-sequential test, the run's correction and the verdict so far.
 
-    ``ready`` is False until every case of the run's and of the same metric has failed or come to its first look on the
-    screen: before, the prior may still change, so that no verdict is final.
+    ``ready`` is False until every case of the run's and of the same metric has failed or come to its first look:
+    before, the prior may still change, so that no verdict is final.
     """
 
     case: Case
@@ -25,6 +25,22 @@ class CaseAnalysis:
     q_value: float
     verdict: Verdict
     ready: bool
+
+    @property
+    def not_worse(self) -> EffectEstimate | None:
+        """The latest look that has shown the case not to be worse."""
+        return self.test.sides(self.case.measure.lower_is_better)[0]
+
+    @property
+    def not_better(self) -> EffectEstimate | None:
+        """The latest look that has shown the case not to be better."""
+        return self.test.sides(self.case.measure.lower_is_better)[1]
+
+    @property
+    def settled(self) -> bool:
+        """Whether the case gets no more samples."""
+        decided = self.verdict in ("failed", "unchanged", *FLAGGED)
+        return decided or (self.ready and (self.test.exhausted or self.test.futile))
 
 
 def analyse_run(
@@ -38,30 +54,37 @@ def analyse_run(
     apart: frozenset[str] = frozenset(),
     others: Sequence[float] = (),
 ) -> list[CaseAnalysis]:
-    """Weighs all ``cases`` by their ``samples`` (keyed by case id, in the order of measuring).
+    """Weigh all ``cases`` by their ``samples`` (keyed by case id, in the order of measuring).
 
-    The family of the false-discovery correction is all cases, from the start: one that failed, or that no look has
-    tested, counts with p = 1.  A case that is flagged without the looks that ``closing`` adds stays so whatever these
-    say.  ``priors`` (by metric) are those of the run that is replicated: its flagged cases, too few and chosen, have
-    none of their own, and only fresh samples count (``run_sequential_test``'s ``retest``).  The family of a replication
-    is the cases that were flagged: those whose ids are in ``apart`` are a family of their own.  ``others``: p values of
-    comparisons that are made elsewhere and belong to the family of this run's; 1 for one that is not known yet.
+    The family of the false-discovery correction is all cases, from the start: one that failed, or of which no look and
+    no fresh samples speak for a change, counts with p = 1.  A case that is flagged without the looks that ``closing``
+    adds stays so whatever these say.  ``priors`` (by metric) are those of the run that is replicated: its flagged
+    cases, too few and chosen, have none of their own, and only fresh samples count (``run_sequential_test``'s
+    ``retest``).  The family of a replication is the cases that were flagged: those whose ids are in ``apart`` are a
+    family of their own.  ``others``: p values of comparisons that are made elsewhere and belong to the family of this
+    run's; 1 for one that is not known yet.
 
     Raises:
         ValueError: alpha outside (0, 1), a threshold below 0, a metric that is not known, cases of one id, samples
             under another case's id or of no case at all, a value that is not finite, or below 0.
     """
     _check(cases, samples, failures, alpha)
-    values = {case.id: split(samples.get(case.id, ())) for case in cases}
+    values = {case.id: Values.of(samples.get(case.id, ())) for case in cases}
     retest = priors is not None
-    used = _priors(cases, values, looks) if priors is None else priors
-    unscreened = (case for case in cases if case.id not in failures and not _screened(case, values, looks))
-    waiting = set() if retest else {case.metric for case in unscreened}
+    prior_by_metric = _fit_priors(cases, values, looks) if priors is None else priors
+    unlooked = (case for case in cases if case.id not in failures and not _is_looked_at(case, values, looks))
+    waiting = set() if retest else {case.metric for case in unlooked}
 
     def sequential_tests(closing: bool) -> list[SequentialTest]:
         return [
             run_sequential_test(
-                case, values[case.id], used[case.metric], looks.of_metric(case.metric), alpha, closing, retest
+                case,
+                values[case.id],
+                prior_by_metric[case.metric],
+                looks.of_metric(case.metric),
+                alpha,
+                closing,
+                retest,
             )
             for case in cases
         ]
@@ -69,9 +92,8 @@ def analyse_run(
     tests = sequential_tests(False)
     q_values = _q_values(cases, tests, failures, apart, others)
     if closing:
-        closed = sequential_tests(True)
-        flagged = [q <= alpha and not test.cleared for q, test in zip(q_values, tests, strict=True)]
-        tests = [now if stays else last for now, last, stays in zip(tests, closed, flagged, strict=True)]
+        closed_tests = zip(q_values, tests, sequential_tests(True), strict=True)
+        tests = [test if q <= alpha else closed for q, test, closed in closed_tests]
         q_values = _q_values(cases, tests, failures, apart, others)
     return [
         CaseAnalysis(case, test, q, _verdict(case, test, q, case.id in failures, alpha), case.metric not in waiting)
@@ -86,43 +108,39 @@ def _q_values(
     apart: frozenset[str],
     others: Sequence[float],
 ) -> list[float]:
-    """By case, in order; each of the two families is corrected by itself."""
+    """Return the q values by case, in order; each of the two families is corrected by itself."""
     p_values = {case.id: 1.0 if case.id in failures else test.p_value for case, test in zip(cases, tests, strict=True)}
-    found: dict[str, float] = {}
+    q_values: dict[str, float] = {}
     for family, more in ((p_values.keys() - apart, others), (p_values.keys() & apart, ())):
         ids = [case.id for case in cases if case.id in family]
-        found |= zip(ids, benjamini_hochberg([*(p_values[case_id] for case_id in ids), *more]), strict=False)
-    return [found[case.id] for case in cases]
+        q_values |= zip(ids, benjamini_hochberg([*(p_values[case_id] for case_id in ids), *more]), strict=False)
+    return [q_values[case.id] for case in cases]
 
 
 def fit_priors(cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]], looks: Looks) -> dict[str, Prior]:
-    """The prior of each metric in a run, as ``analyse_run`` fits it.
+    """Return the prior of each metric in a run, as ``analyse_run`` fits it.
 
     Raises:
         ValueError: a value that is not finite, or below 0.
     """
-    return _priors(cases, {case.id: split(samples.get(case.id, ())) for case in cases}, looks)
+    return _fit_priors(cases, {case.id: Values.of(samples.get(case.id, ())) for case in cases}, looks)
 
 
-def _priors(cases: Sequence[Case], values: Mapping[str, Mapping[Stage, Values]], looks: Looks) -> dict[str, Prior]:
-    """The prior of each metric, from exactly the samples that the first look at screening takes.
+def _fit_priors(cases: Sequence[Case], values: Mapping[str, Values], looks: Looks) -> dict[str, Prior]:
+    """Return the prior of each metric, from exactly the samples that the first look takes.
 
     Later samples leave it as it is, and a case that fails after that look stays in it.
     """
     priors = {}
     for metric in {case.metric for case in cases}:
-        first = looks.of_metric(metric).screening[0]
-        trimmed_means = [
-            estimate_trimmed_mean(values[case.id]["screening"].log_ratios[:first])
-            for case in cases
-            if case.metric == metric and _screened(case, values, looks)
-        ]
-        priors[metric] = fit_prior(trimmed_means) if trimmed_means else NO_PRIOR
+        first = looks.of_metric(metric).counts[0]
+        looked_at = [case for case in cases if case.metric == metric and _is_looked_at(case, values, looks)]
+        priors[metric] = fit_prior_of_cases(tuple(values[case.id].first(first) for case in looked_at))
     return priors
 
 
-def _screened(case: Case, values: Mapping[str, Mapping[Stage, Values]], looks: Looks) -> bool:
-    return len(values[case.id]["screening"]) >= looks.of_metric(case.metric).screening[0]
+def _is_looked_at(case: Case, values: Mapping[str, Values], looks: Looks) -> bool:
+    return len(values[case.id]) >= looks.of_metric(case.metric).counts[0]
 
 
 def _verdict(case: Case, test: SequentialTest, q_value: float, failed: bool, alpha: float) -> Verdict:
@@ -130,9 +148,10 @@ def _verdict(case: Case, test: SequentialTest, q_value: float, failed: bool, alp
         return "failed"
     if test.cleared:
         return "unchanged"
-    if q_value > alpha:
-        return "inconclusive"
-    return "regressed" if test.rises == case.measure.lower_is_better else "improved"
+    if q_value <= alpha:
+        return "regressed" if test.rises == case.measure.lower_is_better else "improved"
+    not_worse, not_better = test.sides(case.measure.lower_is_better)
+    return "not_worse" if not_worse else "not_better" if not_better else "inconclusive"
 
 
 def _check(
@@ -159,11 +178,13 @@ class InterimAnalysis:
     """What is known of a case so far, and what it needs next.
 
     ``settled`` cases get no more samples.  A settled verdict is final, but for one thing: a case whose looks are all
-    spent is settled as ``inconclusive``, and another case's rejection may still carry it over the bar of the false
-    discovery rate.  ``stage`` is where the next sample belongs: a suspect's in the confirmation, and never back.
-    ``next_look`` counts that stage's samples; ``missing`` says how many of them are still to come: 0 for a settled
-    case, and for one that has come to its first look while others have not.  ``excess`` is a suspect's size, as in
-    ``SequentialTest``: what to spend a time budget on first.
+    spent is settled as it is, and another case's rejection may still carry it over the bar of the false discovery rate.
+    One that is ``not_worse`` or ``not_better`` may become ``unchanged`` or changed as long as it is not settled.
+    ``stage`` is where the next sample belongs: a suspect's in the confirmation, and never back.  ``next_look`` counts
+    all samples of the case; ``missing`` says how many of them are still to come: 0 for a settled case, and for one that
+    has come to its first look while others have not.  ``may_be_worse``: no look has shown yet that the case is not
+    worse; these cases come first.  ``excess`` is a suspect's size, as in ``SequentialTest``: what to spend a time
+    budget on first.
     """
 
     verdict: Verdict
@@ -172,6 +193,7 @@ class InterimAnalysis:
     settled: bool
     next_look: int | None
     missing: int
+    may_be_worse: bool = True
     excess: float | None = field(default=None, compare=False)
 
 
@@ -185,13 +207,12 @@ def analyse_interim(
     apart: frozenset[str] = frozenset(),
     others: Sequence[float] = (),
 ) -> dict[str, InterimAnalysis]:
-    """The interim analysis of each case, by id, after any number of rounds.
+    """Return the interim analysis of each case, by id, after any number of rounds.
 
-    Every look takes exactly the first n_k samples of its stage, in the order given, so that asking more or less
-    often changes nothing.  Until every case of a metric has failed or reached the first look at screening, none of
-    them is settled or a suspect, failed cases apart.
-    ``priors`` and ``apart`` are those of a replication, and ``others`` are comparisons made elsewhere, as in
-    ``analyse_run``.
+    Every look takes exactly the first n_k samples, in the order given, so that asking more or less often changes
+    nothing.  Until every case of a metric has failed or reached the first look, none of them is settled or a suspect,
+    failed cases apart.  ``priors`` and ``apart`` are those of a replication, and ``others`` are comparisons made
+    elsewhere, as in ``analyse_run``.
 
     Raises:
         ValueError: as ``analyse_run``.
@@ -207,11 +228,12 @@ def _interim_analysis(analysis: CaseAnalysis, looks: Looks) -> InterimAnalysis:
     if analysis.verdict == "failed":
         return InterimAnalysis("failed", test.stage, False, True, None, 0)
     if not analysis.ready:
-        first = looks.screening[0]
-        missing = max(0, first - test.n) if test.stage == "screening" else 0
-        return InterimAnalysis("inconclusive", "screening", False, False, first, missing)
-    if analysis.verdict != "inconclusive" or test.exhausted or test.futile:
-        return InterimAnalysis(analysis.verdict, test.stage, test.suspect, True, None, 0)
-    next_look = looks.next_after(test.stage, test.n)
-    missing = next_look - test.n if next_look is not None else 0
-    return InterimAnalysis("inconclusive", test.stage, test.suspect, False, next_look, missing, test.excess)
+        first = looks.counts[0]
+        return InterimAnalysis("inconclusive", "screening", False, False, first, max(0, first - test.n))
+    if analysis.settled:
+        return InterimAnalysis(analysis.verdict, test.stage, test.suspect, True, None, 0, analysis.not_worse is None)
+    next_look = looks.next_after(test.n)
+    missing = 0 if next_look is None else next_look - test.n
+    return InterimAnalysis(
+        analysis.verdict, test.stage, test.suspect, False, next_look, missing, analysis.not_worse is None, test.excess
+    )

@@ -1,25 +1,15 @@
-"""How surprising the data are: two tests of a case combined in one p value, and the p values of a run corrected."""
+"""How surprising the data are: both directions of one case in one p value, and the p values of a run corrected."""
 
 from collections.abc import Sequence
 
-# Shares of the error given to each test (weighted Bonferroni).  The t statistic finds changes at few rounds;
-# Mann-Whitney can reject where a very heavy tail has ruined every variance, but needs many.
-SHARE_OF_T = 0.8
-SHARE_OF_MANN_WHITNEY = 0.2
-
-
-def combined_p(p_t: float, p_mann_whitney: float) -> float:
-    """One p value from both tests, valid however they depend on each other: weighted Bonferroni."""
-    return min(1.0, p_t / SHARE_OF_T, p_mann_whitney / SHARE_OF_MANN_WHITNEY)
-
 
 def two_sided_p(p_above: float, p_below: float) -> float:
-    """The p value of "the change is within the bounds" from those of its two halves: 2 min, at most 1."""
+    """Return the p value of "the change is within the bounds" from those of its two halves: 2 min, at most 1."""
     return min(1.0, 2 * min(p_above, p_below))
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """The adjusted p value ("q value") of each of ``p_values`` (shape (m,)), in the same order.
+    """Return the adjusted p value ("q value") of each of ``p_values`` (shape (m,)), in the same order.
 
     q_(i) = min over j >= i of p_(j) m / j, at most 1; rejecting where q <= alpha keeps the expected share of
     false rejections at alpha or below (Benjamini and Hochberg 1995, J. R. Stat. Soc. B 57, 289-300), for

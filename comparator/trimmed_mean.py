@@ -1,13 +1,15 @@
-"""Where the log ratios of one case lie: a 20 % trimmed mean, its standard error, t test and confidence interval."""
+"""Where the log ratios of one case lie: a weighted trimmed mean, its standard error, t test and confidence interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
-# One value in five is trimmed from each end: a process that is off by 50 % then counts as merely "high".
-TRIMMED_FROM_EACH_END = 5
+# One value in eight is trimmed from each end, and none of seven or fewer: of five, the three in the middle say too
+# little of how far apart they are.
+TRIMMED_FROM_EACH_END = 8
 
 # No timer, and no count of a case's instructions, tells two processes apart by less than this share: the
 # standard deviation of a log ratio is never believed to be smaller, so that identical values divide nothing by
@@ -19,58 +21,72 @@ RESOLUTION = 1e-5
 class TrimmedMean:
     """A location with what a t statistic needs; everything in log ratios (ln(treatment / control)).
 
-    ``n`` is the number of process pairs behind it.
+    ``n`` is the number of process pairs behind it.  ``predicted`` is the variance of one pair's log ratio that the
+    weights stand for, its harmonic mean over the pairs; 1 without weights.
     """
 
     estimate: float
     standard_error: float  # > 0
     degrees_of_freedom: float  # > 0
     n: int
+    predicted: float = 1.0
 
     @property
     def variance(self) -> float:
         """The variance of one process pair's log ratio that this standard error amounts to."""
         return self.n * self.standard_error**2
 
+    @property
+    def scale(self) -> float:
+        """The residual scale: how many times as large as predicted the variance is."""
+        return self.variance / self.predicted
 
-def estimate_trimmed_mean(log_ratios: Sequence[float]) -> TrimmedMean:
-    """The 20 % trimmed mean of ``log_ratios`` (shape (n,), n >= 2, finite) and its standard error.
 
-    With g = floor(n / 5) values trimmed from each end and h = n - 2 g kept, the standard error is
-    sqrt(SS_w / (h (h - 1))), SS_w the sum of squares about its mean of the sample winsorised by g at each end,
-    and the statistic is referred to a t distribution with h - 1 degrees of freedom (Tukey and McLaughlin 1963,
-    Sankhya A 25, 331-352; the two-sample form is Yuen 1974, Biometrika 61, 165-170).  Up to n = 4 nothing is
-    trimmed, and this is Student's t.
+def estimate_trimmed_mean(log_ratios: Sequence[float], predicted: npt.NDArray[np.float64] | None = None) -> TrimmedMean:
+    """Return the trimmed mean of ``log_ratios`` (shape (n,), n >= 2, finite) and its standard error.
+
+    ``predicted`` (shape (n,), > 0) are their variances as far as they are known: each log ratio has the weight
+    w = 1 / predicted.  With g = floor(n / 8) values trimmed from each end, h = n - 2 g that stay and W the sum of their
+    weights, the estimate is their weighted mean, and the standard error sqrt(SS_w / ((h - 1) W)), SS_w the weighted sum
+    of squares about its weighted mean of the sample winsorised by g at each end; the statistic is referred to a t
+    distribution with h - 1 degrees of freedom.  With equal weights this is the trimmed mean of Tukey and McLaughlin
+    (1963, Sankhya A 25, 331-352); up to n = 7 nothing is trimmed, and it is the weighted mean with Student's t.
 
     Raises:
         ValueError: fewer than 2 values, or one that is not finite.
     """
-    ordered = np.sort(np.asarray(log_ratios, dtype=np.float64))
-    n = len(ordered)
+    values = np.asarray(log_ratios, dtype=np.float64)
+    n = len(values)
     if n < 2:
         raise ValueError(f"a trimmed mean needs at least 2 log ratios, not {n}")
-    if not np.all(np.isfinite(ordered)):
+    if not np.all(np.isfinite(values)):
         raise ValueError("log ratios must be finite")
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    weights = np.ones(n) if predicted is None else 1 / predicted[order]
     g = n // TRIMMED_FROM_EACH_END
-    kept = n - 2 * g
+    middle = slice(g, n - g)
+    weight, freedom = float(weights[middle].sum()), n - 2 * g - 1
     winsorised = np.clip(ordered, ordered[g], ordered[n - g - 1])
-    squares = float(np.sum((winsorised - winsorised.mean()) ** 2))
-    variance = max(squares / (kept * (kept - 1)), RESOLUTION**2 / n)
-    return TrimmedMean(float(ordered[g : n - g].mean()), float(np.sqrt(variance)), float(kept - 1), n)
+    centre = float(winsorised @ weights / weights.sum())
+    squares = float((winsorised - centre) ** 2 @ weights)
+    variance = max(squares / (freedom * weight), RESOLUTION**2 / n)
+    estimate = float(ordered[middle] @ weights[middle]) / weight
+    return TrimmedMean(estimate, float(np.sqrt(variance)), float(freedom), n, n / float(weights.sum()))
 
 
 def mirrored(trimmed_mean: TrimmedMean) -> TrimmedMean:
-    """The location with control and treatment exchanged."""
+    """Return the location with control and treatment exchanged."""
     return replace(trimmed_mean, estimate=-trimmed_mean.estimate)
 
 
 def t_quantile(trimmed_mean: TrimmedMean, tail: float) -> float:
-    """The t value that is exceeded with probability ``tail``, for this location's degrees of freedom."""
+    """Return the t value that is exceeded with probability ``tail``, for this location's degrees of freedom."""
     return -float(special.stdtrit(trimmed_mean.degrees_of_freedom, tail))
 
 
 def shifted_t_p(trimmed_mean: TrimmedMean, bound: float) -> float:
-    """The one-sided p value of "the log ratio is at most ``bound``", by the (moderated) t statistic.
+    """Return the one-sided p value of "the log ratio is at most ``bound``", by the (moderated) t statistic.
 
     The probability is largest at the bound itself, so that this is a test of the whole hypothesis.  For the
     mirrored hypothesis, "at least -bound", hand in ``mirrored(trimmed_mean)``.
@@ -80,7 +96,7 @@ def shifted_t_p(trimmed_mean: TrimmedMean, bound: float) -> float:
 
 
 def confidence_interval(trimmed_mean: TrimmedMean, tail: float) -> tuple[float, float]:
-    """The interval of log ratios that misses the true one with probability ``tail`` on either side.
+    """Return the interval of log ratios that misses the true one with probability ``tail`` on either side.
 
     With the levels of several looks as tails (``Looks.level``) these are repeated confidence intervals: all of them
     together hold the truth with probability 1 - alpha, whenever one stops (Jennison and Turnbull 1989, J. R. Stat.

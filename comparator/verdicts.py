@@ -10,9 +10,9 @@ from opduel.comparator.explanations import explain
 from opduel.comparator.looks import Looks
 from opduel.comparator.modes import in_words as modes_in_words
 from opduel.comparator.modes import modes_of
-from opduel.comparator.predictive_power import CaseState, Terms, project
+from opduel.comparator.predictive_power import Terms, project
 from opduel.comparator.run_analysis import CaseAnalysis, analyse_run
-from opduel.records import FLAGGED, Case, Comparison, Failure, Forecast, PairSample, Stage, Verdict
+from opduel.records import FLAGGED, ONE_SIDED, Case, Comparison, Failure, Forecast, PairSample, Verdict
 
 
 def compare_cases(
@@ -26,7 +26,7 @@ def compare_cases(
     apart: frozenset[str] = frozenset(),
     others: Sequence[float] = (),
 ) -> list[Comparison]:
-    """The comparison of each case, in the order of ``cases``, when no more samples will come.
+    """Return the comparison of each case, in the order of ``cases``, when no more samples will come.
 
     It repeats every verdict that ``analyse_interim`` called settled (as long as the case got no sample since), and may
     settle more: samples beyond a case's last look take part in a closing one (``Looks.closing``).  Of a failed
@@ -40,8 +40,8 @@ def compare_cases(
     analyses = analyse_run(cases, samples, failures, looks, alpha, True, priors, apart, others)
     runs = {}
     for separate in (False, True):
-        family = [one for one in analyses if (one.case.id in apart) == separate]
-        flagged = sum(one.verdict in FLAGGED for one in family)
+        family = [analysis for analysis in analyses if (analysis.case.id in apart) == separate]
+        flagged = sum(analysis.verdict in FLAGGED for analysis in family)
         size = len(family) + (0 if separate else len(others))
         runs[separate] = _Run(alpha, size, flagged, priors is not None)
     comparisons = []
@@ -52,7 +52,7 @@ def compare_cases(
             case, verdict, samples=measured, failure=failure, injected=case.id in injected
         )
         run = runs[case.id in apart]
-        comparisons.append(bare if bare.failure else _whole(bare, analysis, looks.of_metric(case.metric), run))
+        comparisons.append(bare if bare.failure else _with_all(bare, analysis, looks.of_metric(case.metric), run))
     return comparisons
 
 
@@ -67,70 +67,69 @@ class _Run:
     retest: bool
 
 
-def _whole(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) -> Comparison:
-    """The comparison with all that could be computed, and why it is open if it is."""
-    one = _with_figures(bare, analysis, looks, run)
-    suspected = _suspected(one)
-    note = explain(analysis, looks, run.family, run.alpha, suspected, run.retest)
-    modes = modes_of(one.samples) if one.verdict == "inconclusive" and one.measure.noisy else {}
+def _with_all(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) -> Comparison:
+    """Return the comparison with all that could be computed, and why it is open if it is."""
+    comparison = _with_figures(bare, analysis, looks, run)
+    suspected = _suspected(comparison)
+    note = explain(analysis, looks, run.family, run.alpha, suspected)
+    is_open = suspected is not None or comparison.verdict == "inconclusive"
+    modes = modes_of(comparison.samples) if is_open and comparison.measure.noisy else {}
     note = "; ".join(filter(None, (modes_in_words(modes), note)))
-    return replace(one, suspected=suspected, forecast=_forecast(analysis, looks, run), two_modes=modes, note=note)
+    forecast = _forecast(analysis, looks, run, suspected is not None) if is_open else None
+    return replace(comparison, suspected=suspected, forecast=forecast, two_modes=modes, note=note)
 
 
 def _with_figures(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) -> Comparison:
-    """The comparison with its figures. The smallest detectable change is that of one confirmation look at as many
-    samples as the figures have, for this case alone in its run."""
-    figures, stage, confidence = _shown(analysis, looks, run.alpha)
+    """Return the comparison with its figures. The smallest detectable change is that of one look at as many samples as
+    the figures have, for this case alone in its run."""
+    test, figures = analysis.test, _shown(analysis)
     if figures is None:
-        if not bare.samples:
+        if not test.n:
             return bare
         only = bare.samples[-1]
         return replace(bare, ratio=as_ratio(only.log_ratio), control=only.control, treatment=only.treatment)
-    test = analysis.test
-    share = (looks.weight if run.retest else looks.tested)("confirmation", figures.n)
+    alpha = run.alpha / run.family * looks.weight(figures.n)
+    stages = [sample.stage for sample in bare.samples]
     return replace(
         bare,
         ratio=as_ratio(figures.trimmed_mean.estimate),
         ci=(as_ratio(figures.interval[0]), as_ratio(figures.interval[1])),
-        confidence=confidence,
+        confidence=1 - run.alpha,
         p_value=test.p_value if test.looked else None,
         q_value=analysis.q_value if test.looked else None,
-        mde=minimal_detectable_change(figures.trimmed_mean, bare.threshold, run.alpha / run.family * share),
+        mde=minimal_detectable_change(figures.trimmed_mean, bare.threshold, alpha),
         control=figures.control,
         treatment=figures.treatment,
-        decided_on=stage,
+        decided_on="confirmation" if run.retest else stages[figures.n - 1],
     )
 
 
-def _suspected(one: Comparison) -> Verdict | None:
-    """What a case looks like that stays open: its interval, or without one its ratio, lies beyond the threshold."""
-    if one.verdict != "inconclusive" or one.ratio is None:
+def _shown(analysis: CaseAnalysis) -> EffectEstimate | None:
+    """Return the evidence that goes with the verdict: of a flagged case, the look that flagged it."""
+    if analysis.verdict in FLAGGED:
+        return analysis.test.decisive
+    if analysis.verdict in ONE_SIDED:
+        return analysis.not_worse if analysis.verdict == "not_worse" else analysis.not_better
+    return analysis.test.figures
+
+
+def _suspected(comparison: Comparison) -> Verdict | None:
+    """Return what a case looks like that stays open: its interval, or else its ratio, lies beyond the threshold."""
+    if comparison.verdict not in ("inconclusive", *ONE_SIDED) or comparison.ratio is None:
         return None
-    low, high = one.ci or (one.ratio, one.ratio)
-    better = one.measure.lower_is_better
-    if low > 1 + one.threshold:
+    low, high = comparison.ci or (comparison.ratio, comparison.ratio)
+    better = comparison.measure.lower_is_better
+    if low > 1 + comparison.threshold:
         return "regressed" if better else "improved"
-    if high < 1 / (1 + one.threshold):
+    if high < 1 / (1 + comparison.threshold):
         return "improved" if better else "regressed"
     return None
 
 
-def _forecast(analysis: CaseAnalysis, looks: Looks, run: _Run) -> Forecast | None:
-    """What would settle a case that may have more rounds."""
+def _forecast(analysis: CaseAnalysis, looks: Looks, run: _Run, suspected: bool) -> Forecast | None:
+    """Return what would settle a case that may have more rounds."""
     test = analysis.test
-    spent = test.exhausted or test.futile
-    if analysis.verdict != "inconclusive" or spent or test.figures is None or test.shown is None:
+    if test.exhausted or test.futile or test.figures is None:
         return None
     terms = Terms(math.log1p(analysis.case.threshold), looks, run.alpha, (1 + run.flagged) / run.family)
-    return project(CaseState(test.figures.trimmed_mean, test.shown, test.stage, test.n), terms)
-
-
-def _shown(analysis: CaseAnalysis, looks: Looks, alpha: float) -> tuple[EffectEstimate | None, Stage | None, float]:
-    """The evidence that goes with the verdict, the stage that it is of, and its interval's confidence: of a flagged
-    case, the look that flagged it."""
-    test = analysis.test
-    if analysis.verdict in FLAGGED and test.decisive:
-        stage = test.decisive.stage
-        share = looks.screening_share if stage == "screening" else 1.0
-        return test.decisive.effect(), stage, 1 - share * alpha
-    return test.figures, test.shown, 1 - alpha
+    return project(test.figures.trimmed_mean, test.n, terms, suspected)

@@ -18,7 +18,6 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from opduel.comparator import Looks
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.host import HostMonitor, merged_noise
 from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan
@@ -143,7 +142,7 @@ def identity_of(
             "builds": {side: build.digest for side, build in bench.builds.items()},
             "cases": [case.measured_by() for case in order.cases],
             "sentinels": [case.id for case in order.chosen_aa_cases],
-            "looks": _looks_of_version_1(order.looks),
+            "looks": asdict(order.looks),
             "alpha": order.alpha,
             "seed": order.seed,
             "inject": order.inject,
@@ -169,18 +168,8 @@ def _identity_of_first(first: FirstMeasurement) -> dict[str, Any]:
 
 
 def _identity_of_sample(sample: PairSample) -> dict[str, Any]:
-    """Without what no verdict depends on, and samples of older versions don't have."""
-    found = asdict(sample)
-    del found["fork_values"]
-    return found
-
-
-def _looks_of_version_1(looks: Looks) -> dict[str, Any]:
-    """The words that round logs have identified their runs by from the first version on."""
-    found = asdict(looks)
-    screening, confirmation = found.pop("screening"), found.pop("confirmation")
-    by_metric = {metric: _looks_of_version_1(one) for metric, one in looks.by_metric.items()}
-    return {"screen": screening, "own": confirmation, **found, "by_metric": by_metric}
+    """Return the sample without what no verdict depends on."""
+    return {name: value for name, value in asdict(sample).items() if name != "fork_values"}
 
 
 def to_text(entry: Entry) -> str:

@@ -201,7 +201,7 @@ def forecast_run(
             settles |= {case.id} if needed.settles else set()
     for metric in {case.metric for case in cases}:
         found = [rounds[case.id] for case in cases if case.metric == metric and case.id in rounds]
-        usual = statistics.median_high(found) if found else looks.of_metric(metric).screening[0]
+        usual = statistics.median_high(found) if found else looks.of_metric(metric).counts[0]
         for case in cases:
             if case.metric == metric:
                 rounds.setdefault(case.id, usual)

@@ -1,0 +1,109 @@
+"""The values of one case, and the variance that each of its samples is predicted to have."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opduel.comparator.trimmed_mean import RESOLUTION
+from opduel.records import PairSample, Stage
+
+# A round's own blocks say how noisy it was, and so do those of the case's other rounds: as if so many more blocks of
+# its own had been as noisy as they are on average.
+POOLED_BLOCKS = 20.0
+
+Array = npt.NDArray[np.float64]
+
+
+class ForkNoise(NamedTuple):
+    """What the forks of one sample say of its noise; variances of log ratios.
+
+    ``within`` is what their blocks add to the sample's variance: the forks' mean squared standard error over their
+    number.  ``between`` is the variance between the forks' log ratios less that mean.  Both are 0 where nothing is
+    known of them.
+    """
+
+    forks: int
+    blocks: int
+    within: float
+    between: float
+
+    @classmethod
+    def of(cls, sample: PairSample) -> "ForkNoise":
+        """Return the noise that the forks of a sample show."""
+        forks = max(1, len(sample.fork_ratios))
+        if not sample.fork_ratios:
+            return cls(forks, sample.blocks, 0.0, 0.0)
+        squared_error = fmean(standard_error**2 for _, standard_error in sample.fork_ratios)
+        between = variance(log_ratio for log_ratio, _ in sample.fork_ratios) - squared_error if forks > 1 else 0.0
+        return cls(forks, sample.blocks, squared_error / forks, between)
+
+
+def predict_variances(noises: Sequence[ForkNoise], pair_variance: float) -> Array:
+    """Return the variance of each sample (shape (n,)): ``pair_variance`` + between / forks + within.
+
+    What lies between forks is pooled over the case's samples, and what is within them drawn towards their mean, block
+    by block, as ``POOLED_BLOCKS`` says: the noise of an estimated variance must not decide whose log ratio counts.
+    """
+    forks, blocks, within, between = np.array(noises, dtype=np.float64).T
+    freedom = forks - 1
+    of_fork = max(0.0, float(freedom @ between / freedom.sum())) if freedom.any() else 0.0
+    blocks = np.maximum(blocks, 1.0)
+    of_blocks = within * blocks
+    mean = float(blocks @ of_blocks / blocks.sum())
+    of_blocks = (blocks * of_blocks + POOLED_BLOCKS * mean) / (blocks + POOLED_BLOCKS)
+    predicted: Array = np.maximum(pair_variance + of_fork / forks + of_blocks / blocks, RESOLUTION**2)
+    return predicted
+
+
+@dataclass(frozen=True)
+class Values:
+    """Samples of one case, in the order in which they were measured (shape (n,) each)."""
+
+    control: tuple[float, ...]  # process values in the metric's unit, 0 or more
+    treatment: tuple[float, ...]
+    log_ratios: tuple[float, ...]
+    noises: tuple[ForkNoise, ...]
+    stages: tuple[Stage, ...]
+
+    @classmethod
+    def of(cls, samples: Sequence[PairSample]) -> "Values":
+        """Return the values of samples.
+
+        Raises:
+            ValueError: a value is not finite, or a process value below 0.
+        """
+        for sample in samples:
+            sides = (sample.control, sample.treatment)
+            numbers = (*sides, sample.log_ratio, *(number for fork in sample.fork_ratios for number in fork))
+            if min(sides) < 0 or not all(map(math.isfinite, numbers)):
+                raise ValueError(f"{sample.case_id}, round {sample.round}: not a finite measurement of 0 or more")
+        return cls(
+            tuple(sample.control for sample in samples),
+            tuple(sample.treatment for sample in samples),
+            tuple(sample.log_ratio for sample in samples),
+            tuple(map(ForkNoise.of, samples)),
+            tuple(sample.stage for sample in samples),
+        )
+
+    def first(self, n: int) -> "Values":
+        """Return the first ``n`` samples."""
+        return Values(self.control[:n], self.treatment[:n], self.log_ratios[:n], self.noises[:n], self.stages[:n])
+
+    def of_stage(self, stage: Stage) -> "Values":
+        """Return the samples of a stage."""
+        places = [place for place, sample_stage in enumerate(self.stages) if sample_stage == stage]
+        return Values(
+            tuple(self.control[place] for place in places),
+            tuple(self.treatment[place] for place in places),
+            tuple(self.log_ratios[place] for place in places),
+            tuple(self.noises[place] for place in places),
+            (stage,) * len(places),
+        )
+
+    def __len__(self) -> int:
+        return len(self.log_ratios)
