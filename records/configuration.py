@@ -10,7 +10,7 @@ from opduel.records.case import SAMPLED, Case
 from opduel.records.measurement import Profiler
 from opduel.records.typed import UNKNOWN, fitting
 
-USUAL_ROUNDS, MOST_USUAL_ROUNDS = 30, 100
+USUAL_ROUNDS, MOST_USUAL_ROUNDS = 50, 160
 SMALL_THRESHOLD = 0.005
 _JOINED = {"separator": ","}  # an option that takes several values at once, not one each time
 
@@ -136,7 +136,7 @@ class RunConfiguration:
 
 
 def rounds_at(threshold: float) -> int:
-    """``--max_rounds`` at a threshold, a share, where it is not given: 30, or up to 100 below 0.5 %.
+    """``--max_rounds`` at a threshold, a share, where it is not given: 50, or up to 160 below 0.5 %.
 
     They grow as (0.5 % / threshold) to the power of 3/4. The same power of the test would take the square, for which
     few would wait.
