@@ -43,6 +43,7 @@ IN_TURNS_NS = 600_000_000  # quads that are measured in turns at a time, without
 # Pairs of neighbouring blocks are weighted by how far they differ, in groups by how fast they were: as many groups, of
 # so many pairs at least.
 GROUPS, GROUP_PAIRS = 4, 8
+CONTRADICTS = 2.0  # standard errors between two groups
 TRUST = 0.7  # exponent with which a group's own variance counts, beside that of all
 LATE = 4  # times what it should take, a block of short calls ends, and so do the calls before it that are discarded
 DROPPED = 4  # of a group's differences one in so many doesn't count, at either end
@@ -387,20 +388,28 @@ def compare_neighbours(control: Sequence[float], treatment: Sequence[float]) -> 
     The differences between neighbouring blocks are sorted into groups by how slow both were together, and each group's
     trimmed mean counts by the inverse of its variance, which is drawn towards that of all groups.  Where a burst of
     other work makes some blocks slow, these differ most, and the fast ones decide; where the processor's speed wanders,
-    neighbours share it, and all count alike.  What disturbs both neighbours cancels, and drift that is linear in time
-    cancels within a quad.
+    neighbours share it, and all count alike.  A group that contradicts the fastest one counts less by how much.  What
+    disturbs both neighbours cancels, and drift that is linear in time cancels within a quad.
     """
     pairs = sorted(zip(control, treatment, strict=True), key=sum)
     differences = [of_treatment - of_control for of_control, of_treatment in pairs]
     groups = max(1, min(GROUPS, len(pairs) // GROUP_PAIRS))
-    bounds = [round(number * len(pairs) / groups) for number in range(groups + 1)]
+    bounds = [2 * round(number * len(pairs) / groups / 2) for number in range(groups)] + [len(pairs)]  # whole quads
     located = [_trimmed_mean(differences[low:high]) for low, high in itertools.pairwise(bounds)]
+    fastest, fastest_variance = located[0]
+    located = [
+        (mean, variance + max(0.0, (mean - fastest) ** 2 - CONTRADICTS**2 * (variance + fastest_variance)))
+        for mean, variance in located
+    ]
     log_mean = statistics.fmean(math.log(variance) for _, variance in located)
     weights = [math.exp(-TRUST * math.log(variance) - (1 - TRUST) * log_mean) for _, variance in located]
     total = sum(weights)
     estimate = sum(weight * mean for weight, (mean, _) in zip(weights, located, strict=True)) / total
     squares = sum(weight**2 * variance for weight, (_, variance) in zip(weights, located, strict=True))
-    return estimate, math.sqrt(squares) / total
+    # weights that are estimated, too (Meier 1953, Biometrics 9, 59-73): each from the middle half of its group
+    freedom = max(1.0, len(pairs) / groups / 2 - 1)
+    estimated = 1 + 4 * sum(weight / total * (1 - weight / total) for weight in weights) / freedom
+    return estimate, math.sqrt(squares * estimated) / total
 
 
 def _trimmed_mean(differences: Sequence[float]) -> tuple[float, float]:

@@ -55,7 +55,9 @@ def test_blocks_come_in_the_order_that_was_drawn(turns: ModuleType, seed: int) -
 
         def take(side: Side) -> None:
             paths = pipes.paths(side)
-            turns.take_turns(lambda: done.append(side), lengths[side], side == order[0], paths["hear"], paths["tell"])
+            turns.take_turns(
+                lambda switched: done.append(side), lengths[side], side == order[0], paths["hear"], paths["tell"]
+            )
 
         threads = [threading.Thread(target=take, args=[side]) for side in SIDES]
         for thread in threads:
@@ -70,8 +72,8 @@ def test_who_waits_is_told_to_stop(turns: ModuleType) -> None:
     with Pipes() as pipes:
         pipes.stop()
         paths = pipes.paths("treatment")
-        assert turns.take_turns(lambda: 1, [2, 2], True, paths["hear"], paths["tell"]) == [1, 1]
-        assert turns.take_turns(lambda: 1, [2, 2], False, pipes.paths("control")["hear"], paths["tell"]) == []
+        assert turns.take_turns(lambda switched: 1, [2, 2], True, paths["hear"], paths["tell"]) == [1, 1]
+        assert turns.take_turns(lambda switched: 1, [2, 2], False, pipes.paths("control")["hear"], paths["tell"]) == []
 
 
 def test_pipes_are_closed() -> None:
@@ -142,8 +144,8 @@ def test_a_side_that_is_killed_in_the_midst(side: Side) -> None:
 
 
 def test_sides_that_are_too_slow_give_the_quads_that_they_have() -> None:
-    """The plan takes 3.2 s: what is there when the time is nearly up is whole quads."""
-    with prepared("sleep", timeout_s=3.0, seconds=0.02) as (_, measure):
+    """Six quads take 1.8 s: what is there when the time is nearly up is whole quads."""
+    with prepared("sleep", timeout_s=1.2, seconds=0.02) as (_, measure):
         blocks = measure()
         assert len(blocks["control"]) == len(blocks["treatment"]) in range(2, 2 * PLAN.quads, 2)
 
@@ -179,7 +181,7 @@ def test_where_no_quad_comes_of_it_blocks_are_asked_for(monkeypatch: pytest.Monk
 def test_a_call_that_runs_out_is_refused(turns: ModuleType) -> None:
     values = iter([1, 2])
     with Pipes() as pipes, pytest.raises(StopIteration):
-        turns.take_turns(lambda: next(values), [3], True, **pipes.paths("control"))
+        turns.take_turns(lambda switched: next(values), [3], True, **pipes.paths("control"))
 
 
 def test_a_worker_that_is_lost_meanwhile_costs_the_pair_and_not_the_run() -> None:
