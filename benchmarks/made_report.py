@@ -158,4 +158,6 @@ def _verdict(ends: tuple[float, float] | None) -> Verdict:
         return "regressed"
     if high < 1 / (1 + THRESHOLD):
         return "improved"
-    return "unchanged" if low > 1 / (1 + THRESHOLD) and high < 1 + THRESHOLD else "inconclusive"
+    if low > 1 / (1 + THRESHOLD):
+        return "unchanged" if high < 1 + THRESHOLD else "not_better"
+    return "not_worse" if high < 1 + THRESHOLD else "inconclusive"

@@ -53,7 +53,9 @@ def _found(path: Path, report: Report, case: str) -> Comparison:
 
 def _with_cause(path: Path, one: Comparison) -> Comparison:
     if one.cause is None and one.verdict not in FLAGGED:
-        raise UsageError(f"{path}: {one.case} is {one.verdict}: causes are looked for of what regressed or improved")
+        raise UsageError(
+            f"{path}: {one.case} is {one.verdict_words}: causes are looked for of what regressed or improved"
+        )
     if one.cause is None:
         raise UsageError(f"{path}: no cause of {one.case} was looked for: measure it again with --explain all")
     return one

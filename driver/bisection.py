@@ -16,6 +16,8 @@ from opduel.records import FLAGGED, Verdict
 
 # What an A/B of a range shows for a case: the change is there; it is not; it is unclear; the case fails.
 Answer = Literal["found", "clear", "open", "fails"]
+# The one-sided verdict that leaves open whether a case has changed in the way that is sought; the other one says no.
+_MAY_BE: Mapping[Verdict, Verdict] = {"regressed": "not_better", "improved": "not_worse"}
 
 
 @dataclass(frozen=True)
@@ -281,7 +283,7 @@ class _Search:
             return "found" if step.side == "treatment" else "open"
         if step.verdict == "failed":
             return "fails"
-        if step.verdict == "inconclusive":
+        if step.verdict in ("inconclusive", _MAY_BE[sought]):
             return "open"
         return "found" if step.verdict == sought else "clear"
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from opduel.comparator import Looks, benjamini_hochberg, compare_cases
 from opduel.harness.host import merged_noise
-from opduel.records import FLAGGED, SAMPLED, Case, Comparison, HostRecord, Report, RunRecord
+from opduel.records import FLAGGED, ONE_SIDED, SAMPLED, Case, Comparison, HostRecord, Report, RunRecord
 
 NOT_MEASURED = "not measured: the fleet had not come to it when the run ended"
+_MAY_BE_FLAGGED = ("inconclusive", *ONE_SIDED)  # a shard's verdicts that a flag doesn't contradict
 _SUMS = ("rounds", "timed_s", "aa_cases", "not_broken_down")
 
 
@@ -102,8 +103,8 @@ def merge(
     place of what its parts say.  ``elsewhere``: comparisons of the same family in other runs, whose p counts as 1.
 
     Each shard was corrected for all of the run's comparisons, with p = 1 for those of other shards.  With what these
-    came to, the correction can only find more: a case that its shard left open is flagged if it is now, in a run
-    without a verification (of which it would need its own), on a host that was not disturbed.
+    came to, the correction can only find more: a case that its shard left open, or settled on one side only, is flagged
+    if it is now, in a run without a verification (of which it would need its own), on a host that was not disturbed.
 
     ``given_up``: how many comparisons were begun on a slow host, left open there, and made on another. Each was a
     chance to be flagged, and belongs to the family with p = 1. Shards did not know of those that came later: what they
@@ -188,7 +189,7 @@ def _found_by_all(
     return [
         dataclasses.replace(one, host=part.host, work=own[one.case].work, breakdown=own[one.case].breakdown)
         for one in again
-        if one.verdict in FLAGGED and own[one.case].verdict == "inconclusive"
+        if one.verdict in FLAGGED and own[one.case].verdict in _MAY_BE_FLAGGED
     ]
 
 

@@ -48,8 +48,9 @@ class ABReport(Report):
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
-        """Case id -> verdict, in the order of the spec."""
-        return {one.case: one.verdict for one in self.comparisons}
+        """Case id -> verdict, in the order of the spec: "regressed", "improved", "unchanged", "not_worse" (not slower),
+        "not_better" (not faster), "inconclusive" or "failed"."""
+        return {comparison.case: comparison.verdict for comparison in self.comparisons}
 
     @property
     def regressions(self) -> list[Comparison]:

@@ -41,6 +41,7 @@ from opduel.records.report import (
     TwoModes,
     Verdict,
     Verification,
+    verdict_words,
 )
 from opduel.records.run_record import HostRecord, RunRecord
 from opduel.records.work import Achieved, Work, achieved, roof

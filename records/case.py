@@ -16,7 +16,8 @@ class Metric:
     """What a number means: its unit, which way is better, and the share from which on a change matters by default.
 
     ``injectable``: work can be injected that it shows. ``sampled``: it is measured in rounds and judged by statistics;
-    what isn't is compared once, against tolerances. ``noisy``: it depends on what else the machine does.
+    what isn't is compared once, against tolerances. ``noisy``: it depends on what else the machine does. ``worse`` and
+    ``better`` say which way a changed case went, "slower" and "faster" for times.
     """
 
     name: str
@@ -26,17 +27,22 @@ class Metric:
     injectable: bool = False
     noisy: bool = False
     sampled: bool = True
+    worse: str = "worse"
+    better: str = "better"
 
 
 DEFAULT_METRIC = "time"
 VALUE = "value"
 METRICS: Mapping[str, Metric] = {
-    "time": Metric("time", "ns", lower_is_better=True, injectable=True, noisy=True),
-    "instructions": Metric("instructions", "instructions", lower_is_better=True, threshold=0.005, injectable=True),
-    "memory": Metric("memory", "bytes", lower_is_better=True, threshold=0.01),
-    "process_memory": Metric("process_memory", "bytes", lower_is_better=True),
+    "time": Metric("time", "ns", lower_is_better=True, injectable=True, noisy=True, worse="slower", better="faster"),
+    "instructions": Metric(
+        "instructions", "instructions", True, threshold=0.005, injectable=True, worse="more", better="fewer"
+    ),
+    "memory": Metric("memory", "bytes", lower_is_better=True, threshold=0.01, worse="larger", better="smaller"),
+    "process_memory": Metric("process_memory", "bytes", lower_is_better=True, worse="larger", better="smaller"),
+    # Of a process that is run for the case.
+    "cpu_time": Metric("cpu_time", "ns", lower_is_better=True, noisy=True, worse="slower", better="faster"),
     # What a benchmark or program reports of itself; its unit, and which way is better, are the case's own.
-    "cpu_time": Metric("cpu_time", "ns", lower_is_better=True, noisy=True),  # of a process that is run for the case
     VALUE: Metric(VALUE, "", lower_is_better=True, noisy=True),
     "error": Metric("error", "tol", lower_is_better=True, threshold=0.0, sampled=False),
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from opduel.records.build import Build
-from opduel.records.case import METRICS, Case, Metric, measure_of, without_kind
+from opduel.records.case import METRICS, VALUE, Case, Metric, measure_of, without_kind
 from opduel.records.cause import Cause
 from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample, Side
@@ -17,12 +17,20 @@ from opduel.records.work import Work
 SCHEMA_VERSION = 2
 
 # "not_worse": the interval lies wholly on the better side of the threshold, so that the case has not regressed, whether
-# it has improved or not; "not_better" likewise. In words: "not slower", "not faster" (``Comparison.verdict_words``).
+# it has improved or not; "not_better" likewise. In words: "not slower", "not faster" (``verdict_words``).
 Verdict = Literal["regressed", "improved", "unchanged", "not_worse", "not_better", "inconclusive", "failed"]
 FLAGGED: tuple[Verdict, ...] = ("regressed", "improved")
 ONE_SIDED: tuple[Verdict, ...] = ("not_worse", "not_better")
 CLAIMS: tuple[Verdict, ...] = (*FLAGGED, "unchanged", *ONE_SIDED)  # what a disturbance of the host may have made
 WORSE: tuple[Verdict, ...] = ("regressed", "failed")  # of the findings of a comparison
+
+
+def verdict_words(verdict: str, metric: str = VALUE) -> str:
+    """Return what people call the verdict on a case of ``metric``: ``not_worse`` of time is "not slower". Of a metric
+    that this version doesn't know it is "not worse"; verdicts with two sides are their own names."""
+    measure = METRICS.get(metric, METRICS[VALUE])
+    words = {"not_worse": f"not {measure.worse}", "not_better": f"not {measure.better}"}
+    return words.get(verdict, verdict)
 
 
 @dataclass(frozen=True)
@@ -205,6 +213,11 @@ class Comparison:
     def measure(self) -> Metric:
         """The metric; of ``value`` with the case's own unit and direction. KeyError: there is no such metric."""
         return measure_of(self.metric, self.unit, self.lower_is_better)
+
+    @property
+    def verdict_words(self) -> str:
+        """The verdict as people call it: "not slower"."""
+        return verdict_words(self.verdict, self.metric)
 
     @property
     def any_kind(self) -> str:

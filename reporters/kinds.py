@@ -8,6 +8,15 @@ from opduel.records.text import counted
 from opduel.reporters.units import human_change
 
 _MOST_NAMED = 5
+# What may be true of a case with a verdict; of one that is left out here, anything.
+_POSSIBLE: dict[str, frozenset[str]] = {
+    "regressed": frozenset({"worse"}),
+    "improved": frozenset({"better"}),
+    "unchanged": frozenset({"within"}),
+    "not_worse": frozenset({"better", "within"}),
+    "not_better": frozenset({"worse", "within"}),
+    "failed": frozenset({"broken"}),
+}
 
 
 @dataclass(frozen=True)
@@ -19,14 +28,14 @@ class KindsRow:
 
     @property
     def differs(self) -> bool:
-        """Whether the kinds are known to differ: two have verdicts that exclude each other.
+        """Whether the kinds are known to differ: their verdicts exclude each other.
 
         Each verdict was made with its own error control: a change beyond the threshold, in either direction, or none
         that large. An inconclusive case, or one that could not be measured, says nothing of a difference; one that the
         treatment breaks on one kind and not on another does.
         """
         known = {one.finding or one.verdict for one in self.found if one and (one.finding or one.verdict in CLAIMS)}
-        return len(known) > 1
+        return bool(known) and not frozenset.intersection(*(_POSSIBLE[verdict] for verdict in known))
 
     @property
     def is_worth_showing(self) -> bool:
@@ -88,7 +97,7 @@ def verdict_text(one: Comparison | None) -> str:
         return "-"
     if one.verdict == "inconclusive" and not one.rounds:
         return "not measured"
-    return one.verdict if one.ratio is None else f"{one.verdict} {human_change(one.ratio)}"
+    return one.verdict_words if one.ratio is None else f"{one.verdict_words} {human_change(one.ratio)}"
 
 
 def _kinds(report: Report) -> list[str]:

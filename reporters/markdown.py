@@ -5,12 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from opduel.records import Build, Comparison, Report, Verdict
 from opduel.reporters.kinds import kinds_table, verdict_text
+from opduel.reporters.one_sided import size_of_change
 from opduel.reporters.run_text import differences_text, frameworks_text
-from opduel.reporters.summary import WORST_FIRST, caveats, notes, worst_first
+from opduel.reporters.summary import VerdictCount, caveats, notes, verdict_counts, worst_first
 from opduel.reporters.text import printable
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
 
-FOLDED: tuple[Verdict, ...] = ("inconclusive", "unchanged")  # in <details>, which GitHub and GitLab show as one line
+# In <details>, which GitHub and GitLab show as one line.
+FOLDED: tuple[Verdict, ...] = ("inconclusive", "not_better", "not_worse", "unchanged")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&#!@$]|:(?=//)|(?<=www)\.)")  # the last two: GitHub makes links of them
 
 
@@ -22,10 +24,10 @@ def to_markdown(report: Report, most: int | None = None) -> str:
     lines = [*_heading(report), "", *_by_kind(report, most)]
     ordered = worst_first(report.comparisons)
     shown = ordered[:most]
-    for verdict in WORST_FIRST:
-        cases = [one for one in shown if one.verdict == verdict]
-        if cases:
-            lines += _section(verdict, cases, report.count(verdict))
+    for group in verdict_counts(report.comparisons):
+        comparisons = [comparison for comparison in shown if comparison.verdict_words == group.words]
+        if comparisons:
+            lines += _section(group, comparisons)
     if left := len(ordered) - len(shown):
         lines.append(f"Not shown: {left} cases (report.json has them).")
     return "\n".join(lines).rstrip() + "\n"
@@ -52,7 +54,7 @@ def _row(cells: Sequence[str]) -> str:
 
 def _heading(report: Report) -> Iterator[str]:
     run = report.run
-    counts = ", ".join(f"{report.count(verdict)} {verdict}" for verdict in WORST_FIRST)
+    counts = ", ".join(f"{one.count} {one.words}" for one in verdict_counts(report.comparisons))
     yield f"**{counts}**"
     yield ""
     for line in caveats(report):
@@ -94,10 +96,10 @@ def _build(build: Build) -> list[str]:
     return [code(build.requested), cell(build.version), cell(build.python)]
 
 
-def _section(verdict: Verdict, cases: Sequence[Comparison], count: int) -> list[str]:
-    title = f"{verdict} ({count})"
-    rows = _failures(cases) if verdict == "failed" else _changes(cases)
-    if verdict in FOLDED:
+def _section(group: VerdictCount, comparisons: Sequence[Comparison]) -> list[str]:
+    title = f"{group.words} ({group.count})"
+    rows = _failures(comparisons) if group.verdict == "failed" else _changes(comparisons)
+    if group.verdict in FOLDED:
         return ["<details>", f"<summary>{title}</summary>", "", *rows, "", "</details>", ""]
     return [f"### {title}", "", *rows, ""]
 
@@ -117,5 +119,5 @@ def _changes(cases: Sequence[Comparison]) -> list[str]:
     for one in cases:
         control = cell(human_value(one.control, one.unit))
         figures = [human_change(one.ratio), human_interval(one.ci), control, str(one.rounds), human_share(one.mde)]
-        rows.append([code(one.case), *figures, cell(one.note)])
+        rows.append([code(one.case), *figures, cell("; ".join(filter(None, (size_of_change(one), one.note))))])
     return table(headings, rows)

@@ -28,13 +28,14 @@ from opduel.reporters.run_text import (
 )
 from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines, kinds_lines
 from opduel.reporters.stream import write_text
-from opduel.reporters.summary import WORST_FIRST, notes, open_lines, validity_line, worst_first
+from opduel.reporters.summary import VerdictCount, notes, open_lines, validity_line, verdict_counts, worst_first
 from opduel.reporters.text import fold, printable, shorten
 
 NARROW = 80  # columns, wherever the output is no terminal
 _NARROWEST = 76  # narrower terminals wrap
 _MOST_DETAILS = 20  # failures, and incidents, told one by one
-_MOST_UNCHANGED = 40  # rows of unchanged cases; of more than that, none is shown
+_SETTLED = ("not_worse", "unchanged")
+_MOST_SETTLED = 40  # rows of cases that are unchanged, or not slower; of more than that, none is shown
 
 
 class ScreenReporter(Reporter):
@@ -70,8 +71,9 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
         emoji=False,
         highlight=False,
     )
-    hidden = report.count("unchanged") if report.count("unchanged") > _MOST_UNCHANGED else 0
-    shown = [one for one in report.comparisons if not (hidden and one.verdict == "unchanged")]
+    counts = verdict_counts(report.comparisons)
+    hidden = {one.words: one for one in counts if one.verdict in _SETTLED and one.count > _MOST_SETTLED}
+    shown = [one for one in report.comparisons if one.verdict_words not in hidden]
     lines = [*_header_lines(report, width), *_warning(validity_line(report), width)]
     if shown:
         lines += [Text(""), *cases_lines(shown, report.configuration.alpha, width, report.host.roofline)]
@@ -79,7 +81,7 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
         *kinds_lines(report, width),
         *breakdown_lines(report, width),
         Text(""),
-        *_footer_lines(report, hidden, width),
+        *_footer_lines(report, counts, list(hidden.values()), width),
     ]
     console.print(*lines, sep="\n")
     return "".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines())
@@ -109,11 +111,14 @@ def _warning(line: str, width: int) -> list[Text]:
     return _folded(printable(line[:1].upper() + line[1:]), width, "bold yellow") if line else []
 
 
-def _footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
+def _footer_lines(
+    report: Report, counts: Sequence[VerdictCount], hidden: Sequence[VerdictCount], width: int
+) -> list[Text]:
     """Counts, what the table left out, failures, incidents, whether the run is complete, and the injection."""
-    lines = [line for line in (_counts(report), Text(effort_text(report))) if line]
+    lines = [line for line in (*_counts_lines(counts, width), Text(effort_text(report))) if line]
     if hidden:
-        lines.append(Text(f"not shown: the {hidden} unchanged (--simple_screen_reporter and report.json have them)"))
+        groups = " and ".join(f"the {one.count} {one.words}" for one in hidden)
+        lines.append(Text(f"not shown: {groups} (--simple_screen_reporter and report.json have them)"))
     failed = [(one.case, one.failure, "") for one in worst_first(report.comparisons) if one.failure is not None]
     lines += _failures("failures", failed, width) + _failures("incidents", incidents(report), width)
     if report.run.is_cut_short:
@@ -126,12 +131,16 @@ def _footer_lines(report: Report, hidden: int, width: int) -> list[Text]:
     return [piece for line in lines for piece in ([line] if line.cell_len <= width else _folded(line.plain, width))]
 
 
-def _counts(report: Report) -> Text:
-    line = Text()
-    for verdict in WORST_FIRST:
-        count = report.count(verdict)
-        line.append(", " if line else "").append(f"{count} {verdict}", style=STYLES[verdict] if count else "")
-    return line
+def _counts_lines(counts: Sequence[VerdictCount], width: int) -> list[Text]:
+    """The counts as ``2 regressed, 1 not slower``; a count that doesn't fit begins another line."""
+    lines = [Text()]
+    for place, one in enumerate(counts):
+        style = STYLES[one.verdict] if one.count else ""
+        words = Text.assemble((f"{one.count} {one.words}", style), "," if place + 1 < len(counts) else "")
+        if lines[-1].cell_len + words.cell_len >= width:
+            lines.append(Text(" "))
+        lines[-1].append(" " if lines[-1] else "").append(words)
+    return lines
 
 
 def _failures(title: str, told: Sequence[tuple[str, Failure, str]], width: int) -> list[Text]:

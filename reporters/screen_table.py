@@ -8,8 +8,9 @@ from rich.text import Text
 
 from opduel.records import FLAGGED, Breakdown, Comparison, OperatorTime, Report, Verdict
 from opduel.reporters.kinds import kinds_table, verdict_text
+from opduel.reporters.one_sided import size_of_change
 from opduel.reporters.run_text import confidence_text, rates_words
-from opduel.reporters.summary import WORST_FIRST, not_broken_down_line, worst_first
+from opduel.reporters.summary import not_broken_down_line, verdict_counts, worst_first
 from opduel.reporters.text import fold, folded_names, printable, shorten
 from opduel.reporters.units import human_change, human_interval, human_share, human_value
 
@@ -17,7 +18,9 @@ STYLES: dict[Verdict, str] = {
     "regressed": "bold red",
     "failed": "magenta",
     "inconclusive": "yellow",
+    "not_better": "yellow",
     "improved": "green",
+    "not_worse": "dim",
     "unchanged": "dim",
 }
 _GAP = 2  # columns between two columns
@@ -51,15 +54,17 @@ def cases_lines(comparisons: Sequence[Comparison], alpha: float | None, width: i
     case_width = min(case_width, max(longest, _NARROWEST_CASE))
 
     lines = [Text(_line("case", case_width, headings, widths), style="bold")]
-    for verdict in WORST_FIRST:
-        group = [one for one in worst_first(comparisons) if one.verdict == verdict]
-        if group:
-            lines.append(Text(f"{verdict} ({len(group)})", style=STYLES[verdict]))
-        for one in group:
-            name, *rest = names[one.case]
-            lines.append(Text(_line(name, case_width, rows[one.case], widths)))
+    ordered = worst_first(comparisons)
+    for group in verdict_counts(comparisons):
+        if group.count:
+            lines.append(Text(f"{group.words} ({group.count})", style=STYLES[group.verdict]))
+        for comparison in ordered:
+            if comparison.verdict_words != group.words:
+                continue
+            name, *rest = names[comparison.case]
+            lines.append(Text(_line(name, case_width, rows[comparison.case], widths)))
             lines += [Text(more) for more in rest]
-            lines += [Text(f"  {remark}", style="italic") for remark in _remarks(one, width - 2, roofline)]
+            lines += [Text(f"  {remark}", style="italic") for remark in _remarks(comparison, width - 2, roofline)]
     return lines
 
 
@@ -116,7 +121,8 @@ def _remarks(one: Comparison, width: int, roofline: Any) -> list[str]:
     again, confirmed = one.verification, ""
     if again is not None and again.verdict == one.verdict:  # where it was not confirmed, the note says so
         confirmed = f"confirmed: {human_change(again.ratio)} {human_interval(again.ci)} in {again.rounds} rounds"
-    parts = ("injected" if one.injected else "", printable(one.note), confirmed, rates_words(one, roofline))
+    injected = "injected" if one.injected else ""
+    parts = (size_of_change(one), injected, printable(one.note), confirmed, rates_words(one, roofline))
     remark = "; ".join(part for part in parts if part)
     return fold(shorten(remark, _REMARK_LINES * (width - 1)), width) if remark else []
 

@@ -1,17 +1,51 @@
-"""What a whole run comes to: cases worst first, and what became of an injected slowdown."""
+"""What a whole run comes to: verdicts counted, cases worst first, and what became of an injected slowdown."""
 
 import math
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
-from opduel.records import FLAGGED, Comparison, Report, Verdict
+from opduel.records import FLAGGED, ONE_SIDED, Comparison, Report, Verdict, verdict_words
 from opduel.records.text import counted
 from opduel.reporters.units import human_change
 
-WORST_FIRST: tuple[Verdict, ...] = ("regressed", "failed", "inconclusive", "improved", "unchanged")
+WORST_FIRST: tuple[Verdict, ...] = (
+    *("regressed", "failed", "inconclusive", "not_better"),  # what may be worse
+    *("improved", "not_worse", "unchanged"),
+)
 _MOST_NAMED = 5  # suspected cases that are named
 Conclusion = Literal["regressed", "incomplete", "done"]
+
+
+class Judged(Protocol):
+    """A result with its verdict, such as a ``Comparison``."""
+
+    @property
+    def verdict(self) -> str: ...
+
+    @property
+    def metric(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class VerdictCount:
+    """How many cases have a verdict that people call by ``words``."""
+
+    verdict: Verdict
+    words: str
+    count: int
+
+
+def verdict_counts(results: Iterable[Judged]) -> list[VerdictCount]:
+    """Count the verdicts, the worst first. A one-sided verdict has a count for each of its words, such as "not slower"
+    and "not larger", and none where no result has it; the others may count 0."""
+    count_by_words = Counter((result.verdict, verdict_words(result.verdict, result.metric)) for result in results)
+    counts = []
+    for verdict in WORST_FIRST:
+        words = sorted(text for name, text in count_by_words if name == verdict) if verdict in ONE_SIDED else [verdict]
+        counts += [VerdictCount(verdict, text, count_by_words[verdict, text]) for text in words]
+    return counts
 
 
 def effect_size(comparison: Comparison) -> float:
@@ -25,9 +59,10 @@ def effect_size(comparison: Comparison) -> float:
 def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
     """Sorted by verdict (``WORST_FIRST``), suspected cases before others, the largest change first, then by case."""
 
-    def order(one: Comparison) -> tuple[int, int, float, str]:
-        suspicion = FLAGGED.index(one.suspected) if one.suspected in FLAGGED else len(FLAGGED)
-        return WORST_FIRST.index(one.verdict), suspicion, -effect_size(one), one.case
+    def order(comparison: Comparison) -> tuple[int, int, float, str]:
+        suspected = comparison.suspected
+        suspicion = FLAGGED.index(suspected) if suspected in FLAGGED else len(FLAGGED)
+        return WORST_FIRST.index(comparison.verdict), suspicion, -effect_size(comparison), comparison.case
 
     return sorted(comparisons, key=order)
 
@@ -84,7 +119,7 @@ def _forecast_line(report: Report) -> str:
         return ""
     return (
         f"--time_budget {forecast.time_budget:g} would likely settle {forecast.settles} of the {forecast.open} "
-        "cases that are open"
+        "undecided cases"
     )
 
 

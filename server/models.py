@@ -131,6 +131,8 @@ class Run(Base):
     regressed: Mapped[int]
     improved: Mapped[int]
     unchanged: Mapped[int]
+    not_worse: Mapped[int]
+    not_better: Mapped[int]
     inconclusive: Mapped[int]
     failed: Mapped[int]
     broken_by_treatment: Mapped[int]

@@ -8,10 +8,11 @@ from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
-from opduel.records import Verdict
+from opduel.records import Verdict, verdict_words
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash, flame_style
 from opduel.reporters.cause_text import HEADINGS
-from opduel.reporters.summary import WORST_FIRST
+from opduel.reporters.one_sided import size_words
+from opduel.reporters.summary import WORST_FIRST, verdict_counts
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
 from opduel.server.access import CanRead, database_of, settings_of
 from opduel.server.api import days, found, found_run, sent_report
@@ -245,6 +246,8 @@ ENVIRONMENT.filters.update(
     moment=lambda moment: "-" if moment is None else moment.strftime("%Y-%m-%d %H:%M"),
     date=day_of_commit,
     threads=_threads,
+    verdict_words=verdict_words,
+    verdict_counts=verdict_counts,
     date_of=lambda moment: moment.strftime("%Y-%m-%d"),
     rfc3339=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
 )
@@ -253,6 +256,7 @@ ENVIRONMENT.globals.update(
     cause_headings=HEADINGS,
     in_words=in_words,
     link_of=link_of,
+    size_words=size_words,
     verdicts=WORST_FIRST,
     epoch=datetime.fromtimestamp(0, UTC),
     places_of=lambda nodes: {node: place for place, node in enumerate(nodes)},

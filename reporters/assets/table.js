@@ -2,7 +2,7 @@
 (() => {
   "use strict";
 
-  const VERDICTS = ["regressed", "failed", "inconclusive", "improved", "unchanged"];
+  const VERDICTS = ["regressed", "failed", "inconclusive", "not_better", "improved", "not_worse", "unchanged"];
 
   /** What a cell is sorted by: a number where its data-value is one, else a text; null for an empty data-value. */
   function keyOf(cell) {
@@ -93,8 +93,9 @@
       group.append(legend);
       this.boxes = new Map();
       for (const verdict of VERDICTS) {
-        const count = this.rows.filter((row) => row.dataset.verdict === verdict).length;
-        if (!count) continue;
+        const rows = this.rows.filter((row) => row.dataset.verdict === verdict);
+        if (!rows.length) continue;
+        const words = new Set(rows.map((row) => row.querySelector(".verdict").textContent)); // "not slower", "not larger"
         const box = document.createElement("input");
         box.type = "checkbox";
         box.checked = true;
@@ -103,7 +104,7 @@
         const label = document.createElement("label");
         const word = document.createElement("span");
         word.className = `verdict ${verdict}`;
-        word.textContent = `${verdict} ${count}`;
+        word.textContent = `${[...words].join(", ")} ${rows.length}`;
         label.append(box, word);
         group.append(label);
       }

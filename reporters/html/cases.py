@@ -6,12 +6,32 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from opduel.records import Candidate, Case, Comparison, Examination, PairSample, Verification, Work
+from opduel.records import (
+    Candidate,
+    Case,
+    Comparison,
+    Effort,
+    Examination,
+    PairSample,
+    Verification,
+    Work,
+    verdict_words,
+)
+from opduel.records.text import counted
 from opduel.reporters.cause_text import caption, cells
+from opduel.reporters.one_sided import size_of_change
 from opduel.reporters.run_text import confidence_text, failure_text, rates_words
 from opduel.reporters.screen_table import breakdown_rows
 from opduel.reporters.text import printable, printable_lines
-from opduel.reporters.units import human_change, human_interval, human_share, human_size, human_value, scale_of
+from opduel.reporters.units import (
+    human_change,
+    human_duration,
+    human_interval,
+    human_share,
+    human_size,
+    human_value,
+    scale_of,
+)
 
 _DIGITS = 8  # of the numbers that are drawn; those in the table are whole
 _FRAME_DIGITS = 6  # of a flame graph's amounts: it is less than 10,000 pixels wide, and its words have three
@@ -23,12 +43,13 @@ def fragment(case: str) -> str:
 
 
 def remark(one: Comparison) -> str:
-    """What is to be said of a case in the table: injected, failed, noted."""
+    """What is to be said of a case in the table: how much faster it is, injected, failed, noted."""
     failure = one.failure
     parts = [
+        size_of_change(one),
         "injected" if one.injected else "",
         failure_text(failure) if failure else "",
-        f"held back: {one.held_back}" if one.held_back else "",
+        f"held back: {verdict_words(one.held_back, one.metric)}" if one.held_back else "",
         "" if failure and one.note == failure.reason else one.note,
     ]
     return "; ".join(part for part in parts if part)
@@ -39,7 +60,7 @@ def case_labels(alpha: float | None) -> list[str]:
     return [
         *("operator", "direction", "metric", "dtype", "context", "mode", "inputs", "files"),
         *("change", confidence_text(alpha, "interval"), "control", "treatment", "p value", "q value", "threshold"),
-        *("minimum detectable effect", "rounds", "decided on", "held back", "injected", "second measurement"),
+        *("minimum detectable effect", "rounds", "effort", "decided on", "held back", "injected", "second measurement"),
         *("work of a call", "rates", "measured on", "note"),
     ]
 
@@ -56,6 +77,7 @@ def case_data(one: Comparison, case: Case | None, roofline: Any) -> dict[str, An
     return {
         "id": printable(one.case),
         "verdict": one.verdict,
+        "words": one.verdict_words,
         "ratio": one.ratio,
         "ci": one.ci,
         "threshold": one.threshold,
@@ -134,10 +156,11 @@ def _facts(one: Comparison, case: Case | None, roofline: Any) -> Iterator[str]:
     yield human_share(one.threshold)
     yield human_share(one.mde) if one.mde is not None else ""
     yield str(one.rounds)
+    yield _effort(one.effort) if one.effort else ""
     yield one.decided_on or ""
-    yield f"would be {one.held_back} in a valid run" if one.held_back else ""
+    yield f"would be {verdict_words(one.held_back, one.metric)} in a valid run" if one.held_back else ""
     yield "yes: the treatment was slowed on purpose" if one.injected else ""
-    yield _second(one.verification) if one.verification else ""
+    yield _second(one.verification, one.metric) if one.verification else ""
     yield _work(one.work) if one.work else ""
     yield rates_words(one, roofline)
     yield _place(one)
@@ -150,11 +173,21 @@ def _place(one: Comparison) -> str:
     return ", ".join(word for word in (one.host or "", of_kind) if word)
 
 
-def _second(again: Verification) -> str:
+def _effort(effort: Effort) -> str:
+    """How much was measured in the last round, and the noise that decided it."""
+    noise = (("quad", effort.quad_sd), ("fork", effort.fork_sd), ("pair", effort.pair_sd))
+    deviations = ", ".join(f"{level} {human_share(deviation)}" for level, deviation in noise if deviation is not None)
+    last_round = f"{counted(effort.forks, 'fork')} of {counted(effort.quads, 'quad')} in the last round"
+    words = (last_round, f"{human_duration(effort.seconds)} in all", f"noise: {deviations}" if deviations else "")
+    return "; ".join(filter(None, words))
+
+
+def _second(again: Verification, metric: str) -> str:
     """What the second measurement found of what the first one had flagged."""
     if again.verdict is None:
         return f"none was made; the first said {again.first}; {again.note}".rstrip("; ")
-    words = f"{again.verdict}: {human_change(again.ratio)} {human_interval(again.ci)} in {again.rounds} rounds"
+    verdict = verdict_words(again.verdict, metric)
+    words = f"{verdict}: {human_change(again.ratio)} {human_interval(again.ci)} in {again.rounds} rounds"
     return f"{words}; the first said {again.first}"
 
 

@@ -9,7 +9,9 @@ const opduelDraw = (() => {
     { verdict: "regressed", symbol: "triangle", rotate: 0 },
     { verdict: "failed", symbol: "times", rotate: 0 },
     { verdict: "inconclusive", symbol: "diamond2", rotate: 0 },
+    { verdict: "not_better", symbol: "triangle", rotate: 0, hollow: true },
     { verdict: "improved", symbol: "triangle", rotate: 180 },
+    { verdict: "not_worse", symbol: "triangle", rotate: 180, hollow: true },
     { verdict: "unchanged", symbol: "circle", rotate: 0 },
   ];
   // Changes that an axis may name, the most welcome first.
@@ -61,7 +63,7 @@ const opduelDraw = (() => {
       high: one.ci && logOf(one.ci[1]),
       band: Math.log1p(one.threshold || 0),
       verdict: one.verdict,
-      said: `${one.id}\n${one.verdict} ${one.said}`,
+      said: `${one.id}\n${one.words} ${one.said}`,
     }));
   }
 
@@ -112,11 +114,12 @@ const opduelDraw = (() => {
     const points = placed(cases);
     const { apart, marginLeft, marginRight } = margins(width, points);
     const x = { ...effectScale(points, width - marginLeft - apart - marginRight), insetLeft: apart };
-    const marks = VERDICTS.flatMap(({ verdict, symbol, rotate }) => {
+    const marks = VERDICTS.flatMap(({ verdict, symbol, rotate, hollow }) => {
       const ofVerdict = points.filter((one) => one.verdict === verdict);
       const colour = `var(--${verdict})`;
       const look = { y: "place", symbol, rotate, r: 4.5, className: `effect-mark effect-${verdict}` };
-      const paint = symbol === "times" ? { stroke: colour, strokeWidth: 2 } : { fill: colour };
+      const outline = { stroke: colour, strokeWidth: 1.5, fill: "var(--surface)" };
+      const paint = symbol === "times" ? { stroke: colour, strokeWidth: 2 } : hollow ? outline : { fill: colour };
       return [
         Plot.ruleY(ofVerdict.filter((one) => finite(one.low) && finite(one.high)), {
           y: "place", x1: "low", x2: "high", stroke: colour, strokeWidth: 1.5, className: "effect-interval",

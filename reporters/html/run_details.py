@@ -18,7 +18,7 @@ from opduel.reporters.run_text import (
     is_number,
     roofline_words,
 )
-from opduel.reporters.summary import WORST_FIRST, caveats, not_broken_down_line, notes, worst_first
+from opduel.reporters.summary import caveats, not_broken_down_line, notes, verdict_counts, worst_first
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share
 
 Rows = list[tuple[str, ...]]
@@ -32,7 +32,7 @@ def heading(report: Report) -> dict[str, Any]:
     return {
         "title": f"{report.treatment.requested} against {report.control.requested}",
         "about": ", ".join(one for one in (*known, frameworks_text(report.control, report.treatment)) if one),
-        "counts": [(verdict, report.count(verdict)) for verdict in WORST_FIRST],
+        "counts": verdict_counts(report.comparisons),
         "effort": effort_text(report),
         "warnings": list(_warnings(report)),
     }

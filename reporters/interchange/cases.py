@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opduel.records import Build, Comparison, PairSample, Report
+from opduel.records import Build, Comparison, PairSample, Report, verdict_words
 from opduel.records.measurement import Side
 from opduel.reporters.run_text import commit_moment, is_number
 from opduel.reporters.text import printable
@@ -85,9 +85,11 @@ def note(one: Comparison) -> str | None:
 
 
 def figure_lines(one: Comparison, names: Iterable[str]) -> str:
-    """The figures of these names that the case has, unrounded, a line each."""
-    ci = f"{one.ci[0]} to {one.ci[1]}" if one.ci else None
-    figures = {name: getattr(one, name) for name in names} | {"ci": ci, "note": note(one)}
+    """The figures of these names that the case has, unrounded, a line each; verdicts in the words of people."""
+    figures = {name: getattr(one, name) for name in names}
+    for name in figures.keys() & {"verdict", "held_back"}:
+        figures[name] = figures[name] and verdict_words(figures[name], one.metric)
+    figures |= {"ci": f"{one.ci[0]} to {one.ci[1]}" if one.ci else None, "note": note(one)}
     shown = {name: one_line(value) if isinstance(value, str) else value for name, value in figures.items()}
     return "\n".join(f"{name}: {value}" for name, value in shown.items() if value is not None)
 

@@ -21,7 +21,7 @@ from opduel.reporters.units import human_change, human_interval, human_value
 
 
 def to_junit(report: Report) -> Rendered:
-    """One suite: unchanged and improved pass, regressed is a failure, inconclusive is skipped, failed is an error."""
+    """One suite: regressed is a failure, failed an error, inconclusive is skipped, and all other verdicts pass."""
     counts = {
         "tests": str(len(report.comparisons)),
         "failures": str(report.count("regressed")),

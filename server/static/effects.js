@@ -5,12 +5,13 @@
   const number = (text) => (text === "" || text === undefined ? null : Number(text));
 
   function caseOf(row) {
-    const [name, , change, interval] = row.cells;
+    const [name, judged, change, interval] = row.cells;
     const { verdict, ratio, low, high, threshold } = row.dataset;
     return {
       id: name.querySelector("a").textContent,
       href: name.querySelector("a").href,
       verdict,
+      words: judged.querySelector(".verdict").textContent,
       ratio: number(ratio),
       ci: low === "" || high === "" ? null : [number(low), number(high)],
       threshold: Math.max(0, number(threshold)),

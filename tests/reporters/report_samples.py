@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from opduel.records import Build, Case, Comparison, Failure, PairSample, Report, Verdict
+from opduel.records import Build, Case, Comparison, Effort, Failure, PairSample, Report, Verdict
 
 CONTROL = Build("mxnet", "mxnet==1.8.0.post0", "release", "/builds/a/bin/python", "1.8.0", "3.11.7", "aa" * 32)
 TREATMENT = Build("mxnet", "mxnet==1.9.1", "release", "/builds/b/bin/python", "1.9.1", "3.11.7", "bb" * 32)
@@ -125,6 +125,9 @@ def failed(case: str, failure: Failure = CRASH, **changes: Any) -> Comparison:
     return comparison(case, "failed", None, **{**nothing, "failure": failure, **changes})
 
 
+EFFORT = Effort(
+    forks=1, quads=24, quad_sd=0.044, fork_sd=0.0066, pair_sd=None, quad_s=0.002, fork_s=0.1, pair_s=1.5, seconds=12.5
+)
 EVERY_VERDICT = (
     comparison("steady"),
     comparison("faster", "improved", 0.5, control=2_345_678.0),
@@ -134,6 +137,8 @@ EVERY_VERDICT = (
     comparison("unclear", "inconclusive", 1.01, note="two modes"),
     failed("broken"),
     comparison("much slower", "regressed", 12.34),
+    comparison("hardly faster", "not_worse", 0.987, ci=(0.978, 0.996), effort=EFFORT),
+    comparison("hardly larger", "not_better", 1.015, ci=(0.998, 1.032), metric="memory", unit="bytes"),
 )
 
 

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from opduel.reporters.assets import FOLDER, PLOT_CLASS, asset, csp_hash, flame_style
+from opduel.reporters.summary import WORST_FIRST
 
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
-VERDICTS = ("regressed", "failed", "inconclusive", "improved", "unchanged")
 LEAST_CONTRAST = 4.5  # WCAG 2.2, level AA, for text
 
 
@@ -60,7 +60,7 @@ def test_every_colour_of_text_can_be_read(scheme: str) -> None:
     block = light if scheme == "light" else dark.partition("\n}\n")[0]
     colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
     grounds = [colours[name] for name in ("surface", "raised", "band")]
-    for name in (*VERDICTS, "text", "muted", "link", "control", "treatment"):
+    for name in (*WORST_FIRST, "text", "muted", "link", "control", "treatment"):
         for ground in grounds:
             assert contrast(colours[name], ground) >= LEAST_CONTRAST, (name, ground)
     assert contrast(colours["text"], colours["warning-surface"]) >= LEAST_CONTRAST

@@ -17,11 +17,10 @@ from benchmarks.made_report import made_report
 from opduel.records import Breakdown, Candidate, Cause, Examination, OperatorTime, Report
 from opduel.reporters.html import write_page
 from opduel.reporters.html.cases import fragment
-from opduel.reporters.summary import worst_first
+from opduel.reporters.summary import WORST_FIRST, worst_first
 from opduel.reporters.text import printable
 
-MADE = made_report(40, seed=7)
-VERDICTS = ("regressed", "failed", "inconclusive", "improved", "unchanged")
+MADE = made_report(40, seed=40)
 MARKS = "#effects-plot .effect-mark > *"
 ROWS = "#case-table tbody tr:visible"
 
@@ -64,8 +63,8 @@ def test_everything_is_drawn(shown: Shown) -> None:
     assert page.locator(MARKS).count() == len(MADE.comparisons)
     with_interval = [one for one in MADE.comparisons if one.ci is not None]
     assert page.locator("#effects-plot .effect-interval line").count() == len(with_interval)
-    assert all(MADE.count(verdict) for verdict in VERDICTS)
-    for verdict in VERDICTS:
+    assert all(MADE.count(verdict) for verdict in WORST_FIRST)
+    for verdict in WORST_FIRST:
         assert page.locator(f"#effects-plot .effect-{verdict} > *").count() == MADE.count(verdict)
     assert cases_of(page) == [one.case for one in worst_first(MADE.comparisons)]
 
@@ -132,7 +131,7 @@ def test_words_and_verdicts_filter_table_and_plot(shown: Shown) -> None:
     expect(page.get_by_role("status")).to_have_text(f"{len(wanted)} of {len(MADE.comparisons)} rows")
     expect(page.locator(MARKS)).to_have_count(len(wanted))
     search.fill("")
-    for verdict in ("failed", "inconclusive", "improved", "unchanged"):
+    for verdict in ("failed", "inconclusive", "not faster", "improved", "not slower", "unchanged"):
         page.get_by_role("checkbox", name=verdict).uncheck()
     expect(page.locator(ROWS)).to_have_count(MADE.count("regressed"))
     expect(page.locator(MARKS)).to_have_count(MADE.count("regressed"))

@@ -29,13 +29,14 @@ def tables(document: Report) -> list[list[list[str]]]:
 
 
 def test_each_verdict_has_a_table_the_worst_first() -> None:
-    builds, regressed, broken, unclear, improved, unchanged = tables(report())
+    builds, regressed, broken, unclear, not_better, improved, not_worse, unchanged = tables(report())
     assert [row[1] for row in builds[1:]] == ["mxnet==1.8.0.post0", "mxnet==1.9.1"]
     assert [row[0] for row in regressed[1:]] == ["much slower", "slower"]
     assert regressed[2][1:3] == ["+5.3 %", "[+4.2, +6.4]"]
     assert broken[1] == ["broken", "treatment", "crash", "the worker died of SIGSEGV"]
     assert [unclear[1][0], unclear[1][-1]] == ["unclear", "two modes"]
-    assert [improved[1][0], unchanged[1][0]] == ["faster", "steady"]
+    assert [improved[1][0], unchanged[1][0], not_better[1][0]] == ["faster", "steady", "hardly larger"]
+    assert [not_worse[1][0], not_worse[1][-1]] == ["hardly faster", "faster by 0.4 to 2.2 %"]
 
 
 def test_what_is_not_flagged_is_folded() -> None:
@@ -43,6 +44,8 @@ def test_what_is_not_flagged_is_folded() -> None:
     folded = text.split("<details>")[1:]
     assert [part.split("<summary>")[1].split("</summary>")[0] for part in folded] == [
         "inconclusive (1)",
+        "not smaller (1)",
+        "not slower (1)",
         "unchanged (1)",
     ]
     assert "much slower" not in "".join(folded)

@@ -32,12 +32,18 @@ broken                      -               -        -       0      -
 inconclusive (1)
 unclear                +1.0 %    [+0.0, +2.0]   123 us      12  1.2 %
   two modes
+not smaller (1)
+hardly larger          +1.5 %    [-0.2, +3.2]  121 KiB      12  1.2 %
 improved (1)
 faster                -50.0 %  [-50.5, -49.5]  2.35 ms      12  1.2 %
+not slower (1)
+hardly faster          -1.3 %    [-2.2, -0.4]   123 us      12  1.2 %
+  faster by 0.4 to 2.2 %
 unchanged (1)
 steady                 +0.1 %    [-0.9, +1.1]   123 us      12  1.2 %
 
-2 regressed, 1 failed, 1 inconclusive, 1 improved, 1 unchanged
+2 regressed, 1 failed, 1 inconclusive, 1 not smaller, 1 improved, 1 not slower,
+  1 unchanged
 threshold 2.0 %, alpha 0.05, seed 7, 12 rounds, 3 min 50 s
 failures:
   broken: treatment: crash: the worker died of SIGSEGV

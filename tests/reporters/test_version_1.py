@@ -2,8 +2,8 @@
 
 Each was made on 2026-11-22 by the version before the report's keys changed: reports of harness.py on two releases of
 MXNet (several metrics; cut short by a signal; with verdicts held back; verified), a single-build run, a round log, a
-spool that no server emptied, the journals of repo_driver.py on a small native project (one after it ended, one after
-kill -9 in mid-run), and a results server's database.
+spool that no server emptied, and the journals of repo_driver.py on a small native project (one after it ended, one
+after kill -9 in mid-run).
 """
 
 import json
@@ -13,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from fastapi.testclient import TestClient
 
 from opduel.harness.checkpoint import KeptRound, Start, from_text
 from opduel.reporters import read_report
@@ -22,9 +21,6 @@ from opduel.reporters.html.page import to_html
 from opduel.reporters.remote.place import Place
 from opduel.reporters.remote.spool import Spool, place_of
 from opduel.reporters.single_document import read_single
-from opduel.server.app import create_app
-from opduel.server.database import Database
-from opduel.server.settings import Settings
 
 WRITTEN = Path(__file__).resolve().parents[1] / "fixtures" / "version_1"
 REPORTS = sorted(path.stem for path in WRITTEN.glob("*.json") if path.stem not in ("single", "culprits"))
@@ -102,18 +98,3 @@ def test_a_spool(tmp_path: Path) -> None:
     with spool.outbox() as outbox:
         assert outbox.payload(entry) == body
     assert report_of(json.dumps(json.loads(body)["report"])).run["id"] == entry.key
-
-
-def test_a_servers_database(tmp_path: Path) -> None:
-    shutil.copy(WRITTEN / "server.db", tmp_path)
-    settings = Settings(f"sqlite:///{tmp_path}/server.db", open_read=True)
-    database = Database(settings.database)
-    database.prepare(migrate=True)
-    with TestClient(create_app(settings)) as client:
-        runs = client.get("/api/v1/runs").json()["runs"]
-        assert len(runs) >= 3
-        for listed in runs:
-            report = report_of(client.get(f"/api/v1/runs/{listed['run_id']}/report").text)
-            assert report.run["id"] == listed["run_id"]
-            assert listed["broken"] == any("SIGTERM" in str(value) for value in report.run.values())
-            assert client.get(f"/runs/{listed['run_id']}").status_code == 200

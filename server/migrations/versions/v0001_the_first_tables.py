@@ -35,7 +35,8 @@ def upgrade() -> None:
         *columns(sa.Double(), "alpha"),
         *columns(sa.Double(), "inject", "wall_s", nullable=True),
         *columns(sa.Boolean(), "trusted", "complete", "broken"),
-        *columns(sa.Integer(), "regressed", "improved", "unchanged", "inconclusive", "failed", "broken_by_treatment"),
+        *columns(sa.Integer(), "regressed", "improved", "unchanged", "not_worse", "not_better", "inconclusive"),
+        *columns(sa.Integer(), "failed", "broken_by_treatment"),
         sa.UniqueConstraint("run_id"),
     )
     op.create_index(op.f("ix_runs_started_number"), "runs", ["started", "number"])
