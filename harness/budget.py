@@ -93,8 +93,7 @@ class RoundDuration:
 
 
 def _case_s(result: RoundResult, case_id: str) -> float:
-    time = result.times.get(case_id)
-    return time.fork_s + time.quads_s if time else 0.0
+    return result.times[case_id].spent_s if case_id in result.times else 0.0
 
 
 class Load:

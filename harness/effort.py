@@ -20,6 +20,9 @@ ERRORS_IN_THRESHOLD = 4.5
 QUAD_FREEDOM, FORK_FREEDOM, PAIR_FREEDOM = 4.0, 6.0, 6.0
 LEAST_VARIANCE = 5e-4**2  # of a level: 0.05 %, below which no repetition is chosen by it
 STRAY = 6.0  # times the median, a variance counts as that much: one stray process would be all that one sees
+SPLIT = 1.2  # times the cost of one fork, two of half its quads may take
+MOST_AT_ONCE = 4  # forks in a round that takes longer than all rounds of the case before it
+WAITED_S = 0.05  # for a pair, and less tells nothing of how long its start took
 TRIMMED = 0.2  # of the cases at either end, for the variances that all share
 
 
@@ -33,13 +36,23 @@ class Repetitions:
 
 @dataclass
 class CaseTime:
-    """What a round spent on a case: ``fork_s`` beside its quads (waiting until it was prepared, settling, ending),
-    ``quads_s`` in them; and how many there were of each."""
+    """What a round spent on a case, in seconds, and in how many forks and quads of blocks.
+
+    ``prepared_s``: what preparing both sides took, while others were measured if there was a processor for it;
+    ``waited_s``: of that what had to be waited for; ``quads_s`` in quads; ``beside_s`` beside all of these.
+    """
 
     forks: int = 0
     quads: int = 0
-    fork_s: float = 0.0
+    prepared_s: float = 0.0
+    waited_s: float = 0.0
+    beside_s: float = 0.0
     quads_s: float = 0.0
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds of the measuring processor."""
+        return self.waited_s + self.beside_s + self.quads_s
 
 
 @dataclass(frozen=True)
@@ -57,15 +70,31 @@ class Noise:
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of one more quad, of one more fork beside its quads, and of one more pair beside its forks."""
+    """Seconds of one more quad; of preparing one more fork, which is done while the fork before it is measured if
+    ``overlaps``; of that fork beside both; and of one more pair beside its forks."""
 
     quad_s: float
-    fork_s: float
+    prepare_s: float
+    beside_s: float
     pair_s: float = 0.0
+    overlaps: bool = True
+
+    @property
+    def fork_s(self) -> float:
+        """Seconds of a fork for which its quads' number makes no difference."""
+        return self.beside_s if self.overlaps else self.beside_s + self.prepare_s
+
+    @property
+    def free_quads(self) -> int:
+        """Quads that a fork has time for while the next one is prepared; one at least."""
+        return max(1, math.floor(self.prepare_s / self.quad_s)) if self.overlaps else 1
 
     def of_round(self, repetitions: Repetitions) -> float:
         """Seconds that a round spends on the case."""
-        return self.pair_s + repetitions.forks * (self.fork_s + repetitions.quads * self.quad_s)
+        quads_s = repetitions.quads * self.quad_s
+        return self.pair_s + repetitions.forks * (
+            self.fork_s + (max(self.prepare_s, quads_s) if self.overlaps else quads_s)
+        )
 
 
 @dataclass(frozen=True)
@@ -101,24 +130,34 @@ def fewest_repetitions(noise: Noise, costs: Costs, variance: float) -> Repetitio
     within = variance - noise.pair
     if within <= 0:
         return None
-    quads = max(1, round(quads_of_fork(noise, costs)))
+    quads = quads_of_fork(noise, costs)
     forks = math.ceil((noise.fork + noise.quad / quads) / within)
     if forks <= 1:  # one fork with fewer quads may do
-        quads = min(quads, max(1, math.ceil(noise.quad / max(within - noise.fork, LEAST_VARIANCE))))
+        enough = math.ceil(noise.quad / max(within - noise.fork, LEAST_VARIANCE))
+        quads = min(quads, max(costs.free_quads, enough))
     return Repetitions(max(1, forks), quads)
 
 
 def most_informative(noise: Noise, costs: Costs) -> Repetitions:
     """Return the repetitions of which a second brings the most information."""
-    quads = max(1, round(quads_of_fork(noise, costs)))
-    one_fork_s = costs.fork_s + quads * costs.quad_s
+    quads = quads_of_fork(noise, costs)
+    one_fork_s = costs.of_round(Repetitions(1, quads)) - costs.pair_s
     within = noise.fork + noise.quad / quads
     return Repetitions(max(1, round(math.sqrt(costs.pair_s / one_fork_s * within / noise.pair))), quads)
 
 
-def quads_of_fork(noise: Noise, costs: Costs) -> float:
-    """Return the cost-optimal number of quads in a fork."""
-    return math.sqrt(costs.fork_s / costs.quad_s * noise.quad / noise.fork)
+def in_two_forks(repetitions: Repetitions, costs: Costs) -> Repetitions:
+    """Return two forks of half the quads in place of one where that costs little more: a single fork tells nothing of
+    what lies between forks."""
+    halved = Repetitions(2, math.ceil(repetitions.quads / 2))
+    if repetitions.forks > 1 or costs.of_round(halved) > SPLIT * costs.of_round(repetitions):
+        return repetitions
+    return halved
+
+
+def quads_of_fork(noise: Noise, costs: Costs) -> int:
+    """Return the cost-optimal number of quads in a fork: no fewer than there is time for while the next is prepared."""
+    return max(costs.free_quads, round(math.sqrt(costs.fork_s / costs.quad_s * noise.quad / noise.fork)))
 
 
 def fill(planned: Mapping[str, Repetitions], costs: Mapping[str, Costs], seconds: float) -> dict[str, Repetitions]:
@@ -142,27 +181,38 @@ class _Observed:
 
 
 def _observe(samples: Sequence[PairSample]) -> _Observed:
-    """Estimate the variances by moments: of each level's means less what the level below adds to them."""
-    of_quads, weights, forks_excess, forks_freedom = [], 0.0, 0.0, 0.0
+    """Estimate the variances by moments: of each level's means less what the level below adds to them.
+
+    As forks are boiled down, stray ones hardly count: of quads the median fork's variance, of forks the winsorised one.
+    """
+    of_quads, quads_freedom, forks_excess, forks_freedom = [], 0.0, 0.0, 0.0
     for sample in samples:
         quads = quads_of(sample)
+        freedom = max(1.0, quads - 1)  # of a trimmed mean of twice as many differences
         squares = [standard_error**2 for _, standard_error in sample.fork_ratios]
-        of_quads += [square * quads for square in squares]
-        weights += len(squares) * max(1.0, 2 * quads - 1)
+        of_quads += [square * quads / (1 - 2 / (9 * freedom)) ** 3 for square in squares]  # a median's, as a mean's
+        quads_freedom += len(squares) * freedom
         if len(squares) > 1:
-            between = statistics.variance(ratio for ratio, _ in sample.fork_ratios)
-            forks_excess += (len(squares) - 1) * (between - statistics.fmean(squares))
+            between = _winsorised_variance([ratio for ratio, _ in sample.fork_ratios])
+            forks_excess += (len(squares) - 1) * (between - statistics.median(squares))
             forks_freedom += len(squares) - 1
-    limit = STRAY * statistics.median(of_quads)
-    quad = statistics.fmean(min(limit, value) for value in of_quads)
+    quad = statistics.median(of_quads)
     fork = forks_excess / forks_freedom if forks_freedom else 0.0
     pair, pair_freedom = 0.0, len(samples) - 1.0
     if pair_freedom > 0:
-        within = statistics.fmean(
-            Noise(quad, max(0.0, fork), 0.0).of_sample(sample.forks, quads_of(sample)) for sample in samples
-        )
+        inner = Noise(quad, max(0.0, fork), 0.0)
+        within = statistics.fmean(inner.of_sample(sample.forks, quads_of(sample)) for sample in samples)
         pair = statistics.variance(sample.log_ratio for sample in samples) - within
-    return _Observed((quad, weights), (fork, forks_freedom), (pair, pair_freedom))
+    return _Observed((quad, quads_freedom), (fork, forks_freedom), (pair, pair_freedom))
+
+
+def _winsorised_variance(values: Sequence[float]) -> float:
+    """The variance that the mean of the middle half has, times the number of values (``blocks.middle_mean``)."""
+    ordered, dropped = sorted(values), len(values) // 4
+    middle = ordered[dropped : len(ordered) - dropped]
+    winsorised = [min(max(value, middle[0]), middle[-1]) for value in ordered]
+    squares = statistics.variance(winsorised) * (len(ordered) - 1)
+    return squares * len(ordered) / (len(middle) * (len(middle) - 1))
 
 
 def quads_of(sample: PairSample) -> float:
@@ -212,17 +262,27 @@ class EffortPlanner:
 
     costs: dict[str, Costs] = field(default_factory=dict)
     noise: dict[str, Noise] = field(default_factory=dict)
-    start_s: float = 0.0  # what a pair's start takes where nothing is measured meanwhile
+    start_s: float = 0.0  # what a pair's start takes while others are measured
+    measured_s: float = 0.0  # what the last round spent on its cases
     planned: dict[str, Repetitions] = field(default_factory=dict)
     spent_s: dict[str, float] = field(default_factory=dict)
 
-    def note_round(self, times: Mapping[str, CaseTime], start_s: float, rest_s: float) -> None:
-        """Take note of what a round spent: ``start_s`` waiting for its pair, ``rest_s`` beside pair and cases."""
-        self.start_s = max(self.start_s, start_s)
+    def note_round(self, times: Mapping[str, CaseTime], start_s: float, rest_s: float, overlaps: bool) -> None:
+        """Take note of what a round spent: ``start_s`` waiting for its pair, ``rest_s`` beside pair and cases.
+        ``overlaps``: a case is prepared while another is measured."""
+        if start_s > WAITED_S or not self.start_s:
+            self.start_s = self.measured_s + start_s  # it goes on while the round before is measured
+        self.measured_s = sum(time.spent_s for time in times.values())
         for case_id, time in times.items():
             if time.forks and time.quads:
-                self.costs[case_id] = Costs(time.quads_s / time.quads, time.fork_s / time.forks, rest_s / len(times))
-            self.spent_s[case_id] = self.spent_s.get(case_id, 0.0) + time.fork_s + time.quads_s
+                self.costs[case_id] = Costs(
+                    time.quads_s / time.quads,
+                    time.prepared_s / time.forks,
+                    time.beside_s / time.forks,
+                    rest_s / len(times),
+                    overlaps,
+                )
+            self.spent_s[case_id] = self.spent_s.get(case_id, 0.0) + time.spent_s
 
     def learn(self, samples: Mapping[str, Sequence[PairSample]]) -> None:
         """Estimate the noise by level from all samples of the run."""
@@ -248,7 +308,15 @@ class EffortPlanner:
             len(samples),
             [count for count in looks if count > len(samples)],
         )
-        return choose_repetitions(noise, self.costs[case.id], goal)
+        chosen = choose_repetitions(noise, self.costs[case.id], goal)
+        return in_two_forks(self._doubling(case.id, chosen), self.costs[case.id])
+
+    def _doubling(self, case_id: str, chosen: Repetitions) -> Repetitions:
+        """No more forks than double what was spent on the case: what a few samples say of its noise may be far off."""
+        costs = self.costs[case_id]
+        one_fork_s = costs.of_round(Repetitions(1, chosen.quads)) - costs.pair_s
+        most = max(MOST_AT_ONCE, math.floor(self.spent_s[case_id] / one_fork_s))
+        return Repetitions(min(chosen.forks, most), chosen.quads)
 
     def round_s(self, case_id: str) -> float:
         """Seconds that the next round is planned to spend on a case."""

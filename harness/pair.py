@@ -149,6 +149,7 @@ class Preparation:
         self.answers: dict[Side, dict[str, Any]] = {}
         self._pair, self._fork, self._deadline = pair, fork, deadline
         self._order = rng.sample(SIDES, 2)
+        self.took_s = 0.0  # in the end
         self.steps = Background(self._preparing(), AskError)
 
     def finish(self, cpus: CpuPlan) -> dict[Side, float]:
@@ -181,6 +182,7 @@ class Preparation:
     def _preparing(self) -> Steps[dict[Side, float]]:
         """When one side fails, or its worker is lost, the other is still asked: "both" is worth knowing."""
         errors: dict[Side, AskError] = {}
+        began = time.monotonic()
         for side in self._order:
             try:
                 if side not in self.processes:
@@ -190,6 +192,7 @@ class Preparation:
                 self.answers[side] = yield from process.asking(self.request.message(side), timeout_s)
             except AskError as error:
                 errors[side] = error
+        self.took_s = time.monotonic() - began
         if errors:
             raise merged_error(errors)
         return {side: answer["call_ns"] for side, answer in self.answers.items()}
@@ -326,7 +329,7 @@ class _Running:
         (share, preparation), began = present, time.monotonic()
         case, whole = preparation.request.case, False
         spent = share.result.times.setdefault(case.id, CaseTime())
-        quads_s = spent.quads_s
+        known_s = spent.waited_s + spent.quads_s
         try:
             self._measure_fork(present, following)
             whole = True
@@ -338,7 +341,7 @@ class _Running:
             if isinstance(error, WorkerLostError) and any(one.closed for one in self._shares[0].pair.values()):
                 raise
         share.spent_s[case.id] += time.monotonic() - began
-        spent.fork_s += time.monotonic() - began - (spent.quads_s - quads_s)
+        spent.beside_s += time.monotonic() - began - (spent.waited_s + spent.quads_s - known_s)
         if whole and not case.on_processor:
             self._left[self._shares.index(share)] = preparation
         else:
@@ -350,6 +353,8 @@ class _Running:
         call_ns = preparation.finish(bench.cpus)
         ready = time.monotonic()
         self._result.prepare_s += ready - began
+        spent = share.result.times[preparation.request.case.id]
+        spent.waited_s, spent.prepared_s = spent.waited_s + ready - began, spent.prepared_s + preparation.took_s
         cpus, wipe_ns = bench.cpus, bench.wiping.ns if bench.wiping else 0.0
         processes, case = preparation.processes, preparation.request.case
 
@@ -373,7 +378,6 @@ class _Running:
                 blocks = measure_in_turns(processes, case, sizes, self._rng, deadline, advance)
             else:
                 blocks = measure_blocks(processes, case, sizes, self._rng, deadline, advance)
-        spent = share.result.times[case.id]
         spent.forks, spent.quads = spent.forks + 1, spent.quads + max(1, len(blocks["control"]) // 2)
         spent.quads_s += time.monotonic() - blocks_began
         for side in SIDES:  # ending is work, too

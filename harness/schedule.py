@@ -305,8 +305,10 @@ class Schedule:
             self._for_suspects_s -= result.wall_s
         self._pace.note(result, metric)
         if metric == DEFAULT_METRIC and result.times:
-            own_s = sum(time.fork_s + time.quads_s for time in result.times.values())
-            self._effort.note_round(result.times, result.start_s, max(0.0, result.wall_s - result.start_s - own_s))
+            aa_times = result.aa_cases.times if result.aa_cases else {}
+            own_s = sum(time.spent_s for time in (*result.times.values(), *aa_times.values()))
+            rest_s = max(0.0, result.wall_s - result.start_s - own_s)
+            self._effort.note_round(result.times, result.start_s, rest_s, self._pool.bench.cpus.can_overlap)
         self._collector.absorb(result, plan)
 
     def _elapsed(self) -> float:
