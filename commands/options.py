@@ -145,8 +145,8 @@ def harness_parser() -> Parser:
     )
     how(
         "--max_rounds N",
-        "the most rounds for a case (a round is a fresh pair of processes): so many to screen it, and as many again "
-        f"to confirm a change (default: {USUAL_ROUNDS}, and more with a threshold of a noisy metric below "
+        "the most rounds for a case; a round is a fresh pair of processes "
+        f"(default: {USUAL_ROUNDS}, and more with a threshold of a noisy metric below "
         f"{100 * SMALL_THRESHOLD:g}%%: {rounds_at(0.0025)} with 0.25%%, {rounds_at(0.001)} with 0.1%%)",
         type=rounds,
     )

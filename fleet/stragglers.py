@@ -86,7 +86,7 @@ def straggler(shards: Mapping[str, UnderWay], pace: Pace | None, idle: int) -> s
 
 def is_open(one: Comparison) -> bool:
     """Whether further rounds, or those of a host that nothing disturbs, might settle it."""
-    if one.verdict != "inconclusive":
+    if one.verdict != "inconclusive" and one.suspected is None:
         return False
     unverified = one.verification is not None and one.verification.p_value is None
     return one.held_back is not None or one.forecast is not None or one.p_value is None or unverified

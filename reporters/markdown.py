@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from opduel.records import Build, Comparison, Report, Verdict
 from opduel.reporters.kinds import kinds_table, verdict_text
-from opduel.reporters.one_sided import size_of_change
 from opduel.reporters.run_text import differences_text, frameworks_text
 from opduel.reporters.summary import VerdictCount, caveats, notes, verdict_counts, worst_first
 from opduel.reporters.text import printable
@@ -119,5 +118,5 @@ def _changes(cases: Sequence[Comparison]) -> list[str]:
     for one in cases:
         control = cell(human_value(one.control, one.unit))
         figures = [human_change(one.ratio), human_interval(one.ci), control, str(one.rounds), human_share(one.mde)]
-        rows.append([code(one.case), *figures, cell("; ".join(filter(None, (size_of_change(one), one.note))))])
+        rows.append([code(one.case), *figures, cell(one.note)])
     return table(headings, rows)

@@ -8,7 +8,6 @@ from rich.text import Text
 
 from opduel.records import FLAGGED, Breakdown, Comparison, OperatorTime, Report, Verdict
 from opduel.reporters.kinds import kinds_table, verdict_text
-from opduel.reporters.one_sided import size_of_change
 from opduel.reporters.run_text import confidence_text, rates_words
 from opduel.reporters.summary import not_broken_down_line, verdict_counts, worst_first
 from opduel.reporters.text import fold, folded_names, printable, shorten
@@ -121,8 +120,7 @@ def _remarks(one: Comparison, width: int, roofline: Any) -> list[str]:
     again, confirmed = one.verification, ""
     if again is not None and again.verdict == one.verdict:  # where it was not confirmed, the note says so
         confirmed = f"confirmed: {human_change(again.ratio)} {human_interval(again.ci)} in {again.rounds} rounds"
-    injected = "injected" if one.injected else ""
-    parts = (size_of_change(one), injected, printable(one.note), confirmed, rates_words(one, roofline))
+    parts = ("injected" if one.injected else "", printable(one.note), confirmed, rates_words(one, roofline))
     remark = "; ".join(part for part in parts if part)
     return fold(shorten(remark, _REMARK_LINES * (width - 1)), width) if remark else []
 

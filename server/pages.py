@@ -11,7 +11,6 @@ from fastapi.responses import Response
 from opduel.records import Verdict, verdict_words
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash, flame_style
 from opduel.reporters.cause_text import HEADINGS
-from opduel.reporters.one_sided import size_words
 from opduel.reporters.summary import WORST_FIRST, verdict_counts
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
 from opduel.server.access import CanRead, database_of, settings_of
@@ -256,7 +255,6 @@ ENVIRONMENT.globals.update(
     cause_headings=HEADINGS,
     in_words=in_words,
     link_of=link_of,
-    size_words=size_words,
     verdicts=WORST_FIRST,
     epoch=datetime.fromtimestamp(0, UTC),
     places_of=lambda nodes: {node: place for place, node in enumerate(nodes)},

@@ -19,7 +19,6 @@ from opduel.records import (
 )
 from opduel.records.text import counted
 from opduel.reporters.cause_text import caption, cells
-from opduel.reporters.one_sided import size_of_change
 from opduel.reporters.run_text import confidence_text, failure_text, rates_words
 from opduel.reporters.screen_table import breakdown_rows
 from opduel.reporters.text import printable, printable_lines
@@ -43,10 +42,9 @@ def fragment(case: str) -> str:
 
 
 def remark(one: Comparison) -> str:
-    """What is to be said of a case in the table: how much faster it is, injected, failed, noted."""
+    """What is to be said of a case in the table: injected, failed, noted."""
     failure = one.failure
     parts = [
-        size_of_change(one),
         "injected" if one.injected else "",
         failure_text(failure) if failure else "",
         f"held back: {verdict_words(one.held_back, one.metric)}" if one.held_back else "",

@@ -80,8 +80,9 @@ def judged(estimate: float, half: float) -> Step:
         return Step("regressed", estimate, low, high)
     if high < -BOUND:
         return Step("improved", estimate, low, high)
-    within = low >= -BOUND and high <= BOUND
-    return Step("unchanged" if within else "inconclusive", estimate, low, high)
+    if low >= -BOUND:
+        return Step("unchanged" if high <= BOUND else "not_better", estimate, low, high)
+    return Step("not_worse" if high <= BOUND else "inconclusive", estimate, low, high)
 
 
 def ranges(culprits: Sequence[CulpritRange], case: str) -> list[tuple[int, int]]:

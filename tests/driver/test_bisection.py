@@ -11,6 +11,7 @@ from made_history import BOUND, History, judged, ranges
 from scipy import stats
 
 from opduel.driver.bisection import CulpritRange, Measure, Step, bisect
+from opduel.records import Verdict
 
 SIZES = st.floats(2 * BOUND, 5 * BOUND)
 
@@ -179,8 +180,35 @@ def test_an_open_left_half_is_found_by_a_clear_right_one() -> None:
         (0, 1): judged(0, 0.1 * BOUND),
         (1, 2): judged(2 * BOUND, 0.1 * BOUND),
     }
-    assert steps[0, 2].verdict == "inconclusive"
+    assert steps[0, 2].verdict == "not_better"
     assert _bisected(4, judged(2 * BOUND, 0.1 * BOUND), steps) == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("sought", "verdict", "is_answered"),
+    [
+        ("regressed", "not_worse", True),
+        ("improved", "not_better", True),
+        ("regressed", "not_better", False),
+        ("improved", "not_worse", False),
+    ],
+)
+def test_one_of_the_one_sided_verdicts_answers_the_question(
+    sought: Verdict, verdict: Verdict, is_answered: bool
+) -> None:
+    """After a clear left half the right one is only split; after an open one it is measured as a whole first."""
+    change = judged(2 * BOUND if sought == "regressed" else -2 * BOUND, 0.1 * BOUND)
+    left = judged(-0.5 * BOUND if verdict == "not_worse" else 0.5 * BOUND, BOUND)
+    assert (change.verdict, left.verdict) == (sought, verdict)
+    measured = []
+
+    def measure(start: int, end: int, cases: Sequence[str]) -> dict[str, Step]:
+        measured.append((start, end))
+        step = {(0, 2): left, (3, 4): judged(0, 0.1 * BOUND)}.get((start, end), change)
+        return dict.fromkeys(cases, step)
+
+    assert ranges(bisect(4, {"a": change}, measure, lambda revision: True, (), {"a": 0.02}), "a") == [(2, 3)]
+    assert ((2, 4) in measured) != is_answered
 
 
 def test_two_open_halves_end_openly() -> None:

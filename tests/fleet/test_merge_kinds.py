@@ -22,11 +22,11 @@ NAMES = ("a", "b")
 def of_kind(kind: str, changes: Sequence[float], elsewhere: int, **run: Any) -> Report:
     """The report of one kind whose only host measured a case for each change."""
     cases = [a_case(name).of_kind(kind) for name, _ in zip(NAMES, changes, strict=False)]
-    spread = [0.003 * (number % 7 - 3) for number in range(30)]
+    spread = [0.003 * (number % 7 - 3) for number in range(15)]
     samples = {
         case.id: [
-            *pairs(case.id, "screening", [change + one for one in spread]),
-            *pairs(case.id, "confirmation", [change + one for one in spread]),
+            *pairs(case.id, "screening", [change + deviation for deviation in spread]),
+            *pairs(case.id, "confirmation", [change + deviation for deviation in spread]),
         ]
         for case, change in zip(cases, changes, strict=True)
     }

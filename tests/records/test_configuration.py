@@ -73,7 +73,7 @@ def test_its_words_are_read_as_the_same() -> None:
 
 @pytest.mark.parametrize(
     ("threshold", "rounds"),
-    [(0.5, 30), (0.005, 30), (0.0025, 50), (0.002, 60), (0.001, 100), (0.00045, 100), (1e-9, 100), (0.0, 100)],
+    [(0.5, 50), (0.005, 50), (0.0025, 84), (0.002, 99), (0.001, 160), (0.00045, 160), (1e-9, 160), (0.0, 160)],
 )
 def test_small_thresholds_have_more_rounds(threshold: float, rounds: int) -> None:
     assert rounds_at(threshold) == rounds
@@ -81,8 +81,8 @@ def test_small_thresholds_have_more_rounds(threshold: float, rounds: int) -> Non
 
 
 def test_counts_have_no_noise_that_more_rounds_would_help_against() -> None:
-    assert usual_rounds([CASE, replace(CASE, metric="instructions", threshold=1e-6)]) == 30
-    assert usual_rounds([]) == 30
+    assert usual_rounds([CASE, replace(CASE, metric="instructions", threshold=1e-6)]) == 50
+    assert usual_rounds([]) == 50
 
 
 def test_rounds_that_were_given_are_given_again() -> None:

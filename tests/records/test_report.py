@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from opduel.records import FLAGGED, Build, Case, Comparison, Failure, Report, Verdict
+from opduel.records import FLAGGED, ONE_SIDED, Build, Case, Comparison, Failure, Report, Verdict, verdict_words
 from opduel.records.measurement import Side
 
 CASE = Case("a", "nd.add", "forward", {}, "float32", "cpu", 0.02, 60.0)
@@ -38,6 +38,32 @@ def test_a_failure_is_worse_only_if_the_treatment_causes_it(side: Side, kind: st
 def test_a_verdict_that_is_withheld_is_no_finding() -> None:
     one = replace(Comparison.without_figures(CASE, "inconclusive"), held_back="regressed")
     assert (one.finding, one.is_worse) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("metric", "not_worse", "not_better"),
+    [
+        ("time", "not slower", "not faster"),
+        ("cpu_time", "not slower", "not faster"),
+        ("memory", "not larger", "not smaller"),
+        ("process_memory", "not larger", "not smaller"),
+        ("instructions", "not more", "not fewer"),
+        ("value", "not worse", "not better"),
+        ("of a later version", "not worse", "not better"),
+    ],
+)
+def test_people_call_a_one_sided_verdict_by_the_metric(metric: str, not_worse: str, not_better: str) -> None:
+    assert [verdict_words(verdict, metric) for verdict in ONE_SIDED] == [not_worse, not_better]
+    two_sided = [verdict for verdict in get_args(Verdict) if verdict not in ONE_SIDED]
+    assert [verdict_words(verdict, metric) for verdict in two_sided] == two_sided
+
+
+@pytest.mark.parametrize("verdict", ONE_SIDED)
+def test_a_run_that_settled_a_case_on_one_side_compared_something(verdict: Verdict) -> None:
+    build = Build("toy", "x", "source", "/python", "1.0", "3.11", "digest")
+    report = Report({}, build, build, {}, (Comparison.without_figures(CASE, verdict),))
+    assert not report.nothing_compared
+    assert report.standing == list(report.comparisons)
 
 
 def biased(hold: bool = True, flagged: bool = True, **run: Any) -> Report:

@@ -32,6 +32,8 @@ def alert(*comparisons: Comparison, unverified: bool = False, **run: object) -> 
     [
         samples.comparison("a"),
         samples.comparison("a", "improved", 0.5),
+        samples.comparison("a", "not_better", 1.5),
+        again(samples.comparison("a", "not_better", 1.5), "not_better"),
         samples.comparison("a", "regressed", 1.5),  # measured once
         samples.comparison("a", "inconclusive", 1.5, held_back="regressed"),
         again(samples.comparison("a", "inconclusive", 1.5), "unchanged"),
