@@ -9,7 +9,7 @@ effort of a round says nothing about the samples that it will bring.  Pure: no c
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from opduel.records import Case, Effort, PairSample
 
@@ -78,6 +78,16 @@ class Costs:
     beside_s: float
     pair_s: float = 0.0
     overlaps: bool = True
+
+    def between(self, other: "Costs") -> "Costs":
+        """Return costs half-way between these and others: a round on a machine that is busy for a while says little."""
+        return replace(
+            self,
+            quad_s=math.sqrt(self.quad_s * other.quad_s),
+            prepare_s=math.sqrt(self.prepare_s * other.prepare_s),
+            beside_s=math.sqrt(self.beside_s * other.beside_s),
+            pair_s=(self.pair_s + other.pair_s) / 2,
+        )
 
     @property
     def fork_s(self) -> float:
@@ -275,13 +285,14 @@ class EffortPlanner:
         self.measured_s = sum(time.spent_s for time in times.values())
         for case_id, time in times.items():
             if time.forks and time.quads:
-                self.costs[case_id] = Costs(
+                latest = Costs(
                     time.quads_s / time.quads,
                     time.prepared_s / time.forks,
                     time.beside_s / time.forks,
                     rest_s / len(times),
                     overlaps,
                 )
+                self.costs[case_id] = latest.between(self.costs.get(case_id, latest))
             self.spent_s[case_id] = self.spent_s.get(case_id, 0.0) + time.spent_s
 
     def learn(self, samples: Mapping[str, Sequence[PairSample]]) -> None:
