@@ -1,0 +1,142 @@
+"""Noise by level for the toy's simulated clock, and what a run should cost beside it: by calculation, as naively as can
+be."""
+
+import itertools
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist, fmean
+
+import pytest
+from test_run import request
+from toy_bench import toy_case
+
+from opduel.comparator import Looks, plan_looks
+from opduel.comparator.looks import FRESH_PAIRS
+from opduel.harness.effort import CaseTime, Costs, Noise
+from opduel.harness.effort_planner import EffortPlanner
+from opduel.harness.run import run_ab
+from opduel.records import Comparison, Report
+
+THRESHOLD, ALPHA, SLOWED = 0.02, 0.05, 0.05
+ROUNDS = 60
+LOOKS = plan_looks(ROUNDS)
+CHANCE = 0.9  # with which a case is to be decided rightly
+MOST_FORKS, MOST_QUADS = 150, 150
+
+
+@dataclass(frozen=True)
+class SimulatedNoise:
+    """Standard deviations of a log ratio by level, as ``simulated_clock.LEVELS``; and what varies in other ways.
+
+    ``modes``: the share of forks that are slow, and by which factor.  ``wandering``: the factor by which the processor
+    is slower in every second turn, and the standard deviation of its quads then.
+    """
+
+    pair: float = 0.0
+    fork: float = 0.003
+    quad: float = 0.005
+    modes: tuple[float, float] = (0.0, 1.0)
+    wandering: tuple[float, float] | None = None
+
+    def variables(self, folder: Path, seed: int = 1) -> dict[str, str]:
+        """Return the toy's environment; ``folder`` is an empty one."""
+        settings = {"pair": self.pair, "fork": self.fork, "quad": self.quad, "modes": self.modes}
+        settings |= {"seed": seed, "folder": str(folder)} | ({"wandering": self.wandering} if self.wandering else {})
+        return {"TOY_NOISE": json.dumps(settings)}
+
+    @property
+    def variances(self) -> Noise:
+        """By level. Both sides have two modes, each its own; the processor is slow for half of the time."""
+        share, factor = self.modes
+        fork = self.fork**2 + 2 * share * (1 - share) * math.log(factor) ** 2
+        quad = self.quad**2 + (self.wandering[1] ** 2 / 2 if self.wandering else 0.0)
+        return Noise(quad, fork, self.pair**2)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Process pairs, forks in each, and quads in each of these."""
+
+    pairs: int
+    forks: int
+    quads: int
+
+    def standard_error(self, noise: Noise) -> float:
+        """Of the mean log ratio."""
+        return math.sqrt((noise.pair + (noise.fork + noise.quad / self.quads) / self.forks) / self.pairs)
+
+    def seconds(self, costs: Costs) -> float:
+        """What it takes."""
+        return self.pairs * (costs.pair_s + self.forks * (costs.beside_s + self.quads * costs.quad_s))
+
+
+def cheapest(noise: Noise, costs: Costs, errors_by_pairs: Mapping[int, float], distance: float) -> Design:
+    """Return the design that takes the least time of those whose standard error goes into ``distance`` often enough:
+    ``errors_by_pairs``, for each number of pairs at which there is a look."""
+    designs = itertools.starmap(
+        Design, itertools.product(errors_by_pairs, range(1, MOST_FORKS + 1), range(1, MOST_QUADS + 1))
+    )
+    return min(
+        (design for design in designs if errors_by_pairs[design.pairs] * design.standard_error(noise) <= distance),
+        key=lambda design: design.seconds(costs),
+    )
+
+
+def cheapest_for_unchanged(noise: Noise, costs: Costs, looks: Looks = LOOKS) -> Design:
+    """Return how a case that has not changed, and whose noise is known, is shown to be within its threshold at least
+    cost (Kalibera and Jones 2013, section 9, where the goal is the width of an interval)."""
+    normal = NormalDist()
+    off = normal.inv_cdf((1 + CHANCE) / 2)  # standard errors that the estimate may be off, on either side
+    errors = {pairs: off - normal.inv_cdf(looks.level(pairs, ALPHA / 2)) for pairs in looks.counts}
+    return cheapest(noise, costs, errors, math.log1p(THRESHOLD))
+
+
+def cheapest_for_slowed(noise: Noise, costs: Costs, looks: Looks = LOOKS) -> Design:
+    """Return how a case that is slower, and whose noise is known, is shown to be so at least cost: not before fresh
+    pairs after the first look have confirmed it."""
+    normal, distance = NormalDist(), math.log1p(SLOWED) - math.log1p(THRESHOLD)
+    errors = {
+        pairs: normal.inv_cdf(CHANCE) - normal.inv_cdf(looks.weight(pairs) * ALPHA / 2)
+        for pairs in looks.counts
+        if pairs >= looks.counts[0] + FRESH_PAIRS
+    }
+    return cheapest(noise, costs, errors, distance)
+
+
+def mean_seconds(comparisons: Iterable[Comparison], costs: Costs) -> float:
+    """Return what the samples of a case cost, by their pairs, forks and quads."""
+    return fmean(
+        sum(
+            costs.pair_s + sample.forks * costs.beside_s + sample.blocks / 2 * costs.quad_s
+            for sample in comparison.samples
+        )
+        for comparison in comparisons
+    )
+
+
+def simulate_costs(monkeypatch: pytest.MonkeyPatch, costs: Costs) -> None:
+    """Let the harness believe that pairs, forks and quads cost so much, whatever they do."""
+    note_round = EffortPlanner.note_round
+
+    def note(planner: EffortPlanner, times: Mapping[str, CaseTime], *_: float) -> None:
+        simulated = {
+            case_id: CaseTime(
+                time.forks, time.quads, beside_s=time.forks * costs.beside_s, quads_s=time.quads * costs.quad_s
+            )
+            for case_id, time in times.items()
+        }
+        note_round(planner, simulated, 0.0, len(times) * costs.pair_s, costs.overlaps)
+        planner.start_s = 0.0  # no round waits for its pair
+
+    monkeypatch.setattr(EffortPlanner, "note_round", note)
+
+
+def run_beside(noise: SimulatedNoise, folder: Path, same: int, slowed: int, turns: int = 2000, seed: int = 1) -> Report:
+    """Run the toy beside this noise: so many cases of which both sides are the same, and so many that are slower."""
+    cases = [toy_case(f"same_{number}", turns=turns) for number in range(same)]
+    cases += [toy_case(f"slowed_{number}", turns=turns, slower=1 + SLOWED) for number in range(slowed)]
+    asked = request(*cases, max_rounds=ROUNDS, **noise.variables(folder, seed))
+    return run_ab(asked.configured(sentinels=0, busy_host="report"))
