@@ -23,6 +23,8 @@ PLAIN_HOSTS = 8  # named in a plain line
 HOST_WIDTH = 58  # columns, so that bar and clock fit beside it
 REDRAWN_A_SECOND = 1.0  # the redrawing thread runs beside what is measured
 
+log = logging.getLogger(__name__)
+
 
 class ProgressDisplay:
     """Shows a run's progress. A context manager: leaving it clears the live line.
@@ -36,6 +38,7 @@ class ProgressDisplay:
         self._live = stream.isatty()
         self._quiet = logging.getLogger("opduel").level > logging.INFO  # asked for by --quiet
         self._printed_at = self._clock()
+        self._outlook_told = False
         self._bar = Bar(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=12),
@@ -70,7 +73,10 @@ class ProgressDisplay:
         self._handlers.clear()
 
     def show(self, progress: Progress) -> None:
-        """Tell of the latest round."""
+        """Tell of the latest round, and of what the run is likely to come to as soon as that is known."""
+        if progress.outlook and not self._outlook_told:
+            self._outlook_told = True
+            log.info("%s", progress.outlook)
         done = progress.cases - progress.open_cases - progress.measured_on
         if not progress.hosts:
             self._tell(describe(progress), done, progress.cases, progress.elapsed_s)

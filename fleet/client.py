@@ -166,7 +166,7 @@ class _FleetRun:
         """What earlier runs say that it costs; without any, all cost the same."""
         prior = self._request.prior_runs
         known = prior.of(case) if prior else None
-        return known.fork_s if known else 1.0
+        return known.seconds if known else 1.0
 
     def _look_for_hosts(self) -> None:
         """See which hosts are there, and say when none is; the run ends when that lasts as long as no host may be

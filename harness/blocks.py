@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opduel.harness.channel import Waiting
+from opduel.harness.effort import PILOT
 from opduel.harness.process import AskError, CaseProcess, merged_error
 from opduel.harness.turns import ask_in_turns
 from opduel.records import DEFAULT_METRIC, Case, PairSample, Stage
@@ -37,7 +38,7 @@ ONCE_NS = 1_000_000_000  # and from here on no quads, where preparing takes less
 INNER_NS = 5_000  # shortest timed region: reading the clock costs some 50 ns
 # Of a case whose noise is not known yet, a fork has so many quads, fewer if they take longer than this together, but
 # the least number in any case, as long as they take no longer than the last.
-PILOT_QUADS, PILOT_NS = 12, 60_000_000
+PILOT_NS = 60_000_000
 LEAST_PILOT_QUADS, LONG_PILOT_NS = 3, 200_000_000
 IN_TURNS_NS = 600_000_000  # quads that are measured in turns at a time, without the controller
 # Pairs of neighbouring blocks are weighted by how far they differ, in groups by how fast they were: as many groups, of
@@ -162,7 +163,7 @@ def plan_blocks(
     once = min(regions_ns.values()) >= ONCE_NS and max(LONG_PILOT_NS, prepared_ns) < quad_ns
     if quads is None:
         fewest = min(LEAST_PILOT_QUADS, math.floor(max(LONG_PILOT_NS, prepared_ns) / quad_ns))
-        quads = max(1, fewest, min(PILOT_QUADS, math.floor(PILOT_NS / quad_ns)))
+        quads = max(1, fewest, min(PILOT.quads, math.floor(PILOT_NS / quad_ns)))
     return BlockPlan(inner, calls, discard, quads, quads * quad_ns / (2 if once else 1), once)
 
 

@@ -38,7 +38,6 @@ class RoundDuration:
     last_start_s: dict[str, float] = field(default_factory=dict)  # what was left to wait for
     case_s: dict[str, float] = field(default_factory=dict)  # by case id: in one round, as it is measured next
     usual_s: dict[str, float] = field(default_factory=dict)  # by metric: of a case that has not been measured
-    expected: set[str] = field(default_factory=set)  # ids of cases whose ``case_s`` is that of earlier runs
 
     def note(self, result: RoundResult, metric: str) -> None:
         """Take note of a round: what went into each case, all the rest of its time shared out evenly."""
@@ -50,12 +49,6 @@ class RoundDuration:
         own_s = {case_id: _case_s(result, case_id) for case_id in measured}
         rest_s = max(0.0, result.wall_s - result.start_s - sum(own_s.values())) / len(measured)
         seconds = {case_id: own + rest_s for case_id, own in own_s.items()}
-        known = self.expected & seconds.keys()
-        if known:  # the others take as much more or less than earlier as these did
-            expected_s = sum(self.case_s[case_id] for case_id in known)
-            pace = sum(seconds[case_id] for case_id in known) / max(1e-9, expected_s)
-            self.expected -= known
-            self.case_s |= {case_id: pace * self.case_s[case_id] for case_id in self.expected}
         self.case_s |= seconds
         self.usual_s[metric] = sum(seconds.values()) / len(seconds)
 
@@ -143,21 +136,18 @@ class Trip:
     ``missing``: rounds to it. ``excess``: of a suspect, by how much the interval that made it one lies beyond the
     threshold (a log ratio, negative if it doesn't); None of a case that is being screened.  ``closes``: whether it has
     had a look, so that rounds that don't take it to the next one count all the same (``Looks.closing``).
-    ``may_be_worse``: whether it could still be a regression.
     """
 
     request: CaseRequest
     missing: int
     excess: float | None
     closes: bool
-    may_be_worse: bool = True
 
 
 def affordable(trips: Sequence[Trip], left_s: float, pace: RoundDuration, resumable: bool) -> list[Trip]:
     """Those that the time left takes to their next look; all of them, if it does.
 
-    Else those that could still be a regression before those that could not, and of each the suspects, the largest
-    first, and then the others in the order given, each as long as there is time for it.
+    Else the suspects, the largest first, and then the others in the order given, each as long as there is time for it.
     Nothing here depends on samples that a coming look will test: a suspect's size is that of its screening, and the
     others' order must be drawn without looking at them.  So the data under test don't choose the times of looks.
 
@@ -166,7 +156,7 @@ def affordable(trips: Sequence[Trip], left_s: float, pace: RoundDuration, resuma
     """
     if pace.seconds((trip.request.case, trip.missing) for trip in trips) <= left_s:
         return list(trips)
-    ordered = sorted(trips, key=lambda trip: (not trip.may_be_worse, trip.excess is None, -(trip.excess or 0.0)))
+    ordered = sorted(trips, key=lambda trip: (trip.excess is None, -(trip.excess or 0.0)))
     whole = _fitting([(trip, trip.missing) for trip in ordered], left_s, pace)
     return whole or _fitting([(trip, 1) for trip in ordered if trip.closes or resumable], left_s, pace)
 

@@ -10,7 +10,9 @@ from opduel.comparator import Looks, Prior
 from opduel.harness.aa_selection import draw_aa_cases
 from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import RoundDuration
-from opduel.harness.prior_runs import PriorRuns, RunForecast, forecast_run
+from opduel.harness.effort_planner import EffortPlanner
+from opduel.harness.forecast import RunForecast, forecast_run
+from opduel.harness.prior_runs import PriorRuns
 from opduel.records import DEFAULT_METRIC, METRICS, Case, Effort, Failure, Incident, PairSample
 
 
@@ -75,12 +77,16 @@ class MeasurementPlan:
         """The time budget in words."""
         return self.budget_words or f"the time budget of {self.time_budget:g} s"
 
+    def planner(self) -> EffortPlanner:
+        """What earlier runs say of the cases; nothing in a replication."""
+        if self.prior_runs is None or self.first_measurement is not None:
+            return EffortPlanner()
+        return self.prior_runs.planner(self.cases)
+
     @cached_property
     def forecast(self) -> RunForecast | None:
         """What the run is likely to take; None if earlier runs say nothing of its cases, and for a replication."""
-        if self.prior_runs is None or self.first_measurement is not None:
-            return None
-        return forecast_run(self.prior_runs, self.cases, self.looks, self.alpha, self.can_fork)
+        return forecast_run(self.planner(), self.cases, {}, self.looks)
 
     @property
     def injected(self) -> frozenset[str]:
@@ -144,6 +150,7 @@ class Progress:
     verifying: bool = False
     end_s: float | None = None  # to the end of the measurement, where earlier runs let one expect it
     hosts: tuple[HostProgress, ...] = ()
+    outlook: str = ""  # what the run is likely to come to, in words, after its first rounds
     measured_on: int = 0  # settled cases that get more rounds, because the host is disturbed
 
 
@@ -164,6 +171,7 @@ class MeasurementResult:
     spent_s: dict[str, float] = field(default_factory=dict)  # by what the measuring processor's time went into
     pace: RoundDuration | None = None  # how long rounds took
     effort: dict[str, Effort] = field(default_factory=dict)  # by case id
+    expected_s: float | None = None  # how long it would take, as the first rounds had it
     stopped: str | None = None
     aborted: bool = False  # stopped by something other than the budget: the run could not be completed
     interrupted: bool = False  # and that was a signal

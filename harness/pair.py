@@ -30,7 +30,7 @@ from opduel.harness.blocks import (
 )
 from opduel.harness.channel import Background, Steps, Waiting
 from opduel.harness.cpus import CpuPlan, current_mhz, this_thread_on
-from opduel.harness.effort import CaseTime, Repetitions
+from opduel.harness.effort import PILOT, CaseTime, Repetitions
 from opduel.harness.pair_pool import Pair, PairPool
 from opduel.harness.process import (
     AskError,
@@ -44,7 +44,6 @@ from opduel.harness.process import (
 from opduel.records import Failure, PairSample
 from opduel.records.measurement import SIDES, Side
 
-PILOT_FORKS = 2  # of a case whose noise is not known yet: the fewest that tell what lies between forks
 # A pilot whose first fork costs as much as a pair's start (a network, a call that takes seconds) has no second one.
 FORKED_S = 2.0
 MOST_FORKS: int | None = None  # of a case and pair; None: as many as its noise asks for. Most tests set it to 1
@@ -110,7 +109,7 @@ class Round:
         """How often the pair measures a case, each time in a fork of its own."""
         if not self.fork:
             return 1
-        forks = self.repetitions[case_id].forks if case_id in self.repetitions else PILOT_FORKS
+        forks = self.repetitions[case_id].forks if case_id in self.repetitions else PILOT.forks
         return forks if MOST_FORKS is None else min(forks, MOST_FORKS)
 
     def quads_of(self, case_id: str) -> int | None:

@@ -381,6 +381,7 @@ def _run_record(
         "interrupted": findings.interrupted,
         "stop_reason": findings.stopped,
         "forecast": None,
+        "expected_s": findings.expected_s,
         "prior_runs": order.prior_runs and order.prior_runs.record(order.forecast),
         "fleet": None,
         "continues": False,

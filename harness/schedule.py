@@ -13,12 +13,11 @@ from opduel.harness.budget import RoundDuration, Trip, affordable, least_needed,
 from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
 from opduel.harness.collector import Collector
 from opduel.harness.counter_round import run_memory_round, run_value_round
-from opduel.harness.effort import EffortPlanner
+from opduel.harness.forecast import forecast_run, outlook_words, settled_first
 from opduel.harness.instructions import run_counting_round
 from opduel.harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
-from opduel.harness.prior_runs import settled_first
 from opduel.harness.validity import standing
 from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, RunError, Stage
 
@@ -68,13 +67,14 @@ class Schedule:
         self._pool = PairPool(bench, random.Random(f"pairs {self._rng.random()}"), keeps_arrays=on_device)
         self._began = time.monotonic() - order.spent_s
         self._collector = Collector(self.findings, self._turns)
-        prior = order.prior_runs
-        self._pace = prior.pace(order.cases, order.can_fork) if prior else RoundDuration(order.can_fork)
+        self._pace = RoundDuration(order.can_fork)
         self.findings.pace = self._pace
-        self._effort = EffortPlanner()
+        self._effort = order.planner()
+        for case_id, costs in self._effort.costs.items():
+            self._pace.expect(case_id, costs.of_pilot())
         self._in_turn = random.Random(f"turn {order.seed}").sample(list(order.cases), len(order.cases))
         if order.forecast and order.time_budget is not None:
-            self._in_turn = settled_first(self._in_turn, order.forecast, self._pace)
+            self._in_turn = settled_first(self._in_turn, order.forecast)
         self._outlook = _Outlook()
         self._measured_on = set[str]()  # settled cases in this wave, because the host is disturbed
         self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
@@ -97,7 +97,6 @@ class Schedule:
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was measured
             self.findings.stop(RuntimeError(f"{type(error).__name__}: {' '.join(str(error).split())}"))
         self.findings.wall_s = self._elapsed()
-        self._effort.learn(self.findings.samples)
         efforts = {case_id: self._effort.effort(case_id, rows) for case_id, rows in self.findings.samples.items()}
         self.findings.effort = {case_id: effort for case_id, effort in efforts.items() if effort}
         return self.findings
@@ -196,8 +195,6 @@ class Schedule:
             looked = self._was_looked_at(request, interim)
             trips.append(Trip(request, place.missing, excess, looked))
         unlooked = any(trip.request.stage == "screening" and not trip.closes for trip in trips)
-        if unlooked and not order.forecast:
-            return requests  # nothing is known of any case until all have come to the first look
         left_s = self._deadline() - time.monotonic()
         if unlooked:
             return self._first_looks(trips, left_s)
@@ -207,16 +204,26 @@ class Schedule:
         return [trip.request for trip in chosen]
 
     def _first_looks(self, trips: Sequence[Trip], left_s: float) -> list[CaseRequest]:
-        """As many cases as come to their first look in the time left, where earlier runs say what they cost.
+        """As many cases as come to their first look in the time left, those first that are settled soonest.
 
         All if that is none in a run that a later start goes on with, or before the first round.
         """
+        if self._pace.seconds((trip.request.case, trip.missing) for trip in trips) > left_s:
+            trips = self._cheapest_first(trips)
         chosen = looked_at(trips, left_s, self._pace)
         if not chosen and self.findings.rounds and not self._checkpoint.keeps:
             needed_s = min(self._pace.seconds([(trip.request.case, trip.missing)]) for trip in trips)
             self._stop_for_want_of_time(needed_s, "the first test of another case")
             return []
         return [trip.request for trip in chosen or trips]
+
+    def _cheapest_first(self, trips: Sequence[Trip]) -> list[Trip]:
+        cases = [trip.request.case for trip in trips]
+        expected = forecast_run(self._effort, cases, self.findings.samples, self._plan.looks)
+        if expected is None:
+            return list(trips)
+        by_id = {trip.request.case.id: trip for trip in trips}
+        return [by_id[case.id] for case in settled_first(cases, expected)]
 
     def _doubtful(self, interim: Mapping[str, InterimAnalysis], alone: bool) -> list[CaseRequest]:
         """On a host that is disturbed, the settled cases whose verdicts don't stand yet, as long as they have looks
@@ -323,30 +330,44 @@ class Schedule:
         if began >= self._outlook.until:
             interim = self.interim()
             needed_s = self._pace.seconds((case, interim[case.id].missing) for case in self._plan.cases)
-            expected, samples = self._plan.forecast, self.findings.samples
-            left = expected.left(interim, {case_id: len(rows) for case_id, rows in samples.items()}) if expected else {}
-            ends_s = self._pace.seconds((case, left[case.id]) for case in self._plan.cases) if left else 0.0
+            ends_s, words = self._expect([case for case in self._plan.cases if interim[case.id].missing])
             now = time.monotonic()
             again_at = now + ANALYSES * (now - began) if now - began > QUICK_S else now
             still_open = sum(not one.settled for one in interim.values())
             measured_on = sum(interim[case_id].settled for case_id in self._measured_on)
-            self._outlook = _Outlook(still_open, now + needed_s, now + ends_s, again_at, measured_on)
+            self._outlook = _Outlook(still_open, now + needed_s, now + ends_s, again_at, measured_on, words)
         now, most_s = time.monotonic(), max(0.0, self._deadline() - time.monotonic())
         left_s = min(max(0.0, self._outlook.settled_at - now), most_s)
-        end_s = min(max(0.0, self._outlook.ends_at - now), most_s) if self._plan.forecast else None
+        end_s = min(max(0.0, self._outlook.ends_at - now), most_s) if self._outlook.words else None
         cases, again = len(self._plan.cases), self._plan.first_measurement is not None
         rounds, elapsed_s = self.findings.rounds, self._elapsed()
-        on = self._outlook.measured_on
-        self._on_progress(Progress(rounds, self._outlook.open, cases, elapsed_s, left_s, again, end_s, measured_on=on))
+        on, words = self._outlook.measured_on, self._outlook.words
+        self._on_progress(
+            Progress(rounds, self._outlook.open, cases, elapsed_s, left_s, again, end_s, outlook=words, measured_on=on)
+        )
+
+    def _expect(self, open_cases: Sequence[Case]) -> tuple[float, str]:
+        """Seconds until the open cases are settled or given up, and in words; 0 and none before all have a round."""
+        samples, looks = self.findings.samples, self._plan.looks
+        self._effort.learn(samples)
+        measured = all(rows or case_id in self.findings.failures for case_id, rows in samples.items())
+        expected = forecast_run(self._effort, open_cases, samples, looks) if measured or self._plan.forecast else None
+        if expected is None:
+            return 0.0, ""
+        if self.findings.expected_s is None:
+            self.findings.expected_s = self._elapsed() + expected.total_s
+        left_s = self._deadline() - time.monotonic()
+        return expected.total_s, outlook_words(expected, open_cases, self._effort, looks, left_s)
 
 
 @dataclass(frozen=True)
 class _Outlook:
     """How many cases are open, and how many settled ones ``measured_on``; when the former come to their next look, and
-    to their end as earlier runs have it; good ``until`` then. Monotonic times."""
+    to their end, also in ``words``; good ``until`` then. Monotonic times."""
 
     open: int = 0
     settled_at: float = 0.0
     ends_at: float = 0.0
     until: float = 0.0
     measured_on: int = 0
+    words: str = ""

@@ -207,6 +207,7 @@ class RunRecord(JsonObject):
     interrupted: bool = False
     stop_reason: str | None = None
     forecast: BudgetRecord | None = None
+    expected_s: float | None = None  # of wall time for all cases without a time budget, as the first rounds had it
     prior_runs: PriorRunsRecord | None = None
     fleet: FleetRecord | None = None
     continues: bool = False

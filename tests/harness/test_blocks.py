@@ -16,7 +16,6 @@ from opduel.harness.blocks import (
     FEW_CALLS,
     LONG_BLOCK_NS,
     LONG_NS,
-    PILOT_QUADS,
     SETTLED_BELOW_NS,
     SWITCHES,
     Block,
@@ -31,6 +30,7 @@ from opduel.harness.blocks import (
     settle,
     summarise,
 )
+from opduel.harness.effort import PILOT
 from opduel.records.measurement import SIDES, Side
 
 call_times = st.floats(min_value=10, max_value=2e10)  # 10 ns to 20 s
@@ -118,7 +118,7 @@ def test_nothing_in_the_plan_favours_a_side(control: float, treatment: float) ->
 def test_blocks_are_neither_empty_nor_endless(control: float, treatment: float) -> None:
     call_ns: dict[Side, float] = {"control": control, "treatment": treatment}
     plan = plan_blocks(call_ns)
-    assert 1 <= plan.quads <= PILOT_QUADS
+    assert 1 <= plan.quads <= PILOT.quads
     for side in SIDES:
         assert plan.calls[side] >= (2 if plan.inner * call_ns[side] < LONG_NS / 2 else 1)
         region_ns, slower_ns = plan.inner * call_ns[side], plan.inner * max(call_ns.values())

@@ -1,0 +1,134 @@
+"""What a run learns of its cases, and how it measures them next: the costs and the noise of each, and its way."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from opduel.harness.effort import (
+    ERRORS_IN_THRESHOLD,
+    CaseTime,
+    Costs,
+    Goal,
+    Noise,
+    Repetitions,
+    Way,
+    cheapest_way,
+    choose_repetitions,
+    fill,
+    in_two_forks,
+)
+from opduel.harness.noise_by_level import noise_by_level, quads_of
+from opduel.records import Case, Effort, PairSample
+
+MOST_AT_ONCE = 4  # forks in a round that takes longer than all rounds of the case before it
+WAITED_S = 0.05  # for a pair, and less tells nothing of how long its start took
+
+
+@dataclass
+class EffortPlanner:
+    """Learns from rounds what cases cost and how noisy they are, and decides how the next rounds measure them.
+
+    ``costs`` and ``noise``, by case id, begin with what earlier runs on the host say of cases, where there are any.
+    ``start_s``: what a pair's start takes while others are measured.
+    """
+
+    costs: dict[str, Costs] = field(default_factory=dict)
+    noise: dict[str, Noise] = field(default_factory=dict)
+    start_s: float = 0.0
+    planned: dict[str, Repetitions] = field(default_factory=dict)
+    spent_s: dict[str, float] = field(default_factory=dict)
+    measured_s: float = 0.0  # what the last round spent on its cases
+
+    def note_round(self, times: Mapping[str, CaseTime], start_s: float, rest_s: float, overlaps: bool) -> None:
+        """Take note of what a round spent: ``start_s`` waiting for its pair, ``rest_s`` beside pair and cases.
+        ``overlaps``: a case is prepared while another is measured."""
+        if start_s > WAITED_S or not self.start_s:
+            self.start_s = self.measured_s + start_s  # it goes on while the round before is measured
+        self.measured_s = sum(time.spent_s for time in times.values())
+        for case_id, time in times.items():
+            if time.forks and time.quads:
+                latest = Costs(
+                    time.quads_s / time.quads,
+                    time.prepared_s / time.forks,
+                    time.beside_s / time.forks,
+                    rest_s / len(times),
+                    overlaps,
+                )
+                self.costs[case_id] = latest.between(self.costs.get(case_id, latest))
+            self.spent_s[case_id] = self.spent_s.get(case_id, 0.0) + time.spent_s
+
+    def learn(self, samples: Mapping[str, Sequence[PairSample]]) -> None:
+        """Estimate the noise by level from all samples of the run."""
+        self.noise |= noise_by_level(samples)
+
+    def knows(self, case: Case) -> bool:
+        """Whether the case's costs and noise are known."""
+        return case.id in self.costs and case.id in self.noise
+
+    def plan(
+        self, cases: Iterable[Case], samples: Mapping[str, Sequence[PairSample]], looks: Sequence[int]
+    ) -> dict[str, Repetitions]:
+        """Decide the repetitions of the next round that these cases share; one that nothing is known of has none, and
+        is measured as a pilot."""
+        chosen = {case.id: self._choose(case, samples.get(case.id, ()), looks) for case in cases if self.knows(case)}
+        chosen = fill(chosen, self.costs, self.start_s)
+        self.planned |= chosen
+        return chosen
+
+    def _choose(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> Repetitions:
+        costs = self.costs[case.id]
+        chosen = choose_repetitions(self.noise[case.id], costs, self._goal(case, samples, looks))
+        return in_two_forks(self._doubling(case.id, chosen), costs)
+
+    def _goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> Goal:
+        noise = self.noise[case.id]
+        information = sum(1 / noise.of_sample(sample.forks, quads_of(sample)) for sample in samples)
+        error = math.log1p(case.threshold) / ERRORS_IN_THRESHOLD
+        return Goal(error, information, len(samples), [count for count in looks if count > len(samples)])
+
+    def _doubling(self, case_id: str, chosen: Repetitions) -> Repetitions:
+        """No more forks than double what was spent on the case: what a few samples say of its noise may be far off."""
+        spent_s, costs = self.spent_s.get(case_id), self.costs[case_id]
+        if spent_s is None:  # earlier runs tell
+            return chosen
+        one_fork_s = costs.of_round(Repetitions(1, chosen.quads)) - costs.pair_s
+        return Repetitions(min(chosen.forks, max(MOST_AT_ONCE, math.floor(spent_s / one_fork_s))), chosen.quads)
+
+    def way(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> Way | None:
+        """Return the way to the precision that settles most cases at this threshold, as far as is known now; None if
+        no number of rounds comes to it here."""
+        return cheapest_way(self.noise[case.id], self.costs[case.id], self._goal(case, samples, looks))
+
+    def share_of_noise(self, case: Case, quad: float, looks: Sequence[int]) -> float:
+        """Return how many times the effort takes that the case would take if its quads had no more than this
+        variance; 1 where that isn't known."""
+        noise = self.noise[case.id]
+        goal = self._goal(case, (), looks)
+        ways = [
+            cheapest_way(replace(noise, quad=variance), self.costs[case.id], goal)
+            for variance in (noise.quad, min(quad, noise.quad))
+        ]
+        now, quiet = ways
+        return now.seconds / quiet.seconds if now and quiet and quiet.seconds else 1.0
+
+    def round_s(self, case_id: str) -> float:
+        """Seconds that the next round is planned to spend on a case."""
+        return self.costs[case_id].of_round(self.planned[case_id])
+
+    def effort(self, case_id: str, samples: Sequence[PairSample]) -> Effort | None:
+        """What a report says of how a case was measured; None of one that was measured without blocks."""
+        timed = [sample for sample in samples if sample.fork_ratios]
+        if not timed or case_id not in self.costs:
+            return None
+        noise, costs, last = self.noise.get(case_id), self.costs[case_id], timed[-1]
+        deviations = [math.sqrt(value) for value in (noise.quad, noise.fork, noise.pair)] if noise else [None] * 3
+        return Effort(
+            last.forks,
+            max(1, round(quads_of(last))),
+            *deviations,
+            quad_s=costs.quad_s,
+            prepare_s=costs.prepare_s,
+            fork_s=costs.beside_s,
+            pair_s=costs.pair_s,
+            seconds=self.spent_s.get(case_id, 0.0),
+        )
