@@ -6,8 +6,9 @@
     .venv/bin/python benchmarks/peers.py --table --markdown
 
 A session draws from its seed its cases and which of them are slowed, one of every two, as harness.py --inject does, and
-runs every tool on them, in random order. Results are appended to --data; what is there is not done again, so a run that
-was stopped goes on where it was. docs/explanation/peers.md says what each tool is, benchmarks/loads.py what each load.
+runs every tool on them, in random order, but for paired-t: last, as it gets the time that opduel took. Results are
+appended to --data; what is there is not done again, so a run that was stopped goes on where it was.
+docs/explanation/peers.md says what each tool is, benchmarks/loads.py what each load.
 """
 
 import argparse
@@ -31,7 +32,7 @@ import yaml  # noqa: E402
 
 from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
 from benchmarks.peer_tools.ours import Ours  # noqa: E402
-from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, Tango  # noqa: E402
+from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, PairedT, Tango  # noqa: E402
 from benchmarks.peer_tools.real_asv import Asv  # noqa: E402
 from benchmarks.peer_tools.real_pyperf import Pyperf  # noqa: E402
 from benchmarks.peer_tools.results import Result, append_result, read_results  # noqa: E402
@@ -70,6 +71,7 @@ def tools_of(options: argparse.Namespace) -> dict[str, Tool]:
         Benchstat(options.seconds, options.runs),
         BenchstatPairs(options.seconds, options.runs),
         Tango(options.seconds, options.threshold),
+        PairedT(options.threshold),
     ]
     return {tool.name: tool for tool in tools}
 
@@ -92,8 +94,8 @@ def parser() -> argparse.ArgumentParser:
         type=kinds.share,
         default=THRESHOLD,
         metavar="SHARE",
-        help="of opduel, of asv's second factor, of the strict naive rule, and of tango's if smaller than its own; "
-        "default: 2%%",
+        help="of opduel, of paired-t, of asv's second factor, of the strict naive rule, and of tango's if smaller than "
+        "its own; default: 2%%",
     )
     made.add_argument("--seed", type=kinds.seed, default=1, help="of the first session; the next has the next")
     made.add_argument("--tools", help=f"names with commas; default: all but {' and '.join(ON_REQUEST)}")
@@ -196,8 +198,8 @@ def sessions_of(options: argparse.Namespace) -> list[Session]:
     ]
 
 
-def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result:
-    """One tool in one session; ``folder`` is recreated for what it writes.
+def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path, seconds: float | None) -> Result:
+    """One tool in one session; ``folder`` is recreated for what it writes, ``seconds`` as in ``Trial``.
 
     Raises:
         RunError: it could not be run.
@@ -208,8 +210,8 @@ def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result
     injected = session.injected(bench)
     with load(session.load):
         started, began, commit = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), commit_of()
-        answers = tool.measure(Trial(bench, session.seed, session.share, injected, folder))
-        seconds = time.monotonic() - began
+        answers = tool.measure(Trial(bench, session.seed, session.share, injected, folder, seconds))
+        taken_s = time.monotonic() - began
     return Result(
         session=session.number,
         tool=tool.name,
@@ -220,7 +222,7 @@ def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path) -> Result
         seed=session.seed,
         share=session.share,
         injected=sorted(injected),
-        seconds=seconds,
+        seconds=taken_s,
         answers=answers,
         host={
             "cpus": sorted(os.sched_getaffinity(0)),
@@ -242,24 +244,29 @@ def measure(options: argparse.Namespace) -> int:
     every = make_bench(options)
     for tool in tools:
         tool.set_up(every)
-    there = {result.key for result in read_results(options.data)}
+    seconds_of = {result.key: result.seconds for result in read_results(options.data)}
     failures = 0
     for session in sessions_of(options):
         bench = session.drawn(every, options.sample)
         cases = tuple(sorted(case.id for case in bench.cases))
         of_bench = (bench.release, bench.spec, session.seed, session.share, session.load, cases)
-        for tool in random.Random(f"order {session}").sample(tools, len(tools)):
-            if (session.number, tool.name, tool.settings, *of_bench) in there:
+        ours = (session.number, "opduel", Ours(options.threshold).settings, *of_bench)
+        order = random.Random(f"order {session}").sample(tools, len(tools))
+        for tool in sorted(order, key=lambda tool: isinstance(tool, PairedT)):  # which takes as long as opduel did
+            key = (session.number, tool.name, tool.settings, *of_bench)
+            if key in seconds_of:
                 continue
             if time.monotonic() >= ends:
                 return failures
+            folder = options.folder / "work" / f"{session.file_name}-{tool.name}"
             try:
-                result = run_tool(tool, bench, session, options.folder / "work" / f"{session.file_name}-{tool.name}")
+                result = run_tool(tool, bench, session, folder, seconds_of.get(ours))
             except (RunError, ValueError) as error:
                 log.warning("%s, %s: %s", session, tool.name, error)
                 failures += 1
             else:
                 append_result(options.data, result)
+                seconds_of[key] = result.seconds
                 log.info("%s, %s: %.1f s a case", session, tool.name, result.seconds / len(cases))
     return failures
 

@@ -17,6 +17,8 @@ ANSWERS: Mapping[str, Answer] = {
     "regressed": "slower",
     "improved": "faster",
     "unchanged": "same",
+    "not_worse": "same",
+    "not_better": "same",
     "inconclusive": "same",
     "failed": "failed",
 }

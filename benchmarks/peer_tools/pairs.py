@@ -5,7 +5,10 @@ many processes there are, in what order they are asked, and in the rule.
 """
 
 import logging
+import math
 import random
+import statistics
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -169,6 +172,61 @@ class BenchstatPairs:
                 for side in SIDES:
                     samples[case_id][side] += values[side]
         return {f"benchstat on {self.runs} process pairs": _decide(trial, samples, rules.benchstat)}
+
+
+@dataclass(frozen=True)
+class PairedT:
+    """What a statistician would do: fresh process pairs, in each as many ABBA quads as there is time for, one log ratio
+    a pair, and a paired t test with a minimum change; in the time that opduel took for the session."""
+
+    threshold: float  # a share
+    pairs: int = 10
+    name: str = "paired-t"
+    origin: str = "the textbook's, written by us"
+
+    @property
+    def settings(self) -> str:
+        """Processes and blocks."""
+        return f"{self.pairs} fresh process pairs, ABBA quads of {NAIVE_BLOCK_NS / 1e6:g} ms blocks, as long as opduel"
+
+    def set_up(self, bench: Bench) -> None:
+        """Nothing."""
+
+    def measure(self, trial: Trial) -> Mapping[str, Answers]:
+        """Four rules on the same log ratios: with a strict or a looser minimum change, and with Benjamini and
+        Hochberg's correction over the cases, as opduel has it, or without."""
+        if trial.seconds is None:
+            raise RunError("paired-t takes as long as opduel did: add opduel to --tools")
+        rng, began = random.Random(f"quads {trial.seed}"), time.monotonic()
+        cases, ratios = trial.bench.cases, {case.id: list[float]() for case in trial.bench.cases}
+        for number in range(1, self.pairs + 1):
+            ends = began + number / self.pairs * trial.seconds
+
+            def sample(processes: Processes, case: Case, call_ns: float, ends: float = ends) -> Samples:
+                now, cases_left = time.monotonic(), len(cases) - cases.index(case)
+                return _abba(processes, case, call_ns, now + (ends - now) / cases_left, rng)
+
+            for case_id, values in _one_pair(trial, sample, rng).items():
+                logs = {side: statistics.fmean(map(math.log, values[side])) for side in SIDES}
+                ratios[case_id].append(logs["treatment"] - logs["control"])
+        answers: dict[str, Answers] = {}
+        for strict in (True, False):
+            for corrected in (True, False):
+                words = "interval" if strict else "p < 0.05, estimate"
+                rule = f"paired t: {words} beyond {100 * self.threshold:g} %{', FDR 5 %' if corrected else ''}"
+                answers[rule] = rules.paired_t(ratios, self.threshold, strict, corrected)
+        return answers
+
+
+def _abba(processes: Processes, case: Case, call_ns: float, ends: float, rng: random.Random) -> Samples:
+    """Values of both sides' blocks in quads, of which the last begins before ``ends``."""
+    inner = max(1, round(NAIVE_BLOCK_NS / call_ns))
+    values: Samples = {side: [] for side in SIDES}
+    while not values["control"] or time.monotonic() < ends:
+        first, second = rng.sample(SIDES, 2)
+        for side in (first, second, second, first):
+            values[side] += _block(processes[side], case, discard=1, calls=1, inner=inner)
+    return values
 
 
 def _decide(trial: Trial, samples: Mapping[str, Samples], rule: Rule) -> dict[str, Answer]:

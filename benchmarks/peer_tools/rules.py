@@ -3,16 +3,18 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from scipy import stats
 
 from benchmarks.peer_tools.trial import Answer, direction
+from opduel.comparator.significance import benjamini_hochberg
 
 NAIVE_LEVEL, STRICT_LEVEL, STRICT_SHARE = 0.05, 0.01, 0.02
 BENCHSTAT_LEVEL = 0.05
 BENCHSTAT_EXACT, BENCHSTAT_TIES_EXACT = 50, 25  # values a side up to which the test is exact, without and with ties
 TANGO_Z, TANGO_SHARE = 2.6, 0.01
+T_LEVEL = 0.05
 
 
 def naive(control: Sequence[float], treatment: Sequence[float]) -> Answer:
@@ -79,6 +81,30 @@ def tango(
     mean = statistics.fmean(differences)
     significant = abs(mean) >= TANGO_Z * error and abs(mean) > share * baseline
     return direction(1 + mean / baseline) if significant else "same"
+
+
+def paired_t(
+    log_ratios: Mapping[str, Sequence[float]], share: float, strict: bool, corrected: bool
+) -> dict[str, Answer]:
+    """Student's paired t test on the log ratio of each process pair, by case.
+
+    ``strict``: against "the change is at most ``share``", so that the interval of what is flagged lies beyond it;
+    otherwise against no change, and the estimate has to lie beyond. ``corrected``: the level is a false discovery rate.
+    """
+    bound = math.log1p(share)
+    estimates = {case_id: statistics.fmean(values) for case_id, values in log_ratios.items() if len(values) > 1}
+    p_values = []
+    for case_id, estimate in estimates.items():
+        values = log_ratios[case_id]
+        error = max(statistics.stdev(values), 1e-9) / math.sqrt(len(values))
+        excess = abs(estimate) - (bound if strict else 0.0)
+        p_values.append(min(1.0, 2 * float(stats.t.sf(excess / error, len(values) - 1))))
+    levels = benjamini_hochberg(p_values) if corrected else p_values
+    answers: dict[str, Answer] = dict.fromkeys(log_ratios, "failed")
+    for (case_id, estimate), level in zip(estimates.items(), levels, strict=True):
+        flagged = level <= T_LEVEL and abs(estimate) > bound
+        answers[case_id] = direction(math.exp(estimate)) if flagged else "same"
+    return answers
 
 
 def _by_medians(control: Sequence[float], treatment: Sequence[float]) -> Answer:

@@ -35,13 +35,15 @@ class Bench:
 
 @dataclass(frozen=True)
 class Trial:
-    """One session's comparison: the treatment side of ``injected`` (case ids) is slowed by ``share``."""
+    """One session's comparison: the treatment side of ``injected`` (case ids) is slowed by ``share``. ``seconds``: what
+    opduel took for it, if that is known."""
 
     bench: Bench
     seed: int
     share: float
     injected: frozenset[str]
     folder: Path  # empty, for what the tool writes
+    seconds: float | None = None
 
     @cached_property
     def requests(self) -> dict[str, CaseRequest]:

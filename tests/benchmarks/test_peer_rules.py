@@ -1,10 +1,12 @@
 """Other tools' rules, each against a naive version or a case worked by hand."""
 
 import itertools
+import math
 import random
 import statistics
 
 import pytest
+from scipy import stats
 
 from benchmarks.peer_tools import rules
 
@@ -118,3 +120,31 @@ def test_pairs_without_any_difference_are_the_same() -> None:
     assert rules.tango([5.0] * 10, [5.0] * 10) == "same"
     assert rules.benchstat([5.0] * 10, [5.0] * 10) == "same"
     assert rules.naive([5.0] * 10, [5.0] * 10) == "same"
+
+
+def test_paired_t_flags_what_its_interval_or_its_estimate_shows_to_be_beyond_the_threshold() -> None:
+    rng = random.Random(4)
+    cases = {f"case_{number}": [rng.gauss(0.003 * number, 0.01) for _ in range(10)] for number in range(16)}
+    bound = math.log(1.02)
+    p_values: dict[bool, dict[str, float]] = {True: {}, False: {}}
+    for case_id, values in cases.items():
+        mean, error = statistics.fmean(values), stats.sem(values)
+        p_values[False][case_id] = float(stats.ttest_1samp(values, 0.0).pvalue)
+        p_values[True][case_id] = min(1.0, 2 * stats.t.sf((abs(mean) - bound) / error, 9))
+        low, _ = stats.t.interval(0.95, 9, mean, error)
+        assert (rules.paired_t(cases, 0.02, strict=True, corrected=False)[case_id] == "slower") == (low > bound)
+    for strict in (True, False):
+        adjusted = stats.false_discovery_control(list(p_values[strict].values()))
+        answers = rules.paired_t(cases, 0.02, strict=strict, corrected=True)
+        for (case_id, values), p_value in zip(cases.items(), adjusted, strict=True):
+            assert (answers[case_id] == "slower") == (p_value <= 0.05 and statistics.fmean(values) > bound)
+        falling = {case_id: [-value for value in values] for case_id, values in cases.items()}
+        mirror = {case_id: mirrored(answer) for case_id, answer in answers.items()}
+        assert rules.paired_t(falling, 0.02, strict=strict, corrected=True) == mirror
+        assert set(answers.values()) == {"slower", "same"}
+
+
+def test_paired_t_needs_two_pairs_and_bears_values_that_are_all_the_same() -> None:
+    assert rules.paired_t({"a": [0.1], "b": [0.1, 0.1], "c": [0.0, 0.0]}, 0.02, strict=True, corrected=True) == {
+        "a": "failed", "b": "slower", "c": "same",
+    }  # fmt: skip

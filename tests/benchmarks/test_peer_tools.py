@@ -1,6 +1,7 @@
 """The procedures run, on the toy adaptor in real workers; other tools' processes do the work that a worker does."""
 
 import sys
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,13 +11,13 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks.peer_tools import inside, ours, pairs
-from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, Tango
+from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, PairedT, Tango
 from benchmarks.peer_tools.trial import Bench, Tool, Trial
 from benchmarks.peers import Session
 from opduel.frameworks import worker_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.specs import select_cases
-from opduel.records import Build, Case, Comparison
+from opduel.records import Build, Case, Comparison, RunError
 from opduel.records.measurement import Side
 
 TOY = Path(__file__).resolve().parents[1] / "harness" / "toy_adaptor.py"
@@ -41,7 +42,7 @@ def trial(tmp_path: Path) -> Trial:
         cases=[case("plain"), case("slowed"), case("refused", "refuse"), case("lost", "abort")],
         cache=tmp_path / "cache",
     )
-    return Trial(bench, seed=1, share=9.0, injected=frozenset({"slowed"}), folder=tmp_path)
+    return Trial(bench, seed=1, share=9.0, injected=frozenset({"slowed"}), folder=tmp_path, seconds=6.0)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def trial(tmp_path: Path) -> Trial:
         Naive(0.4, 0.02),
         *(
             pytest.param(one, marks=pytest.mark.nightly)
-            for one in (Tango(0.4, 0.005), Benchstat(0.4, 10), BenchstatPairs(0.4, 5))
+            for one in (Tango(0.4, 0.005), Benchstat(0.4, 10), BenchstatPairs(0.4, 5), PairedT(0.02))
         ),
     ],
     ids=lambda tool: tool.name,
@@ -70,6 +71,17 @@ def test_a_case_that_fails_while_it_is_timed_fails_alone(tool: Tool, trial: Tria
     trial = replace(trial, bench=replace(trial.bench, cases=[case("later", "refuse_later"), case("slowed")]))
     for answers in tool.measure(trial).values():
         assert answers == {"later": "failed", "slowed": "slower"}
+
+
+def test_paired_t_has_the_time_that_opduel_took(trial: Trial) -> None:
+    """In each pair as much, shared by the cases; which it can't know where opduel did not run."""
+    trial = replace(trial, bench=replace(trial.bench, cases=[case("plain"), case("slowed")]), seconds=3.0)
+    tool, began = PairedT(0.02, pairs=3), time.monotonic()
+    answers = tool.measure(trial)
+    assert 2.9 < time.monotonic() - began < 9
+    assert [by_case["slowed"] for by_case in answers.values()] == ["slower"] * 4
+    with pytest.raises(RunError, match="add opduel to --tools"):
+        tool.measure(replace(trial, seconds=None))
 
 
 @pytest.mark.parametrize("by_default", [False, True])
