@@ -186,12 +186,34 @@ def quads_of_fork(noise: Noise, costs: Costs) -> int:
     return max(costs.free_quads, round(math.sqrt(costs.fork_s / costs.quad_s * noise.quad / noise.fork)))
 
 
-def fill(planned: Mapping[str, Repetitions], costs: Mapping[str, Costs], seconds: float) -> dict[str, Repetitions]:
-    """Return the repetitions with more forks where a round takes less than ``seconds``, for which it would wait for the
-    next process pair in any case."""
-    round_s = sum(costs[case_id].of_round(repetitions) for case_id, repetitions in planned.items())
-    share = max(1.0, seconds / round_s) if round_s > 0 else 1.0
+def share_out(planned: Mapping[str, Repetitions], costs: Mapping[str, Costs], start_s: float) -> dict[str, Repetitions]:
+    """Return the repetitions, of a case that would take longer than all others of its round together, and than the
+    start of a pair, with fewer forks: it has more rounds instead, and others need not wait for it."""
+    seconds = {case_id: costs[case_id].of_round(repetitions) for case_id, repetitions in planned.items()}
+    round_s = sum(seconds.values())
+    shared = dict(planned)
+    for case_id, repetitions in planned.items():
+        most_s = max(start_s, round_s - seconds[case_id])
+        if len(planned) > 1 and seconds[case_id] > most_s:
+            forks = math.floor(repetitions.forks * most_s / seconds[case_id])
+            shared[case_id] = replace(repetitions, forks=max(1, forks))
+    return shared
+
+
+def fill(planned: Mapping[str, Repetitions], costs: Mapping[str, Costs], start_s: float) -> dict[str, Repetitions]:
+    """Return the repetitions with more quads where a round would wait for its forks and for the next process pair.
+
+    These are prepared on another processor: ``start_s`` for the pair and what each fork takes.  As long as that lasts,
+    quads cost nothing.
+    """
+    preparing_s, beside_s, quads_s = start_s, 0.0, 0.0
+    for case_id, repetitions in planned.items():
+        cost = costs[case_id]
+        preparing_s += repetitions.forks * cost.prepare_s if cost.overlaps else 0.0
+        beside_s += repetitions.forks * cost.fork_s
+        quads_s += repetitions.forks * repetitions.quads * cost.quad_s
+    share = max(1.0, (preparing_s - beside_s) / quads_s) if quads_s > 0 else 1.0
     return {
-        case_id: Repetitions(max(repetitions.forks, math.floor(share * repetitions.forks)), repetitions.quads)
+        case_id: Repetitions(repetitions.forks, math.floor(share * repetitions.quads))
         for case_id, repetitions in planned.items()
     }

@@ -16,12 +16,13 @@ from opduel.harness.effort import (
     choose_repetitions,
     fill,
     in_two_forks,
+    share_out,
 )
 from opduel.harness.noise_by_level import noise_by_level, quads_of
 from opduel.records import Case, Effort, PairSample
+from opduel.records.measurement import SIDES
 
 MOST_AT_ONCE = 4  # forks in a round that takes longer than all rounds of the case before it
-WAITED_S = 0.05  # for a pair, and less tells nothing of how long its start took
 
 
 @dataclass
@@ -29,7 +30,7 @@ class EffortPlanner:
     """Learns from rounds what cases cost and how noisy they are, and decides how the next rounds measure them.
 
     ``costs`` and ``noise``, by case id, begin with what earlier runs on the host say of cases, where there are any.
-    ``start_s``: what a pair's start takes while others are measured.
+    ``start_s``: what a pair's start takes on the processor that prepares.
     """
 
     costs: dict[str, Costs] = field(default_factory=dict)
@@ -37,14 +38,12 @@ class EffortPlanner:
     start_s: float = 0.0
     planned: dict[str, Repetitions] = field(default_factory=dict)
     spent_s: dict[str, float] = field(default_factory=dict)
-    measured_s: float = 0.0  # what the last round spent on its cases
 
     def note_round(self, times: Mapping[str, CaseTime], start_s: float, rest_s: float, overlaps: bool) -> None:
         """Take note of what a round spent: ``start_s`` waiting for its pair, ``rest_s`` beside pair and cases.
         ``overlaps``: a case is prepared while another is measured."""
-        if start_s > WAITED_S or not self.start_s:
-            self.start_s = self.measured_s + start_s  # it goes on while the round before is measured
-        self.measured_s = sum(time.spent_s for time in times.values())
+        if not self.start_s and overlaps:  # of the first round both sides' processes start at once, then in turn
+            self.start_s = len(SIDES) * start_s
         for case_id, time in times.items():
             if time.forks and time.quads:
                 latest = Costs(
@@ -70,13 +69,15 @@ class EffortPlanner:
     ) -> dict[str, Repetitions]:
         """Decide the repetitions of the next round that these cases share; one that nothing is known of has none, and
         is measured as a pilot."""
-        chosen = {case.id: self._choose(case, samples.get(case.id, ()), looks) for case in cases if self.knows(case)}
-        chosen = fill(chosen, self.costs, self.start_s)
+        known = [case for case in cases if self.knows(case)]
+        chosen = {case.id: self._choose(case, samples.get(case.id, ()), looks, len(known)) for case in known}
+        chosen = fill(share_out(chosen, self.costs, self.start_s), self.costs, self.start_s)
         self.planned |= chosen
         return chosen
 
-    def _choose(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> Repetitions:
-        costs = self.costs[case.id]
+    def _choose(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int], sharing: int) -> Repetitions:
+        """``sharing``: how many cases share the start of the round's pair."""
+        costs = replace(self.costs[case.id], pair_s=self.costs[case.id].pair_s + self.start_s / sharing)
         chosen = choose_repetitions(self.noise[case.id], costs, self._goal(case, samples, looks))
         return in_two_forks(self._doubling(case.id, chosen), costs)
 
@@ -92,7 +93,13 @@ class EffortPlanner:
         if spent_s is None:  # earlier runs tell
             return chosen
         one_fork_s = costs.of_round(Repetitions(1, chosen.quads)) - costs.pair_s
-        return Repetitions(min(chosen.forks, max(MOST_AT_ONCE, math.floor(spent_s / one_fork_s))), chosen.quads)
+        most = max(MOST_AT_ONCE, math.floor(spent_s / one_fork_s))
+        return Repetitions(min(chosen.forks, most), chosen.quads)
+
+    def is_precise(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> bool:
+        """Whether the case has the precision that settles most cases at its threshold."""
+        way = self.way(case, samples, looks) if self.knows(case) else None
+        return way is not None and not way.rounds
 
     def way(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> Way | None:
         """Return the way to the precision that settles most cases at this threshold, as far as is known now; None if
@@ -125,7 +132,9 @@ class EffortPlanner:
         return Effort(
             last.forks,
             max(1, round(quads_of(last))),
-            *deviations,
+            quad_sd=deviations[0],
+            fork_sd=deviations[1],
+            pair_sd=deviations[2],
             quad_s=costs.quad_s,
             prepare_s=costs.prepare_s,
             fork_s=costs.beside_s,

@@ -17,13 +17,14 @@ from opduel.harness.budget import budget_for, kept_for_profiling, with_seconds
 from opduel.harness.checkpoint import Checkpoint, RoundLog, Start, identity_of
 from opduel.harness.cpus import measure_roofline, plan_cpus, plan_wiping, this_thread_on
 from opduel.harness.explain.causes import Explaining, add_causes, as_profiles
+from opduel.harness.forecast import RunForecast
 from opduel.harness.forking import forks_record, with_checked_forks
 from opduel.harness.golden import Golden
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.harness.instructions import plan_counting, threads_of
 from opduel.harness.output_check import check_outputs
 from opduel.harness.pair_pool import Bench
-from opduel.harness.prior_runs import PriorRuns, RunForecast
+from opduel.harness.prior_runs import PriorRuns
 from opduel.harness.profiles import Profiles, Profiling, add_breakdowns, to_break_down, write_profiles
 from opduel.harness.same_inputs import INPUT_CHECK_SHARE, with_other_inputs
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule

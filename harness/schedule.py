@@ -179,8 +179,7 @@ class Schedule:
         measured on."""
         order, self.findings.stopped = self._plan, None  # that of the wave before: more may be known of the time now
         open_cases = [case for case in self._in_turn if interim[case.id].missing]
-        if any(interim[case.id].may_be_worse for case in open_cases):
-            open_cases = [case for case in open_cases if interim[case.id].may_be_worse]
+        open_cases = [case for case in open_cases if self._is_urgent(case, interim[case.id])] or open_cases
         requests = [self._request(case, interim[case.id].stage) for case in open_cases]
         if order.suspects_only and requests:
             requests = [one for one in requests if one.stage == "confirmation" or not self._was_looked_at(one, interim)]
@@ -202,6 +201,14 @@ class Schedule:
         if not chosen:
             self._stop_for_want_of_time(*least_needed(trips, self._pace, self._checkpoint.keeps))
         return [trip.request for trip in chosen]
+
+    def _is_urgent(self, case: Case, place: InterimAnalysis) -> bool:
+        """Whether a case could still be a regression. One that lies at its threshold, and is as precise as that asks
+        for, isn't measured before all others."""
+        if not place.may_be_worse or (place.excess or 0.0) > 0:
+            return place.may_be_worse
+        counts = self._plan.looks.of_metric(case.metric).counts
+        return not self._effort.is_precise(case, self.findings.samples[case.id], counts)
 
     def _first_looks(self, trips: Sequence[Trip], left_s: float) -> list[CaseRequest]:
         """As many cases as come to their first look in the time left, those first that are settled soonest.

@@ -77,8 +77,8 @@ class Effort:
     ``forks`` of each process pair and ``quads`` of each fork are those of the last round.  ``quad_sd``, ``fork_sd`` and
     ``pair_sd`` are standard deviations of a log ratio: of one quad within a fork, of one fork without what its quads
     add, and of one pair without what its forks add; None where the run could not tell.  ``quad_s`` is what one more
-    quad took, ``prepare_s`` preparing one more fork, ``fork_s`` that fork beside preparing and quads, and ``pair_s`` one
-    more pair beside its forks; ``seconds`` is all that was spent on the case.
+    quad took, ``prepare_s`` preparing one more fork, ``fork_s`` that fork beside preparing and quads, and ``pair_s``
+    one more pair beside its forks; ``seconds`` is all that was spent on the case.
     """
 
     forks: int
