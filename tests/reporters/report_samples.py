@@ -80,6 +80,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "interrupted": False,
         "stop_reason": None,
         "forecast": None,
+        "expected_s": None,
         "prior_runs": None,
         "fleet": None,
         "continues": False,
@@ -126,7 +127,10 @@ def failed(case: str, failure: Failure = CRASH, **changes: Any) -> Comparison:
 
 
 EFFORT = Effort(
-    forks=1, quads=24, quad_sd=0.044, fork_sd=0.0066, pair_sd=None, quad_s=0.002, fork_s=0.1, pair_s=1.5, seconds=12.5
+    *(1, 24),
+    *(0.044, 0.0066, None),  # standard deviations of quad, fork and pair
+    *(0.002, 0.05, 0.1, 1.5),  # seconds of a quad, of preparing a fork, of the fork, of the pair
+    seconds=12.5,
 )
 EVERY_VERDICT = (
     comparison("steady"),

@@ -343,12 +343,14 @@ def test_a_screen_reader_has_labels(shown: Shown) -> None:
           - heading "Cases" [level=2]
           - figure /Each case's change and its interval/:
             - region "Plot of all cases":
-              - img /6 cases, each with its change and interval/
+              - img /8 cases, each with its change and interval/
           - search "Find a case":
             - searchbox "Find a case"
             - group "Verdicts shown":
               - checkbox "regressed 2" [checked]
-            - status: 6 rows
+              - checkbox "not smaller 1" [checked]
+              - checkbox "not slower 1" [checked]
+            - status: 8 rows
           - region "Table of cases":
             - table /Cases, the worst first/:
               - rowgroup:

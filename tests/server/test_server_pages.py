@@ -15,7 +15,7 @@ import report_samples as samples
 from results_server import CASES, COMMIT_URL, RUNS, RunningServer, numbered, running_server
 
 from benchmarks.made_nights import TRUTH, case_id, commit_id, made_reports
-from opduel.records import Commit, Report
+from opduel.records import ONE_SIDED, Commit, Report
 from opduel.server import queries
 
 # Ends whatever it may stand in, and would then run.
@@ -240,6 +240,32 @@ def test_the_reason_stands_beside_the_verdict(empty: RunningServer) -> None:
                 assert " ".join(Page(cell).text.split()) == f"inconclusive held back: improved {why}", path
         results = client.get("/api/v1/runs/run-1/results").json()["results"]
     assert [one["figures"]["note"] for one in results] == [why]
+
+
+def test_people_read_words_for_one_sided_verdicts_and_programs_the_names(empty: RunningServer) -> None:
+    hardly_faster, hardly_larger = (one for one in samples.EVERY_VERDICT if one.verdict in ONE_SIDED)
+    held = samples.comparison("held", "inconclusive", held_back="not_worse")
+    empty.post(replace(numbered(1), comparisons=(hardly_faster, hardly_larger, held), cases=()))
+    with empty.client(None) as client:
+        cases = client.get("/api/v1/cases").json()["cases"]
+        (number,) = (case["number"] for case in cases if case["case"] == hardly_larger.case)
+        (run,) = client.get("/api/v1/runs", params={"verdict": "not_worse"}).json()["runs"]
+        (result,) = client.get("/api/v1/runs/run-1/results", params={"verdict": "not_worse"}).json()["results"]
+        run_page, case_page, list_page = (
+            " ".join(client.get(path).text.split())
+            for path in ("/runs/run-1", f"/cases/{number}", "/?verdict=not_better")
+        )
+    assert (run["verdicts"]["not_worse"], run["verdicts"]["unchanged"]) == (1, 0)
+    assert (result["case"]["case"], result["figures"]["verdict"]) == (hardly_faster.case, "not_worse")
+    assert re.findall(r"<strong>1</strong><span class=\"verdict (\w+)\">([\w ]+)</span>", run_page) == [
+        *(("inconclusive", "inconclusive"), ("not_better", "not smaller"), ("not_worse", "not slower")),
+    ]
+    assert '<span class="verdict not_worse">not slower</span> <span class="note">faster by 0.4 to 2.2 %' in run_page
+    assert "held back: not slower" in run_page
+    assert '<span class="verdict not_better">not smaller</span>' in case_page
+    assert '<option value="not_better" selected>not better</option>' in list_page
+    assert '<span class="verdict not_worse" title="not worse">1' in list_page
+    assert "No run is like that" in got(empty, "/", verdict="unchanged").text
 
 
 def test_platforms_and_threads_have_histories_of_their_own(empty: RunningServer) -> None:
