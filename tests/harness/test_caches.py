@@ -112,7 +112,7 @@ def test_nothing_is_evicted_unless_asked_for(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_sample_is_one_call_and_eviction_counts_as_time_spent() -> None:
     call_ns = dict.fromkeys(SIDES, 2_000.0)
     warm, cold = plan_blocks(call_ns), plan_blocks(call_ns, Regions(10e6, 1))
-    assert (cold.inner, cold.calls["control"], cold.discard["control"]) == (1, 1, 1)
+    assert (cold.inner, cold.calls["control"], cold.discard["control"]) == (1, 1, 0), "there are no caches to warm"
     assert warm.calls["control"] >= 100 * cold.calls["control"]
     assert 1 < cold.quads < warm.quads
 

@@ -12,8 +12,9 @@ import pytest
 from toy_bench import run_one_round, toy_bench, toy_case
 
 import opduel.harness.pair
-from opduel.harness.blocks import LONG_QUADS, CaseRequest
+from opduel.harness.blocks import CaseRequest
 from opduel.harness.cpus import plan_cpus
+from opduel.harness.effort import PILOT, Repetitions
 from opduel.harness.pair import Preparation, Round, RoundResult, _Share
 from opduel.harness.pair_pool import PairPool
 from opduel.harness.process import CaseProcess, CaseRefusedError
@@ -21,15 +22,8 @@ from opduel.records import Failure
 
 
 @pytest.mark.many_forks
-@pytest.mark.parametrize(("cases", "forks"), [(1, 6), (4, 3), (9, 2), (22, 1), (400, 1)])
-def test_the_fewer_cases_a_pair_has_the_more_often_it_measures_each(cases: int, forks: int) -> None:
-    requests = [CaseRequest(toy_case(f"{number}"), 1) for number in range(cases)]
-    assert Round(requests, 0).forks == forks
-    assert Round(requests[:1], 0, fork=False).forks == 1
-
-
-@pytest.mark.many_forks
-def test_a_lone_case_is_measured_in_many_forks_and_gives_one_sample() -> None:
+def test_each_case_is_measured_as_often_as_planned_and_one_without_a_plan_as_a_pilot() -> None:
+    """Each time in processes of its own, on either side; and all of it is one sample."""
     pids: set[int] = set()
     original = CaseProcess.asking
 
@@ -37,11 +31,38 @@ def test_a_lone_case_is_measured_in_many_forks_and_gives_one_sample() -> None:
         pids.add(self.pid)
         return (yield from original(self, request, timeout_s))
 
+    requests = [CaseRequest(toy_case(name), 1) for name in ("often", "seldom", "new")]
+    planned = {"often": Repetitions(5, 2), "seldom": Repetitions(1, 20)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CaseProcess, "asking", watched)
-        (sample,) = run_one_round(toy_bench(), Round([CaseRequest(toy_case("a"), 1)], 0)).samples
-    assert sample.forks == 6
-    assert len(pids) == 2 * 6
+        result = run_one_round(toy_bench(), Round(requests, 0, repetitions=planned))
+    samples = {sample.case_id: sample for sample in result.samples}
+    assert {name: (sample.forks, sample.blocks) for name, sample in samples.items()} == {
+        "often": (5, 5 * 2 * 2),
+        "seldom": (1, 2 * 20),
+        "new": (PILOT.forks, PILOT.forks * 2 * PILOT.quads),
+    }
+    assert len(pids) == 2 * (5 + 1 + PILOT.forks)
+    assert {name: (time.forks, time.quads) for name, time in result.times.items()} == {
+        "often": (5, 10),
+        "seldom": (1, 20),
+        "new": (PILOT.forks, PILOT.forks * PILOT.quads),
+    }
+    assert Round(requests[:1], 0, fork=False, repetitions=planned).forks_of("often") == 1
+
+
+def test_the_time_of_a_round_is_that_of_its_cases_and_of_its_pair() -> None:
+    requests = [CaseRequest(toy_case(name), 1) for name in "ab"]
+    result = run_one_round(toy_bench(), Round(requests, 0))
+    parts = [(time.waited_s, time.beside_s, time.quads_s) for time in result.times.values()]
+    assert len(parts) == 2
+    assert all(seconds > 0 for part in parts for seconds in part[1:])
+    assert all(time.prepared_s > 0 for time in result.times.values())
+    assert sum(waited for waited, _, _ in parts) == pytest.approx(result.prepare_s)
+    assert sum(quads for _, _, quads in parts) <= result.block_s
+    spent_s = sum(time.spent_s for time in result.times.values())
+    assert spent_s == pytest.approx(sum(map(sum, parts)))
+    assert result.block_s < spent_s < result.wall_s - result.start_s
 
 
 @pytest.mark.measures  # with all of the machine's processors
@@ -64,7 +85,6 @@ def test_cases_on_a_device_come_one_after_the_other_and_share_processes(
     places, names = contexts.split(), (operators.split() * 3)[:3]
     cases = [replace(toy_case(one, name), context=place) for one, name, place in zip("abc", names, places, strict=True)]
     events = watched_steps(monkeypatch)
-    monkeypatch.setattr(Round, "forks", 1)
     monkeypatch.setattr(random.Random, "sample", lambda self, population, k: list(population)[:k])
     bench = toy_bench(TOY_CLOCK="real")  # so that there is time to prepare another
     result = run_one_round(bench, Round([CaseRequest(case, 1) for case in cases], 0))
@@ -77,9 +97,9 @@ def test_cases_on_a_device_come_one_after_the_other_and_share_processes(
     assert len({pid for _, pid in events}) == pids
 
 
+@pytest.mark.many_forks
 def test_each_fork_of_a_case_on_a_device_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     events = watched_steps(monkeypatch)
-    monkeypatch.setattr(Round, "forks", 2)
     (sample,) = run_one_round(toy_bench(), Round([CaseRequest(replace(toy_case("a"), context="gpu"), 1)], 0)).samples
     assert sample.forks == 2
     assert len({pid for _, pid in events}) == 4
@@ -175,9 +195,10 @@ def test_with_several_threads_the_controller_asks_for_each_block(monkeypatch: py
         return original(self, request, timeout_s)
 
     monkeypatch.setattr(CaseProcess, "asking", watched)
-    plan = Round([CaseRequest(toy_case("a"), 1)], 0)
+    plan = Round([CaseRequest(toy_case("a"), 1)], 0, repetitions={"a": Repetitions(1, 3)})
     (sample,) = run_one_round(replace(toy_bench(), cpus=plan_cpus(2)), plan).samples
-    assert asked.count("low_block") == sample.forks * (2 + 4 * LONG_QUADS)  # two to learn what a call takes
+    assert sample.blocks == 2 * 3
+    assert asked.count("low_block") == 2 + 4 * 3, "two to learn what a call takes"
     assert "turns" not in asked
 
 
@@ -194,10 +215,15 @@ def test_a_deadline_stops_a_round_between_cases() -> None:
 
 
 @pytest.mark.many_forks
-def test_a_case_whose_forks_cost_much_is_measured_in_few(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("planned", "forks"), [({}, {1, 2}), ({"a": Repetitions(4, 2)}, {4})])
+def test_a_pilot_whose_forks_cost_much_has_one(
+    planned: dict[str, Repetitions], forks: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or two, where the second was prepared meanwhile. Once its costs are known, the plan decides."""
     monkeypatch.setattr(opduel.harness.pair, "FORKED_S", 0.0)
-    (sample,) = run_one_round(toy_bench(), Round([CaseRequest(toy_case("a"), 1)], 0)).samples
-    assert sample.forks <= 2, "the first, and that which was prepared meanwhile"
+    plan = Round([CaseRequest(toy_case("a"), 1)], 0, repetitions=planned)
+    (sample,) = run_one_round(toy_bench(), plan).samples
+    assert sample.forks in forks
 
 
 def test_forks_of_one_round_that_fail_on_either_side_fail_on_both() -> None:
