@@ -184,10 +184,7 @@ def _fitting(trips: Sequence[tuple[Trip, int]], left_s: float, pace: RoundDurati
 
 
 def looked_at(trips: Sequence[Trip], left_s: float, pace: RoundDuration) -> list[Trip]:
-    """As many of the first of them as the time left takes to their next look.
-
-    More cases may take less time than fewer, as those are measured in several forks: the most that fit are taken.
-    """
+    """As many of the first of them as the time left takes to their next look."""
     load, most = Load(pace), 0
     for count, trip in enumerate(trips, 1):
         load.add(trip.request.case, trip.missing)

@@ -21,26 +21,24 @@ from opduel.harness.budget import (
     with_profiling,
     with_seconds,
 )
-from opduel.harness.pair import FORKED_S, Round, RoundResult, forks_for
+from opduel.harness.effort import CaseTime
+from opduel.harness.pair import RoundResult
 from opduel.records import Case, Comparison, Forecast, PairSample
 
-pytestmark = pytest.mark.many_forks
 
-
-def a_result(names: str, call_s: float, start_s: float, rest_s: float = 0.0, forks: int = 1) -> RoundResult:
-    """A round in which each case makes ten calls a side and fork."""
-    ns = 1e9 * call_s
-    samples = [PairSample(name, "screening", 0, ns, ns, 0.0, 4, 10 * forks, forks) for name in names]
-    wall_s = start_s + rest_s + 20 * call_s * forks * len(names)
-    return RoundResult(samples=samples, start_s=start_s, wall_s=wall_s)
+def a_result(names: str, case_s: float, start_s: float, rest_s: float = 0.0) -> RoundResult:
+    """A round in which so many seconds went into each case, and ``rest_s`` into none of them."""
+    samples = [PairSample(name, "screening", 0, 1.0, 1.0, 0.0, 4, 10) for name in names]
+    times = {name: CaseTime(1, 2, waited_s=case_s / 4, beside_s=case_s / 4, quads_s=case_s / 2) for name in names}
+    wall_s = start_s + rest_s + case_s * len(names)
+    return RoundResult(samples=samples, start_s=start_s, wall_s=wall_s, times=times)
 
 
 def paced(
-    names: str, call_s: float = 0.001, start_s: float = 2.0, rest_s: float = 0.0, fork: bool = True
+    names: str, case_s: float = 0.02, start_s: float = 2.0, rest_s: float = 0.0, fork: bool = True
 ) -> RoundDuration:
     pace = RoundDuration(lambda case: fork)
-    requests = [CaseRequest(toy_case(name), 1) for name in names]
-    pace.note(Round(requests, 0), a_result(names, call_s, start_s, rest_s), "time")
+    pace.note(a_result(names, case_s, start_s, rest_s), "time")
     return pace
 
 
@@ -51,17 +49,11 @@ def trip(name: str, missing: int = 5, excess: float | None = None, closes: bool 
 
 
 def naive_seconds(pace: RoundDuration, needs: Sequence[tuple[Case, int]]) -> float:
-    """Round after round, summed up: one pair for those that share it, in so many forks."""
-    total = 0.0
+    """Round after round, summed up: one pair for those that share it, which takes no longer than the first one."""
+    total, first_s = 0.0, pace.first_start_s["time"]
     for number in range(max((rounds for _, rounds in needs), default=0)):
-        cases = [case for case, rounds in needs if rounds > number]
-        seconds = 0.0
-        forks = forks_for(len(cases))
-        for case in cases:
-            one = pace.of(case)
-            few = one * 6 > FORKED_S and forks > 1
-            seconds += min(6 * one, one + FORKED_S) if few else forks * one
-        total += seconds + max(pace.last_start_s["time"], pace.first_start_s["time"] - seconds)
+        seconds = sum(pace.of(case) for case, rounds in needs if rounds > number)
+        total += seconds + max(min(first_s, pace.last_start_s["time"]), first_s - seconds)
     return total
 
 
@@ -76,7 +68,7 @@ def test_rounds_to_come_take_what_a_plain_sum_says(cases: list[tuple[float, int]
     needs = []
     for number, (seconds, rounds) in enumerate(cases):
         case = toy_case(f"{number}")
-        pace.fork_s[case.id] = seconds
+        pace.expect(case.id, seconds)
         needs.append((case, rounds))
     assert pace.seconds(needs) == pytest.approx(naive_seconds(pace, needs))
     until = pace.until(needs)
@@ -84,19 +76,21 @@ def test_rounds_to_come_take_what_a_plain_sum_says(cases: list[tuple[float, int]
     assert all(until[case.id] == 0 for case, rounds in needs if rounds == 0)
 
 
-def test_a_round_is_shared_out_by_timed_calls_and_the_rest_evenly() -> None:
+def test_a_round_is_shared_out_by_what_went_into_each_case_and_the_rest_evenly() -> None:
     pace = paced("ab", rest_s=0.5)
     assert pace.of(toy_case("a")) == pytest.approx(0.02 + 0.25)
     assert pace.of(toy_case("never measured")) == pytest.approx(0.27)
-    pace.note(Round([CaseRequest(toy_case("b"), 1)], 1), a_result("b", 1.0, 0.5), "time")
+    pace.note(a_result("b", 20.0, 0.5), "time")
     assert pace.of(toy_case("b")) == pytest.approx(20)
     assert pace.of(toy_case("a")) == pytest.approx(0.27), "the slow one costs the others nothing"
     assert pace.least_s(toy_case("a")) == pytest.approx(0.5 + 0.27)
+    pace.expect("a", 3.0)
+    assert pace.of(toy_case("a")) == 3.0, "what is planned for its next round is what that will take"
 
 
 def test_a_start_overlaps_with_measuring_but_not_for_cases_with_pairs_of_their_own() -> None:
     pace = paced("a", start_s=2.0)
-    pace.note(Round([CaseRequest(toy_case("a"), 1)], 1), a_result("a", 0.001, 0.1), "time")
+    pace.note(a_result("a", 0.02, 0.1), "time")
     assert pace.start_s("time", measured_s=5.0) == pytest.approx(0.1)
     assert pace.start_s("time", measured_s=0.5) == pytest.approx(1.5)
     alone = paced("a", start_s=2.0, fork=False)
@@ -109,35 +103,36 @@ def test_time_for_all_is_time_for_all() -> None:
 
 
 def test_the_largest_suspects_come_first_then_the_others_as_long_as_there_is_time() -> None:
-    pace = paced("abcde", call_s=0.1, start_s=0.0)  # 2 s a fork
+    pace = paced("abcde", case_s=2.0, start_s=0.0)
     trips = [trip("a"), trip("b", excess=0.05), trip("c", excess=0.6), trip("d", excess=-0.01), trip("e")]
 
     def names(left_s: float) -> str:
         return "".join(one.request.case.id for one in affordable(trips, left_s, pace, resumable=False))
 
-    assert names(5 * 4.0 + 1) == "c"
-    assert names(5 * 8.0 + 1) == "cb"
-    assert names(5 * 12.0 + 1) == "cbd"
+    assert names(5 * 2.0 + 1) == "c"
+    assert names(5 * 4.0 + 1) == "cb"
+    assert names(5 * 6.0 + 1) == "cbd"
+    assert names(5 * 8.0 + 1) == "cbda"
     assert names(1e6) == "abcde"
 
 
 def test_one_that_does_not_fit_keeps_no_smaller_one_from_its_look() -> None:
-    pace = paced("ab", call_s=0.01, start_s=0.0)
-    pace.fork_s["a"] = 30.0
+    pace = paced("ab", case_s=0.2, start_s=0.0)
+    pace.expect("a", 30.0)
     trips = [trip("a", excess=2.0), trip("b", excess=0.1)]
     assert [one.request.case.id for one in affordable(trips, 30.0, pace, resumable=False)] == ["b"]
 
 
 def test_where_no_look_can_be_reached_the_rounds_go_to_cases_for_which_they_count() -> None:
-    pace = paced("abc", call_s=0.1, start_s=0.0)
+    pace = paced("abc", case_s=2.0, start_s=0.0)
     trips = [trip("a", excess=0.9, closes=False), trip("b", excess=0.5), trip("c")]
-    assert [one.request.case.id for one in affordable(trips, 5.0, pace, resumable=False)] == ["b"]
-    assert [one.request.case.id for one in affordable(trips, 5.0, pace, resumable=True)] == ["a"]
+    assert [one.request.case.id for one in affordable(trips, 3.0, pace, resumable=False)] == ["b"]
+    assert [one.request.case.id for one in affordable(trips, 3.0, pace, resumable=True)] == ["a"]
     assert affordable(trips, 1.0, pace, resumable=True) == []
 
 
 def test_what_there_was_no_time_for_is_what_would_have_been_begun() -> None:
-    pace = paced("abc", call_s=0.1, start_s=0.0)
+    pace = paced("abc", case_s=2.0, start_s=0.0)
     fresh = [trip("a", excess=0.9, closes=False), trip("b", closes=False)]
     assert affordable(fresh, 5.0, pace, resumable=False) == []
     needed_s, name = least_needed(fresh, pace, resumable=False)
@@ -178,7 +173,7 @@ def an_open_case(name: str, rounds: int | None) -> Comparison:
 
 
 def test_forecasts_get_their_time_in_figures_and_in_words() -> None:
-    pace = paced("abc", call_s=0.01, start_s=1.0)
+    pace = paced("abc", case_s=0.2, start_s=1.0)
     cases = {name: toy_case(name) for name in "abcd"}
     settled = Comparison.without_figures(toy_case("d"), "unchanged")
     comparisons = [an_open_case("a", 3), an_open_case("b", 10), an_open_case("c", None), settled]
@@ -191,7 +186,7 @@ def test_forecasts_get_their_time_in_figures_and_in_words() -> None:
         soon.note
         == f"too noisy; about {duration(soon.forecast.seconds or 0)} more (3 more rounds) would likely settle it"
     )
-    assert never.note == "too noisy; with all 30 rounds of a stage, the chance to settle it is 30%"
+    assert never.note == "too noisy; with all 30 rounds, the chance to settle it is 30%"
     assert done == settled
 
     told = budget_for([soon, late, never, done], 40.0, 1.0)
