@@ -12,9 +12,11 @@ import numpy.typing as npt
 from opduel.comparator.trimmed_mean import RESOLUTION
 from opduel.records import PairSample, Stage
 
-# A round's own blocks say how noisy it was, and so do those of the case's other rounds: as if so many more blocks of
-# its own had been as noisy as they are on average.
+# Estimated variances are noisy themselves, and that must not decide whose log ratio counts. A sample counts as if so
+# many more of its blocks had been as noisy as the case's blocks are on average, and a case as if so many more of its
+# forks had shown nothing beyond their blocks: what all cases have of that is in what pairs add.
 POOLED_BLOCKS = 20.0
+POOLED_FORKS = 5.0
 
 Array = npt.NDArray[np.float64]
 
@@ -47,11 +49,11 @@ def predict_variances(noises: Sequence[ForkNoise], pair_variance: float) -> Arra
     """Return the variance of each sample (shape (n,)): ``pair_variance`` + between / forks + within.
 
     What lies between forks is pooled over the case's samples, and what is within them drawn towards their mean, block
-    by block, as ``POOLED_BLOCKS`` says: the noise of an estimated variance must not decide whose log ratio counts.
+    by block.
     """
     forks, blocks, within, between = np.array(noises, dtype=np.float64).T
     freedom = forks - 1
-    of_fork = max(0.0, float(freedom @ between / freedom.sum())) if freedom.any() else 0.0
+    of_fork = max(0.0, float(freedom @ between / (freedom.sum() + POOLED_FORKS)))
     blocks = np.maximum(blocks, 1.0)
     of_blocks = within * blocks
     mean = float(blocks @ of_blocks / blocks.sum())

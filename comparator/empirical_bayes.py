@@ -52,8 +52,9 @@ def locate(values: Values, pair_variance: float) -> TrimmedMean:
 def fit_prior_of_cases(cases: tuple[Values, ...]) -> Prior:
     """Fit the prior, and with it the variance that pairs add: the one with which predictions are right most equally.
 
-    That is, with which the logarithms of the cases' residual scales vary least.  A prior whose location depends on a
-    covariate is limma's trend (Law et al. 2014, Genome Biology 15, R29); here the covariate is the case's own noise.
+    That is, with which the logarithms of the cases' residual scales vary least, and d0 is largest; of several the
+    largest, with which samples count most alike.  A prior whose location depends on a covariate is limma's trend (Law
+    et al. 2014, Genome Biology 15, R29); here the covariate is the case's own noise.
     """
     if len(cases) < FEWEST_CASES:
         return NO_PRIOR
@@ -61,9 +62,11 @@ def fit_prior_of_cases(cases: tuple[Values, ...]) -> Prior:
     candidates = [typical]
     if any(noise.within or noise.between for values in cases for noise in values.noises):
         candidates += [*(typical / 2**step for step in range(1, STEPS + 1)), 0.0]
-    fits = [_fit_robustly([locate(values, candidate) for values in cases]) for candidate in candidates]
-    excess, prior = min(fits, key=lambda fit: fit[0])
-    return replace(prior, pair_variance=candidates[fits.index((excess, prior))])
+    priors = [
+        replace(fit_prior([locate(values, candidate) for values in cases]), pair_variance=candidate)
+        for candidate in candidates
+    ]
+    return max(priors, key=lambda prior: prior.degrees_of_freedom)
 
 
 def fit_prior(observed: Sequence[TrimmedMean]) -> Prior:
@@ -79,29 +82,24 @@ def fit_prior(observed: Sequence[TrimmedMean]) -> Prior:
     Cases far noisier than the others would make it say nothing.  So it is fitted again without those that it speaks for
     with a weight below ``STRAY_WEIGHT`` (``prior_weight``), which rely on their own samples in any case.
     """
-    return _fit_robustly(observed)[1] if len(observed) >= FEWEST_CASES else NO_PRIOR
-
-
-def _fit_robustly(observed: Sequence[TrimmedMean]) -> tuple[float, Prior]:
-    """Return the prior with the variance of the logarithms beyond that of chance."""
     included = list(observed)
-    while True:
-        excess, prior = _fit(included, len(observed))
+    while len(included) >= FEWEST_CASES:
+        prior = _fit(included, len(observed))
         usual = [case for case in included if prior_weight(case, prior) >= STRAY_WEIGHT]
-        if len(usual) == len(included) or len(usual) < FEWEST_CASES:
-            return excess, prior
+        if len(usual) == len(included):
+            return prior
         included = usual
+    return NO_PRIOR
 
 
-def _fit(observed: Sequence[TrimmedMean], cases: int) -> tuple[float, Prior]:
+def _fit(observed: Sequence[TrimmedMean], cases: int) -> Prior:
     half = np.array([case.degrees_of_freedom for case in observed]) / 2
     logs = np.log([case.scale for case in observed]) - special.digamma(half) + np.log(half)
     excess = float(np.var(logs, ddof=1) - np.mean(special.polygamma(1, half)))
-    mean = float(np.mean(logs))
     pooled = float(2 * half.sum())
     half_prior = min(trigamma_inverse(excess), pooled / 2) if excess > 0 else pooled / 2
-    scale = math.exp(mean + float(special.digamma(half_prior)) - math.log(half_prior))
-    return excess, Prior(2 * half_prior, scale, pooled, cases)
+    scale = math.exp(float(np.mean(logs) + special.digamma(half_prior)) - math.log(half_prior))
+    return Prior(2 * half_prior, scale, pooled, cases)
 
 
 def shrink_variance(observed: TrimmedMean, prior: Prior) -> TrimmedMean:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from opduel.comparator.case_values import Values
 from opduel.comparator.effect_estimate import EffectEstimate, estimate_effect
-from opduel.comparator.empirical_bayes import Prior, discounted
+from opduel.comparator.empirical_bayes import Prior, discounted, locate
 from opduel.comparator.looks import FRESH_PAIRS, Looks, p_over_looks
 from opduel.comparator.predictive_power import FUTILE_BELOW, conditional_power
 from opduel.comparator.significance import two_sided_p
@@ -75,7 +75,8 @@ def run_sequential_test(
         if path.ended:
             break
     p_value, rises = path.p_value()
-    confirmed = not case.measure.noisy or _confirms(values.first(path.n).of_stage("confirmation"), bound, rises)
+    fresh = values.first(path.n).of_stage("confirmation")
+    confirmed = not case.measure.noisy or _confirms(fresh, bound, prior, rises)
     figures = estimate_effect(values, bound, prior, looks.level(n, alpha / 2)) if n >= 2 else None
     return SequentialTest(
         suspect=path.suspect,
@@ -111,12 +112,12 @@ def _excess(effect: EffectEstimate, bound: float) -> float:
     return max(low, -high) - bound
 
 
-def _confirms(fresh: Values, bound: float, rises: bool) -> bool:
+def _confirms(fresh: Values, bound: float, prior: Prior, rises: bool) -> bool:
     """Whether fresh samples say that the case has changed in this direction."""
-    signed = [log_ratio if rises else -log_ratio for log_ratio in fresh.log_ratios]
-    if sum(log_ratio > 0 for log_ratio in signed) < FRESH_PAIRS:
+    sign = 1 if rises else -1
+    if sum(sign * log_ratio > 0 for log_ratio in fresh.log_ratios) < FRESH_PAIRS:
         return False
-    return sum(signed) / len(signed) > bound
+    return sign * locate(fresh, prior.pair_variance).estimate > bound
 
 
 @dataclass
