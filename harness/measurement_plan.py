@@ -171,6 +171,7 @@ class MeasurementResult:
     spent_s: dict[str, float] = field(default_factory=dict)  # by what the measuring processor's time went into
     pace: RoundDuration | None = None  # how long rounds took
     effort: dict[str, Effort] = field(default_factory=dict)  # by case id
+    noise: dict[str, Any] = field(default_factory=dict)  # of the host by level, as ``describe_noise`` has it
     expected_s: float | None = None  # how long it would take, as the first rounds had it
     stopped: str | None = None
     aborted: bool = False  # stopped by something other than the budget: the run could not be completed

@@ -383,6 +383,7 @@ def _run_record(
         "stop_reason": findings.stopped,
         "forecast": None,
         "expected_s": findings.expected_s,
+        "noise": findings.noise or None,
         "prior_runs": order.prior_runs and order.prior_runs.record(order.forecast),
         "fleet": None,
         "continues": False,

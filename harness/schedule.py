@@ -16,6 +16,7 @@ from opduel.harness.counter_round import run_memory_round, run_value_round
 from opduel.harness.forecast import forecast_run, outlook_words, settled_first
 from opduel.harness.instructions import run_counting_round
 from opduel.harness.measurement_plan import Batch, FirstMeasurement, MeasurementPlan, MeasurementResult, Progress
+from opduel.harness.noise_words import describe_noise
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
 from opduel.harness.validity import standing
@@ -99,6 +100,7 @@ class Schedule:
         self.findings.wall_s = self._elapsed()
         efforts = {case_id: self._effort.effort(case_id, rows) for case_id, rows in self.findings.samples.items()}
         self.findings.effort = {case_id: effort for case_id, effort in efforts.items() if effort}
+        self.findings.noise = describe_noise(self._plan.cases, self.findings.samples, self._effort, self._plan.looks)
         return self.findings
 
     def _take_in_kept(self) -> None:
@@ -179,10 +181,12 @@ class Schedule:
         measured on."""
         order, self.findings.stopped = self._plan, None  # that of the wave before: more may be known of the time now
         open_cases = [case for case in self._in_turn if interim[case.id].missing]
-        open_cases = [case for case in open_cases if self._is_urgent(case, interim[case.id])] or open_cases
+        open_cases = [case for case in open_cases if self._is_urgent(case, interim)] or open_cases
         requests = [self._request(case, interim[case.id].stage) for case in open_cases]
         if order.suspects_only and requests:
-            requests = [one for one in requests if one.stage == "confirmation" or not self._was_looked_at(one, interim)]
+            requests = [
+                one for one in requests if one.stage == "confirmation" or not self._was_looked_at(one.case, interim)
+            ]
             if not requests:
                 self.findings.stopped = f"no suspect is left; {len(open_cases)} other cases stay open"
         if order.time_budget is None or not requests or not (self.findings.rounds or order.forecast):
@@ -191,8 +195,7 @@ class Schedule:
         for request in requests:
             place = interim[request.case.id]
             excess = place.excess if request.stage == "confirmation" else None
-            looked = self._was_looked_at(request, interim)
-            trips.append(Trip(request, place.missing, excess, looked))
+            trips.append(Trip(request, place.missing, excess, self._was_looked_at(request.case, interim)))
         unlooked = any(trip.request.stage == "screening" and not trip.closes for trip in trips)
         left_s = self._deadline() - time.monotonic()
         if unlooked:
@@ -202,10 +205,11 @@ class Schedule:
             self._stop_for_want_of_time(*least_needed(trips, self._pace, self._checkpoint.keeps))
         return [trip.request for trip in chosen]
 
-    def _is_urgent(self, case: Case, place: InterimAnalysis) -> bool:
+    def _is_urgent(self, case: Case, interim: Mapping[str, InterimAnalysis]) -> bool:
         """Whether a case could still be a regression. One that lies at its threshold, and is as precise as that asks
-        for, isn't measured before all others."""
-        if not place.may_be_worse or (place.excess or 0.0) > 0:
+        for, isn't measured before all others; but all share the rounds to their first look."""
+        place = interim[case.id]
+        if not place.may_be_worse or (place.excess or 0.0) > 0 or not self._was_looked_at(case, interim):
             return place.may_be_worse
         counts = self._plan.looks.of_metric(case.metric).counts
         return not self._effort.is_precise(case, self.findings.samples[case.id], counts)
@@ -259,10 +263,9 @@ class Schedule:
         left_s = self._deadline() - time.monotonic()
         self.findings.stopped = spent_words(self._plan.budget, left_s, needed_s, needed_by)
 
-    def _was_looked_at(self, request: CaseRequest, interim: Mapping[str, InterimAnalysis]) -> bool:
+    def _was_looked_at(self, case: Case, interim: Mapping[str, InterimAnalysis]) -> bool:
         """Whether it has had a look."""
-        place = interim[request.case.id]
-        first = self._plan.looks.of_metric(request.case.metric).counts[0]
+        place, first = interim[case.id], self._plan.looks.of_metric(case.metric).counts[0]
         return (place.next_look or 0) - place.missing >= first
 
     def _before_long_rounds(self, wanting: list[CaseRequest]) -> list[CaseRequest]:

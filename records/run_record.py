@@ -115,6 +115,18 @@ class BudgetRecord(JsonObject):
     open: int | None = None
 
 
+class NoiseRecord(JsonObject):
+    """The noise of a run by level, medians over cases; how far the processor's speed ranged, as a ratio; how many times
+    a quiet host's effort it took; and that in words."""
+
+    quad_sd: float | None = None
+    fork_sd: float | None = None
+    pair_sd: float | None = None
+    speed_range: float | None = None
+    effort: float | None = None
+    words: str | None = None
+
+
 class PriorRunsRecord(JsonObject):
     """What ``--prior_runs`` knew, and the length that was expected of the run."""
 
@@ -207,6 +219,7 @@ class RunRecord(JsonObject):
     interrupted: bool = False
     stop_reason: str | None = None
     forecast: BudgetRecord | None = None
+    noise: NoiseRecord | None = None
     expected_s: float | None = None  # of wall time for all cases without a time budget, as the first rounds had it
     prior_runs: PriorRunsRecord | None = None
     fleet: FleetRecord | None = None

@@ -163,8 +163,14 @@ def _more_for(report: Report) -> str:
 
 
 def notes(report: Report) -> list[str]:
-    """What both builds skipped, and what became of an injected slowdown; usually nothing."""
-    return [line for line in (skipped_line(report), injection_line(report)) if line]
+    """What both builds skipped, the host's noise, and what became of an injected slowdown."""
+    return [line for line in (skipped_line(report), noise_line(report), injection_line(report)) if line]
+
+
+def noise_line(report: Report) -> str:
+    """What kind of noise the host had, and what it cost; empty where nothing was measured in blocks."""
+    noise = report.run.noise
+    return f"noise: {noise.words}" if noise and noise.words else ""
 
 
 def skipped_line(report: Report) -> str:
