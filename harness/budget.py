@@ -34,8 +34,9 @@ class RoundDuration:
     round."""
 
     can_fork: CanFork
-    first_start_s: dict[str, float] = field(default_factory=dict)  # with nothing measured meanwhile
+    whole_start_s: dict[str, float] = field(default_factory=dict)  # with nothing measured meanwhile, at most
     last_start_s: dict[str, float] = field(default_factory=dict)  # what was left to wait for
+    measured_s: dict[str, float] = field(default_factory=dict)  # what the last round took beside that
     case_s: dict[str, float] = field(default_factory=dict)  # by case id: in one round, as it is measured next
     usual_s: dict[str, float] = field(default_factory=dict)  # by metric: of a case that has not been measured
 
@@ -43,8 +44,10 @@ class RoundDuration:
         """Take note of a round: what went into each case, all the rest of its time shared out evenly."""
         if not result.samples:
             return
-        self.first_start_s.setdefault(metric, result.start_s)
+        whole_s = result.start_s + self.measured_s.get(metric, 0.0)  # it went on while the round before was measured
+        self.whole_start_s[metric] = min(whole_s, self.whole_start_s.get(metric, math.inf))
         self.last_start_s[metric] = result.start_s
+        self.measured_s[metric] = result.wall_s - result.start_s
         measured = [sample.case_id for sample in result.samples]
         own_s = {case_id: _case_s(result, case_id) for case_id in measured}
         rest_s = max(0.0, result.wall_s - result.start_s - sum(own_s.values())) / len(measured)
@@ -62,7 +65,7 @@ class RoundDuration:
 
     def start_s(self, metric: str, measured_s: float) -> float:
         """Seconds to wait for a pair whose start overlaps with so many seconds of measuring."""
-        whole = self.first_start_s.get(metric, 0.0)
+        whole = self.whole_start_s.get(metric, 0.0)
         return max(min(self.last_start_s.get(metric, 0.0), whole), whole - measured_s)
 
     def least_s(self, case: Case) -> float:

@@ -25,6 +25,7 @@ from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case
 __all__ = ["Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
 
 QUICK_S, ANALYSES = 0.1, 50  # an analysis of all cases that takes longer is made for progress in 2 % of the time
+FEW = 4  # of a run's cases one in so many is tried where the time is likely to be too short for any
 LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
 # Cases that a process pair measures; more are shared out to several, so that a killed run loses a minute, not them all.
 MOST_TOGETHER = 400
@@ -217,11 +218,14 @@ class Schedule:
     def _first_looks(self, trips: Sequence[Trip], left_s: float) -> list[CaseRequest]:
         """As many cases as come to their first look in the time left, those first that are settled soonest.
 
-        All if that is none in a run that a later start goes on with, or before the first round.
+        All if that is none in a run that a later start goes on with, or before the first round; and of a run that has
+        tested no case yet a few, since what is known of its costs may be too high.
         """
         if self._pace.seconds((trip.request.case, trip.missing) for trip in trips) > left_s:
             trips = self._cheapest_first(trips)
         chosen = looked_at(trips, left_s, self._pace)
+        if not chosen and not any(trip.closes for trip in trips):
+            chosen = trips[: max(1, len(trips) // FEW)]
         if not chosen and self.findings.rounds and not self._checkpoint.keeps:
             needed_s = min(self._pace.seconds([(trip.request.case, trip.missing)]) for trip in trips)
             self._stop_for_want_of_time(needed_s, "the first test of another case")

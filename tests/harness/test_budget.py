@@ -50,7 +50,7 @@ def trip(name: str, missing: int = 5, excess: float | None = None, closes: bool 
 
 def naive_seconds(pace: RoundDuration, needs: Sequence[tuple[Case, int]]) -> float:
     """Round after round, summed up: one pair for those that share it, which takes no longer than the first one."""
-    total, first_s = 0.0, pace.first_start_s["time"]
+    total, first_s = 0.0, pace.whole_start_s["time"]
     for number in range(max((rounds for _, rounds in needs), default=0)):
         seconds = sum(pace.of(case) for case, rounds in needs if rounds > number)
         total += seconds + max(min(first_s, pace.last_start_s["time"]), first_s - seconds)
@@ -89,10 +89,12 @@ def test_a_round_is_shared_out_by_what_went_into_each_case_and_the_rest_evenly()
 
 
 def test_a_start_overlaps_with_measuring_but_not_for_cases_with_pairs_of_their_own() -> None:
-    pace = paced("a", start_s=2.0)
+    pace = paced("a", call_s=0.095, start_s=2.0)  # measured for 1.9 s
     pace.note(a_result("a", 0.02, 0.1), "time")
     assert pace.start_s("time", measured_s=5.0) == pytest.approx(0.1)
     assert pace.start_s("time", measured_s=0.5) == pytest.approx(1.5)
+    pace.note(a_result("a", 0.02, 0.1), "time")  # after 0.4 s, so that the whole start takes half a second
+    assert pace.start_s("time", measured_s=0.2) == pytest.approx(0.3)
     alone = paced("a", start_s=2.0, fork=False)
     assert alone.seconds([(toy_case("a"), 3)]) == pytest.approx(3 * 2.02)
 
