@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, variance
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -40,8 +40,10 @@ class ForkNoise(NamedTuple):
         forks = max(1, len(sample.fork_ratios))
         if not sample.fork_ratios:
             return cls(forks, sample.blocks, 0.0, 0.0)
-        squared_error = fmean(standard_error**2 for _, standard_error in sample.fork_ratios)
-        between = variance(log_ratio for log_ratio, _ in sample.fork_ratios) - squared_error if forks > 1 else 0.0
+        centre = fmean([log_ratio for log_ratio, _ in sample.fork_ratios])
+        squares = sum((log_ratio - centre) ** 2 for log_ratio, _ in sample.fork_ratios)
+        squared_error = sum(standard_error**2 for _, standard_error in sample.fork_ratios) / forks
+        between = squares / (forks - 1) - squared_error if forks > 1 else 0.0
         return cls(forks, sample.blocks, squared_error / forks, between)
 
 

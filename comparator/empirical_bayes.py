@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from opduel.comparator.case_values import Values, predict_variances
@@ -20,7 +21,7 @@ FEWEST_CASES = 3
 # What pairs add is looked for in steps of a factor of 2, from the variance that a case typically has down to so many
 # steps below it, and nothing.
 STEPS = 8
-STRAY_WEIGHT = 0.1  # a case of which the prior has less to say than this takes no part in fitting it
+STRAY_WEIGHT = 0.03  # a case of which the prior has less to say than this takes no part in fitting it
 
 
 @dataclass(frozen=True)
@@ -79,26 +80,39 @@ def fit_prior(observed: Sequence[TrimmedMean]) -> Prior:
     degrees of freedom that all cases had together: also where variances vary no more than by chance, and limma
     would have it infinite, a prior knows no more than its data.  Fewer than ``FEWEST_CASES`` cases give ``NO_PRIOR``.
 
-    Cases far noisier than the others would make it say nothing.  So it is fitted again without those that it speaks for
-    with a weight below ``STRAY_WEIGHT`` (``prior_weight``), which rely on their own samples in any case.
+    Cases far noisier than the others would make it say nothing.  So it is fitted without those that it speaks for with
+    a weight below ``STRAY_WEIGHT`` (``prior_weight``), which rely on their own samples in any case: at first by the
+    prior that the quieter half has about the median, and then again by each fit.
     """
     included = list(observed)
-    while len(included) >= FEWEST_CASES:
-        prior = _fit(included, len(observed))
+    if len(included) < FEWEST_CASES:
+        return NO_PRIOR
+    logs = _unbiased_logs(included)
+    middle = float(np.median(logs))
+    prior = _of_moments(middle, float(np.mean((logs[logs <= middle] - middle) ** 2)), included, len(observed))
+    while True:
         usual = [case for case in included if prior_weight(case, prior) >= STRAY_WEIGHT]
-        if len(usual) == len(included):
+        if len(usual) < FEWEST_CASES:
+            return NO_PRIOR
+        logs = _unbiased_logs(usual)
+        refitted = _of_moments(float(np.mean(logs)), float(np.var(logs, ddof=1)), usual, len(observed))
+        if refitted == prior:
             return prior
-        included = usual
-    return NO_PRIOR
+        included, prior = usual, refitted
 
 
-def _fit(observed: Sequence[TrimmedMean], cases: int) -> Prior:
+def _unbiased_logs(observed: Sequence[TrimmedMean]) -> npt.NDArray[np.float64]:
     half = np.array([case.degrees_of_freedom for case in observed]) / 2
-    logs = np.log([case.scale for case in observed]) - special.digamma(half) + np.log(half)
-    excess = float(np.var(logs, ddof=1) - np.mean(special.polygamma(1, half)))
+    logs: npt.NDArray[np.float64] = np.log([case.scale for case in observed]) - special.digamma(half) + np.log(half)
+    return logs
+
+
+def _of_moments(mean: float, variance: float, observed: Sequence[TrimmedMean], cases: int) -> Prior:
+    half = np.array([case.degrees_of_freedom for case in observed]) / 2
+    excess = variance - float(np.mean(special.polygamma(1, half)))
     pooled = float(2 * half.sum())
     half_prior = min(trigamma_inverse(excess), pooled / 2) if excess > 0 else pooled / 2
-    scale = math.exp(float(np.mean(logs) + special.digamma(half_prior)) - math.log(half_prior))
+    scale = math.exp(mean + float(special.digamma(half_prior)) - math.log(half_prior))
     return Prior(2 * half_prior, scale, pooled, cases)
 
 

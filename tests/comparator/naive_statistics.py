@@ -2,64 +2,61 @@
 
 import math
 from collections.abc import Sequence
-from itertools import combinations, pairwise
 
 
-def naive_trimmed_mean(values: Sequence[float]) -> float:
-    """Sort, drop a fifth (rounded down) at each end, average the rest."""
-    ordered = sorted(values)
-    g = len(ordered) // 5
-    kept = []
-    for i, value in enumerate(ordered):
-        if g <= i < len(ordered) - g:
-            kept.append(value)
-    return sum(kept) / len(kept)
+def naive_trimmed_mean(values: Sequence[float], variances: Sequence[float] | None = None) -> float:
+    """Sort, drop an eighth (rounded down) at each end, average the rest, each weighted by 1 / its variance."""
+    pairs = sorted(zip(values, variances or [1.0] * len(values), strict=True))
+    g = len(pairs) // 8
+    total = weights = 0.0
+    for i, (value, variance) in enumerate(pairs):
+        if g <= i < len(pairs) - g:
+            total += value / variance
+            weights += 1 / variance
+    return total / weights
 
 
-def winsorised_sum_of_squares(values: Sequence[float]) -> float:
-    """Sort, replace a fifth at each end by the nearest value that stays, sum the squares about the mean."""
-    ordered = sorted(values)
-    n = len(ordered)
-    g = n // 5
+def naive_squared_error(values: Sequence[float], variances: Sequence[float] | None = None) -> float:
+    """Sort, replace an eighth at each end by the nearest value that stays; the weighted squares about the weighted
+    mean, over the degrees of freedom and the weight of what stayed."""
+    pairs = sorted(zip(values, variances or [1.0] * len(values), strict=True))
+    n = len(pairs)
+    g = n // 8
     replaced = []
     for i in range(n):
         if i < g:
-            replaced.append(ordered[g])
+            replaced.append(pairs[g][0])
         elif i >= n - g:
-            replaced.append(ordered[n - g - 1])
+            replaced.append(pairs[n - g - 1][0])
         else:
-            replaced.append(ordered[i])
-    mean = sum(replaced) / n
-    total = 0.0
-    for value in replaced:
-        total += (value - mean) ** 2
-    return total
+            replaced.append(pairs[i][0])
+    weights = [1 / variance for _, variance in pairs]
+    mean = sum(w * value for w, value in zip(weights, replaced, strict=True)) / sum(weights)
+    squares = sum(w * (value - mean) ** 2 for w, value in zip(weights, replaced, strict=True))
+    return squares / (n - 2 * g - 1) / sum(weights[g : n - g])
 
 
-def larger_pairs(lower: Sequence[float], upper: Sequence[float]) -> float:
-    """Mann and Whitney's U: pairs in which the upper value is the larger, ties by half."""
-    u = 0.0
-    for low in lower:
-        for high in upper:
-            if high > low:
-                u += 1
-            elif high == low:
-                u += 0.5
-    return u
-
-
-def mann_whitney_by_enumeration(lower: Sequence[float], upper: Sequence[float]) -> float:
-    """The share of all ways to deal the pooled values out whose U is at least the observed one."""
-    pooled = [*lower, *upper]
-    observed = larger_pairs(lower, upper)
-    ways = at_least = 0
-    for chosen in combinations(range(len(pooled)), len(upper)):
-        dealt_upper = [pooled[i] for i in chosen]
-        dealt_lower = [pooled[i] for i in range(len(pooled)) if i not in chosen]
-        ways += 1
-        if larger_pairs(dealt_lower, dealt_upper) >= observed:
-            at_least += 1
-    return at_least / ways
+def naive_predicted_variances(
+    samples: Sequence[tuple[int, Sequence[tuple[float, float]]]], pair_variance: float
+) -> list[float]:
+    """Of samples (blocks, fork ratios with standard errors): what pairs add, forks add, and blocks add, one by one."""
+    excess = freedom = 0.0
+    for _, forks in samples:
+        if len(forks) > 1:
+            mean = sum(ratio for ratio, _ in forks) / len(forks)
+            between = sum((ratio - mean) ** 2 for ratio, _ in forks) / (len(forks) - 1)
+            within = sum(error**2 for _, error in forks) / len(forks)
+            excess += (len(forks) - 1) * (between - within)
+            freedom += len(forks) - 1
+    of_fork = max(0.0, excess / (freedom + 5))
+    of_sample = [sum(error**2 for _, error in forks) / len(forks) ** 2 for _, forks in samples]
+    usual = sum(blocks * blocks * own for (blocks, _), own in zip(samples, of_sample, strict=True))
+    usual /= sum(blocks for blocks, _ in samples)
+    predicted = []
+    for (blocks, forks), own in zip(samples, of_sample, strict=True):
+        of_block = (blocks * blocks * own + 20 * usual) / (blocks + 20)
+        predicted.append(pair_variance + of_fork / len(forks) + of_block / blocks)
+    return predicted
 
 
 def rejected_by_benjamini_hochberg(p_values: Sequence[float], alpha: float) -> set[int]:
@@ -95,19 +92,6 @@ def trigamma_inverse_by_bisection(value: float) -> float:
     return math.exp((low + high) / 2)
 
 
-def naive_screening_shares(looks: Sequence[int], share: float) -> dict[int, float]:
-    """What each screening look spends of a case's error: 40 % of the share at the first, the rest by sample counts."""
-    if len(looks) == 1:
-        return {looks[0]: share}
-    shares = {looks[0]: 0.4 * share}
-    later = 0
-    for n in looks[1:]:
-        later += n
-    for n in looks[1:]:
-        shares[n] = 0.6 * share * n / later
-    return shares
-
-
 def naive_two_sided_p(looks: Sequence[tuple[float, float, float]]) -> float:
     """Over looks of (p above, p below, share): twice the smaller side's smallest p / share, at most 1."""
     smallest = 1.0
@@ -117,17 +101,3 @@ def naive_two_sided_p(looks: Sequence[tuple[float, float, float]]) -> float:
                 if 2 * p / share < smallest:
                     smallest = 2 * p / share
     return smallest
-
-
-def naive_shift_interval(lower: Sequence[float], upper: Sequence[float], tail: float) -> tuple[float, float]:
-    """The log ratios that Mann and Whitney's test, by enumeration, leaves standing: from one pair's to another's."""
-    ratios = sorted(math.log(high) - math.log(low) for high in upper for low in lower)
-    kept = []
-    edges = [ratios[0] - 1, *ratios, ratios[-1] + 1]
-    for left, right in pairwise(edges):
-        shift = math.exp((left + right) / 2)
-        raised = [low * shift for low in lower]
-        if mann_whitney_by_enumeration(raised, upper) > tail and mann_whitney_by_enumeration(upper, raised) > tail:
-            kept.append((left, right))
-    low, high = kept[0][0], kept[-1][1]
-    return (-math.inf if low == edges[0] else low), (math.inf if high == edges[-1] else high)

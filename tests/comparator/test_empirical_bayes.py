@@ -1,24 +1,30 @@
 """The empirical-Bayes prior."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_samples import pairs
 from naive_statistics import trigamma_inverse_by_bisection
 from scipy import special
 
+from opduel.comparator.case_values import Values
 from opduel.comparator.empirical_bayes import (
     NO_PRIOR,
     Prior,
     discounted,
     fit_prior,
+    fit_prior_of_cases,
+    locate,
     prior_weight,
     shrink_variance,
     trigamma_inverse,
 )
-from opduel.comparator.trimmed_mean import TrimmedMean
+from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
 
 
 def of_variance(variance: float, degrees_of_freedom: float = 4, n: int = 6) -> TrimmedMean:
@@ -53,8 +59,8 @@ def drawn(rng: np.random.Generator, count: int, prior_df: float, prior_variance:
 def test_recovers_the_prior_it_was_drawn_from(d0: float) -> None:
     prior = fit_prior(drawn(np.random.default_rng(1), 20_000, d0, 4e-4))
     assert prior.degrees_of_freedom == pytest.approx(d0, rel=0.1)
-    assert prior.variance == pytest.approx(4e-4, rel=0.05)
-    assert prior.pooled == 10_000 * 13
+    assert prior.scale == pytest.approx(4e-4, rel=0.05)
+    assert 0.999 * 130_000 <= prior.pooled <= 130_000
     assert prior.cases == 20_000
 
 
@@ -97,3 +103,85 @@ def test_a_noisy_case_is_believed_and_an_ordinary_one_trusts() -> None:
     assert noisy.variance == pytest.approx(4e-2, rel=0.01)
     assert discounted(prior, 0.0).degrees_of_freedom == 0
     assert shrink_variance(of_variance(4e-4), discounted(prior, 0.0)) == of_variance(4e-4)
+
+
+def test_a_few_stray_cases_do_not_make_the_others_a_poor_guide() -> None:
+    """Four of forty with a thousand times the variance: what is left is as if they weren't there."""
+    rng = np.random.default_rng(4)
+    usual = drawn(rng, 36, 20.0, 4e-4)
+    strays = [of_variance(0.4, 4.0)] * 4
+    with_strays, without = fit_prior([*usual, *strays]), fit_prior(usual)
+    assert with_strays.degrees_of_freedom == pytest.approx(without.degrees_of_freedom)
+    assert with_strays.scale == pytest.approx(without.scale)
+    assert with_strays.cases == 40
+    assert prior_weight(strays[0], with_strays) < 0.01
+
+
+def made_cases(
+    seed: int, count: int, quad_sds: Sequence[float], pair_sd: float, forks: int = 1, known: bool = True
+) -> tuple[Values, ...]:
+    """Cases whose forks' blocks have noise of their own size, five samples each."""
+    rng = np.random.default_rng(seed)
+    cases = []
+    for number in range(count):
+        error = quad_sds[number % len(quad_sds)]
+        samples = []
+        for _ in range(5):
+            ratios = rng.normal(0, pair_sd) + rng.normal(0, error, forks)
+            fork_ratios = tuple((float(ratio), error) for ratio in ratios) if known else ()
+            (sample,) = pairs(f"c{number}", "screening", [float(ratios.mean())])
+            samples.append(replace(sample, blocks=40 * forks, fork_ratios=fork_ratios))
+        cases.append(Values.of(samples))
+    return tuple(cases)
+
+
+def test_the_prior_of_a_case_follows_its_own_noise() -> None:
+    """Of cases whose blocks vary by 0.1 to 6 % the variances are predicted; without their forks they can't be."""
+    sds = [0.001, 0.004, 0.015, 0.06]
+    known, unknown = (fit_prior_of_cases(made_cases(1, 80, sds, 0.003, known=known)) for known in (True, False))
+    assert known.degrees_of_freedom > 20 * unknown.degrees_of_freedom
+    assert 0.0015 < math.sqrt(known.pair_variance) < 0.006
+    assert 0.5 < known.scale < 2
+    assert unknown.scale * unknown.pair_variance == pytest.approx(
+        fit_prior([estimate_trimmed_mean(values.log_ratios) for values in made_cases(1, 80, sds, 0.003)]).scale
+    )
+    quiet, noisy = made_cases(2, 2, [0.001, 0.06], 0.003)
+    for values, sd in ((quiet, math.hypot(0.001, 0.003)), (noisy, math.hypot(0.06, 0.003))):
+        moderated = shrink_variance(locate(values, known.pair_variance), known)
+        assert math.sqrt(moderated.variance) == pytest.approx(sd, rel=0.5)
+
+
+@pytest.mark.parametrize("pair_sd", [0.0, 0.003, 0.03])
+def test_what_pairs_add_is_the_candidate_with_which_scales_vary_least(pair_sd: float) -> None:
+    cases = made_cases(3, 30, [0.002, 0.01], pair_sd, forks=2)
+    prior = fit_prior_of_cases(cases)
+    typical = np.median([estimate_trimmed_mean(values.log_ratios).variance for values in cases])
+    freedoms = {}
+    for candidate in [typical / 2**step for step in range(9)] + [0.0]:
+        freedoms[candidate] = fit_prior([locate(values, candidate) for values in cases]).degrees_of_freedom
+    assert prior.degrees_of_freedom == max(freedoms.values())
+    assert prior.pair_variance == max(c for c, d0 in freedoms.items() if d0 == prior.degrees_of_freedom)
+    if pair_sd == 0.03:
+        assert prior.pair_variance == typical
+
+
+def test_cases_without_forks_have_todays_prior() -> None:
+    """All samples count alike, and the prior's location is the variance itself."""
+    cases = made_cases(5, 20, [0.01], 0.005, known=False)
+    prior = fit_prior_of_cases(cases)
+    plain = fit_prior([estimate_trimmed_mean(values.log_ratios) for values in cases])
+    assert prior.degrees_of_freedom == pytest.approx(plain.degrees_of_freedom)
+    moderated = shrink_variance(locate(cases[0], prior.pair_variance), prior)
+    plainly = shrink_variance(estimate_trimmed_mean(cases[0].log_ratios), plain)
+    assert moderated.standard_error == pytest.approx(plainly.standard_error)
+    assert moderated.estimate == pytest.approx(plainly.estimate)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_one_or_two_cases_count_all_samples_alike(count: int) -> None:
+    cases = made_cases(6, count, [0.01, 0.02], 0.005)
+    assert fit_prior_of_cases(cases) == NO_PRIOR
+    for values in cases:
+        plain, located = estimate_trimmed_mean(values.log_ratios), locate(values, NO_PRIOR.pair_variance)
+        assert located.estimate == pytest.approx(plain.estimate, abs=1e-5)
+        assert located.standard_error == pytest.approx(plain.standard_error, rel=1e-2)

@@ -1,22 +1,14 @@
-"""The combination of two tests, and Benjamini and Hochberg's procedure."""
+"""The combination of both directions, and Benjamini and Hochberg's procedure."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_statistics import rejected_by_benjamini_hochberg
 
-from opduel.comparator.significance import benjamini_hochberg, combined_p, two_sided_p
+from opduel.comparator.significance import benjamini_hochberg, two_sided_p
 
 p_lists = st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.001, 0.01, 0.05, 1.0])), max_size=40)
 alphas = st.sampled_from([0.01, 0.05, 0.2])
-
-
-@pytest.mark.parametrize(
-    ("p_t", "p_mw", "combined"),
-    [(0.008, 1.0, 0.01), (1.0, 0.002, 0.01), (0.8, 0.2, 1.0), (0.9, 0.9, 1.0), (0.0, 1.0, 0.0)],
-)
-def test_tests_share_the_error(p_t: float, p_mw: float, combined: float) -> None:
-    assert combined_p(p_t, p_mw) == pytest.approx(combined)
 
 
 def test_two_sided() -> None:

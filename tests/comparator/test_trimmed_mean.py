@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_statistics import naive_trimmed_mean, winsorised_sum_of_squares
+from naive_statistics import naive_squared_error, naive_trimmed_mean
 from scipy import stats
 
 from opduel.comparator.trimmed_mean import (
@@ -20,27 +20,38 @@ from opduel.comparator.trimmed_mean import (
 
 trimmed_means = st.builds(TrimmedMean, st.floats(-1, 1), st.floats(1e-4, 0.5), st.floats(1, 200), st.integers(2, 50))
 log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=40)
+weighted = st.lists(st.tuples(st.floats(-3, 3), st.floats(1e-3, 1e3)), min_size=2, max_size=40)
 
 
-@given(log_ratios)
-def test_equals_the_naive_oracle(values: list[float]) -> None:
-    trimmed_mean = estimate_trimmed_mean(values)
+@given(weighted)
+def test_equals_the_naive_oracle(pairs: list[tuple[float, float]]) -> None:
+    values, variances = zip(*pairs, strict=True)
+    trimmed_mean = estimate_trimmed_mean(values, np.array(variances))
     n = len(values)
-    kept = n - 2 * (n // 5)
-    error = math.sqrt(winsorised_sum_of_squares(values) / (kept * (kept - 1)))
-    assert trimmed_mean.estimate == pytest.approx(naive_trimmed_mean(values), abs=1e-12)
-    assert trimmed_mean.standard_error == pytest.approx(max(error, RESOLUTION / math.sqrt(n)), rel=1e-9)
-    assert trimmed_mean.degrees_of_freedom == kept - 1
+    error = math.sqrt(naive_squared_error(values, variances))
+    assert trimmed_mean.estimate == pytest.approx(naive_trimmed_mean(values, variances), abs=1e-9)
+    assert trimmed_mean.standard_error == pytest.approx(max(error, RESOLUTION / math.sqrt(n)), rel=1e-6)
+    assert trimmed_mean.degrees_of_freedom == n - 2 * (n // 8) - 1
     assert trimmed_mean.n == n
+    assert trimmed_mean.predicted == pytest.approx(stats.hmean(variances))
+    assert trimmed_mean.scale == pytest.approx(n * trimmed_mean.standard_error**2 / trimmed_mean.predicted)
 
 
-@pytest.mark.parametrize("n", [5, 9, 10, 14, 15, 20, 35])
+@given(log_ratios, st.floats(1e-6, 1e6))
+def test_equal_weights_are_none(values: list[float], variance: float) -> None:
+    plain, weighted = estimate_trimmed_mean(values), estimate_trimmed_mean(values, np.full(len(values), variance))
+    assert weighted.estimate == pytest.approx(plain.estimate, abs=1e-12)
+    assert weighted.standard_error == pytest.approx(plain.standard_error, rel=1e-6)
+    assert weighted.scale == pytest.approx(plain.scale / variance, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [5, 8, 9, 15, 16, 20, 35])
 def test_agrees_with_scipy(n: int) -> None:
     values = np.random.default_rng(n).normal(size=n)
-    assert estimate_trimmed_mean(values.tolist()).estimate == pytest.approx(stats.trim_mean(values, 0.2))
+    assert estimate_trimmed_mean(values.tolist()).estimate == pytest.approx(stats.trim_mean(values, 1 / 8))
 
 
-@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("n", [2, 3, 4, 7])
 def test_is_student_while_nothing_is_trimmed(n: int) -> None:
     values = np.random.default_rng(n).normal(size=n)
     trimmed_mean = estimate_trimmed_mean(values.tolist())
@@ -58,10 +69,16 @@ def test_moves_with_the_data_and_mirrors(values: list[float], shift: float) -> N
     assert mirrored.estimate == pytest.approx(-here.estimate, abs=1e-12)
 
 
-def test_one_wild_process_hardly_matters() -> None:
-    tame = [0.01, -0.01, 0.005, -0.005, 0.0]
-    assert abs(estimate_trimmed_mean([*tame[:4], 10.0]).estimate) < 0.01
-    assert estimate_trimmed_mean([*tame[:4], 10.0]).standard_error < 0.01
+def test_one_wild_process_of_eight_hardly_matters() -> None:
+    tame = [0.01, -0.01, 0.005, -0.005, 0.0, 0.003, -0.003]
+    assert abs(estimate_trimmed_mean([*tame, 10.0]).estimate) < 0.01
+    assert estimate_trimmed_mean([*tame, 10.0]).standard_error < 0.01
+
+
+def test_a_noisy_sample_counts_less() -> None:
+    """Of three samples the noisy one is off: by its weight of 1 %, not by a third."""
+    estimate = estimate_trimmed_mean([0.0, 0.0, 1.0], np.array([1.0, 1.0, 100.0])).estimate
+    assert estimate == pytest.approx(0.01 / 2.01)
 
 
 def test_identical_values_keep_a_standard_error() -> None:
