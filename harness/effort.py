@@ -188,15 +188,16 @@ def quads_of_fork(noise: Noise, costs: Costs) -> int:
 
 def share_out(planned: Mapping[str, Repetitions], costs: Mapping[str, Costs], start_s: float) -> dict[str, Repetitions]:
     """Return the repetitions, of a case that would take longer than all others of its round together, and than the
-    start of a pair, with fewer forks: it has more rounds instead, and others need not wait for it."""
+    start of a pair, with fewer forks and quads: it has more rounds instead, and others need not wait for it."""
     seconds = {case_id: costs[case_id].of_round(repetitions) for case_id, repetitions in planned.items()}
     round_s = sum(seconds.values())
     shared = dict(planned)
     for case_id, repetitions in planned.items():
         most_s = max(start_s, round_s - seconds[case_id])
         if len(planned) > 1 and seconds[case_id] > most_s:
-            forks = math.floor(repetitions.forks * most_s / seconds[case_id])
-            shared[case_id] = replace(repetitions, forks=max(1, forks))
+            forks = max(1, math.floor(repetitions.forks * most_s / seconds[case_id]))
+            quads = math.floor(repetitions.quads * repetitions.forks / forks * most_s / seconds[case_id])
+            shared[case_id] = Repetitions(forks, max(costs[case_id].free_quads, min(repetitions.quads, quads)))
     return shared
 
 

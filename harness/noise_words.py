@@ -50,7 +50,8 @@ def _speed_range(samples: Sequence[PairSample]) -> float:
 def _words(levels: Mapping[str, float], speed_range: float, effort: float) -> str:
     quads, forks, pairs = levels["quad_sd"], levels["fork_sd"], levels["pair_sd"]
     if speed_range >= WANDERS:
-        kind = f"this processor changes speed by up to {speed_range - 1:.0%}, probably because of a neighbour"
+        change = f"by up to {speed_range - 1:.0%}" if speed_range < 2 else f"up to {speed_range:.1f}-fold"
+        kind = f"this processor changes speed {change}, probably because of a neighbour"
     elif quads >= 2 * QUIET_QUADS:
         kind = f"something interrupts what is measured: neighbouring blocks of calls differ by {quads:.1%}"
     elif max(forks, pairs) >= NOISY_PROCESSES:

@@ -89,11 +89,11 @@ def test_a_round_is_shared_out_by_what_went_into_each_case_and_the_rest_evenly()
 
 
 def test_a_start_overlaps_with_measuring_but_not_for_cases_with_pairs_of_their_own() -> None:
-    pace = paced("a", call_s=0.095, start_s=2.0)  # measured for 1.9 s
-    pace.note(a_result("a", 0.02, 0.1), "time")
+    pace = paced("a", case_s=1.9, start_s=2.0)  # measured for 1.9 s
+    pace.note(a_result("a", 0.4, 0.1), "time")
     assert pace.start_s("time", measured_s=5.0) == pytest.approx(0.1)
     assert pace.start_s("time", measured_s=0.5) == pytest.approx(1.5)
-    pace.note(a_result("a", 0.02, 0.1), "time")  # after 0.4 s, so that the whole start takes half a second
+    pace.note(a_result("a", 0.02, 0.1), "time")  # 0.4 s later, so that the whole start takes half a second
     assert pace.start_s("time", measured_s=0.2) == pytest.approx(0.3)
     alone = paced("a", start_s=2.0, fork=False)
     assert alone.seconds([(toy_case("a"), 3)]) == pytest.approx(3 * 2.02)
