@@ -9,10 +9,13 @@ second.  The other cases are evidence on false flags.  Each run has a seed of it
 from the spec.  All rows and loads take turns in random order, so that a slow hour hits them alike.  Each run adds a
 line to --data; called again, only missing ones are made, and with --table none: the tables (Markdown, standard output)
 are of what is there.  What stands behind "--" goes to harness.py.
+
+--installations: against a second installation of the same wheels, in an environment at another path.
 """
 
 import argparse
 import math
+import os
 import random
 import subprocess
 import sys
@@ -41,7 +44,10 @@ from opduel.commands.entry import DONE, INCOMPLETE, run_command
 from opduel.commands.option_types import positive, seed, share
 from opduel.commands.options import Parser
 from opduel.comparator.calibration import evaluate
-from opduel.records import Comparison, Report, RunError, UsageError
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import get_framework
+from opduel.harness.specs import find_spec, load_spec
+from opduel.records import FLAGGED, Comparison, Report, RunError, UsageError
 from opduel.reporters import read_report
 
 PLAN = ("0:2%", "0:2%", "10%:2%", "5%:2%", "2%:0.5%", "1%:0.25%", "0.5%:0.1%")
@@ -87,7 +93,7 @@ def kept(options: argparse.Namespace) -> dict[Step, Trial]:
     trials = read(options.data)
     suites = [trial.subject for trial in trials if trial.report.run.suite]  # what it is called is known from a run
     subject = options.spec if options.suite is None else next(iter(suites), "a suite")
-    ours = (options.build, subject, tuple(options.further))
+    ours = (name_of_build(options), subject, tuple(options.further))
     most: dict[float, int | None] = {}
     for trial in trials:
         if trial.of != ours:
@@ -101,21 +107,45 @@ def kept(options: argparse.Namespace) -> dict[Step, Trial]:
     return {trial.step: trial for trial in trials}
 
 
+def name_of_build(options: argparse.Namespace) -> str:
+    """What the runs are of, as --data has it."""
+    return f"{options.build}, installed twice" if options.installations else options.build
+
+
+def sides_of(options: argparse.Namespace) -> tuple[str, str]:
+    """The builds of both sides as harness.py takes them: a release, or the folders of two environments with its wheels,
+    in which no file is the same one.
+
+    Raises:
+        OpduelError: they can't be installed.
+    """
+    if not options.installations:
+        return options.build, options.build
+    framework = get_framework(load_spec(find_spec(options.spec)).framework)
+    first = resolve_build(options.build, framework, BuildCache())
+    os.environ["UV_LINK_MODE"] = "copy"
+    second = resolve_build(options.build, framework, BuildCache(options.installations))
+    if first.directory is None or second.directory is None:
+        raise UsageError(f"--installations: {options.build} is no release: give one such as mxnet==1.9.1")
+    return first.directory, second.directory
+
+
 def as_if_trusted(report: Report) -> Report:
     """The report with the verdicts that it held back: what the statistics say when the host was busy."""
     told = [replace(one, verdict=one.held_back) if one.held_back else one for one in report.comparisons]
     return replace(report, comparisons=told)
 
 
-def measure(step: Step, options: argparse.Namespace) -> Report | None:
-    """One run of harness.py, as a user would, added to --data; None when it left no report that counts.
+def measure(step: Step, options: argparse.Namespace, sides: tuple[str, str]) -> Report | None:
+    """One run of harness.py, as a user would, added to --data; None when it left no report that counts. ``sides``: the
+    builds of control and treatment.
 
     Raises:
         UsageError: harness.py took it for wrong usage, with its words; or the load can't run here.
     """
     command = [sys.executable, str(ROOT / "harness.py"), "--seed", str(seed_of(step, options.seed))]
     command += ["-b", options.spec] if options.suite is None else ["--suite", options.suite]
-    command += ["--control", options.build, "--treatment", options.build, "--threshold", str(step.threshold)]
+    command += ["--control", sides[0], "--treatment", sides[1], "--threshold", str(step.threshold)]
     command += ["--inject", str(step.inject)] if step.inject else []
     command += ["--sample", str(options.sample)] if options.sample else []
     with tempfile.TemporaryDirectory() as folder:
@@ -131,6 +161,7 @@ def measure(step: Step, options: argparse.Namespace) -> Report | None:
             raise UsageError(words)
         print(f"{step.name}: no result: {words}", file=sys.stderr)
         return None
+    report = replace(report, control=replace(report.control, requested=name_of_build(options)))
     append(options.data, line_of(step, options.further, report, commit))
     return report
 
@@ -144,11 +175,12 @@ def carry_out(steps: Sequence[Step], options: argparse.Namespace) -> bool:
     ends = time.monotonic() + 60 * options.minutes
     found = kept(options)
     missing = [step for step in steps if step not in found]
+    sides = sides_of(options) if missing else ("", "")
     failures = lost = 0
     for number, step in enumerate(missing, start=1):
         if time.monotonic() >= ends:
             return False
-        report = measure(step, options)
+        report = measure(step, options, sides)
         failures = 0 if report else failures + 1
         lost += report is None
         if failures == FAILED_RUNS:
@@ -166,8 +198,8 @@ def told(report: Report) -> str:
         flags = f"{row.false_flags.count} false flags of {row.false_flags.of}"
         parts.append(f"{found}{flags}, {row.seconds_a_case:.1f} s a case, {row.timed_share:.0%} timed")
     for one in report.comparisons:
-        right = ("regressed",) if one.injected else ("unchanged", "inconclusive")
-        if one.verdict not in right:
+        right = one.verdict == "regressed" if one.injected else one.verdict not in (*FLAGGED, "failed")
+        if not right:
             parts.append(f"{one.case} {one.verdict}" + (f" {one.ratio:.3f}" if one.ratio else ""))
     return "; ".join(parts)
 
@@ -176,6 +208,14 @@ def parser() -> Parser:
     """The command line."""
     made = Parser(prog="calibrate.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--build", default="mxnet==1.9.1", help="on both sides (default %(default)s)")
+    made.add_argument(
+        "--installations",
+        type=Path,
+        nargs="?",
+        const=BuildCache().directory.with_name("second-installations"),
+        metavar="FOLDER",
+        help="build the treatment into this build cache (default %(const)s), where --build is a release",
+    )
     what = made.add_mutually_exclusive_group()
     what.add_argument("--spec", default="all", help="name of a spec (default %(default)s)")
     what.add_argument("--suite", help="an asv suite in place of a spec, as harness.py takes it")
@@ -267,6 +307,8 @@ def calibrate(arguments: Sequence[str] | None) -> int:
     missing = next((path for path in options.without if not path.is_file()), None)
     if missing:
         raise UsageError(f"--without {missing}: there is no such file: name one that is there")
+    if options.installations and options.suite:
+        raise UsageError("--installations: is for a spec: leave --suite out")
     rows = options.plan or [plan_row(text) for text in PLAN]
     steps = plan_steps(rows, options.loads, options.runs, options.seed)
     if options.noisiest:
@@ -301,7 +343,8 @@ def table_lines(trials: Sequence[Trial], options: argparse.Namespace) -> list[st
     """What they are of, and for each load its table and what was missed."""
     hosts = Counter(f"{one.report.host['cpu_model']}, {one.report.host['logical_cpus']} CPUs" for one in trials)
     counted = [f"{name}{f' ({count} runs)' if len(hosts) > 1 else ''}" for name, count in hosts.items()]
-    lines = [f"{options.build} against itself, {trials[0].subject}, on {' and '.join(counted)}"]
+    other = "a second installation" if options.installations else "itself"
+    lines = [f"{options.build} against {other}, {trials[0].subject}, on {' and '.join(counted)}"]
     for name in LOADS:
         of_load = [trial for trial in trials if trial.step.load == name]
         if of_load:

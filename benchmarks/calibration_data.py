@@ -13,7 +13,7 @@ from typing import Any
 
 from opduel.comparator import Bias, compare_cases, plan_looks, standing_cases, withhold_verdicts
 from opduel.records import USUAL_ROUNDS, Build, Case, Comparison, Failure, PairSample, Report, UsageError
-from opduel.records.measurement import STAGES
+from opduel.records.measurement import STAGES, Stage
 from opduel.records.run_record import HostRecord, RunRecord
 
 SCHEMA_VERSION = 1
@@ -90,14 +90,7 @@ def line_of(step: Step, options: Sequence[str], report: Report, commit: str | No
 
 
 def _comparison(one: Comparison) -> dict[str, Any]:
-    samples = {
-        stage: [
-            [_rounded(sample.control), _rounded(sample.treatment), _rounded(sample.log_ratio)]
-            for sample in one.samples
-            if sample.stage == stage
-        ]
-        for stage in STAGES
-    }
+    samples = {stage: [_sample(sample) for sample in one.samples if sample.stage == stage] for stage in STAGES}
     return {
         "case": one.case,
         "injected": one.injected,
@@ -108,6 +101,13 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "reason": one.failure and one.failure.reason,
         **{stage: values for stage, values in samples.items() if values},
     }
+
+
+def _sample(sample: PairSample) -> list[Any]:
+    """Its values; and of one that was measured in blocks how many, and each fork's log ratio and standard error."""
+    values = [_rounded(sample.control), _rounded(sample.treatment), _rounded(sample.log_ratio)]
+    forks = [[_rounded(ratio), _rounded(standard_error)] for ratio, standard_error in sample.fork_ratios]
+    return [*values, sample.blocks, forks] if forks else values
 
 
 def _rounded(value: float) -> float:
@@ -156,9 +156,7 @@ def _told(one: Mapping[str, Any], threshold: float) -> Comparison:
     """The comparison, but for the figures that weren't kept."""
     case = one["case"]
     samples = tuple(
-        PairSample(case, stage, number, control, treatment, log_ratio, 1, 1, 1)
-        for stage in STAGES
-        for number, (control, treatment, log_ratio) in enumerate(one.get(stage, ()))
+        _sample_of(case, stage, number, *values) for stage in STAGES for number, values in enumerate(one.get(stage, ()))
     )
     failure = Failure("both", "unknown", one["reason"]) if one["reason"] else None
     low_high = one["ci"] and (one["ci"][0], one["ci"][1])
@@ -166,6 +164,22 @@ def _told(one: Mapping[str, Any], threshold: float) -> Comparison:
         case_of(case, threshold), one["verdict"], samples=samples, failure=failure, injected=one["injected"]
     )
     return replace(told, ratio=one["ratio"], ci=low_high, held_back=one["held_back"])
+
+
+def _sample_of(
+    case: str,
+    stage: Stage,
+    number: int,
+    control: float,
+    treatment: float,
+    log_ratio: float,
+    blocks: int = 1,
+    forks: Sequence[Sequence[float]] = (),
+) -> PairSample:
+    fork_ratios = tuple((ratio, standard_error) for ratio, standard_error in forks)
+    return PairSample(
+        case, stage, number, control, treatment, log_ratio, blocks, 1, max(1, len(forks)), fork_ratios=fork_ratios
+    )
 
 
 def case_of(name: str, threshold: float) -> Case:

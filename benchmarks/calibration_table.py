@@ -152,7 +152,10 @@ def overall_lines(trials: Sequence[Trial]) -> list[str]:
         "flags that are wrong, these and slowed cases called improved": Rate(
             false + improved, sum(one.verdict in FLAGGED for _, one in every)
         ),
-        "slowed cases called unchanged": Rate(sum(one.verdict == "unchanged" for _, one in slowed), len(slowed)),
+        "slowed cases called unchanged or not slower": Rate(
+            sum(one.verdict in ("unchanged", "not_worse") for _, one in slowed), len(slowed)
+        ),
+        "comparisons with an answer": Rate(sum(one.verdict != "inconclusive" for _, one in every), len(every)),
         "intervals of cases that were not slowed, without 0 %": missing_zero(trials),
     }
     return [

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import calibrate
-from opduel.records import Build, Comparison, PairSample, Report, Verdict
+from opduel.comparator.looks import FIRST_LOOK
+from opduel.records import Build, Comparison, PairSample, Report, Stage, Verdict
 from opduel.reporters import write_report
 
 BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11.7", "aa")
@@ -29,17 +30,22 @@ def report(inject: float, threshold: float, **run: Any) -> Report:
     return Report({**RUN, "inject": inject or None, **run}, BUILD, BUILD, HOST, tuple(comparisons))
 
 
+def stage_of(number: int) -> Stage:
+    """The first look makes a case that has changed a suspect."""
+    return "screening" if number < FIRST_LOOK else "confirmation"
+
+
 def noisy_and_disturbed(inject: float, threshold: float) -> Report:
     """A change of 10 % in samples that the t test needs no more of, and that are too few for the signed-rank test."""
     made = report(inject, threshold, validity={"valid": False, "reasons": ["busy"]})
-    noise = (0.001, -0.002, 0.0015, -0.0005, 0.0)
+    noise = (0.001, -0.002, 0.0015, -0.0005, 0.0, 0.001, -0.001, 0.0005)
     cases = [
         dataclasses.replace(
             one,
             verdict="inconclusive",
             held_back="regressed",
             samples=[
-                PairSample(one.case, "screening", n, 100.0, 100 * math.exp(0.3 + more), 0.3 + more, 1, 1)
+                PairSample(one.case, stage_of(n), n, 100.0, 100 * math.exp(0.3 + more), 0.3 + more, 1, 1)
                 for n, more in enumerate(noise)
             ],
         )

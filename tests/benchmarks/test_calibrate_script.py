@@ -11,7 +11,9 @@ from made_calibration import BUILD, Harness, call, report
 from benchmarks import calibrate
 from benchmarks.calibration_data import read
 from opduel.comparator.calibration import Rate
-from opduel.records import Report
+from opduel.driver.builds import BuildCache
+from opduel.records import Build, Report
+from opduel.records.measurement import SIDES
 
 
 def test_only_missing_runs_are_made_and_the_table_is_of_all(
@@ -194,6 +196,28 @@ def test_another_builds_reports_are_not_taken(
     assert call(tmp_path, "--table", "--spec", "smoke") == 2
     assert call(tmp_path, "--table", "--", "--threads", "2") == 2
     assert ["give another file" in message for message in caplog.messages] == [True, True, True]
+
+
+def test_two_installations_are_environments_at_two_paths_with_data_of_their_own(
+    harness: Harness,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def resolve(request: str, _: object, cache: BuildCache) -> Build:
+        return dataclasses.replace(BUILD, requested=request, directory=str(cache.directory / request))
+
+    monkeypatch.setattr(calibrate, "resolve_build", resolve)
+    monkeypatch.setenv("UV_LINK_MODE", "hardlink")
+    assert call(tmp_path, "--installations", str(tmp_path / "second")) == 0
+    sides = {tuple(command[command.index(f"--{side}") + 1] for side in SIDES) for command in harness.commands}
+    assert sides == {(str(BuildCache().directory / BUILD.requested), str(tmp_path / "second" / BUILD.requested))}
+    assert "mxnet==1.9.1 against a second installation, calibration" in capsys.readouterr().out
+    assert call(tmp_path, "--table") == 2
+    assert "is of mxnet==1.9.1, installed twice" in caplog.messages[-1]
+    assert calibrate.main(["--installations", "--suite", "/suite"]) == 2
+    assert "--installations: is for a spec" in caplog.messages[-1]
 
 
 def test_a_line_of_another_kind_is_named(harness: Harness, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

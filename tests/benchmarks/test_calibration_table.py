@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from made_calibration import Harness, call, noisy_and_disturbed, report
+from made_calibration import Harness, call, noisy_and_disturbed, report, stage_of
 
 from benchmarks import calibrate
 from benchmarks.calibration_data import Step, Trial, read, verdicts_again
@@ -103,6 +103,19 @@ def test_verdicts_are_made_again_from_the_samples_that_were_kept(
     assert told.count("unchanged, not inconclusive") == 2
 
 
+def test_the_noise_that_forks_show_is_kept_with_their_samples(harness: Harness, tmp_path: Path) -> None:
+    forks = ((0.0123456, 0.001), (-0.01, 0.00234567))
+    sample = PairSample("c0", "screening", 0, 1.0, 2.0, 0.5, 48, 1, 2, fork_ratios=forks)
+
+    def measured(inject: float, threshold: float) -> Report:
+        made = report(inject, threshold)
+        return dataclasses.replace(made, comparisons=[dataclasses.replace(made.comparisons[0], samples=[sample])])
+
+    harness.answer = measured
+    call(tmp_path, "--runs", "1")
+    assert read(tmp_path / "data.jsonl")[0].report.comparisons[0].samples == (sample,)
+
+
 def test_what_a_disturbed_run_held_back_is_held_back_again(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,7 +147,13 @@ def test_what_an_aa_check_found_limits_what_stands(
 ) -> None:
     def clear(inject: float, threshold: float) -> Report:
         made = noisy_and_disturbed(inject, threshold)
-        cases = [dataclasses.replace(one, samples=[*one.samples] * 6) for one in made.comparisons]
+        cases = [
+            dataclasses.replace(
+                one,
+                samples=[dataclasses.replace(sample, stage=stage_of(n)) for n, sample in enumerate([*one.samples] * 6)],
+            )
+            for one in made.comparisons
+        ]
         return dataclasses.replace(made, comparisons=tuple(cases))
 
     harness.answer = clear
@@ -223,7 +242,7 @@ def test_all_runs_together_count_runs_wrong_directions_and_intervals() -> None:
                 slowed,
                 ("regressed", True, 1.04, (1.03, 1.05)),
                 ("improved", True, 0.9, (0.8, 0.95)),
-                ("unchanged", True, 1.06, (0.9, 1.1)),
+                ("not_worse", True, 1.06, (0.9, 1.1)),
                 ("inconclusive", False, 1.0, (0.9, 1.1)),
                 ("failed", True, 1.0, (0.9, 1.1)),
             ),
@@ -235,14 +254,15 @@ def test_all_runs_together_count_runs_wrong_directions_and_intervals() -> None:
         "- runs without a slowed case that have a flag: 1 of 2",
         "- comparisons that were not slowed by more than the threshold",
         "- flags that are wrong",
-        "- slowed cases called unchanged: 1 of 3",
+        "- slowed cases called unchanged or not slower: 1 of 3",
+        "- comparisons with an answer: 7 of 8",
         "- intervals of cases that were not slowed",
         "- standard deviation of the log ratios of a case that was not slowed: median 1 %",
         "- estimates of 5 % injected: median 4 %, nine in ten -8.6 % to 5.8 % (3 cases)",
     ]
     counts = [re.findall(r": (\d+ of \d+),", line) for line in told]
     assert counts[3:5] == [["2 of 5"], ["3 of 4"]]
-    assert counts[6] == ["3 of 5"]
+    assert counts[7] == ["3 of 5"]
 
 
 PAGE = calibrate.ROOT / "docs" / "explanation" / "proof.md"
