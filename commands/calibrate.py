@@ -40,7 +40,7 @@ from opduel.reporters.stream import write_text
 
 DEFAULT_SPEC = "smoke"
 DEFAULT_BUDGET_S = 300.0
-CASE_S = 6.0  # what a case of 30 rounds costs in one run, about, if it is slowed: for how many cases a budget gets
+CASE_S = 6.0  # of a case of at most 50 rounds in one run, about, if it is slowed: how many cases a budget gets
 FEWEST_CASES = 4
 SHARES = (0.05, 0.02, 0.01)  # injected, when no threshold is given
 MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given

@@ -124,15 +124,15 @@ def test_a_folder_may_be_in_the_home_folder(
 
 def test_small_thresholds_have_fewer_cases_and_more_rounds(machine: Machine, run: Run) -> None:
     assert run("--threshold", "0.1%", "--time_budget", "1200").code == 0
-    assert {one.max_rounds for one in machine.requests} == {100}
-    assert {len(one.cases) for one in machine.requests} == {15}  # of 6 s a case for each of four runs and 30 rounds
+    assert {one.max_rounds for one in machine.requests} == {160}
+    assert {len(one.cases) for one in machine.requests} == {16}  # of 6 s a case for each of four runs and 50 rounds
 
 
 def test_it_ends_with_what_was_found_and_advice(machine: Machine, run: Run) -> None:
     out = run("--seed", "1").out
     assert "the smallest regression found in 80 % of its cases or more: +2 %, with --threshold 0.5%, in 5.5 s" in out
     assert "false flags: 0 of " in out
-    assert "--max_rounds 120" in out
+    assert "--max_rounds 200" in out
     assert out.index("advice:") > out.index("false flags:")
     assert "harness" not in out.splitlines()[0]
 

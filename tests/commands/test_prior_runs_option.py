@@ -48,7 +48,8 @@ def a_run(number: int, case_id: str = "add_0/forward", host: dict[str, Any] | No
     case = Case(case_id, "nd.add", "forward", {}, "float32", "cpu", 0.02, 60.0)
     rows = [PairSample(case.id, "screening", n, 1e6, 1e6, 0.001 * (-1) ** n, 4, 100) for n in range(6)]
     run = {"id": f"run-{number}", "configuration": {"threads": 1}, "threads": 1, "spent_s": {"timed calls": 1.2}, **run}
-    report = samples.report([samples.comparison(case.id, samples=tuple(rows))], **run)
+    measured = samples.comparison(case.id, samples=tuple(rows), effort=samples.EFFORT)
+    report = samples.report([measured], **run)
     return replace(report, host=HostRecord(host or host_fingerprint()), cases=(case,))
 
 
