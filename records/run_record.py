@@ -115,7 +115,7 @@ class BudgetRecord(JsonObject):
     open: int | None = None
 
 
-class NoiseRecord(JsonObject):
+class RunNoiseRecord(JsonObject):
     """The noise of a run by level, medians over cases; how far the processor's speed ranged, as a ratio; how many times
     a quiet host's effort it took; and that in words."""
 
@@ -219,7 +219,7 @@ class RunRecord(JsonObject):
     interrupted: bool = False
     stop_reason: str | None = None
     forecast: BudgetRecord | None = None
-    noise: NoiseRecord | None = None
+    noise: RunNoiseRecord | None = None
     expected_s: float | None = None  # of wall time for all cases without a time budget, as the first rounds had it
     prior_runs: PriorRunsRecord | None = None
     fleet: FleetRecord | None = None

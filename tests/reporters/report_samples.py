@@ -80,6 +80,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "interrupted": False,
         "stop_reason": None,
         "forecast": None,
+        "noise": None,
         "expected_s": None,
         "prior_runs": None,
         "fleet": None,
