@@ -116,6 +116,22 @@ def test_the_noise_that_forks_show_is_kept_with_their_samples(harness: Harness, 
     assert read(tmp_path / "data.jsonl")[0].report.comparisons[0].samples == (sample,)
 
 
+def test_the_noise_of_a_run_by_level_is_kept(harness: Harness, tmp_path: Path) -> None:
+    noise = {
+        "quad_sd": 0.043,
+        "fork_sd": 0.006,
+        "pair_sd": 0.002,
+        "speed_range": 1.4,
+        "effort": 3.0,
+        "words": "wanders",
+    }
+    harness.answer = lambda inject, threshold: report(inject, threshold, noise=noise)
+    call(tmp_path, "--runs", "1")
+    kept = read(tmp_path / "data.jsonl")[0].report.run.noise
+    assert kept is not None
+    assert kept.quad_sd == 0.043
+
+
 def test_what_a_disturbed_run_held_back_is_held_back_again(
     harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
