@@ -30,6 +30,12 @@ def pairs(case_id: str, stage: Stage, log_ratios: Sequence[float], base: float =
     return made
 
 
+def in_stages(case_id: str, log_ratios: Sequence[float], screened: int = 5) -> list[PairSample]:
+    """Samples of a case that became a suspect after so many of them."""
+    first, later = log_ratios[:screened], log_ratios[screened:]
+    return [*pairs(case_id, "screening", first), *pairs(case_id, "confirmation", later)]
+
+
 def noisy(rng: np.random.Generator, n: int, change: float = 0.0, sd: float = 0.02) -> list[float]:
     """``n`` log ratios around a change (a share)."""
     return [float(value) for value in rng.normal(math.log1p(change), sd, n)]

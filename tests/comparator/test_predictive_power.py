@@ -11,18 +11,16 @@ from scipy import stats
 
 from opduel.comparator import Looks, compare_cases
 from opduel.comparator.explanations import duration, in_words
-from opduel.comparator.predictive_power import LIKELY, CaseState, Terms, conditional_power, project
+from opduel.comparator.predictive_power import LIKELY, Terms, conditional_power, expected_rounds, project
 from opduel.comparator.trimmed_mean import TrimmedMean
-from opduel.records import Forecast, Stage
+from opduel.records import Forecast
 
 KNOWN = 1e7  # degrees of freedom at which the variance is as good as known
-LOOKS = Looks((5, 8, 12, 19, 30), (5, 8, 12, 19, 30))
+LOOKS = Looks((5, 8, 12, 19, 30))
 ALPHA = 0.05
 
 
-def naive_predictive_power(
-    estimate: float, sd: float, seen: Stage, stage: Stage, n: int, bound: float, level: float
-) -> Forecast:
+def naive_predictive_power(estimate: float, sd: float, n: int, bound: float, level: float, suspected: bool) -> Forecast:
     """By brute force: true changes from what n samples say (flat prior), then the samples to come, path by path.
 
     For each number of rounds and true change the most promising look counts, as in ``project``; so the paths of one
@@ -30,89 +28,69 @@ def naive_predictive_power(
     """
     rng = np.random.default_rng(5)
     truths, paths = 150, 1500
-    truth = rng.normal(estimate, sd / math.sqrt(n if seen == stage else 5), truths)[:, None]
-    before = n if seen == stage else 0
-    found: list[tuple[int, np.ndarray]] = []
-
-    def settled(values: np.ndarray, at: Stage, k: int) -> np.ndarray:
-        error = sd / math.sqrt(k)
-        clear = stats.norm.isf(LOOKS.level(at, k, ALPHA / 2)) * error
-        flag = stats.norm.isf(0.8 * ALPHA * LOOKS.tested(at, k) * level / 2) * error
-        return (np.abs(values) + clear <= bound) | (np.abs(values) - flag > bound)
-
-    def mean_at(k: int, old: int) -> np.ndarray:
-        rest = rng.normal(truth, sd / math.sqrt(k - old), (truths, paths))
-        return (old * estimate + (k - old) * rest) / k
-
-    for k in LOOKS.of(stage):
-        if k <= n and seen == stage:
-            continue
-        values = mean_at(k, before)
-        found.append((k - before, settled(values, stage, k).mean(axis=1)))
-        if stage == "screening":
-            suspects = (np.abs(values) > stats.norm.isf(0.8 * 0.01 / 2) * sd / math.sqrt(k)).mean(axis=1)
-            for confirmation in LOOKS.confirmation:
-                found.append(
-                    (
-                        k - before + confirmation,
-                        suspects * settled(mean_at(confirmation, 0), "confirmation", confirmation).mean(axis=1),
-                    )
-                )
+    truth = rng.normal(estimate, sd / math.sqrt(n), truths)[:, None]
     best, chance = np.zeros(truths), 0.0
-    for rounds, share in sorted(found, key=lambda one: one[0]):
-        best = np.maximum(best, share)
+    for k in LOOKS.counts:
+        if k <= n:
+            continue
+        to_come = rng.normal(truth, sd / math.sqrt(k - n), (truths, paths))
+        values = np.abs(n * estimate + (k - n) * to_come) / k
+        reach = stats.norm.isf(LOOKS.level(k, ALPHA / 2)) * sd / math.sqrt(k)
+        flag = stats.norm.isf(ALPHA * LOOKS.weight(k) * level / 2) * sd / math.sqrt(k)
+        settled = (values + reach <= bound) | (values - flag > bound) if suspected else values > reach - bound
+        best = np.maximum(best, settled.mean(axis=1))
         chance = float(best.mean())
         if chance >= LIKELY:
-            return Forecast(chance, rounds)
+            return Forecast(chance, k - n)
     return Forecast(chance, None)
 
 
-@pytest.mark.parametrize(
-    ("seen", "stage", "n"),
-    [
-        ("screening", "screening", 5),
-        ("screening", "screening", 8),
-        ("screening", "confirmation", 5),
-        ("confirmation", "confirmation", 8),
-    ],
-)
+@pytest.mark.parametrize("suspected", [True, False])
+@pytest.mark.parametrize("n", [5, 8])
 @pytest.mark.parametrize(
     ("estimate", "sd"), [(0.0, 0.01), (0.0, 0.02), (0.0, 0.04), (0.05, 0.01), (0.08, 0.03), (-0.06, 0.04), (0.3, 0.1)]
 )
-def test_it_is_that_of_a_simulation(seen: Stage, stage: Stage, n: int, estimate: float, sd: float) -> None:
-    state = CaseState(TrimmedMean(estimate, sd / math.sqrt(n), KNOWN, n), seen, stage, n if seen == stage else 0)
-    told = project(state, Terms(0.02, LOOKS, ALPHA, 0.1))
-    naive = naive_predictive_power(estimate, sd, seen, stage, n, 0.02, 0.1)
-    assert told.chance == pytest.approx(naive.chance, abs=0.06)
-    if abs(told.chance - LIKELY) > 0.06:
-        assert told.rounds == naive.rounds
+def test_it_is_that_of_a_simulation(n: int, estimate: float, sd: float, suspected: bool) -> None:
+    forecast = project(TrimmedMean(estimate, sd / math.sqrt(n), KNOWN, n), n, Terms(0.02, LOOKS, ALPHA, 0.1), suspected)
+    naive = naive_predictive_power(estimate, sd, n, 0.02, 0.1, suspected)
+    assert forecast.chance == pytest.approx(naive.chance, abs=0.06)
+    if abs(forecast.chance - LIKELY) > 0.06:
+        assert forecast.rounds == naive.rounds
 
 
 @given(
-    st.floats(-0.3, 0.3),
-    st.floats(1e-5, 0.3),
-    st.floats(1, 60),
-    st.integers(5, 29),
-    st.sampled_from([("screening", "screening"), ("screening", "confirmation"), ("confirmation", "confirmation")]),
-    st.floats(0, 0.1),
+    st.floats(-0.3, 0.3), st.floats(1e-5, 0.3), st.floats(1, 60), st.integers(5, 29), st.booleans(), st.floats(0, 0.1)
 )
 def test_it_knows_no_direction_and_names_what_is_likely(
-    estimate: float, error: float, freedom: float, n: int, stages: tuple[Stage, Stage], bound: float
+    estimate: float, error: float, freedom: float, n: int, suspected: bool, bound: float
 ) -> None:
-    seen, stage = stages
     terms = Terms(bound, LOOKS, ALPHA, 0.05)
-    one = project(CaseState(TrimmedMean(estimate, error, freedom, n), seen, stage, n if seen == stage else 2), terms)
-    other = project(CaseState(TrimmedMean(-estimate, error, freedom, n), seen, stage, n if seen == stage else 2), terms)
-    assert one.rounds == other.rounds
-    assert one.chance == pytest.approx(other.chance, abs=1e-9)
-    assert 0 <= one.chance <= 1 + 1e-9
-    assert (one.rounds is None) == (one.chance < LIKELY)
-    assert one.rounds is None or 1 <= one.rounds <= 60
+    rise, fall = (project(TrimmedMean(sign * estimate, error, freedom, n), n, terms, suspected) for sign in (1, -1))
+    assert rise.rounds == fall.rounds
+    assert rise.chance == pytest.approx(fall.chance, abs=1e-9)
+    assert 0 <= rise.chance <= 1 + 1e-9
+    assert (rise.rounds is None) == (rise.chance < LIKELY)
+    assert rise.rounds is None or 1 <= rise.rounds <= 30
+
+
+@given(st.floats(-0.3, 0.3), st.floats(1e-4, 0.3), st.integers(5, 29))
+def test_to_lie_on_a_side_takes_no_more_than_to_be_flagged_or_unchanged(estimate: float, error: float, n: int) -> None:
+    """A case that is flagged, or unchanged, lies on a side."""
+    terms = Terms(0.02, LOOKS, ALPHA, 1.0)
+    either, both = (project(TrimmedMean(estimate, error, 10, n), n, terms, suspected) for suspected in (False, True))
+    assert both.rounds is None or (either.rounds is not None and either.rounds <= both.rounds)
+
+
+def test_with_a_threshold_of_0_a_case_is_settled_when_it_is_flagged() -> None:
+    still = TrimmedMean(0.0, 0.001, 20, 8)
+    changed = TrimmedMean(0.05, 0.001, 20, 8)
+    assert project(still, 8, Terms(0.0, LOOKS, ALPHA, 1.0), False).chance < 0.3
+    assert project(changed, 8, Terms(0.0, LOOKS, ALPHA, 1.0), False).rounds == 4
 
 
 def test_an_easier_bar_takes_no_more_rounds() -> None:
-    state = CaseState(TrimmedMean(0.06, 0.012, 6, 5), "screening", "confirmation", 0)
-    rounds = [project(state, Terms(0.02, LOOKS, ALPHA, share)).rounds for share in (1.0, 0.5, 0.1, 1e-4, 1e-30)]
+    seen = TrimmedMean(0.06, 0.012, 6, 5)
+    rounds = [project(seen, 5, Terms(0.02, LOOKS, ALPHA, share), True).rounds for share in (1.0, 0.5, 0.1, 1e-4, 1e-30)]
     assert rounds[:2] == sorted(filter(None, rounds[:2]))
     assert rounds[0] is not None
     assert rounds[-1] is None
@@ -122,21 +100,34 @@ def test_a_run_that_ended_early_says_what_each_open_case_needs() -> None:
     spread = [0.004 * x for x in (1, -1, 0.5, -0.5, 0.2, -0.3)]
     cases = [a_case("close"), a_case("far"), a_case("spent"), a_case("lone"), a_case("cleared")]
     samples = {
-        "close": pairs("close", "screening", [0.006 + 3 * x for x in spread]),
+        "close": pairs("close", "screening", [9 * x for x in spread]),
         "far": pairs("far", "screening", [0.0 + 60 * x for x in spread[:4]]),
         "spent": pairs("spent", "screening", [60 * x for x in spread * 5]),
         "lone": pairs("lone", "screening", [0.01]),
         "cleared": pairs("cleared", "screening", [0.1 * x for x in spread]),
     }
-    found = {one.case: one for one in compare_cases(cases, samples, {}, LOOKS)}
-    assert found["cleared"].verdict == "unchanged"
-    assert [found[name].forecast for name in ("cleared", "lone", "spent")] == [None, None, None]
-    close, far = found["close"].forecast, found["far"].forecast
+    comparisons = {comparison.case: comparison for comparison in compare_cases(cases, samples, {}, LOOKS)}
+    assert comparisons["cleared"].verdict == "unchanged"
+    assert comparisons["close"].verdict == "inconclusive"
+    assert [comparisons[name].forecast for name in ("cleared", "lone", "spent")] == [None, None, None]
+    close, far = comparisons["close"].forecast, comparisons["far"].forecast
     assert close is not None
     assert close.rounds in (2, 6, 13, 24)
     assert far is not None
     assert far.rounds is None
     assert far.chance < 0.5
+
+
+def test_a_case_that_lies_on_a_side_has_a_forecast_only_if_it_looks_changed() -> None:
+    samples = {
+        "slower": pairs("slower", "screening", [0.2 + x for x in (0.01, -0.01, 0.0, 0.005, -0.005)]),
+        "not_faster": pairs("not_faster", "screening", [0.02 + x for x in (0.01, -0.01, 0.0, 0.005, -0.005)]),
+    }
+    slower, not_faster = compare_cases([a_case("slower"), a_case("not_faster")], samples, {}, LOOKS)
+    assert (slower.verdict, slower.suspected) == ("not_better", "regressed")
+    assert slower.forecast is not None
+    assert slower.forecast.rounds == 3
+    assert (not_faster.verdict, not_faster.suspected, not_faster.forecast) == ("not_better", None, None)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +136,7 @@ def test_a_run_that_ended_early_says_what_each_open_case_needs() -> None:
         (Forecast(0.9, 1), "about 1 more round would likely settle it"),
         (Forecast(0.9, 12), "about 12 more rounds would likely settle it"),
         (Forecast(0.9, 12, 170.0), "about 3 min more (12 more rounds) would likely settle it"),
-        (Forecast(0.4, None), "with all 30 rounds of a stage, the chance to settle it is 40%"),
+        (Forecast(0.4, None), "with all 30 rounds, the chance to settle it is 40%"),
     ],
 )
 def test_words(forecast: Forecast, words: str) -> None:
@@ -160,44 +151,53 @@ def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-def simulated_last_look(estimate: float, sd: float, n: int, last: int, bound: float, tail: float, fresh: bool) -> float:
+def simulated_last_look(estimate: float, sd: float, n: int, last: int, bound: float, tail: float) -> float:
     """The same by brute force: the true value from what n samples say (flat prior), then the samples to come."""
     rng = np.random.default_rng(3)
     draws = 200_000
     truth = rng.normal(estimate, sd / math.sqrt(n), draws)
-    rest = rng.normal(truth, sd / math.sqrt(last - n))
-    then = (n * estimate + (last - n) * rest) / last
-    confirmation = rng.normal(truth, sd / math.sqrt(last)) if fresh else then
+    to_come = rng.normal(truth, sd / math.sqrt(last - n))
+    then = (n * estimate + (last - n) * to_come) / last
     reach = stats.norm.isf(tail) * sd / math.sqrt(last)
-    unchanged = np.abs(then) + reach <= bound
-    changed = np.abs(confirmation) - reach > bound
-    return float(np.mean(unchanged) + np.mean(changed))
+    return float(np.mean(np.abs(then) + reach <= bound) + np.mean(np.abs(then) - reach > bound))
 
 
-@pytest.mark.parametrize("fresh", [True, False])
 @pytest.mark.parametrize(
     ("estimate", "sd", "n"),
     [(0.0, 0.01, 5), (0.0, 0.04, 8), (0.01, 0.02, 12), (0.03, 0.05, 8), (-0.02, 0.03, 19), (0.0, 0.2, 5)],
 )
-def test_chance_is_that_of_a_simulation(estimate: float, sd: float, n: int, fresh: bool) -> None:
-    trimmed_mean = TrimmedMean(estimate, sd / math.sqrt(n), KNOWN, n)
-    told = conditional_power(trimmed_mean, 30, 0.02, 0.01, fresh)
-    assert told == pytest.approx(min(1.0, simulated_last_look(estimate, sd, n, 30, 0.02, 0.01, fresh)), abs=0.006)
+def test_chance_is_that_of_a_simulation(estimate: float, sd: float, n: int) -> None:
+    chance = conditional_power(TrimmedMean(estimate, sd / math.sqrt(n), KNOWN, n), 30, 0.02, 0.01)
+    assert chance == pytest.approx(simulated_last_look(estimate, sd, n, 30, 0.02, 0.01), abs=0.006)
 
 
-@given(
-    st.floats(-0.2, 0.2), st.floats(1e-5, 0.5), st.integers(2, 29), st.floats(1, 100), st.floats(0, 0.1), st.booleans()
-)
+@given(st.floats(-0.2, 0.2), st.floats(1e-5, 0.5), st.integers(2, 29), st.floats(1, 100), st.floats(0, 0.1))
 def test_it_is_a_probability_and_does_not_know_directions(
-    estimate: float, error: float, n: int, df: float, bound: float, fresh: bool
+    estimate: float, error: float, n: int, freedom: float, bound: float
 ) -> None:
-    told = conditional_power(TrimmedMean(estimate, error, df, n), 30, bound, 0.01, fresh)
-    assert 0 <= told <= 1
-    mirrored = conditional_power(TrimmedMean(-estimate, error, df, n), 30, bound, 0.01, fresh)
-    assert told == pytest.approx(mirrored, abs=1e-9)
+    chance = conditional_power(TrimmedMean(estimate, error, freedom, n), 30, bound, 0.01)
+    assert 0 <= chance <= 1
+    mirrored = conditional_power(TrimmedMean(-estimate, error, freedom, n), 30, bound, 0.01)
+    assert chance == pytest.approx(mirrored, abs=1e-9)
 
 
 def test_quiet_cases_are_sure_to_be_settled_and_noisy_ones_on_the_fence_are_not() -> None:
-    assert conditional_power(TrimmedMean(0.0, 0.001, 20, 8), 30, 0.02, 0.01, True) > 0.99
-    assert conditional_power(TrimmedMean(0.1, 0.001, 20, 8), 30, 0.02, 0.01, True) > 0.99
-    assert conditional_power(TrimmedMean(0.0, 0.02, 20, 8), 30, 0.02, 0.001, False) < 0.05
+    assert conditional_power(TrimmedMean(0.0, 0.001, 20, 8), 30, 0.02, 0.01) > 0.99
+    assert conditional_power(TrimmedMean(0.1, 0.001, 20, 8), 30, 0.02, 0.01) > 0.99
+    assert conditional_power(TrimmedMean(0.0, 0.02, 20, 8), 30, 0.02, 0.001) < 0.05
+
+
+def test_the_rounds_of_an_unchanged_case_are_those_of_a_simulation() -> None:
+    """A noisier case takes more looks; one that would be given up ends before."""
+    for sd in (0.004, 0.01, 0.014, 0.02):
+        expected = expected_rounds(sd**2, KNOWN, 0.02, LOOKS, ALPHA)
+        rng = np.random.default_rng(6)
+        chances = []
+        for n in LOOKS.counts:
+            reach = stats.norm.isf(LOOKS.level(n, ALPHA / 2)) * sd / math.sqrt(n)
+            chances.append((np.abs(rng.normal(0, sd / math.sqrt(n), 20_000)) <= 0.02 - reach).mean())
+        likely = [n for n, chance in zip(LOOKS.counts, chances, strict=True) if chance >= LIKELY]
+        assert (expected.rounds, expected.settles) == (likely[0], True)
+    hopeless = expected_rounds(0.5**2, KNOWN, 0.02, LOOKS, ALPHA)
+    assert not hopeless.settles
+    assert hopeless.rounds < 30

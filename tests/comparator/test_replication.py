@@ -18,7 +18,7 @@ from opduel.comparator import (
     fit_priors,
     plan_looks,
 )
-from opduel.records import FLAGGED, Cause, Comparison, Failure, PairSample, Verdict
+from opduel.records import FLAGGED, Cause, Comparison, Failure, Verdict
 from opduel.records.measurement import Side
 
 VERDICTS = get_args(Verdict)
@@ -79,6 +79,7 @@ def test_a_confirmed_case_keeps_its_figures_and_gets_the_seconds_beside_them() -
     [
         (made("a", "unchanged", 1.002), "unchanged +0.2% when measured again"),
         (made("a", "improved", 0.9), "improved -10.0% when measured again"),
+        (made("a", "not_worse", 0.99), "not slower -1.0% when measured again"),
         (
             replace(made("a", "inconclusive", 1.03), note="straddles"),
             "inconclusive +3.0% when measured again (straddles)",
@@ -103,6 +104,8 @@ def test_what_is_not_confirmed_says_what_each_measurement_found(second: Comparis
         (replace(made("a", "inconclusive"), p_value=0.2, suspected="regressed"), "regressed"),
         (replace(made("a", "inconclusive"), p_value=0.2, suspected=None), None),
         (replace(made("a", "inconclusive"), p_value=0.2, suspected="improved"), None),
+        (replace(made("a", "not_better"), p_value=0.2, suspected="regressed"), "regressed"),
+        (replace(made("a", "not_worse"), p_value=0.2, suspected=None), None),
         (replace(made("a", "unchanged"), p_value=1.0), None),
         (replace(made("a", "failed", None), failure=Failure("both", "crash", "died"), p_value=None), None),
     ],
@@ -183,18 +186,14 @@ def test_a_true_change_holds_twice() -> None:
 def test_given_priors_stand_for_those_that_would_be_fitted() -> None:
     """On the same fresh samples a verification comes to what a run of fresh samples alone comes to."""
     rng = np.random.default_rng(2)
-    looks = replace(LOOKS, screening_share=0.0)
     cases = [a_case(f"c{i}") for i in range(6)]
-    samples: dict[str, list[PairSample]] = {
-        case.id: [
-            *pairs(case.id, "screening", rng.normal(0.2, 0.01, 5)),
-            *pairs(case.id, "confirmation", rng.normal(0.2, 0.01, 5)),
-        ]
-        for case in cases
-    }
-    priors = fit_priors(cases, samples, looks)
-    assert compare_cases(cases, samples, {}, LOOKS, priors=priors) == compare_cases(cases, samples, {}, looks)
-    alone = compare_cases(cases[:1], {"c0": samples["c0"]}, {}, LOOKS, priors=priors)[0]
-    among = compare_cases(cases, samples, {}, looks)[0]
+    screening = {case.id: pairs(case.id, "screening", rng.normal(0.2, 0.003, 5)) for case in cases}
+    fresh = {case.id: pairs(case.id, "confirmation", rng.normal(0.2, 0.01, 5)) for case in cases}
+    both = {case.id: [*screening[case.id], *fresh[case.id]] for case in cases}
+    priors = fit_priors(cases, fresh, LOOKS)
+    among = compare_cases(cases, both, {}, LOOKS, priors=priors)[0]
+    run_of_fresh = compare_cases(cases, fresh, {}, LOOKS)[0]
+    assert (among.ci, among.p_value, among.verdict) == (run_of_fresh.ci, run_of_fresh.p_value, "regressed")
+    alone = compare_cases(cases[:1], {"c0": both["c0"]}, {}, LOOKS, priors=priors)[0]
     assert alone.ci == among.ci
     assert math.isclose(alone.p_value or 0, among.p_value or 1)
