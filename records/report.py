@@ -222,6 +222,11 @@ class Comparison:
         return verdict_words(self.verdict, self.metric)
 
     @property
+    def is_open_suspect(self) -> bool:
+        """Whether it looks changed, and may be a regression."""
+        return self.suspected is not None and self.verdict != "not_worse"
+
+    @property
     def any_kind(self) -> str:
         """The case's id without the kind of host."""
         return without_kind(self.case, self.kind)
@@ -280,8 +285,11 @@ class Report:
 
     @property
     def open_suspects(self) -> list[Comparison]:
-        """The cases that look changed, and that the run ended too early to settle; none of a complete run."""
-        return [one for one in self.comparisons if one.suspected] if self.run.is_cut_short else []
+        """The cases that look changed, and that the run ended too early to settle; none of a complete run. One that is
+        "not worse" is settled for whoever asks whether it is, however much better it looks."""
+        if not self.run.is_cut_short:
+            return []
+        return [comparison for comparison in self.comparisons if comparison.is_open_suspect]
 
     @property
     def nothing_compared(self) -> bool:

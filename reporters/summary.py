@@ -103,7 +103,7 @@ def _nothing_line(report: Report) -> str:
 
 
 def _suspects_line(report: Report) -> str:
-    found = [one for one in worst_first(report.comparisons) if one.suspected]
+    found = [one for one in worst_first(report.comparisons) if one.is_open_suspect]
     if not found:
         return ""
     named = [f"{one.case} {human_change(one.ratio)}" for one in found[:_MOST_NAMED]]

@@ -87,3 +87,19 @@ def biased(hold: bool = True, flagged: bool = True, **run: Any) -> Report:
 def test_ratios_may_be_off_where_an_aa_check_found_a_difference(report: Report, off: list[str]) -> None:
     assert [one.case for one in report.comparisons if report.may_be_off(one)] == off
     assert report.is_biased == (len(off) == 2)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "suspected", "is_open"),
+    [
+        ("not_worse", "improved", False),
+        ("not_better", "regressed", True),
+        ("inconclusive", "improved", True),
+        ("inconclusive", None, False),
+    ],
+)
+def test_what_is_not_worse_is_settled_however_much_better_it_looks(
+    verdict: Verdict, suspected: Verdict | None, is_open: bool
+) -> None:
+    comparison = replace(Comparison.without_figures(CASE, verdict), suspected=suspected)
+    assert comparison.is_open_suspect == is_open
