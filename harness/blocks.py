@@ -51,7 +51,7 @@ DROPPED = 4  # of a group's differences one in so many doesn't count, at either 
 LOW = 0.1  # the quantile of a block's calls that stands for it: what a call costs when nothing disturbs it
 OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls
 MAX_LOPSIDED = 2.0  # beyond this ratio the sides' blocks hold different numbers of calls
-LEAST_STEP = 1e-6  # a share: no two blocks are told apart by less
+LEAST_STEP = 1e-6  # a share: blocks that differ by less are alike
 SWITCHES = 1.25  # of a quad, after which one side discards calls: five in two quads for both
 
 DESCRIBED = ("operator", "direction", "inputs", "dtype", "context", "mode")  # what an adaptor needs to know of a case
