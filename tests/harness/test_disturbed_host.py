@@ -1,4 +1,4 @@
-"""A run beside real work of others: what is plain stands."""
+"""On a disturbed host cases are measured until their verdicts stand; beside real work of others what is plain does."""
 
 import signal
 import subprocess
@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from os import kill, sched_getaffinity
+from typing import Any
 
 import pytest
 from test_run import request
+from test_schedule import run
 from toy_bench import toy_case
 
+from opduel.comparator import Looks
 from opduel.harness.run import run_ab
 
 # Busy in bursts of 5 to 60 ms, as long as the pauses; it ends by itself.
@@ -56,3 +59,44 @@ def test_under_bursts_a_change_by_half_stands_and_so_does_most_that_has_not_chan
     assert not {"regressed", "improved", "failed"} & {verdict for case, verdict in verdicts.items() if "same" in case}
     assert sum(verdict == "unchanged" for verdict in verdicts.values()) >= 3
     assert all(one.rounds >= 8 for one in report.comparisons if one.verdict in ("regressed", "unchanged"))
+
+
+def test_on_a_disturbed_host_settled_cases_are_measured_until_their_verdicts_stand() -> None:
+    cases = [replace(toy_case("same"), threshold=0.9), toy_case("slow", slower=4)]
+    simulated = {"TOY_CLOCK": "simulated"}
+
+    def counts(looks: Looks, **order: Any) -> dict[str, int]:
+        measured, found = run(*cases, looks=looks, environment=simulated, **order)
+        assert (found["same"].verdict, found["slow"].verdict) == ("unchanged", "regressed")
+        return {name: len(samples) for name, samples in measured.samples.items()}
+
+    looks = Looks((5, 8, 12, 15))
+    assert counts(looks) == {"same": 5, "slow": 8}
+    stand = {"same": 8, "slow": 12}  # the looks at which a signed-rank test with its share of the error can show it
+    assert counts(looks, is_disturbed=lambda noise, mhz: True) == stand
+    assert counts(looks, is_disturbed=lambda noise, mhz: True, time_budget=60.0) == stand
+    too_few = Looks((3, 6))
+    assert counts(too_few) == {"same": 3, "slow": 6}
+    assert counts(too_few, is_disturbed=lambda noise, mhz: True) == {"same": 6, "slow": 6}, "no look is left"
+
+
+def test_time_that_no_open_case_can_use_goes_to_changes_whose_verdicts_do_not_stand_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "opduel.harness.schedule.affordable", lambda trips, *_, **__: [one for one in trips if one.excess is not None]
+    )
+    findings, found = run(
+        replace(toy_case("open", mode=3.0), threshold=1e-7),
+        replace(toy_case("same"), threshold=0.9),
+        toy_case("slow", slower=4),
+        looks=Looks((5, 8, 30)),
+        alpha=0.001,
+        environment={"TOY_CLOCK": "simulated"},
+        is_disturbed=lambda noise, mhz: True,
+        time_budget=60.0,
+    )
+    assert [found[name].verdict for name in ("open", "same", "slow")] == ["inconclusive", "unchanged", "regressed"]
+    assert {name: len(samples) for name, samples in findings.samples.items()} == {"open": 5, "same": 5, "slow": 30}
+    assert findings.stopped is not None
+    assert "of the time budget of 60 s are left, and the next round takes" in findings.stopped

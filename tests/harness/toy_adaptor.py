@@ -157,10 +157,10 @@ def make_call(case, seed):
 
         def fail_later():
             calls.append(1)
-            if len(calls) > 40:
+            if len(calls) > 20:
                 if name == "hang_later":
                     time.sleep(1000)
-                raise ValueError("the forty-first call is too many")
+                raise ValueError("the twenty-first call is too many")
             CLOCK.spin(200_000) if CLOCK else time.sleep(0.002)
 
         return fail_later
