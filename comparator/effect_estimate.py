@@ -35,15 +35,6 @@ class EffectEstimate:
     control: float  # median process value
     treatment: float
 
-    @property
-    def within(self) -> bool:
-        """Whether the interval shows the change to lie within the bound: the two one-sided tests of equivalence.
-
-        A case whose true change exceeds the bound is called unchanged only if the limit on that side errs, so with
-        probability alpha / 2 over all looks (Schuirmann 1987, J. Pharmacokinet. Biopharm. 15, 657-680).
-        """
-        return self.no_rise and self.no_fall
-
     def at_level(self, tail: float) -> "EffectEstimate":
         """Return the evidence with the interval of another ``tail``."""
         return replace(self, interval=confidence_interval(self.trimmed_mean, tail))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from opduel.comparator.case_values import Values
 from opduel.comparator.effect_estimate import EffectEstimate, estimate_effect
@@ -17,12 +17,12 @@ from opduel.records import Case, Stage
 class SequentialTest:
     """How far a case has come, by its own samples alone.
 
-    ``suspect``: a look has found a change, so that the next sample is a fresh one (``stage``).  ``cleared``: a look has
+    ``suspect``: a look has found a change, so that the next sample is a fresh one (``stage``).  ``cleared``: looks have
     shown the change to lie within the threshold; ``no_rise`` and ``no_fall``: the latest look that has shown it to lie
     below its upper side, or above its lower one.
     ``p_value`` is over all looks, against "the change is within the threshold", and 1 without looks, or as long as no
     fresh samples have ``confirmed`` what they say; ``rises`` tells the direction that it speaks for.  ``figures`` is
-    the evidence to show: that of the look that cleared the case, else all; None with fewer than 2 samples.
+    the evidence to show: that of the looks that cleared the case, else all; None with fewer than 2 samples.
     ``decisive`` is the look that says most, with the interval that goes with a flag; None without looks.  ``excess`` is
     a suspect's size: by how much the interval that made it a suspect lies beyond the threshold (a log ratio, negative
     if it doesn't).  No later sample changes it.
@@ -56,7 +56,7 @@ class SequentialTest:
 def run_sequential_test(
     case: Case, values: Values, prior: Prior, looks: Looks, alpha: float, closing: bool, retest: bool = False
 ) -> SequentialTest:
-    """Follow a case through its looks, until one clears it or gives it up since the last would hardly settle it.
+    """Follow a case through its looks, until they clear it, or one gives it up since the last would hardly settle it.
 
     All samples so far count at each look, of whichever stage.  A change takes ``FRESH_PAIRS`` samples more that agree,
     from after the look that found it: noise with two modes can agree with itself five times over.  Counts are claimed
@@ -150,11 +150,19 @@ class _Path:
         return [self.looks.weight(effect.n) for effect in self.effects]
 
     def take(self, effect: EffectEstimate, bound: float) -> None:
-        """Take note of the next look."""
-        self.effects.append(effect)
+        """Take note of the next look.
+
+        The intervals of all looks hold together, so that each side may be excluded by another one: the two one-sided
+        tests of equivalence, each with an error of alpha / 2 over all looks (Schuirmann 1987, J. Pharmacokinet.
+        Biopharm. 15, 657-680).
+        """
         self.no_rise = effect if effect.no_rise else self.no_rise
         self.no_fall = effect if effect.no_fall else self.no_fall
-        self.cleared = effect.within
+        if self.no_rise and self.no_fall:
+            low, high = self.no_fall.interval[0], self.no_rise.interval[1]
+            self.cleared = low <= effect.trimmed_mean.estimate <= high
+            effect = replace(effect, interval=(low, high)) if self.cleared else effect
+        self.effects.append(effect)
         if not self.suspect and effect.p_changed < max(self.looks.suspect_level, self.alpha * self.weights[-1]):
             self.suspect, self.excess = True, _excess(effect, bound)
         self.futile = not self.cleared and self._is_futile(effect, bound)

@@ -9,7 +9,7 @@ from opduel.comparator.empirical_bayes import Prior, fit_prior_of_cases
 from opduel.comparator.group_sequential import SequentialTest, run_sequential_test
 from opduel.comparator.looks import Looks
 from opduel.comparator.significance import benjamini_hochberg
-from opduel.records import FLAGGED, METRICS, Case, Failure, PairSample, Stage, Verdict
+from opduel.records import FLAGGED, METRICS, ONE_SIDED, Case, Failure, PairSample, Stage, Verdict
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,9 @@ def _verdict(case: Case, test: SequentialTest, q_value: float, failed: bool, alp
         return "unchanged"
     if q_value <= alpha:
         return "regressed" if test.rises == case.measure.lower_is_better else "improved"
-    not_worse, not_better = test.sides(case.measure.lower_is_better)
-    return "not_worse" if not_worse else "not_better" if not_better else "inconclusive"
+    sides = zip(ONE_SIDED, test.sides(case.measure.lower_is_better), strict=True)
+    shown: dict[Verdict, int] = {side: effect.n for side, effect in sides if effect is not None}
+    return max(shown, key=lambda side: shown[side]) if shown else "inconclusive"
 
 
 def _check(

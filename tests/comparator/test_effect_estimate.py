@@ -31,9 +31,10 @@ def test_on_which_side_of_the_bound_the_interval_lies(
     values: list[float], bound: float, no_rise: bool, no_fall: bool
 ) -> None:
     effect = estimate_effect(Values.of(pairs("a", "screening", values)), bound, NO_PRIOR, 0.025)
-    assert (effect.no_rise, effect.no_fall, effect.within) == (no_rise, no_fall, no_rise and no_fall)
+    assert (effect.no_rise, effect.no_fall) == (no_rise, no_fall)
     low, high = effect.interval
-    assert effect.within == (bound > 0 and -bound <= low <= high <= bound)
+    assert no_rise == (bound > 0 and high <= bound)
+    assert no_fall == (bound > 0 and low >= -bound)
     wider = effect.at_level(0.001).interval
     assert wider[0] < low < high < wider[1]
 

@@ -53,7 +53,7 @@ def test_p_is_the_weighted_bonferroni_combination_over_all_samples(seed: int, n:
         return
     looks = [(p_at(log_ratios[:count], True), p_at(log_ratios[:count], False), count / 26) for count in counts]
     fresh = log_ratios[5 : counts[-1]] if counts else []
-    rises = min((above / w for above, _, w in looks), default=1) < min((below / w for _, below, w in looks), default=1)
+    rises = min([1, *(above / w for above, _, w in looks)]) < min([1, *(below / w for _, below, w in looks)])
     signed = [ratio if rises else -ratio for ratio in fresh]
     agree = sum(ratio > 0 for ratio in signed) >= 3 and naive_trimmed_mean(signed) > BOUND
     assert test.confirmed == agree
@@ -210,6 +210,18 @@ def test_a_side_that_a_look_has_shown_stays_shown() -> None:
     assert test.figures is not None
     assert test.figures.n == 8
     assert test.figures.interval[1] > BOUND
+
+
+def test_two_looks_that_exclude_one_side_each_show_that_nothing_has_changed() -> None:
+    first, both = [0.01 + x for x in (0.02, -0.02, 0.01, -0.01, 0.0)], [-0.03, -0.04, -0.02]
+    not_faster, unchanged = sequential(first), sequential([*first, *both])
+    assert not_faster.no_fall is not None
+    assert not not_faster.cleared
+    assert unchanged.cleared
+    assert unchanged.figures is not None
+    assert unchanged.no_rise is not None
+    assert unchanged.no_rise.interval[0] < -BOUND
+    assert unchanged.figures.interval == (not_faster.no_fall.interval[0], unchanged.no_rise.interval[1])
 
 
 def test_there_is_a_closing_look_where_the_run_ended() -> None:
