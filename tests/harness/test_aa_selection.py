@@ -24,7 +24,7 @@ from opduel.harness.run import without_measuring
 from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
 from opduel.records import Case, Stage
 
-LOOKS = Looks(screening=(3, 5), confirmation=(4, 6), screening_share=0.0)  # suspects get rounds of their own
+LOOKS = Looks((3, 6))
 CASES = [toy_case(f"c{number}") for number in range(40)]
 
 
@@ -148,7 +148,7 @@ def test_their_samples_are_kept_apart_and_compare_the_control_with_itself(fork: 
     slow = toy_case("slow", slower=3)
     findings = run(slow, aa_cases=1, inject=0.9, can_fork=lambda case: fork)
     assert set(findings.samples) == set(findings.aa_cases) == {"slow"}
-    assert len(findings.aa_cases["slow"]) >= LOOKS.screening[0]
+    assert len(findings.aa_cases["slow"]) >= LOOKS.counts[0]
     middle = sorted(sample.log_ratio for sample in findings.aa_cases["slow"])
     assert abs(middle[len(middle) // 2]) < 0.4 < min(sample.log_ratio for sample in findings.samples["slow"])
     assert findings.rounds == len(findings.samples["slow"]) + (0 if fork else len(findings.aa_cases["slow"]))
@@ -166,7 +166,7 @@ def test_one_that_fails_is_dropped_and_costs_the_run_nothing(operator: str, fork
     told = [incident for incident in findings.incidents if "A/A" in incident.consequence]
     assert [incident.case_id for incident in told] == (["bad"] if operator == "abort" else [])
     assert all(incident.case_id for incident in findings.incidents), "nothing is reported twice"
-    assert all(len(findings.samples[name]) >= LOOKS.screening[0] for name in "ab")
+    assert all(len(findings.samples[name]) >= LOOKS.counts[0] for name in "ab")
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from opduel.records import Comparison, PairSample
 from opduel.records.measurement import SIDES, Side
 
 CASE = replace(toy_case("a"), threshold=0.5)
-LOOKS = Looks(screening=(3, 5), confirmation=(4, 6))
+LOOKS = Looks((3, 6))
 PLAN = BlockPlan(1, dict.fromkeys(SIDES, 5), dict.fromkeys(SIDES, 1), quads=4, takes_ns=1e9)
 
 
