@@ -21,6 +21,7 @@ from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
 from opduel.harness.validity import standing
 from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, RunError, Stage
+from opduel.records.text import counted
 
 __all__ = ["Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
 
@@ -189,7 +190,7 @@ class Schedule:
                 one for one in requests if one.stage == "confirmation" or not self._was_looked_at(one.case, interim)
             ]
             if not requests:
-                self.findings.stopped = f"no suspect is left; {len(open_cases)} other cases stay open"
+                self.findings.stopped = f"no suspect is left; {counted(len(open_cases), 'other case')} undecided"
         if order.time_budget is None or not requests or not (self.findings.rounds or order.forecast):
             return requests
         trips = []
@@ -225,7 +226,7 @@ class Schedule:
             trips = self._cheapest_first(trips)
         chosen = looked_at(trips, left_s, self._pace)
         if not chosen and not any(trip.closes for trip in trips):
-            chosen = trips[: max(1, len(trips) // FEW)]
+            chosen = list(trips[: max(1, len(trips) // FEW)])
         if not chosen and self.findings.rounds and not self._checkpoint.keeps:
             needed_s = min(self._pace.seconds([(trip.request.case, trip.missing)]) for trip in trips)
             self._stop_for_want_of_time(needed_s, "the first test of another case")
