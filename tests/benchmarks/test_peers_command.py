@@ -55,13 +55,14 @@ def test_the_table_comes_from_the_results_alone(tmp_path: Path) -> None:
     assert "| a rule | 0 of 1 (0.0 to 97.5 %) | 1 of 1 (2.5 to 100.0 %) | 0 | 0 | 4.0 |" in bursts
 
 
-def test_the_page_has_the_tables_of_the_raw_results() -> None:
+def test_the_rows_of_the_page_are_those_of_the_raw_results() -> None:
+    """With or without the two columns that say what a tool is."""
     results = ROOT / "benchmarks" / "results"
     printed = [peers("--table", "--markdown", "--data", str(path)) for path in sorted(results.glob("peers*.jsonl"))]
     assert [code for code, _, _ in printed] == [0] * len(printed)
+    measured = {line for _, out, _ in printed for line in out.splitlines()}
+    measured |= {line.rsplit(" | ", 2)[0] + " |" for line in measured}
     page = (ROOT / "docs" / "explanation" / "peers.md").read_text(encoding="utf-8")
-    section = page.partition("## On a suite of asv's own")[0]  # that has another script's
-    tables = ["\n".join(part.splitlines()[2:]).strip() for _, out, _ in printed for part in out.split("Spec: ")[1:]]
-    assert tables
-    assert all(table in section for table in tables)
-    assert section.count("| rule |") == len(tables)
+    rows = [line for line in page.splitlines() if line.startswith("|") and " of " in line and " %)" in line]
+    assert len(rows) > 30
+    assert [row for row in rows if row not in measured] == []
