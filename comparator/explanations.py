@@ -18,19 +18,25 @@ OTHER_CAUSES = "memory, layout or vector width"
 READINGS: dict[tuple[Verdict, Verdict], str] = {
     ("regressed", "regressed"): "slower, and does more",
     ("regressed", "unchanged"): f"slower with unchanged instructions: {OTHER_CAUSES}",
+    ("regressed", "not_worse"): f"slower although it does no more: {OTHER_CAUSES}",
+    ("regressed", "not_better"): "slower; whether it does more is open",
+    ("regressed", "inconclusive"): "slower; whether it does more is open",
     ("regressed", "improved"): f"slower although it does less: {OTHER_CAUSES}",
     ("improved", "improved"): "faster, and does less",
     ("improved", "unchanged"): f"faster with unchanged instructions: {OTHER_CAUSES}",
+    ("improved", "not_better"): f"faster although it does no less: {OTHER_CAUSES}",
+    ("improved", "not_worse"): "faster; whether it does less is open",
+    ("improved", "inconclusive"): "faster; whether it does less is open",
     ("improved", "regressed"): f"faster although it does more: {OTHER_CAUSES}",
-    ("not_worse", "regressed"): "does more, but is no slower",
     ("unchanged", "regressed"): "does more, but is no slower",
+    ("not_worse", "regressed"): "does more, but is no slower",
+    ("not_better", "regressed"): "does more; whether it is slower is open",
+    ("inconclusive", "regressed"): "does more; whether it is slower is open",
     ("unchanged", "improved"): "does less, but is no faster",
     ("not_better", "improved"): "does less, but is no faster",
-    ("inconclusive", "regressed"): "does more; whether it is slower is open",
-    ("inconclusive", "unchanged"): "instructions are unchanged",
+    ("not_worse", "improved"): "does less; whether it is faster is open",
     ("inconclusive", "improved"): "does less; whether it is faster is open",
-    ("regressed", "inconclusive"): "slower; whether it does more is open",
-    ("improved", "inconclusive"): "faster; whether it does less is open",
+    ("inconclusive", "unchanged"): "instructions are unchanged",
 }
 
 
@@ -94,7 +100,7 @@ def _why_open(analysis: CaseAnalysis, family: int, alpha: float) -> str:
     if low > up or high < down:
         lacking = f"{interval} lies beyond the threshold of {up if low > up else down:+.1%}, but "
         if not test.confirmed:
-            lacking += f"{FRESH_PAIRS} rounds measured since have to agree"
+            lacking += f"at least {FRESH_PAIRS} later rounds have to agree"
         elif family == 1:
             lacking += f"p = {test.p_value:.2g} is not below {alpha:g}"
         else:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from made_samples import a_case, pairs
+from made_samples import a_case, in_stages, pairs
 
 from opduel.comparator import analyse_interim, compare_cases, plan_looks
 from opduel.comparator.explanations import READINGS, attribute_changes, attribution_note
@@ -66,6 +66,7 @@ def test_words_agree_with_the_verdicts() -> None:
         )
         assert ("does more" in words and "whether it does" not in words) == (work == "regressed")
         assert ("does less" in words and "whether it does" not in words) == (work == "improved")
+        assert ("does no" in words) == ((time, work) in (("regressed", "not_worse"), ("improved", "not_better")))
 
 
 def test_only_the_case_measured_by_time_is_reported_and_keeps_its_note() -> None:
@@ -81,10 +82,10 @@ def test_only_the_case_measured_by_time_is_reported_and_keeps_its_note() -> None
 
 def test_judging_reads_both() -> None:
     cases = [a_case("a"), a_case("a/instructions", threshold=0.005, metric="instructions")]
-    quiet = [0.1 + 1e-5 * n for n in range(8)]
+    slower = [0.1 + 1e-5 * n for n in range(8)]
     level = [1e-6 * n for n in range(3)]
     samples = {
-        "a": [*pairs("a", "screening", quiet), *pairs("a", "confirmation", quiet)],
+        "a": in_stages("a", slower),
         "a/instructions": pairs("a/instructions", "screening", level),
     }
     time, work = attribute_changes(compare_cases(cases, samples, {}, plan_looks(8)))
