@@ -61,7 +61,7 @@ def slow() -> Case:
 
 def asked(log: Any, *cases: Case, **changes: Any) -> RunRequest:
     """A run that keeps its rounds in ``log``, on a host of which nothing is asked."""
-    return replace(request(*cases, max_rounds=5), log=log).configured(**{"busy_host": "report", **changes})
+    return replace(request(*cases, max_rounds=6), log=log).configured(**{"busy_host": "report", **changes})
 
 
 def stop_at(rounds: int) -> Callable[[Progress], None]:

@@ -16,7 +16,7 @@ from opduel.harness.run import run_ab
 from opduel.harness.schedule import MeasurementPlan
 from opduel.records import Failure, PairSample, Report
 
-LOOKS = plan_looks(5)
+LOOKS = plan_looks(6)
 
 
 def test_an_entry_survives_whatever_its_numbers_and_words() -> None:

@@ -23,11 +23,12 @@ from opduel.harness.checkpoint import Checkpoint, KeptRound, Start, Verifying, f
 from opduel.harness.pair_pool import PairPool
 from opduel.harness.process import Worker
 from opduel.harness.run import InterruptedRunError, run_ab
-from opduel.harness.schedule import FAILED_STARTS, MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.collector import FAILED_STARTS
+from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.records import Failure, PairSample
 
 HERE = Path(__file__).parent
-LOOKS = plan_looks(5)
+LOOKS = plan_looks(6)
 
 
 @pytest.fixture
