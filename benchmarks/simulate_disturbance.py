@@ -36,7 +36,7 @@ from opduel.comparator import (
     standing_cases,
 )
 from opduel.harness.aa_selection import usual_count
-from opduel.records import FLAGGED, Case, PairSample, Stage
+from opduel.records import FLAGGED, USUAL_ROUNDS, Case, PairSample, Stage
 
 ROUNDS = 400  # more than any run has
 Disturbance = Callable[[np.random.Generator, int], np.ndarray]  # (rng, cases) -> log ratios, shape (ROUNDS, cases)
@@ -192,11 +192,9 @@ class Run:
             standing = standing_cases(self.cases, self.samples, {}, looks, alpha, closing=False)
             wanted: dict[str, Stage] = {}
             for case_id, samples in self.samples.items():
-                stage = samples[-1].stage
-                count = sum(one.stage == stage for one in samples)
                 is_open = interim[case_id].verdict != "inconclusive" and case_id not in standing
-                if is_open and count < looks.of(stage)[-1]:
-                    wanted[case_id] = stage
+                if is_open and len(samples) < looks.counts[-1]:
+                    wanted[case_id] = samples[-1].stage
             if not wanted:
                 return
             self.measure(wanted)
@@ -273,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the random numbers (default %(default)s)")
     parser.add_argument("--alpha", type=float, default=0.05)
     parser.add_argument("--threshold", type=float, default=0.02, help="as a share (default %(default)s)")
-    parser.add_argument("--max_rounds", type=int, default=30, help="of a case in each stage (default %(default)s)")
+    parser.add_argument("--max_rounds", type=int, default=USUAL_ROUNDS, help="of a case (default %(default)s)")
     parser.add_argument("--only", default="", help="disturbances whose names contain this")
     parser.add_argument("--change", type=float, action="append", help="of every case, or of --changed (repeatable)")
     parser.add_argument("--changed", type=int, help="how many cases change (default: all)")

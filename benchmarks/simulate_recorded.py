@@ -15,7 +15,7 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -30,30 +30,30 @@ from opduel.commands import options as kinds
 from opduel.commands.entry import DONE, run_command
 from opduel.comparator import Looks, plan_looks
 from opduel.comparator.calibration import Rate
-from opduel.records import Comparison, PairSample, Stage, UsageError
+from opduel.records import CLAIMS, Comparison, PairSample, Stage, UsageError
 from opduel.records.configuration import rounds_at
 from opduel.records.measurement import STAGES
 
 DATA = ROOT / "benchmarks" / "results" / "calibration.jsonl"
 PARTS = (0.0, 1.0, 1.05, 1.5, 2.5)  # of the threshold, or times it: no change, just at it, and beyond it
 COLUMNS = (
-    "threshold | change of all cases | `regressed` | `improved` | `unchanged` | rounds a case, screening + confirmation"
+    "threshold | change of all cases | `regressed` | `improved` | `unchanged` | `not_worse` | `not_better` | "
+    "rounds a case, screening + confirmation"
 )
 Stream = Sequence[PairSample]  # of one case, in the order in which they were measured
 
 
 @dataclass(frozen=True)
 class PowerLooks(Looks):
-    """Looks at confirmation spend their error in proportion to their samples to a power: 0 is the same for all, 1 as
-    opduel does, 3 is near O'Brien and Fleming's rule (1979, Biometrics 35, 549-556)."""
+    """Looks spend their error in proportion to their samples to a power: 0 is the same for all, 1 as opduel does, 3 is
+    near O'Brien and Fleming's rule (1979, Biometrics 35, 549-556)."""
 
     power: float = 1.0
 
-    def weight(self, stage: Stage, n: int) -> float:
+    def weight(self, n: int) -> float:
         """As of ``Looks``, with the power."""
-        counts = self.of(stage)
-        reached = next((count for count in counts if count >= n), counts[-1])
-        return float(reached**self.power / sum(count**self.power for count in counts))
+        reached = next((count for count in self.counts if count >= n), self.counts[-1])
+        return float(reached**self.power / sum(count**self.power for count in self.counts))
 
 
 @dataclass
@@ -74,9 +74,10 @@ class Replay(Simulation):
             self.ended.add(case_id)
             return
         treatment = pair.treatment * math.exp(shift)
-        self.samples[case_id].append(
-            PairSample(case_id, stage, self.round, pair.control, treatment, pair.log_ratio + shift, 1, 1)
-        )
+        forks = tuple((log_ratio + shift, standard_error) for log_ratio, standard_error in pair.fork_ratios)
+        ratio = pair.log_ratio + shift
+        changed = replace(pair, case_id=case_id, stage=stage, round=self.round, treatment=treatment, log_ratio=ratio)
+        self.samples[case_id].append(replace(changed, fork_ratios=forks))
 
 
 def streams_of(path: Path) -> list[Stream]:
@@ -97,10 +98,16 @@ def streams_of(path: Path) -> list[Stream]:
 
 
 def exchanged(stream: Stream) -> Stream:
-    """With control and treatment in each other's place."""
+    """Return the pairs with control and treatment in each other's place."""
     return [
-        PairSample(one.case_id, one.stage, one.round, one.treatment, one.control, -one.log_ratio, 1, 1)
-        for one in stream
+        replace(
+            pair,
+            control=pair.treatment,
+            treatment=pair.control,
+            log_ratio=-pair.log_ratio,
+            fork_ratios=tuple((-log_ratio, standard_error) for log_ratio, standard_error in pair.fork_ratios),
+        )
+        for pair in stream
     ]
 
 
@@ -132,8 +139,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def line_of(change: float, threshold: float, results: Sequence[Sequence[Comparison]]) -> str:
     """A row of the table, with what the claims are about: at the threshold and within it any flag is wrong, beyond it
     ``improved`` and ``unchanged`` are."""
-    verdicts = [one.verdict for run_of_forty in results for one in run_of_forty]
-    claims = [rate_cell(Rate(verdicts.count(one), len(verdicts))) for one in ("regressed", "improved", "unchanged")]
+    verdicts = [result.verdict for run_of_forty in results for result in run_of_forty]
+    claims = [rate_cell(Rate(verdicts.count(claim), len(verdicts))) for claim in CLAIMS]
     rounds = " + ".join(f"{mean_rounds(results, stage):.1f}" for stage in STAGES)
     cells = (f"{100 * threshold:g} %", f"{100 * change:+g} %", *claims, rounds)
     return f"| {' | '.join(cells)} |"
@@ -147,8 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise UsageError(f"--data {options.data}: only {len(streams)} cases have recorded noise: lower --cases")
     print(f"| {COLUMNS} |", "|" + "---|" * len(COLUMNS.split(" | ")), sep="\n")
     for threshold in options.thresholds:
-        planned = plan_looks(rounds_at(threshold))
-        looks = PowerLooks(planned.screening, planned.confirmation, power=options.power)
+        looks = PowerLooks(plan_looks(rounds_at(threshold)).counts, power=options.power)
         for part in options.parts:
             scenario = Scenario("", (part * threshold,) * options.cases, threshold)
             rng = np.random.default_rng(options.seed)
