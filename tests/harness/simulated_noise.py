@@ -14,7 +14,6 @@ from test_run import request
 from toy_bench import toy_case
 
 from opduel.comparator import Looks, plan_looks
-from opduel.comparator.looks import FRESH_PAIRS
 from opduel.harness.effort import CaseTime, Costs, Noise
 from opduel.harness.effort_planner import EffortPlanner
 from opduel.harness.run import run_ab
@@ -73,37 +72,28 @@ class Design:
         return self.pairs * (costs.pair_s + self.forks * (costs.beside_s + self.quads * costs.quad_s))
 
 
-def cheapest(noise: Noise, costs: Costs, errors_by_pairs: Mapping[int, float], distance: float) -> Design:
-    """Return the design that takes the least time of those whose standard error goes into ``distance`` often enough:
-    ``errors_by_pairs``, for each number of pairs at which there is a look."""
-    designs = itertools.starmap(
-        Design, itertools.product(errors_by_pairs, range(1, MOST_FORKS + 1), range(1, MOST_QUADS + 1))
-    )
+def cheapest(noise: Noise, costs: Costs, looks: Looks = LOOKS) -> Design:
+    """Return how a case that has not changed, and whose noise is known, is shown to be within its threshold at least
+    cost (Kalibera and Jones 2013, section 9, where the goal is the width of an interval).
+
+    That is, of all numbers of pairs at which there is a look, of forks and of quads, those with which the interval lies
+    within the threshold with a chance of ``CHANCE``.
+    """
+    normal = NormalDist()
+    off = normal.inv_cdf((1 + CHANCE) / 2)  # standard errors that the estimate may be off, on either side
+    errors = {pairs: off - normal.inv_cdf(looks.level(pairs, ALPHA / 2)) for pairs in looks.counts}
+    designs = itertools.starmap(Design, itertools.product(errors, range(1, MOST_FORKS + 1), range(1, MOST_QUADS + 1)))
     return min(
-        (design for design in designs if errors_by_pairs[design.pairs] * design.standard_error(noise) <= distance),
+        (design for design in designs if errors[design.pairs] * design.standard_error(noise) <= math.log1p(THRESHOLD)),
         key=lambda design: design.seconds(costs),
     )
 
 
-def cheapest_for_unchanged(noise: Noise, costs: Costs, looks: Looks = LOOKS) -> Design:
-    """Return how a case that has not changed, and whose noise is known, is shown to be within its threshold at least
-    cost (Kalibera and Jones 2013, section 9, where the goal is the width of an interval)."""
-    normal = NormalDist()
-    off = normal.inv_cdf((1 + CHANCE) / 2)  # standard errors that the estimate may be off, on either side
-    errors = {pairs: off - normal.inv_cdf(looks.level(pairs, ALPHA / 2)) for pairs in looks.counts}
-    return cheapest(noise, costs, errors, math.log1p(THRESHOLD))
-
-
-def cheapest_for_slowed(noise: Noise, costs: Costs, looks: Looks = LOOKS) -> Design:
-    """Return how a case that is slower, and whose noise is known, is shown to be so at least cost: not before fresh
-    pairs after the first look have confirmed it."""
-    normal, distance = NormalDist(), math.log1p(SLOWED) - math.log1p(THRESHOLD)
-    errors = {
-        pairs: normal.inv_cdf(CHANCE) - normal.inv_cdf(looks.weight(pairs) * ALPHA / 2)
-        for pairs in looks.counts
-        if pairs >= looks.counts[0] + FRESH_PAIRS
-    }
-    return cheapest(noise, costs, errors, distance)
+def seconds_of_fresh_pairs(costs: Costs, looks: Looks = LOOKS) -> float:
+    """Return what a case that has changed takes beyond one that has not, from the first look to the next: pairs of the
+    least effort, for which the change is too large to need more."""
+    first, following = looks.counts[:2]
+    return Design(following - first, 1, 1).seconds(costs)
 
 
 def mean_seconds(comparisons: Iterable[Comparison], costs: Costs) -> float:

@@ -14,10 +14,10 @@ from simulated_clock import SimulatedClock
 from simulated_noise import (
     Design,
     SimulatedNoise,
-    cheapest_for_slowed,
-    cheapest_for_unchanged,
+    cheapest,
     mean_seconds,
     run_beside,
+    seconds_of_fresh_pairs,
     simulate_costs,
 )
 
@@ -137,12 +137,12 @@ def test_the_optimum_is_that_of_kalibera_and_jones() -> None:
     """Where many forks are needed, a fork has sqrt(cost of a fork / of a quad * variance of a quad / of a fork) quads;
     and where noise is small, as few pairs as there may be."""
     noise, looks = Noise(quad=0.05**2, fork=0.02**2, pair=0.001**2), Looks((5, 9, 15))
-    best = cheapest_for_unchanged(noise, COSTS, looks)
+    best = cheapest(noise, COSTS, looks)
     quads = math.sqrt(COSTS.beside_s / COSTS.quad_s * noise.quad / noise.fork)
     assert best.quads == pytest.approx(quads, rel=0.35)
     assert best.standard_error(noise) <= 0.0198 / (2.24 + 1.645)
-    assert cheapest_for_unchanged(Noise(1e-8, 1e-8, 1e-8), COSTS, looks) == Design(5, 1, 1)
-    assert cheapest_for_slowed(Noise(1e-8, 1e-8, 1e-8), COSTS, looks) == Design(9, 1, 1)
+    assert cheapest(Noise(1e-8, 1e-8, 1e-8), COSTS, looks) == Design(5, 1, 1)
+    assert seconds_of_fresh_pairs(COSTS, looks) == pytest.approx(4 * (0.1 + 0.03 + 0.0025))
 
 
 LONG = Costs(quad_s=0.018, prepare_s=0.0, beside_s=0.03, pair_s=0.1, overlaps=False)
@@ -156,9 +156,12 @@ GRID = {
 }
 
 
-@pytest.mark.xfail(reason="effort is being written")
+@pytest.mark.xfail(reason="cases that are as precise as their goal go on with the most informative repetitions")
 @pytest.mark.many_forks
-@pytest.mark.parametrize("name", GRID)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in ("quiet", "quads", "pairs") else pytest.mark.nightly) for name in GRID],
+)
 def test_a_run_decides_rightly_at_little_more_than_the_least_cost(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,11 +173,9 @@ def test_a_run_decides_rightly_at_little_more_than_the_least_cost(
     assert not [comparison.case for comparison in same if comparison.verdict in FLAGGED]
     assert not [comparison.case for comparison in same if comparison.verdict == "inconclusive"]
     assert {comparison.verdict for comparison in slowed} == {"regressed"}
-    for comparisons, best in (
-        (same, cheapest_for_unchanged(noise.variances, costs)),
-        (slowed, cheapest_for_slowed(noise.variances, costs)),
-    ):
-        assert mean_seconds(comparisons, costs) <= WITHIN * best.seconds(costs)
+    least_s = cheapest(noise.variances, costs).seconds(costs)
+    assert mean_seconds(same, costs) <= WITHIN * least_s
+    assert mean_seconds(slowed, costs) <= WITHIN * (least_s + seconds_of_fresh_pairs(costs))
     efforts = [comparison.effort for comparison in report.comparisons if comparison.effort]
     assert len(efforts) == len(report.comparisons), "the report says how each case was measured"
     if name in ("quads", "forks", "pairs"):
