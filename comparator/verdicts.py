@@ -71,6 +71,8 @@ def _with_all(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run)
     """Return the comparison with all that could be computed, and why it is open if it is."""
     comparison = _with_figures(bare, analysis, looks, run)
     suspected = _suspected(comparison)
+    if suspected == "regressed" and comparison.verdict == "not_better":  # that is not what is to be said of it
+        comparison = replace(comparison, verdict="inconclusive")
     note = explain(analysis, looks, run.family, run.alpha, suspected)
     is_open = suspected is not None or comparison.verdict == "inconclusive"
     modes = modes_of(comparison.samples) if is_open and comparison.measure.noisy else {}

@@ -84,7 +84,7 @@ def outlook_words(
     hopeless = [case for case in timed if case.id not in forecast.settles]
     total = duration(forecast.total_s)
     count = len(forecast.rounds) - len(hopeless)
-    words = f"about {total} more to settle {count} of {len(forecast.rounds)} cases on this host"
+    words = f"about {total} more to settle {count} of {len(forecast.rounds)} cases on this host if none has changed"
     if forecast.total_s > left_s:
         words += f", {duration(left_s)} left: give a larger --time_budget, a larger --threshold or fewer cases"
     if hopeless:
