@@ -5,19 +5,18 @@ million times. So it finds gross errors alone; test_nominal_rates.py finds a rat
 """
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from made_samples import Machine, a_case, measured, noisy
 from scipy import stats
 
-from opduel.comparator import Looks, compare_cases, plan_looks
+from opduel.comparator import compare_cases, plan_looks
 from opduel.comparator.empirical_bayes import fit_prior, shrink_variance
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean, shifted_t_p
 from opduel.records import FLAGGED, Comparison, Verdict
 
-LOOKS = plan_looks(30)
+LOOKS = plan_looks()
 
 
 def most(trials: int, rate: float) -> int:
@@ -30,13 +29,13 @@ def fewest(trials: int, rate: float) -> int:
     return int(stats.binom.ppf(1e-6, trials, rate))
 
 
-def a_run(seed: int, changes: list[float], alpha: float = 0.05, looks: Looks = LOOKS) -> list[Comparison]:
+def a_run(seed: int, changes: list[float], alpha: float = 0.05) -> list[Comparison]:
     """One whole run: every case has its own noise, processes are off now and then."""
     rng = np.random.default_rng(seed)
     machine = Machine(rng, changes, (0.014 * np.exp(rng.normal(0, 0.6, len(changes)))).tolist())
     cases = [a_case(name, 0.02) for name in machine.shift]
-    samples = measured(cases, machine, looks, alpha)
-    return compare_cases(cases, samples, {}, looks, alpha)
+    samples = measured(cases, machine, LOOKS, alpha)
+    return compare_cases(cases, samples, {}, LOOKS, alpha)
 
 
 def verdicts(seed: int, changes: list[float], alpha: float = 0.05) -> list[Verdict]:
@@ -50,45 +49,39 @@ def test_one_case_at_the_boundary_is_flagged_at_most_at_alpha(change: float) -> 
     assert flags <= most(trials, alpha)
 
 
-@pytest.mark.parametrize("change", [0.021, 1 / 1.021 - 1])
-def test_one_case_beyond_the_threshold_is_called_unchanged_at_most_at_alpha(change: float) -> None:
+@pytest.mark.parametrize(("change", "wrong"), [(0.021, "not_worse"), (1 / 1.021 - 1, "not_better")])
+def test_one_case_beyond_the_threshold_is_called_unchanged_or_not_worse_at_most_at_half_of_alpha(
+    change: float, wrong: Verdict
+) -> None:
     alpha, trials = 0.2, 150
-    wrong = sum(verdicts(seed, [change], alpha)[0] == "unchanged" for seed in range(trials))
-    assert wrong <= most(trials, alpha)
+    errors = sum(verdicts(seed, [change], alpha)[0] in ("unchanged", wrong) for seed in range(trials))
+    assert errors <= most(trials, alpha / 2)
 
 
-@pytest.mark.parametrize("change", [0.02, 1 / 1.02 - 1])
-def test_the_screening_flags_a_case_at_the_boundary_at_most_at_its_share(change: float) -> None:
-    """The share is a large one here, so that there is something to count."""
-    alpha, share, trials = 0.5, 0.6, 200
-    looks = replace(LOOKS, screening_share=share)
-    runs = [a_run(seed, [change], alpha, looks)[0] for seed in range(trials)]
-    flags = [one for one in runs if one.verdict in FLAGGED]
-    assert len(flags) <= most(trials, alpha)
-    assert 0 < sum(one.decided_on == "screening" for one in flags) <= most(trials, share * alpha)
-
-
-def test_large_changes_among_forty_need_no_confirmation() -> None:
+def test_large_changes_among_forty_need_three_fresh_pairs() -> None:
     runs = [a_run(seed, [0.5] * 10 + [3.0] * 5 + [0.2 - 1] * 5 + [0.0] * 20) for seed in range(10)]
-    changed = [one for run in runs for one in run[:20]]
-    assert sum(one.verdict in FLAGGED for one in changed) >= fewest(200, 0.99)
-    assert sum(one.decided_on == "screening" and one.rounds == 5 for one in changed) >= fewest(200, 0.9)
-    assert not any(one.verdict in FLAGGED for run in runs for one in run[20:])
+    changed = [comparison for run in runs for comparison in run[:20]]
+    assert sum(comparison.verdict in FLAGGED for comparison in changed) >= fewest(200, 0.99)
+    assert sum(comparison.rounds == 8 for comparison in changed) >= fewest(200, 0.85)
+    assert min(comparison.rounds for comparison in changed) == 8
+    assert not any(comparison.verdict in FLAGGED for run in runs for comparison in run[20:])
     intervals = [
-        (one.ci, true) for run in runs for one, true in zip(run[:20], [1.5] * 10 + [4.0] * 5 + [0.2] * 5, strict=True)
+        (comparison.ci, true)
+        for run in runs
+        for comparison, true in zip(run[:20], [1.5] * 10 + [4.0] * 5 + [0.2] * 5, strict=True)
     ]
     covered = sum(ci is not None and ci[0] <= true <= ci[1] for ci, true in intervals)
     assert covered >= fewest(200, 0.95)
 
 
 @pytest.mark.parametrize("family", [1, 2, 3])
-def test_a_large_change_is_found_at_once_in_a_small_family(family: int) -> None:
-    """Also where there is no prior: a case that takes four times as long is found after five rounds."""
+def test_a_large_change_is_found_in_a_small_family(family: int) -> None:
+    """Also where there is no prior: a case that takes four times as long is found after eight rounds."""
     runs = [a_run(seed, [2.93] + [0.0] * (family - 1)) for seed in range(60)]
-    found = [run[0] for run in runs if run[0].verdict == "regressed"]
-    assert len(found) >= fewest(60, 0.99)
-    assert sum(one.rounds == 5 for one in found) >= fewest(60, 0.9)
-    assert not any(one.verdict in FLAGGED for run in runs for one in run[1:])
+    rounds = [run[0].rounds for run in runs if run[0].verdict == "regressed"]
+    assert len(rounds) >= fewest(60, 0.99)
+    assert rounds.count(8) >= fewest(60, 0.85)
+    assert not any(comparison.verdict in FLAGGED for run in runs for comparison in run[1:])
 
 
 def test_a_run_of_forty_at_the_boundary() -> None:
