@@ -20,7 +20,7 @@ from opduel.harness.noise_words import describe_noise
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
 from opduel.harness.validity import standing
-from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, RunError, Stage
+from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, PairSample, RunError, Stage
 from opduel.records.text import counted
 
 __all__ = ["Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
@@ -164,6 +164,15 @@ class Schedule:
         self._rng.shuffle(batches)
         return batches
 
+    def _counted(self) -> Mapping[str, Sequence[PairSample]]:
+        """Return the samples that looks count, by case id: in a replication the fresh ones."""
+        if self._plan.first_measurement is None:
+            return self.findings.samples
+        return {
+            case_id: [sample for sample in samples if sample.stage == "confirmation"]
+            for case_id, samples in self.findings.samples.items()
+        }
+
     def _parts(self, forked: list[CaseRequest]) -> list[list[CaseRequest]]:
         """The cases, by the process pair that measures them: as many of each, in every wave with others."""
         count = math.ceil(len(forked) / MOST_TOGETHER)
@@ -175,7 +184,7 @@ class Schedule:
         if metric != DEFAULT_METRIC:
             return
         counts = self._plan.looks.of_metric(metric).counts
-        for case_id in self._effort.plan([request.case for request in requests], self.findings.samples, counts):
+        for case_id in self._effort.plan([request.case for request in requests], self._counted(), counts):
             self._pace.expect(case_id, self._effort.round_s(case_id))
 
     def _in_budget(self, interim: Mapping[str, InterimAnalysis]) -> list[CaseRequest]:
@@ -214,7 +223,7 @@ class Schedule:
         if not place.may_be_worse or (place.excess or 0.0) > 0 or not self._was_looked_at(case, interim):
             return place.may_be_worse
         counts = self._plan.looks.of_metric(case.metric).counts
-        return not self._effort.is_precise(case, self.findings.samples[case.id], counts)
+        return not self._effort.is_precise(case, self._counted()[case.id], counts)
 
     def _first_looks(self, trips: Sequence[Trip], left_s: float) -> list[CaseRequest]:
         """As many cases as come to their first look in the time left, those first that are settled soonest.
@@ -235,7 +244,7 @@ class Schedule:
 
     def _cheapest_first(self, trips: Sequence[Trip]) -> list[Trip]:
         cases = [trip.request.case for trip in trips]
-        expected = forecast_run(self._effort, cases, self.findings.samples, self._plan.looks)
+        expected = forecast_run(self._effort, cases, self._counted(), self._plan.looks)
         if expected is None:
             return list(trips)
         by_id = {trip.request.case.id: trip for trip in trips}
@@ -256,7 +265,7 @@ class Schedule:
             if case.id in stand or interim[case.id].verdict not in CLAIMS or not case.measure.noisy:
                 continue
             stage = samples[-1].stage
-            if len(samples) < order.looks.of_metric(case.metric).counts[-1]:
+            if len(self._counted()[case.id]) < order.looks.of_metric(case.metric).counts[-1]:
                 found.append(self._request(case, stage))
         changed = [one for one in found if interim[one.case.id].verdict in FLAGGED]
         if not alone or findings.stopped is not None or (changed and order.time_budget is not None):
@@ -366,7 +375,8 @@ class Schedule:
         samples, looks = self.findings.samples, self._plan.looks
         self._effort.learn(samples)
         measured = all(rows or case_id in self.findings.failures for case_id, rows in samples.items())
-        expected = forecast_run(self._effort, open_cases, samples, looks) if measured or self._plan.forecast else None
+        expects = measured or self._plan.forecast
+        expected = forecast_run(self._effort, open_cases, self._counted(), looks) if expects else None
         if expected is None:
             return 0.0, ""
         if self.findings.expected_s is None:

@@ -69,7 +69,7 @@ def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
     looks, still = Looks((3, 6, 50), suspect_level=1e-5), {"TOY_CLOCK": "simulated"}
     cases = toy_case("slow", slower=4), open_one
     findings, found = run(*cases, looks=looks, alpha=1e-3, suspects_only=True, environment=still)
-    assert findings.stopped == "no suspect is left; 1 other cases stay open"
+    assert findings.stopped == "no suspect is left; 1 other case undecided"
     assert not findings.aborted
     assert found["same"].rounds == 3
     assert found["slow"].verdict == "regressed"
