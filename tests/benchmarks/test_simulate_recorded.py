@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_calibration import Harness, call
 
 from benchmarks import simulate_recorded
 from benchmarks.simulate_decisions import Noise, Scenario, run
-from benchmarks.simulate_recorded import DATA, PowerLooks, Replay, Stream, exchanged, runs_of, streams_of
+from benchmarks.simulate_recorded import PowerLooks, Replay, Stream, exchanged, runs_of, streams_of
 from opduel.commands.entry import run_command
 from opduel.comparator import plan_looks
 from opduel.records import PairSample, UsageError
@@ -72,15 +73,21 @@ def test_a_case_without_more_pairs_ends_and_the_others_go_on() -> None:
     assert min(len(one.samples) for one in others) > 5
 
 
-def test_recorded_cases_are_those_of_the_smallest_threshold_and_were_not_slowed() -> None:
-    found = streams_of(DATA)
-    assert len(found) == 400
-    assert np.median([len(one) for one in found]) > 60
-    mean = np.mean([np.median([pair.log_ratio for pair in one]) for one in found])
-    assert abs(mean) < 0.001  # slowed ones would have 0.5 % on average
+def test_recorded_cases_are_those_of_the_smallest_threshold_and_were_not_slowed(
+    harness: Harness, tmp_path: Path
+) -> None:
+    assert call(tmp_path, "--plan", "0:2%", "5%:2%", "5%:1%") == 0
+    slowed = streams_of(tmp_path / "data.jsonl")
+    assert len(slowed) == 2, "of two runs at 1 % the case that was not slowed"
+    assert {pair.case_id for stream in slowed for pair in stream} == {"c1"}
 
 
-def test_the_table_counts_flags_and_what_is_called_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_counts_flags_and_what_is_called_unchanged(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    streams = [stream(f"c{number}", rng.normal(0, 0.01, 70).tolist()) for number in range(300)]
+    monkeypatch.setattr(simulate_recorded, "streams_of", lambda path: streams)
     assert simulate_recorded.main(["--thresholds", "0.02", "--parts", "0", "15", "-15", "--cases", "150"]) == 0
     lines = capsys.readouterr().out.splitlines()[2:]
     none, large, less = ([int(n) for n in re.findall(r"(\d+) of 600", line)] for line in lines)
