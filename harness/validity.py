@@ -10,9 +10,8 @@ from opduel.comparator import AACheck, Bias, fit_priors, run_aa_checks, standing
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
 from opduel.records.run_record import ValidityRecord
 
-# From where on a disturbance counts, as means over a measurement; docs/explanation/statistics.md has what lies behind
-# them.  The first two are in processors: a fifth of one is what the 20 % trimmed mean can leave out at each end; the
-# hypervisor's other guests also take caches and memory bandwidth that nothing here shows, hence half of that.
+# From where on a disturbance counts, as means over a measurement; all are judgements.  The first two are in processors:
+# the hypervisor's other guests also take caches and memory bandwidth that nothing here shows, hence half.
 NEIGHBOURS = 0.2
 STOLEN = 0.1
 MEMORY_PRESSURE = 0.01  # share of time: a host with memory to spare has none at all
