@@ -5,6 +5,7 @@
     .venv/bin/python benchmarks/noise.py --setting opduel.harness.blocks.LOW=0.1 --setting ahead=yes
     .venv/bin/python benchmarks/noise.py --setting ahead=yes --setting ahead=no
     .venv/bin/python benchmarks/noise.py --spec calibration --rounds 6 --summaries --load bursts
+    .venv/bin/python benchmarks/noise.py --spec conv --rounds 8 --duet
 
 A setting is NAME=VALUE[,NAME=VALUE]: an environment variable on both sides, a number in one of the harness's modules,
 or whether the next case and pair are got ready while others are measured. All settings are used in each round, in
@@ -14,6 +15,9 @@ deviation), its extremes, and wall time and timed share of a case in a round.
 --summaries: what other ways to boil the blocks of a fork down to a log ratio would have given, of the same blocks.
 Printed are, for each setting, the geometric mean of the cases' spreads, and the root mean squares of all cases' log
 ratios, whose truth is 0: of the nearest 90 % of them, and of all.
+
+--duet: in place of rounds, forks that are measured in several ways, one after the other, and how far each way's log
+ratios spread for the time that it takes: duet.py.
 """
 
 import argparse
@@ -23,7 +27,7 @@ import random
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +38,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import opduel.harness.pair as harness_pair  # noqa: E402
+from benchmarks.duet import compare_ways  # noqa: E402
+from benchmarks.fork_summaries import SUMMARIES  # noqa: E402
 from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
@@ -41,11 +47,11 @@ from opduel.harness.blocks import (  # noqa: E402
     Block,
     CaseRequest,
     ForkValue,
-    compare_neighbours,
     pair_sample,
     summarise,
 )
 from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
+from opduel.harness.effort import Repetitions  # noqa: E402
 from opduel.harness.pair import Round, RoundResult, run_round  # noqa: E402
 from opduel.harness.pair_pool import Bench, PairPool  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
@@ -78,35 +84,6 @@ def applied(setting: str, bench: Bench) -> Iterator[Bench]:
     finally:
         for module, constant, value in before:
             setattr(module, constant, value)
-
-
-def _median_quad(control: list[float], treatment: list[float]) -> float:
-    quads = [slice(at, at + 2) for at in range(0, len(control), 2)]
-    return statistics.median(statistics.fmean(treatment[quad]) - statistics.fmean(control[quad]) for quad in quads)
-
-
-def _between(side: Callable[[list[float]], float]) -> Callable[[list[float], list[float]], float]:
-    return lambda control, treatment: side(treatment) - side(control)
-
-
-def _fastest(share: float) -> Callable[[list[float]], float]:
-    return lambda values: statistics.fmean(sorted(values)[: max(1, round(share * len(values)))])
-
-
-# Of the logarithms of both sides' blocks, in order.
-SUMMARIES: Mapping[str, Callable[[list[float], list[float]], float]] = {
-    "neighbours": lambda control, treatment: compare_neighbours(control, treatment, 1, 1),
-    "fastest two thirds of them": lambda control, treatment: compare_neighbours(control, treatment, 2 / 3, 2 / 3),
-    "fastest sixth of them": lambda control, treatment: compare_neighbours(control, treatment, 1 / 6, 1 / 6),
-    "those near the fastest": compare_neighbours,
-    "median quad": _median_quad,
-    "median": _between(statistics.median),
-    "mean of the fastest half": _between(_fastest(0.5)),
-    "mean of the fastest third": _between(_fastest(1 / 3)),
-    "mean of the fastest sixth": _between(_fastest(1 / 6)),
-    "mean": _between(statistics.fmean),
-    "fastest": _between(min),
-}
 
 
 Kept = dict[str, list[tuple[list[float], list[float]]]]  # case -> the logarithms of both sides' blocks, by fork
@@ -178,9 +155,12 @@ def main() -> None:
     parser.add_argument("--build", default="mxnet==1.9.1")
     parser.add_argument("--spec", default="smoke")
     parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--forks", type=int, default=2, help="of each case and process pair (default %(default)s)")
+    parser.add_argument("--quads", type=int, default=24, help="of each fork (default %(default)s)")
     parser.add_argument("--setting", action="append", default=[])
     parser.add_argument("--summaries", action="store_true", help="compare ways to boil blocks down")
     parser.add_argument("--load", default=QUIET, choices=LOADS, help="beside the rounds (default quiet)")
+    parser.add_argument("--duet", action="store_true", help="compare interleaved with simultaneous blocks")
     options = parser.parse_args()
     spec = load_spec(find_spec(options.spec))
     framework = get_framework(spec.framework)
@@ -189,6 +169,11 @@ def main() -> None:
     bench = Bench({"control": build, "treatment": build}, framework.adaptor, environment, plan_cpus(1))
     requests = [CaseRequest(case, 1) for case in expand_cases(spec)]
     rng = random.Random(1)
+    if options.duet:
+        with load(options.load):
+            compare_ways(bench, requests, options.rounds, rng)
+        return
+    repetitions = {request.case.id: Repetitions(options.forks, options.quads) for request in requests}
     settings = options.setting or ["ahead=yes"]
     seen = {setting: Seen() for setting in settings}
     with load(options.load), kept_blocks() as kept, this_thread_on(bench.cpus.control), ExitStack() as stack:
@@ -200,7 +185,7 @@ def main() -> None:
             for setting in rng.sample(settings, len(settings)):
                 result = RoundResult()
                 with applied(setting, bench):
-                    run_round(supplies[setting], Round(requests, number), rng, result)
+                    run_round(supplies[setting], Round(requests, number, repetitions=repetitions), rng, result)
                 while kept:
                     case_id, forks = kept.popitem()
                     seen[setting].kept[case_id] += forks
