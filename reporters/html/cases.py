@@ -85,8 +85,8 @@ def case_data(one: Comparison, case: Case | None, roofline: Any) -> dict[str, An
         "divisor": divisor,
         "unit": printable(unit),
         "samples": [
-            *_drawn(one.samples, decided=one.decided_on),
-            *_drawn(again.samples if again else (), decided=None, stage="second measurement"),
+            *_drawn(one.samples, decides=True),
+            *_drawn(again.samples if again else (), decides=False, stage="second measurement"),
         ],
         "failures": [
             {"what": printable(failure_text(one)), "words": printable_lines(one.output_tail).strip()}
@@ -195,11 +195,11 @@ def _work(work: Work) -> str:
     return f"{', '.join(amounts) or '-'} ({work.dtype})"
 
 
-def _drawn(samples: Iterable[PairSample], decided: str | None, stage: str | None = None) -> list[list[Any]]:
+def _drawn(samples: Iterable[PairSample], decides: bool, stage: str | None = None) -> list[list[Any]]:
     """Each sample as round, stage, whether it decided, control, treatment, log ratio, and forks."""
     return [
         [
-            *(one.round, stage or one.stage, int(one.stage == decided)),
+            *(one.round, stage or one.stage, int(decides)),
             *map(_short, (one.control, one.treatment, one.log_ratio)),
             one.forks,
         ]

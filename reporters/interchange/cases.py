@@ -35,15 +35,12 @@ def kept_cases(report: Report, why_not: Callable[[Comparison], str]) -> tuple[li
 
 
 def deciding_samples(comparison: Comparison) -> list[PairSample]:
-    """The samples of the stage that gave the comparison's figures, in the order of measuring.
+    """Return the samples that the comparison's figures rest on, in the order of measuring.
 
     A pair of which a value is no finite number is left out on both sides: the sides keep equal counts.
     """
-    stage = comparison.decided_on or "screening"
     return [
-        sample
-        for sample in comparison.samples
-        if sample.stage == stage and math.isfinite(sample.control) and math.isfinite(sample.treatment)
+        sample for sample in comparison.samples if math.isfinite(sample.control) and math.isfinite(sample.treatment)
     ]
 
 

@@ -24,9 +24,9 @@ def samples(
 
 
 def measured(case: str, verdict: Verdict, ratio: float, stage: str = "confirmation", **changes: Any) -> Comparison:
-    """A comparison with samples; a few of another stage are there that the formats must leave alone."""
+    """A comparison with samples of both stages, or of the first alone."""
     mine = samples(case, ratio, stage=stage)
-    others = samples(case, 7.0, 3, "screening") if stage == "confirmation" else ()
+    others = samples(case, ratio, 3, "screening") if stage == "confirmation" else ()
     figures: dict[str, Any] = {"decided_on": stage, "rounds": len(mine) + len(others), "samples": (*others, *mine)}
     return made.comparison(case, verdict, ratio, **{**figures, **changes})
 
