@@ -180,7 +180,7 @@ def test_two_forks_in_place_of_one_are_no_exception() -> None:
 rounds_of_cases = st.dictionaries(st.text("abcdef", min_size=1, max_size=2), st.tuples(planned, costs_of_cases))
 
 
-@given(rounds_of_cases, st.floats(0, 5))
+@given(rounds_of_cases, st.floats(0, 5) | st.floats(0, 5000))
 def test_waiting_for_forks_and_for_the_next_pair_is_filled_with_quads_that_cost_nothing(
     cases: dict[str, tuple[Repetitions, Costs]], start_s: float
 ) -> None:
