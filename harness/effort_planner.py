@@ -96,10 +96,13 @@ class EffortPlanner:
         most = max(MOST_AT_ONCE, math.floor(spent_s / one_fork_s))
         return Repetitions(min(chosen.forks, most), chosen.quads)
 
-    def is_precise(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> bool:
-        """Whether the case has the precision that settles most cases at its threshold."""
-        way = self.way(case, samples, looks) if self.knows(case) else None
-        return way is not None and not way.rounds
+    def seconds_to_goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> float | None:
+        """Return what it takes until the case has the precision that settles most cases at its threshold: 0 if it has,
+        infinity if no number of rounds comes to it here, None if nothing is known of it."""
+        if not self.knows(case):
+            return None
+        way = self.way(case, samples, looks)
+        return way.seconds if way else math.inf
 
     def way(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> Way | None:
         """Return the way to the precision that settles most cases at this threshold, as far as is known now; None if

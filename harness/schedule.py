@@ -218,12 +218,14 @@ class Schedule:
 
     def _is_urgent(self, case: Case, interim: Mapping[str, InterimAnalysis]) -> bool:
         """Whether a case could still be a regression. One that lies at its threshold, and is as precise as that asks
-        for, isn't measured before all others; but all share the rounds to their first look."""
+        for, isn't measured before all others, nor is one that the time left can't make so precise; but all share the
+        rounds to their first look."""
         place = interim[case.id]
         if not place.may_be_worse or (place.excess or 0.0) > 0 or not self._was_looked_at(case, interim):
             return place.may_be_worse
         counts = self._plan.looks.of_metric(case.metric).counts
-        return not self._effort.is_precise(case, self._counted()[case.id], counts)
+        needed_s = self._effort.seconds_to_goal(case, self._counted()[case.id], counts)
+        return needed_s is None or 0 < needed_s < self._deadline() - time.monotonic()
 
     def _first_looks(self, trips: Sequence[Trip], left_s: float) -> list[CaseRequest]:
         """As many cases as come to their first look in the time left, those first that are settled soonest.
