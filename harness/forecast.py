@@ -56,8 +56,8 @@ def forecast_run(
     usual_rounds, usual_s = statistics.median_high(rounds.values()), statistics.median(seconds.values())
     for case in cases:
         if case.id not in rounds:
-            first = looks.of_metric(case.metric).counts[0] - len(samples.get(case.id, ()))
-            rounds[case.id] = usual_rounds if case.metric == DEFAULT_METRIC else max(0, first)
+            first = max(0, looks.of_metric(case.metric).counts[0] - len(samples.get(case.id, ())))
+            rounds[case.id] = max(first, usual_rounds) if case.metric == DEFAULT_METRIC else first
             seconds[case.id] = usual_s
     most = max(rounds.values())
     waiting_s = most * planner.start_s  # of each round: its pair starts while the one before is measured

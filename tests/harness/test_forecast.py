@@ -1,0 +1,123 @@
+"""What a run is likely to take: rounds, seconds, and in words what would settle the cases that this host can't."""
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_noise import made_samples
+from toy_bench import toy_case
+
+from opduel.comparator import plan_looks
+from opduel.harness.effort import Costs, Noise
+from opduel.harness.effort_planner import EffortPlanner
+from opduel.harness.forecast import THRESHOLDS, RunForecast, forecast_run, outlook_words, settled_first
+from opduel.records import Case
+
+LOOKS = plan_looks(50)
+QUIET, NOISY, HOPELESS = (Noise(0.01**2, 0.003**2, pair**2) for pair in (0.001, 0.01, 0.05))
+COSTS = Costs(quad_s=0.003, prepare_s=0.02, beside_s=0.01, pair_s=0.05)
+
+
+def planner(noise: dict[str, Noise], start_s: float = 0.0) -> EffortPlanner:
+    return EffortPlanner(dict.fromkeys(noise, COSTS), noise, start_s)
+
+
+def forecast(known: EffortPlanner, cases: list[Case], pairs: int = 0) -> RunForecast:
+    """What is to come after so many pairs of each case."""
+    samples = {case.id: made_samples(case.id, known.noise[case.id], pairs) for case in cases if known.knows(case)}
+    expected = forecast_run(known, cases, samples, LOOKS)
+    assert expected is not None
+    return expected
+
+
+CASES = [toy_case(name) for name in ("quiet", "noisy", "hopeless")]
+ALL = {"quiet": QUIET, "noisy": NOISY, "hopeless": HOPELESS}
+
+
+def test_rounds_and_seconds_are_those_of_each_cases_way() -> None:
+    known = planner(ALL)
+    expected = forecast(known, CASES)
+    way = known.way(CASES[1], (), LOOKS.counts)
+    assert way is not None
+    assert expected.rounds == {"quiet": 5, "noisy": way.rounds, "hopeless": 5}
+    assert way.rounds > 5
+    assert expected.settles == {"quiet", "noisy"}
+    assert expected.seconds["noisy"] == way.seconds > expected.seconds["quiet"] > 0
+    assert expected.total_s == pytest.approx(sum(expected.seconds.values()))
+    assert expected.known == 3
+
+
+def test_the_more_there_is_the_less_is_to_come() -> None:
+    known = planner({"quiet": QUIET, "noisy": NOISY})
+    totals = [forecast(known, CASES[:2], pairs).total_s for pairs in (0, 2, 5, 13)]
+    assert totals == sorted(totals, reverse=True)
+    done = forecast(known, CASES[:1], 5)
+    assert (done.rounds, done.total_s) == ({"quiet": 0}, 0.0)
+
+
+def test_a_precise_case_still_comes_to_its_first_look() -> None:
+    wide = replace(CASES[0], threshold=5.0)
+    expected = forecast(planner(ALL), [wide], 2)
+    assert expected.rounds == {"quiet": 3}
+    assert expected.seconds["quiet"] > 0
+
+
+def test_a_round_takes_no_less_than_the_start_of_a_pair() -> None:
+    assert forecast(planner({"quiet": QUIET}, start_s=2.0), CASES[:1]).total_s == pytest.approx(5 * 2.0)
+
+
+def test_a_case_that_nothing_is_known_of_needs_what_others_do_or_its_first_look() -> None:
+    counted = replace(toy_case("counted"), metric="memory")
+    known = planner({"noisy": NOISY})
+    expected = forecast(known, [CASES[1], toy_case("new"), counted])
+    assert expected.rounds == {"noisy": expected.rounds["noisy"], "new": expected.rounds["noisy"], "counted": 3}
+    assert expected.seconds["new"] == expected.seconds["noisy"]
+    assert (expected.known, expected.settles) == (1, {"noisy"})
+    samples = {"noisy": made_samples("noisy", QUIET, 50)}
+    late = forecast_run(known, [CASES[1], toy_case("new")], samples, LOOKS)
+    assert late is not None
+    assert late.rounds["new"] == 5, "though the others are done"
+    assert forecast_run(known, [toy_case("new")], {}, LOOKS) is None
+
+
+def test_cases_that_can_be_settled_come_first_the_cheapest_before_others() -> None:
+    expected = forecast(planner(ALL), CASES)
+    hopeless, noisy, quiet = CASES[::-1]
+    assert settled_first([hopeless, noisy, quiet], expected) == [quiet, noisy, hopeless]
+    assert settled_first([noisy, hopeless, quiet], expected) == [quiet, noisy, hopeless]
+
+
+def words(cases: list[Case], left_s: float = math.inf, known: EffortPlanner | None = None) -> str:
+    known = known or planner(ALL)
+    return outlook_words(forecast(known, cases), cases, known, LOOKS, left_s)
+
+
+def test_the_outlook_says_how_long_it_takes_and_what_to_change() -> None:
+    plain = words(CASES[:2])
+    assert re.fullmatch(r"about \d+ s more to settle 2 of 2 cases on this host if none has changed", plain)
+    short = words(CASES[:2], left_s=0.6)
+    assert short.startswith(plain)
+    assert short.endswith("left: give a larger --time_budget, a larger --threshold or fewer cases")
+    noisy = words(CASES)
+    assert " to settle 2 of 3 cases on this host" in noisy
+    assert "; too noisy for their threshold: hopeless (--threshold " in noisy
+    both = words([*CASES, toy_case("worse")], known=planner({**ALL, "worse": replace(HOPELESS, pair=0.1**2)}))
+    assert "hopeless and 1 more (--threshold " in both
+
+
+@given(st.floats(0.02, 0.5), st.floats(0.001, 0.1), st.floats(0.0005, 0.05))
+def test_the_threshold_that_is_proposed_would_do(pair: float, fork: float, threshold: float) -> None:
+    """And it is one of a few round figures, or more than all of them."""
+    known = planner({"hopeless": Noise(0.03**2, fork**2, pair**2)})
+    case = replace(toy_case("hopeless"), threshold=threshold)
+    if known.way(case, (), LOOKS.counts):
+        return
+    said = re.search(r"--threshold (\d+)% would do", words([case], known=known))
+    assert said is not None
+    proposed = int(said.group(1)) / 100
+    assert known.way(replace(case, threshold=proposed), (), LOOKS.counts)
+    assert proposed in THRESHOLDS or proposed > THRESHOLDS[-1]
+    assert proposed > threshold
