@@ -51,11 +51,10 @@ def locate(values: Values, pair_variance: float) -> TrimmedMean:
 
 @lru_cache(maxsize=64)
 def fit_prior_of_cases(cases: tuple[Values, ...]) -> Prior:
-    """Fit the prior, and with it the variance that pairs add: the one with which predictions are right most equally.
+    """Fit the prior, and with it the variance that pairs add: the one that makes the cases' log ratios most likely.
 
-    That is, with which the logarithms of the cases' residual scales vary least, and d0 is largest; of several the
-    largest, with which samples count most alike.  A prior whose location depends on a covariate is limma's trend (Law
-    et al. 2014, Genome Biology 15, R29); here the covariate is the case's own noise.
+    A prior whose location depends on a covariate is limma's trend (Law et al. 2014, Genome Biology 15, R29); here the
+    covariate is the case's own noise.  Cases that are strays by all candidates don't count.
     """
     if len(cases) < FEWEST_CASES:
         return NO_PRIOR
@@ -63,11 +62,29 @@ def fit_prior_of_cases(cases: tuple[Values, ...]) -> Prior:
     candidates = [typical]
     if any(noise.within or noise.between for values in cases for noise in values.noises):
         candidates += [*(typical / 2**step for step in range(1, STEPS + 1)), 0.0]
-    priors = [
-        replace(fit_prior([locate(values, candidate) for values in cases]), pair_variance=candidate)
-        for candidate in candidates
+    located = [[locate(values, candidate) for values in cases] for candidate in candidates]
+    fits = [(fit_prior(row), row, candidate) for row, candidate in zip(located, candidates, strict=True)]
+    priors = [(replace(prior, pair_variance=candidate), row) for prior, row, candidate in fits if prior != NO_PRIOR]
+    usual = [
+        values
+        for number, values in enumerate(cases)
+        if any(prior_weight(row[number], prior) >= STRAY_WEIGHT for prior, row in priors)
     ]
-    return max(priors, key=lambda prior: prior.degrees_of_freedom)
+    return max((prior for prior, _ in priors), key=lambda prior: _log_likelihood(usual, prior), default=NO_PRIOR)
+
+
+def _log_likelihood(cases: Sequence[Values], prior: Prior) -> float:
+    """Return the logarithm of the cases' restricted likelihood (Patterson and Thompson 1971, Biometrika 58, 545-554),
+    with the scale of each integrated over the prior."""
+    half, total = prior.degrees_of_freedom / 2, 0.0
+    for values in cases:
+        predicted = predict_variances(values.noises, prior.pair_variance)
+        observed = estimate_trimmed_mean(values.log_ratios, predicted)
+        own = observed.degrees_of_freedom / 2
+        total -= (float(np.log(predicted).sum()) + math.log(float((1 / predicted).sum()))) / 2
+        total += float(special.gammaln(half + own) - special.gammaln(half)) + half * math.log(half * prior.scale)
+        total -= (half + own) * math.log(half * prior.scale + own * observed.scale)
+    return total
 
 
 def fit_prior(observed: Sequence[TrimmedMean]) -> Prior:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_samples import pairs
 from naive_statistics import trigamma_inverse_by_bisection
-from scipy import special
+from scipy import special, stats
 
-from opduel.comparator.case_values import Values
+from opduel.comparator.case_values import Values, predict_variances
 from opduel.comparator.empirical_bayes import (
     NO_PRIOR,
     Prior,
@@ -151,18 +151,47 @@ def test_the_prior_of_a_case_follows_its_own_noise() -> None:
         assert math.sqrt(moderated.variance) == pytest.approx(sd, rel=0.5)
 
 
+def naive_log_likelihood(values: Values, prior: Prior) -> float:
+    """The density of the differences to the last log ratio, averaged over scales that the prior draws."""
+    predicted = predict_variances(values.noises, prior.pair_variance)
+    differences = np.array(values.log_ratios[:-1]) - values.log_ratios[-1]
+    covariance = np.diag(predicted[:-1]) + predicted[-1]
+    shares = (np.arange(4000) + 0.5) / 4000
+    scales = prior.degrees_of_freedom * prior.scale / stats.chi2.ppf(shares, prior.degrees_of_freedom)
+    squares = float(differences @ np.linalg.solve(covariance, differences))
+    own = len(differences)
+    logs = -(own * np.log(2 * math.pi * scales) + np.linalg.slogdet(covariance)[1] + squares / scales) / 2
+    return float(special.logsumexp(logs) - math.log(len(scales)))
+
+
 @pytest.mark.parametrize("pair_sd", [0.0, 0.003, 0.03])
-def test_what_pairs_add_is_the_candidate_with_which_scales_vary_least(pair_sd: float) -> None:
+def test_what_pairs_add_is_the_candidate_that_makes_the_log_ratios_most_likely(pair_sd: float) -> None:
     cases = made_cases(3, 30, [0.002, 0.01], pair_sd, forks=2)
-    prior = fit_prior_of_cases(cases)
     typical = np.median([estimate_trimmed_mean(values.log_ratios).variance for values in cases])
-    freedoms = {}
-    for candidate in [typical / 2**step for step in range(9)] + [0.0]:
-        freedoms[candidate] = fit_prior([locate(values, candidate) for values in cases]).degrees_of_freedom
-    assert prior.degrees_of_freedom == max(freedoms.values())
-    assert prior.pair_variance == max(c for c, d0 in freedoms.items() if d0 == prior.degrees_of_freedom)
-    if pair_sd == 0.03:
-        assert prior.pair_variance == typical
+    likelihoods = {}
+    for candidate in [*(typical / 2**step for step in range(9)), 0.0]:
+        prior = fit_prior([locate(values, candidate) for values in cases])
+        prior = replace(prior, pair_variance=candidate)
+        likelihoods[prior] = sum(naive_log_likelihood(values, prior) for values in cases)
+    assert fit_prior_of_cases(cases) == max(likelihoods, key=lambda prior: likelihoods[prior])
+
+
+@pytest.mark.parametrize("pair_sd", [0.001, 0.004, 0.016])
+def test_what_pairs_add_shows_where_rounds_get_more_blocks(pair_sd: float) -> None:
+    """Efforts double from round to round: what is left in the last ones is that of the pair."""
+    rng = np.random.default_rng(8)
+    cases = []
+    for number in range(80):
+        samples = []
+        for place in range(5):
+            error = 0.02 / math.sqrt(2.0 ** (2 * place))
+            ratio = float(rng.normal(0, math.hypot(pair_sd, error)))
+            (sample,) = pairs(f"c{number}", "screening", [ratio])
+            samples.append(replace(sample, blocks=40 * 4**place, fork_ratios=((ratio, error),)))
+        cases.append(Values.of(samples))
+    prior = fit_prior_of_cases(tuple(cases))
+    assert pair_sd / 1.6 < math.sqrt(prior.pair_variance) < pair_sd * 1.6
+    assert 0.6 < prior.scale < 1.6
 
 
 def test_cases_without_forks_have_todays_prior() -> None:
