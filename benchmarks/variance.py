@@ -7,7 +7,8 @@ One build against itself. Each process pair measures every case in several forks
 again several times, each of these for several ABBA quads; all nested. The components are those of Kalibera and Jones
 (2013, "Rigorous Benchmarking in Reasonable Time", ISMM), sections 6 to 9: moments of the nested means, and the
 cost-optimal number of repetitions of a level within the one above, sqrt(c_above / c_here * v_here / v_above).
-Log ratios are held to within 6 % of their case's median: one stray process would be all that one sees.
+Log ratios are held to within six of their case's spreads (from the median absolute deviation) of its median: one stray
+process would be all that one sees.
 """
 
 import argparse
@@ -28,7 +29,6 @@ sys.path.insert(0, str(ROOT))
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
 from opduel.harness.blocks import (  # noqa: E402
-    QUADS,
     CaseRequest,
     Processes,
     measure_in_turns,
@@ -42,8 +42,10 @@ from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E40
 from opduel.records import Case  # noqa: E402
 from opduel.records.measurement import SIDES, Side  # noqa: E402
 
+QUADS, LONGEST_NS = 24, 1e9  # of a placement; fewer if they would take longer
 LEVELS = ("pair", "fork", "placement", "quad")
-FARTHEST = 0.06
+FARTHEST = 6.0  # spreads
+LEAST_SPREAD = 0.001
 
 Costs = dict[str, list[float]]
 
@@ -55,7 +57,9 @@ def quads(
     for process in processes.values():
         process.pin(bench.cpus.measure)
     with this_thread_on(bench.cpus.measure):
-        plan = plan_blocks(settle(processes, case, call_ns, rng))
+        settled_ns = settle(processes, case, call_ns, rng)
+        most = plan_blocks(settled_ns, quads=QUADS).quads_within(LONGEST_NS)
+        plan = plan_blocks(settled_ns, quads=max(2, most))
         blocks = measure_in_turns(processes, case, plan, rng)
     logs = {side: [math.log(block.low) for block in blocks[side]] for side in SIDES}
     return [
@@ -92,7 +96,9 @@ def components(values: np.ndarray) -> list[float]:
 
     The variance of the means at a level holds that level's own and what is left of those within.
     """
-    values = np.clip(values, np.median(values) - FARTHEST, np.median(values) + FARTHEST)
+    middle = np.median(values)
+    farthest = FARTHEST * max(LEAST_SPREAD, 1.4826 * float(np.median(np.abs(values - middle))))
+    values = np.clip(values, middle - farthest, middle + farthest)
     spread: list[float] = []
     within, inner = 0.0, 1
     while values.ndim:
@@ -138,7 +144,7 @@ def tell(found: dict[str, np.ndarray], costs: Costs) -> None:
     print(f"{'root of the mean variance':28s}" + "".join(f"{100 * math.sqrt(mean):11.2f}" for mean in means))
     seconds = [statistics.median(costs[level]) for level in LEVELS]
     print(f"{'cost of one, ms':28s}" + "".join(f"{1000 * one:11.1f}" for one in seconds))
-    print(f"\ncost-optimal repetitions (the start of a pair shared by {len(rows)} cases; QUADS in use: {QUADS})")
+    print(f"\ncost-optimal repetitions (the start of a pair shared by {len(rows)} cases)")
     seconds[0] /= len(rows)
     for above, here in zip(range(3), range(1, 4), strict=True):
         best = math.sqrt(seconds[above] / seconds[here] * means[here] / means[above]) if means[above] else math.inf
