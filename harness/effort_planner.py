@@ -53,7 +53,8 @@ class EffortPlanner:
                     rest_s / len(times),
                     overlaps,
                 )
-                self.costs[case_id] = latest.between(self.costs.get(case_id, latest))
+                earlier = self.costs[case_id] if case_id in self.spent_s else latest  # not those of other runs
+                self.costs[case_id] = latest.between(earlier)
             self.spent_s[case_id] = self.spent_s.get(case_id, 0.0) + time.spent_s
 
     def learn(self, samples: Mapping[str, Sequence[PairSample]]) -> None:
