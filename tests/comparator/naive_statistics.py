@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 def naive_trimmed_mean(values: Sequence[float], variances: Sequence[float] | None = None) -> float:
     """Sort, drop an eighth (rounded down) at each end, average the rest, each weighted by 1 / its variance."""
-    pairs = sorted(zip(values, variances or [1.0] * len(values), strict=True))
+    pairs = sorted(zip(values, variances or [1.0] * len(values), strict=True), key=lambda pair: pair[0])
     g = len(pairs) // 8
     total = weights = 0.0
     for i, (value, variance) in enumerate(pairs):
@@ -19,7 +19,7 @@ def naive_trimmed_mean(values: Sequence[float], variances: Sequence[float] | Non
 def naive_squared_error(values: Sequence[float], variances: Sequence[float] | None = None) -> float:
     """Sort, replace an eighth at each end by the nearest value that stays; the weighted squares about the weighted
     mean, over the degrees of freedom and the weight of what stayed."""
-    pairs = sorted(zip(values, variances or [1.0] * len(values), strict=True))
+    pairs = sorted(zip(values, variances or [1.0] * len(values), strict=True), key=lambda pair: pair[0])
     n = len(pairs)
     g = n // 8
     replaced = []

@@ -10,7 +10,7 @@ from opduel.comparator import Looks, compare_cases
 from opduel.comparator.modes import LEAST, critical_share, in_words, modes_of, two_modes, within_shares
 from opduel.records import PairSample, TwoModes
 
-LOOKS = Looks((5, 8), (5, 8))
+LOOKS = Looks((5, 8))
 ONE_MODE = {
     "normal": lambda rng, shape: rng.standard_normal(shape),
     "uniform": lambda rng, shape: rng.random(shape),
