@@ -53,7 +53,7 @@ class EffortPlanner:
                     rest_s / len(times),
                     overlaps,
                 )
-                earlier = self.costs[case_id] if case_id in self.spent_s else latest  # not those of other runs
+                earlier = self.costs.get(case_id, latest) if case_id in self.spent_s else latest  # not of other runs
                 self.costs[case_id] = latest.between(earlier)
             self.spent_s[case_id] = self.spent_s.get(case_id, 0.0) + time.spent_s
 
@@ -86,7 +86,8 @@ class EffortPlanner:
         noise = self.noise[case.id]
         information = sum(1 / noise.of_sample(sample.forks, quads_of(sample)) for sample in samples)
         error = math.log1p(case.threshold) / ERRORS_IN_THRESHOLD
-        return Goal(error, information, len(samples), [count for count in looks if count > len(samples)])
+        left = [count for count in looks if count > len(samples)]
+        return Goal(error, information, len(samples), left, pairs_count=len(samples) < looks[min(1, len(looks) - 1)])
 
     def _doubling(self, case_id: str, chosen: Repetitions) -> Repetitions:
         """No more forks than double what was spent on the case: what a few samples say of its noise may be far off."""

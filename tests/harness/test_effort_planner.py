@@ -136,6 +136,8 @@ def test_costs_are_learnt_from_rounds_and_a_busy_round_changes_them_half_way() -
     assert learning.costs["a"].pair_s == pytest.approx(0.25)
     assert learning.spent_s["a"] == pytest.approx(0.36 + 1.96)
     assert learning.start_s == pytest.approx(1.4)
+    learning.note_round({"b": time}, start_s=0.0, rest_s=0.25, overlaps=True)
+    assert learning.costs["b"].quad_s == pytest.approx(0.01), "its first round was lost"
 
 
 def test_the_report_says_how_a_case_was_measured_and_beside_what_noise() -> None:
