@@ -20,10 +20,10 @@ import opduel.harness.pair
 from opduel.comparator import plan_looks
 from opduel.harness import output_check
 from opduel.harness.checkpoint import Checkpoint, KeptRound, Start, Verifying, from_text, to_text
+from opduel.harness.collector import FAILED_STARTS
 from opduel.harness.pair_pool import PairPool
 from opduel.harness.process import Worker
 from opduel.harness.run import InterruptedRunError, run_ab
-from opduel.harness.collector import FAILED_STARTS
 from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.records import Failure, PairSample
 

@@ -121,7 +121,9 @@ def test_a_quiet_host_and_calm_sentinels_are_trusted() -> None:
     assert (validity["valid"], validity["reasons"]) == (True, [])
     (aa_case,) = validity["aa_checks"]
     assert aa_case["flagged"] is False
-    assert aa_case["rounds"] == len(aa_case["samples"]) == 4, "in two of three rounds that cases share, and of the suspect's"
+    assert aa_case["rounds"] == len(aa_case["samples"]) == 4, (
+        "in two of three rounds that cases share, and of the suspect's"
+    )
     assert [one.verdict for one in report.comparisons] == ["regressed", "unchanged"]
     assert all(one.held_back is None for one in report.comparisons)
 
