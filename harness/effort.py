@@ -108,12 +108,14 @@ class Costs:
 @dataclass(frozen=True)
 class Goal:
     """What a case still needs.  ``standard_error``: of its mean log ratio; ``information``: the sum of 1 / variance of
-    the ``samples`` that it has; ``looks``: at how many samples it is looked at next, and after that."""
+    the ``samples`` that it has; ``looks``: at how many samples it is looked at next, and after that; ``pairs_count``:
+    whether what it needs is process pairs, for its first look or since later ones have to agree, however precise."""
 
     standard_error: float
     information: float
     samples: int
     looks: Sequence[int]
+    pairs_count: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def cheapest_way(noise: Noise, costs: Costs, goal: Goal) -> Way | None:
     """
     needed = 1 / goal.standard_error**2 - goal.information if goal.standard_error > 0 else math.inf
     if needed <= 0:
-        return Way(0, most_informative(noise, costs), 0.0)
+        return Way(0, Repetitions(1, costs.free_quads) if goal.pairs_count else most_informative(noise, costs), 0.0)
     ways = []
     for look in goal.looks:
         rounds = look - goal.samples

@@ -26,20 +26,21 @@ class _Observed:
 def _observe(samples: Sequence[PairSample]) -> _Observed:
     """Estimate the variances by moments: of each level's means less what the level below adds to them.
 
-    As forks are boiled down, stray ones hardly count: of quads the median fork's variance, of forks the winsorised one.
+    Stray forks hardly count, as when they are boiled down: of quads no fork's variance counts as more than a few times
+    the median one, and of forks the winsorised variance is taken.
     """
     of_quads, quads_freedom, forks_excess, forks_freedom = [], 0.0, 0.0, 0.0
     for sample in samples:
         quads = quads_of(sample)
-        freedom = max(1.0, quads - 1)  # of a trimmed mean of twice as many differences
         squares = [standard_error**2 for _, standard_error in sample.fork_ratios]
-        of_quads += [square * quads / (1 - 2 / (9 * freedom)) ** 3 for square in squares]  # a median's, as a mean's
-        quads_freedom += len(squares) * freedom
+        of_quads += [square * quads for square in squares]
+        quads_freedom += len(squares) * max(1.0, quads - 1)  # of a trimmed mean of twice as many differences
         if len(squares) > 1:
             between = _winsorised_variance([ratio for ratio, _ in sample.fork_ratios])
-            forks_excess += (len(squares) - 1) * (between - statistics.median(squares))
+            forks_excess += (len(squares) - 1) * (between - statistics.fmean(squares))
             forks_freedom += len(squares) - 1
-    quad = statistics.median(of_quads)
+    limit = STRAY * statistics.median(of_quads)
+    quad = statistics.fmean(min(limit, variance) for variance in of_quads)
     fork = forks_excess / forks_freedom if forks_freedom else 0.0
     pair, pair_freedom = 0.0, len(samples) - 1.0
     if pair_freedom > 0:
