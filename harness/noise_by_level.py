@@ -10,6 +10,7 @@ from opduel.records import PairSample
 # Degrees of freedom that the other cases of the run have in a case's variance, by level: its own quads tell soon.
 QUAD_FREEDOM, FORK_FREEDOM, PAIR_FREEDOM = 4.0, 6.0, 6.0
 STRAY = 6.0  # times what cases share, a variance counts as that much as long as few values tell of it
+STRAY_FORK = 3.0  # times the median fork's, the variance of a fork's quads counts as that much
 TRIMMED = 0.2  # of the cases at either end, for the variances that all share
 USUAL = 0.005**2  # of forks and of pairs on most hosts, before any is known
 
@@ -39,7 +40,7 @@ def _observe(samples: Sequence[PairSample]) -> _Observed:
             between = _winsorised_variance([ratio for ratio, _ in sample.fork_ratios])
             forks_excess += (len(squares) - 1) * (between - statistics.fmean(squares))
             forks_freedom += len(squares) - 1
-    limit = STRAY * statistics.median(of_quads)
+    limit = STRAY_FORK * statistics.median(of_quads)
     quad = statistics.fmean(min(limit, variance) for variance in of_quads)
     fork = forks_excess / forks_freedom if forks_freedom else 0.0
     pair, pair_freedom = 0.0, len(samples) - 1.0

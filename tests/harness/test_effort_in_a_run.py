@@ -29,7 +29,7 @@ NS = 1e5  # of a simulated call
 COSTS = Costs(quad_s=0.0025, prepare_s=0.0, beside_s=0.03, pair_s=0.1, overlaps=False)
 # Times the least cost by calculation. The robust mean of a pair's forks costs some of what lies between them, and most
 # where that has two modes; quads' variance is not known before it has been measured.
-WITHIN = {"quiet": 1.5, "pairs": 1.5, "wandering": 1.5, "quads": 2.0, "forks": 2.0, "two modes": 3.0}
+WITHIN = {"quiet": 1.5, "pairs": 1.5, "quads": 2.0, "forks": 2.0, "wandering": 2.0, "two modes": 3.0}
 
 
 class Session:
