@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean
 from typing import NamedTuple
 
@@ -34,17 +35,18 @@ class ForkNoise(NamedTuple):
     within: float
     between: float
 
-    @classmethod
-    def of(cls, sample: PairSample) -> "ForkNoise":
-        """Return the noise that the forks of a sample show."""
-        forks = max(1, len(sample.fork_ratios))
-        if not sample.fork_ratios:
-            return cls(forks, sample.blocks, 0.0, 0.0)
-        centre = fmean([log_ratio for log_ratio, _ in sample.fork_ratios])
-        squares = sum((log_ratio - centre) ** 2 for log_ratio, _ in sample.fork_ratios)
-        squared_error = sum(standard_error**2 for _, standard_error in sample.fork_ratios) / forks
-        between = squares / (forks - 1) - squared_error if forks > 1 else 0.0
-        return cls(forks, sample.blocks, squared_error / forks, between)
+
+@lru_cache(maxsize=65536)
+def noise_of_forks(blocks: int, fork_ratios: tuple[tuple[float, float], ...]) -> ForkNoise:
+    """Return the noise that a sample's forks show: of each its log ratio and the standard error of it."""
+    if not fork_ratios:
+        return ForkNoise(1, blocks, 0.0, 0.0)
+    forks = len(fork_ratios)
+    centre = fmean([log_ratio for log_ratio, _ in fork_ratios])
+    squares = sum((log_ratio - centre) ** 2 for log_ratio, _ in fork_ratios)
+    squared_error = sum(standard_error**2 for _, standard_error in fork_ratios) / forks
+    between = squares / (forks - 1) - squared_error if forks > 1 else 0.0
+    return ForkNoise(forks, blocks, squared_error / forks, between)
 
 
 def predict_variances(noises: Sequence[ForkNoise], pair_variance: float) -> Array:
@@ -81,16 +83,16 @@ class Values:
         Raises:
             ValueError: a value is not finite, or a process value below 0.
         """
-        for sample in samples:
-            sides = (sample.control, sample.treatment)
-            numbers = (*sides, sample.log_ratio, *(number for fork in sample.fork_ratios for number in fork))
-            if min(sides) < 0 or not all(map(math.isfinite, numbers)):
+        noises = tuple(noise_of_forks(sample.blocks, sample.fork_ratios) for sample in samples)
+        for sample, noise in zip(samples, noises, strict=True):
+            numbers = (sample.control, sample.treatment, sample.log_ratio, noise.within, noise.between)
+            if min(sample.control, sample.treatment) < 0 or not all(map(math.isfinite, numbers)):
                 raise ValueError(f"{sample.case_id}, round {sample.round}: not a finite measurement of 0 or more")
         return cls(
             tuple(sample.control for sample in samples),
             tuple(sample.treatment for sample in samples),
             tuple(sample.log_ratio for sample in samples),
-            tuple(map(ForkNoise.of, samples)),
+            noises,
             tuple(sample.stage for sample in samples),
         )
 

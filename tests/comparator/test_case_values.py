@@ -74,7 +74,7 @@ def test_parts_of_a_case() -> None:
     assert (len(values), len(values.of_stage("screening")), len(values.first(9))) == (3, 2, 3)
 
 
-@pytest.mark.parametrize("fork", [(math.nan, 0.1), (0.1, math.inf)])
+@pytest.mark.parametrize("fork", [(0.1, math.nan), (0.1, math.inf)])
 def test_refuses_forks_that_are_no_measurement(fork: tuple[float, float]) -> None:
     (sample,) = pairs("a", "screening", [0.1])
     with pytest.raises(ValueError, match="not a finite measurement"):
