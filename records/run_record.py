@@ -219,8 +219,8 @@ class RunRecord(JsonObject):
     interrupted: bool = False
     stop_reason: str | None = None
     forecast: BudgetRecord | None = None
-    noise: RunNoiseRecord | None = None
     expected_s: float | None = None  # of wall time for all cases without a time budget, as the first rounds had it
+    noise: RunNoiseRecord | None = None
     prior_runs: PriorRunsRecord | None = None
     fleet: FleetRecord | None = None
     continues: bool = False
