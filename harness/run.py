@@ -82,7 +82,7 @@ class RunRequest:
 
     @property
     def max_rounds(self) -> int:
-        """The most rounds of a case in each stage."""
+        """The most rounds of a case."""
         return self.configuration.max_rounds or self.usual_rounds
 
     def configured(self, **changes: Any) -> "RunRequest":
