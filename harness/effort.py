@@ -25,7 +25,8 @@ class Repetitions:
     quads: int
 
 
-PILOT = Repetitions(2, 12)  # the fewest forks that tell what lies between them
+PILOT = Repetitions(2, 12)  # the fewest forks that tell what lies between them, and quads that
+PILOT_S = 0.2  # take no longer than this, about (``blocks.plan_blocks``)
 
 
 @dataclass
@@ -75,7 +76,8 @@ class Costs:
 
     def of_pilot(self) -> float:
         """Seconds of a round of a case that nothing else is known of."""
-        return self.of_round(PILOT)
+        quads = max(1, min(PILOT.quads, math.floor(PILOT_S / self.quad_s)))
+        return self.of_round(replace(PILOT, quads=quads))
 
     def between(self, other: "Costs") -> "Costs":
         """Return costs half-way between these and others: a round on a machine that is busy for a while says little."""

@@ -81,9 +81,10 @@ def outlook_words(
     ``left_s``: of the time budget; infinite without one.
     """
     timed = [case for case in cases if planner.knows(case)]
-    hopeless = [case for case in timed if case.id not in forecast.settles]
+    open_for_good = [case for case in timed if case.id not in forecast.settles]
+    hopeless = [case for case in open_for_good if case.threshold > 0]  # within 0 % nothing can be shown to lie
     total = duration(forecast.total_s)
-    count = len(forecast.rounds) - len(hopeless)
+    count = len(forecast.rounds) - len(open_for_good)
     words = f"about {total} more to settle {count} of {len(forecast.rounds)} cases on this host if none has changed"
     if forecast.total_s > left_s:
         words += f", {duration(left_s)} left: give a larger --time_budget, a larger --threshold or fewer cases"

@@ -4,6 +4,7 @@ For planning alone: how the first rounds measure a case, the forecast of a run's
 budget is spent on.  No verdict depends on it.  Pure: reports in, figures out.
 """
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -96,15 +97,24 @@ def learn(reports: Iterable[Report], setting: Setting) -> PriorRuns:
         used += 1
         contexts = {case.id: case.context for case in report.cases}
         for comparison in report.comparisons:
-            if comparison.effort and comparison.effort.quad_sd is not None and not comparison.injected:
+            if comparison.effort and _is_usable(comparison.effort) and not comparison.injected:
                 key = (comparison.case, contexts.get(comparison.case, USUAL_CONTEXT))
                 efforts[key].append(comparison.effort)
     return PriorRuns({key: _history(of_runs) for key, of_runs in efforts.items()}, used, skipped)
 
 
+def _is_usable(effort: Effort) -> bool:
+    """Whether a case can be planned by it: what divides is there, finite and above 0."""
+    divisors = (effort.quad_sd, effort.fork_sd, effort.pair_sd, effort.quad_s, effort.fork_s)
+    costs = (effort.prepare_s, effort.pair_s, effort.seconds)
+    return all(value is not None and 0 < value < math.inf for value in divisors) and all(
+        0 <= value < math.inf for value in costs
+    )
+
+
 def _history(efforts: list[Effort]) -> CaseHistory:
     def median(name: str) -> float:
-        return statistics.median(getattr(effort, name) or 0.0 for effort in efforts)
+        return statistics.median(getattr(effort, name) for effort in efforts)
 
     noise = Noise(median("quad_sd") ** 2, median("fork_sd") ** 2, median("pair_sd") ** 2)
     costs = Costs(median("quad_s"), median("prepare_s"), median("fork_s"), median("pair_s"))

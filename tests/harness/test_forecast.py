@@ -108,6 +108,13 @@ def test_the_outlook_says_how_long_it_takes_and_what_to_change() -> None:
     assert "hopeless and 1 more (--threshold " in both
 
 
+def test_a_threshold_of_0_is_no_matter_of_noise() -> None:
+    exact = replace(CASES[0], threshold=0.0)
+    told = outlook_words(forecast(planner(ALL), [exact]), [exact], planner(ALL), LOOKS, math.inf)
+    assert "to settle 0 of 1 cases" in told
+    assert "too noisy" not in told
+
+
 @given(st.floats(0.02, 0.5), st.floats(0.001, 0.1), st.floats(0.0005, 0.05))
 def test_the_threshold_that_is_proposed_would_do(pair: float, fork: float, threshold: float) -> None:
     """And it is one of a few round figures, or more than all of them."""

@@ -86,8 +86,18 @@ def test_cases_that_were_slowed_on_purpose_say_nothing() -> None:
     assert prior.of(toy_case("b")) is not None
 
 
-@pytest.mark.parametrize("effort", [None, replace(EFFORT, quad_sd=None, fork_sd=None, pair_sd=None)])
-def test_cases_of_whose_noise_a_report_says_nothing_are_no_fault(effort: Effort | None) -> None:
+@pytest.mark.parametrize(
+    "effort",
+    [
+        None,
+        replace(EFFORT, quad_sd=None, fork_sd=None, pair_sd=None),
+        replace(EFFORT, quad_s=0.0),
+        replace(EFFORT, fork_sd=0.0),
+        replace(EFFORT, prepare_s=-1.0),
+        replace(EFFORT, pair_sd=float("nan")),
+    ],
+)
+def test_cases_of_which_a_report_says_nothing_that_can_be_planned_by_are_no_fault(effort: Effort | None) -> None:
     prior = learn([a_report([toy_case("a")], effort)], SETTING)
     assert (prior.cases, prior.reports) == ({}, 1)
     assert MeasurementPlan([toy_case("a")], LOOKS, 0.05, 1, prior_runs=prior).forecast is None
