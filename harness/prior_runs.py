@@ -114,7 +114,7 @@ def _is_usable(effort: Effort) -> bool:
 
 def _history(efforts: list[Effort]) -> CaseHistory:
     def median(name: str) -> float:
-        return statistics.median(getattr(effort, name) for effort in efforts)
+        return float(statistics.median(getattr(effort, name) for effort in efforts))
 
     noise = Noise(median("quad_sd") ** 2, median("fork_sd") ** 2, median("pair_sd") ** 2)
     costs = Costs(median("quad_s"), median("prepare_s"), median("fork_s"), median("pair_s"))

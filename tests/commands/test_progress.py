@@ -223,3 +223,15 @@ def test_on_a_terminal_a_line_for_each_host_in_place(hosts: int, shown: int, mon
     assert (f"and {hosts - shown} more" in text) == (hosts > shown)
     assert "round 8, 40 of 40 done" in last
     assert "\x1b[1A" in text  # it goes up and draws over what is there
+
+
+def test_what_the_run_will_come_to_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "opduel")
+    with ProgressDisplay(16, io.StringIO()) as display:
+        for progress in (
+            at(1.0),
+            replace(at(2.0), outlook="about 5 s more"),
+            replace(at(3.0), outlook="about 4 s more"),
+        ):
+            display.show(progress)
+    assert [record.message for record in caplog.records] == ["about 5 s more"]

@@ -136,6 +136,33 @@ class MadeRounds:
         result.wall_s = self.case_s * len(plan.requests)
 
 
+class NoisyRounds(MadeRounds):
+    """Rounds in which a case's pairs differ by ``deviation``."""
+
+    def __init__(self, changes: dict[str, float], deviation: float) -> None:
+        self.deviation = deviation
+        super().__init__(changes)
+
+    def _values(self, case_id: str) -> Callable[[], float]:
+        draw = random.Random(case_id)
+        return lambda: self.changes[case_id] + draw.gauss(0, self.deviation if case_id == "noisy" else 0.004)
+
+
+@pytest.mark.parametrize(("deviation", "shares"), [(0.03, False), (0.06, True)])
+def test_what_may_be_a_regression_is_measured_before_what_is_not_slower(
+    monkeypatch: pytest.MonkeyPatch, deviation: float, shares: bool
+) -> None:
+    """After the first look the one is not slower, and lacks three rounds to be called faster; the other may be slower.
+    It has the rounds to itself, unless no number of them makes it precise."""
+    rounds = NoisyRounds({"noisy": 0.0, "faster": -0.08}, deviation)
+    measured(monkeypatch, None, rounds)
+    together = [{request.case.id for request in plan.requests} for plan in rounds.plans]
+    first = LOOKS.counts[0]
+    assert together[:first] == [{"noisy", "faster"}] * first
+    assert together[first] == ({"noisy", "faster"} if shares else {"noisy"})
+    assert sum("faster" in names for names in together) == 8, "it comes to its turn"
+
+
 def measured(
     monkeypatch: pytest.MonkeyPatch, prior: PriorRuns | None, rounds: MadeRounds, **order: Any
 ) -> tuple[MeasurementResult, list[Comparison], list[Progress]]:

@@ -233,6 +233,23 @@ def test_a_low_block_is_the_decile_of_the_same_calls(worker: ModuleType) -> None
     assert answer == {"low": pytest.approx(float(np.quantile(values, 0.1))), "timed_ns": sum(values), "calls": 20}
 
 
+def test_calls_are_discarded_after_a_switch_alone(worker: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    session = worker.Session(None)
+    session.call = lambda: made.append(1)
+    counts = []
+
+    def take_turns(block: Callable[[bool], Any], *of_turns: object) -> list[Any]:
+        for switched in (True, False):
+            block(switched)
+            counts.append(len(made))
+        return []
+
+    monkeypatch.setattr(worker.turns_of_two, "take_turns", take_turns)
+    session.turns([2], True, "", "", discard=2, calls=3, inner=1, most_ns=1e9, share=0.1)
+    assert counts == [2 + 3, 2 + 3 + 3]
+
+
 def test_a_block_ends_when_its_calls_take_too_long(worker: ModuleType) -> None:
     """Calls of 1 ms, of which thousands were to be made: those discarded end, too."""
     made = []

@@ -308,6 +308,13 @@ def _injected_cases() -> list[Comparison]:
     ]
 
 
+def test_the_hosts_noise_has_a_line_on_every_screen() -> None:
+    report = samples.report(_cases(2, "clean"), noise={"quad_sd": 0.01, "words": "a quiet host: blocks differ by 1.0%"})
+    line = "noise: a quiet host: blocks differ by 1.0%"
+    assert render(report).splitlines()[-1] == line
+    assert list(tab_separated(report))[-1] == f"# {line}"
+
+
 def test_the_last_line_is_what_became_of_the_injection() -> None:
     line = "injected +5 %: found 9 of 10, missed 1; false alarms 0 of 10"
     report = samples.report(_injected_cases(), inject=0.05)
