@@ -16,7 +16,6 @@ from opduel.comparator.disturbance import standing_cases, withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import attribute_changes, in_words
 from opduel.comparator.looks import Looks, plan_looks
-from opduel.comparator.predictive_power import ExpectedRounds, expected_rounds
 from opduel.comparator.replication import apply_replication, replicate_report
 from opduel.comparator.run_analysis import InterimAnalysis, analyse_interim, fit_priors
 from opduel.comparator.significance import benjamini_hochberg
@@ -25,7 +24,6 @@ from opduel.comparator.verdicts import compare_cases
 __all__ = [
     "AACheck",
     "Bias",
-    "ExpectedRounds",
     "InterimAnalysis",
     "Looks",
     "Prior",
@@ -38,7 +36,6 @@ __all__ = [
     "compare_cases",
     "concerns_memory",
     "examine",
-    "expected_rounds",
     "fit_priors",
     "in_words",
     "plan_looks",

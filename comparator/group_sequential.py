@@ -172,7 +172,8 @@ class _Path:
         if effect.n >= last:
             return False
         tail = self.looks.level(last, self.alpha / 2)
-        return conditional_power(effect.trimmed_mean, last, bound, tail) < FUTILE_BELOW
+        one_side_settles = not (self.suspect or self.no_rise or self.no_fall)
+        return conditional_power(effect.trimmed_mean, last, bound, tail, one_side_settles) < FUTILE_BELOW
 
     def p_value(self) -> tuple[float, bool]:
         """Return the p value over all looks, and whether it speaks for a rise."""

@@ -23,11 +23,14 @@ UNTRIMMED = 1 - 2 / TRIMMED_FROM_EACH_END  # of samples to come, the share that 
 Array = npt.NDArray[np.float64]
 
 
-def conditional_power(trimmed_mean: TrimmedMean, last: int, bound: float, tail: float) -> float:
+def conditional_power(
+    trimmed_mean: TrimmedMean, last: int, bound: float, tail: float, one_side_settles: bool = False
+) -> float:
     """Return the predictive probability that ``last`` samples settle a case, given what those so far say.
 
     Settled is a case whose interval at the last look (``tail`` on either side) then lies within ``bound``, or wholly
-    beyond it.  The estimate at the last look is predicted by a t distribution about the present one, with a flat prior
+    beyond it; if ``one_side_settles``, also one whose interval lies wholly on one side of ``bound`` or of its
+    negative.  The estimate at the last look is predicted by a t distribution about the present one, with a flat prior
     (predictive power: Spiegelhalter, Freedman and Blackburn 1986, Controlled Clinical Trials 7, 8-17).  The case alone
     counts, at the full level ``tail``, not the level that the other cases of its run leave it: the chance is rather too
     high than too low.
@@ -44,6 +47,8 @@ def conditional_power(trimmed_mean: TrimmedMean, last: int, bound: float, tail: 
     def below(value: float) -> float:
         return float(special.stdtr(trimmed_mean.degrees_of_freedom, (value - size) / spread))
 
+    if one_side_settles:
+        return 1 - max(0.0, below(-room) - below(room))
     unchanged = below(room) - below(-room) if room > 0 else 0.0
     changed = 1 - below(bound + reach) + below(-bound - reach)
     return min(1.0, unchanged + changed)
@@ -98,33 +103,6 @@ def _settled(trimmed_mean: TrimmedMean, look: int, terms: Terms, truths: Array, 
         return 1 - _within(mean, spread, reach - terms.bound)
     flag_reach = _quantile(freedom, terms.alpha * terms.looks.weight(look) * terms.flagged_at / 2) * error
     return _within(mean, spread, terms.bound - reach) + 1 - _within(mean, spread, terms.bound + flag_reach)
-
-
-@dataclass(frozen=True)
-class ExpectedRounds:
-    """After how many rounds a case that has not changed ends; ``settles``: as unchanged."""
-
-    rounds: int
-    settles: bool
-
-
-def expected_rounds(variance: float, freedom: float, bound: float, looks: Looks, alpha: float) -> ExpectedRounds:
-    """Return the first look that is likely to clear a case which has not changed, or that would give it up; else the
-    last.
-
-    ``variance`` is that of one sample's log ratio, known from elsewhere, and ``freedom`` the degrees of freedom that
-    other cases will lend to its estimate.  Nothing is known of this run's samples, and nothing here is for a test.
-    """
-    last = looks.counts[-1]
-    for n in looks.counts:
-        error = math.sqrt(variance / n)
-        now = TrimmedMean(0.0, error, freedom + max(1.0, UNTRIMMED * n - 1), n)
-        clear = bound - _quantile(now.degrees_of_freedom, looks.level(n, alpha / 2)) * error
-        if float(_within(np.zeros(1), error, clear)[0]) >= LIKELY:
-            return ExpectedRounds(n, True)
-        if n < last and conditional_power(now, last, bound, looks.level(last, alpha / 2)) < FUTILE_BELOW:
-            return ExpectedRounds(n, False)
-    return ExpectedRounds(last, False)
 
 
 def _within(estimate: Array, spread: float, limit: float) -> Array:

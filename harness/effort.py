@@ -160,12 +160,14 @@ def fewest_repetitions(noise: Noise, costs: Costs, variance: float) -> Repetitio
     within = variance - noise.pair
     if within <= 0:
         return None
-    quads = quads_of_fork(noise, costs)
-    forks = math.ceil((noise.fork + noise.quad / quads) / within)
-    if forks <= 1:  # one fork with fewer quads may do
-        enough = math.ceil(noise.quad / max(within - noise.fork, LEAST_VARIANCE))
-        quads = min(quads, max(costs.free_quads, enough))
-    return Repetitions(max(1, forks), quads)
+    optimal = quads_of_fork(noise, costs)
+    most_forks = max(1, math.ceil((noise.fork + noise.quad / optimal) / within))
+    choices = [Repetitions(most_forks, optimal)] if most_forks > 1 else []
+    forks = max(1, most_forks - 1)
+    quads_variance = forks * within - noise.fork  # that a fork's mean may have
+    if quads_variance > 0:
+        choices.append(Repetitions(forks, max(costs.free_quads, math.ceil(noise.quad / quads_variance))))
+    return min(choices, key=costs.of_round)
 
 
 def most_informative(noise: Noise, costs: Costs) -> Repetitions:

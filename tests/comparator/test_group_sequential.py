@@ -242,6 +242,12 @@ def test_no_look_counts_after_the_one_that_gave_the_case_up() -> None:
     assert (later.futile, later.cleared, later.p_value) == (True, False, 1.0)
 
 
+def test_a_case_is_not_given_up_as_long_as_one_side_may_be_shown() -> None:
+    noisy_low = [-0.02 + 3 * x for x in (0.02, -0.02, 0.01, -0.01, 0.0)]
+    assert not sequential(noisy_low, looks=Looks((5, 8))).futile
+    assert sequential(noisy_low, looks=Looks((5, 8)), retest=True, screened=0).futile, "of a suspect both are asked"
+
+
 def test_the_interval_of_a_flag_spends_its_looks_share_and_excludes_the_bound() -> None:
     test = sequential([*LARGE, 0.2, 0.19, 0.21])
     assert test.decisive is not None

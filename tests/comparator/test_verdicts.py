@@ -49,7 +49,7 @@ EXACT = [0.01] * 8
         (hint(13), 0.02, "regressed", "confirmation"),
         (quiet(13, 0.02), 0.02, "not_better", "confirmation"),
         (quiet(13, -0.02), 0.02, "not_worse", "confirmation"),
-        (quiet(13, 0.0, sd=0.05), 0.02, "inconclusive", "confirmation"),
+        (quiet(13, 0.0, seed=2, sd=0.05), 0.02, "inconclusive", "confirmation"),
         (quiet(4, 0.0), 0.02, "inconclusive", "screening"),
         ([0.0] * 5, 0.001, "unchanged", "screening"),  # instruction counts hardly vary
         (EXACT, 0.005, "regressed", "confirmation"),
@@ -190,9 +190,9 @@ EDGE = [0.0198 + 0.004 * x for x in (1, -1, 0.8, -0.8, 0.2, -0.2, 0.5, -0.5, 0.0
             "used",
         ),
         (
-            [0.0198 + 12 * (x - 0.0198) for x in EDGE],
-            "the interval, -1.5% to +5.6%, includes the threshold of +2.0%; stopped after 9 rounds: more are unlikely "
-            "to settle it",
+            [60 * (x - 0.0198) for x in EDGE],
+            "too noisy: the interval, -16.0% to +19.1%, reaches beyond the threshold on both sides; stopped after 9 "
+            "rounds: more are unlikely to settle it",
         ),
         (EDGE, "slower by 1.6 to 2.4 %"),
         ([-x for x in EDGE], "faster by 1.6 to 2.4 %"),

@@ -129,7 +129,7 @@ def failed(case: str, failure: Failure = CRASH, **changes: Any) -> Comparison:
 
 EFFORT = Effort(
     *(1, 24),
-    *(0.044, 0.0066, None),  # standard deviations of quad, fork and pair
+    *(0.044, 0.0066, 0.0013),  # standard deviations of quad, fork and pair
     *(0.002, 0.05, 0.1, 1.5),  # seconds of a quad, of preparing a fork, of the fork, of the pair
     seconds=12.5,
 )

@@ -218,7 +218,7 @@ def test_all_that_is_known_of_a_case() -> None:
         "note": "slower with the same instructions",
     }
     assert facts["rates"].startswith("control 16.2 GFLOP/s")
-    effort = "1 fork of 24 quads in the last round; 12.5 s in all; noise: quad 4.4 %, fork 0.66 %"
+    effort = "1 fork of 24 quads in the last round; 12.5 s in all; noise: quad 4.4 %, fork 0.66 %, pair 0.13 %"
     assert page.facts("hardly faster")["effort"] == effort
     one = page.data["cases"][2]
     assert (one["divisor"], one["unit"]) == (1e3, "us")
