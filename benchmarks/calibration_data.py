@@ -18,7 +18,7 @@ from opduel.records.run_record import HostRecord, RunRecord
 
 SCHEMA_VERSION = 1
 OF_THE_SUITE = ("commit", "digest")
-OF_THE_RUN = ("spec", "seed", "started", "complete", "aborted", "wall_s", "timed_s", "noise")
+OF_THE_RUN = ("spec", "seed", "started", "complete", "aborted", "wall_s", "timed_s", "noise", "expected_s")
 DIGITS = 6  # of process values and log ratios: a millionth of each is far less than a clock can tell
 
 
