@@ -1,4 +1,4 @@
-"""docs/explanation/found.md: its commands are good usage, and every case of its specs has its issue there."""
+"""docs/explanation/found.md: its commands and builds are valid, and each case of its specs has its issue there."""
 
 import re
 import shlex
@@ -12,30 +12,42 @@ from opduel.commands.options import harness_parser
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "explanation" / "found.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^    python3 (harness|repo_driver)\.py (.*(?:\\\n.*)*)$", PAGE, flags=re.MULTILINE)
-SPECS = ("found", "found_onnxruntime")
+ISSUE = re.compile(r"^\| \[(.+) #(\d+)\]\(\S+\) \| .+? \| `(.+?)` \| `(.+?)` \|", re.MULTILINE)
+SECTIONS = {
+    title: ISSUE.findall(text)
+    for title, _, text in (section.partition("\n") for section in PAGE.split("\n## ")[1:])
+    if ISSUE.search(text)
+}
+ISSUES = [issue for issues in SECTIONS.values() for issue in issues]
+PREFIXES = {"NumPy": "numpy", "SciPy": "scipy", "pandas": "pandas", "scikit-learn": "sklearn", "ONNX Runtime": "ort"}
 
 
-@pytest.mark.parametrize(("program", "line"), COMMANDS)
-def test_commands_are_good_usage(program: str, line: str) -> None:
-    arguments = shlex.split(line.replace("\\\n", " "))
-    if program == "harness":
-        options = harness_parser().parse_args(arguments)
-        assert options.control != options.treatment
-    else:
-        both = parse(arguments)
-        options = both.harness
-        assert len(both.own.bisect_releases.split(",")) > 2
+def test_the_commands_are_valid() -> None:
+    commands = dict(re.findall(r"^ +python3 (harness|repo_driver)\.py (.*)$", PAGE, flags=re.MULTILINE))
+    options = harness_parser().parse_args(shlex.split(commands["harness"]))
     assert choose(options, 0).cases
+    driver_options = parse(shlex.split(commands["repo_driver"]))
+    assert len(driver_options.own.bisect_releases.split(",")) > 2
+    assert choose(driver_options.harness, 0).cases
 
 
-@pytest.mark.parametrize("name", SPECS)
-def test_every_case_has_an_issue_on_the_page(name: str) -> None:
-    for case in expand_cases(load_spec(find_spec(name))):
-        number = re.match(r"[a-z]+(\d+)_", case.id)
-        assert number, case.id
-        assert f"#{number[1]}" in PAGE, case.id
+@pytest.mark.parametrize(("project", "number", "control", "treatment"), ISSUES)
+def test_an_issue_has_cases_and_two_builds_that_differ_in_one_package(
+    project: str, number: str, control: str, treatment: str
+) -> None:
+    spec = "found_onnxruntime" if project == "ONNX Runtime" else "found"
+    arguments = ["-b", spec, "--operators", f"{PREFIXES[project]}{number}*", "--control", control]
+    assert choose(harness_parser().parse_args([*arguments, "--treatment", treatment]), 0).cases
+    assert len(set(control.split()) ^ set(treatment.split())) == 2
 
 
-def test_the_page_has_commands() -> None:
-    assert {program for program, _ in COMMANDS} == {"harness", "repo_driver"}
+def test_every_case_has_its_issue_on_the_page() -> None:
+    names = {f"{PREFIXES[project]}{number}" for project, number, *_ in ISSUES}
+    cases = [case.id for name in ("found", "found_onnxruntime") for case in expand_cases(load_spec(find_spec(name)))]
+    assert {case.partition("_")[0] for case in cases} == names
+
+
+def test_the_counts_are_those_of_the_tables() -> None:
+    counts = re.search(r"takes (\d+) performance.* (\d+) were reproduced, (\d+) were not, and (\d+) stayed", PAGE)
+    assert counts
+    assert [int(count) for count in counts.groups()] == [len(ISSUES), *map(len, SECTIONS.values())]
