@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.blocks import CaseRequest  # noqa: E402
+from opduel.harness.case_request import CaseRequest  # noqa: E402
 from opduel.harness.cpus import plan_cpus  # noqa: E402
 from opduel.harness.instructions import plan_counting, require_counting, run_counting_round  # noqa: E402
 from opduel.harness.pair import Round, RoundResult  # noqa: E402

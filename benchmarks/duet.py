@@ -17,19 +17,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from opduel.harness.blocks import (
-    LOW,
-    Block,
-    BlockPlan,
-    CaseRequest,
-    Processes,
-    measure_in_turns,
-    middle_mean,
-    plan_blocks,
-    settle,
-)
+from opduel.harness.block_plan import BlockPlan, plan_blocks
+from opduel.harness.blocks import LOW, Block, Processes, measure_in_turns, settle
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.channel import Background, complete, wait_for_any
 from opduel.harness.cpus import this_thread_on
+from opduel.harness.fork_values import middle_mean
 from opduel.harness.pair_pool import Bench, Pair, PairStart
 from opduel.harness.process import AskError
 from opduel.records import RunError

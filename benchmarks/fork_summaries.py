@@ -9,7 +9,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from opduel.harness.blocks import compare_neighbours
+from opduel.harness.fork_values import compare_neighbours
 
 Summary = Callable[[Sequence[float], Sequence[float]], float]
 Pairs = list[tuple[float, float]]  # of neighbours: their common slowness, the sum of their logarithms; the difference

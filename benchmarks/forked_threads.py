@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, run_environment  # noqa: E402
-from opduel.harness.blocks import CaseRequest  # noqa: E402
+from opduel.harness.case_request import CaseRequest  # noqa: E402
 from opduel.harness.channel import complete  # noqa: E402
 from opduel.harness.cpus import plan_cpus  # noqa: E402
 from opduel.harness.forking import WATCHING, why_not  # noqa: E402

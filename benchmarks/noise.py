@@ -43,15 +43,11 @@ from benchmarks.fork_summaries import SUMMARIES  # noqa: E402
 from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.blocks import (  # noqa: E402
-    Block,
-    CaseRequest,
-    ForkValue,
-    pair_sample,
-    summarise,
-)
+from opduel.harness.blocks import Block  # noqa: E402
+from opduel.harness.case_request import CaseRequest  # noqa: E402
 from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
 from opduel.harness.effort import Repetitions  # noqa: E402
+from opduel.harness.fork_values import ForkValue, pair_sample, summarise  # noqa: E402
 from opduel.harness.pair import Round, RoundResult, run_round  # noqa: E402
 from opduel.harness.pair_pool import Bench, PairPool  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402

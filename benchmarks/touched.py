@@ -24,7 +24,7 @@ from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.builds.repository_data import load_repository_data
 from opduel.driver.change_impact import impact_of, load_impact_rules
 from opduel.frameworks import Framework, get_framework, worker_environment
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import Case
 

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.records import DEFAULT_METRIC, Case, Stage
 
 EVERY = 10  # one A/A case for so many cases

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 from opduel.comparator import Looks, in_words
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.pair import RoundResult
 from opduel.records import Case, Comparison
 

@@ -18,14 +18,13 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.host import HostMonitor, merged_noise
 from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import Bench
 from opduel.records import Case, PairSample, RunConfiguration, Stage
 from opduel.records.case import METRICS
-from opduel.records.upgrade import upgraded_entry
 from opduel.records.validation import explain
 
 FORMAT = 1  # raised when older texts would be misread
@@ -183,7 +182,7 @@ def from_text(text: str) -> Entry:
         ValueError: the text is damaged, or none of ours.
     """
     try:
-        entry = _ADAPTER.validate_json(upgraded_entry(text), strict=True)
+        entry = _ADAPTER.validate_json(text, strict=True)
     except ValidationError as error:
         raise ValueError(explain(error, "the entry")) from None
     if isinstance(entry, KeptRound) and entry.metric not in METRICS:

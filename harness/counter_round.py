@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from opduel.harness.blocks import CaseRequest, Processes, time_left
+from opduel.harness.blocks import Processes
+from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.channel import Background, Steps, complete
 from opduel.harness.pair import Round, RoundResult, is_out_of_time
 from opduel.harness.pair_pool import PADDING_BYTES, Pair, PairPool

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from opduel.frameworks import Framework, run_environment
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import VALUE, Build, Case, Failure, UsageError

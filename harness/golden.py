@@ -22,8 +22,8 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from opduel.frameworks import Framework, recorded_environment, run_environment
-from opduel.harness.blocks import DESCRIBED
 from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.case_request import DESCRIBED
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.forking import with_checked_forks
 from opduel.harness.host import host_fingerprint
@@ -33,8 +33,7 @@ from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, RunError, UsageError
 from opduel.records.atomic import write_atomically
 from opduel.records.files import MissingError, UnreadableError, parse_json, read_bytes
-from opduel.records.upgrade import upgraded_golden
-from opduel.records.validation import explain
+from opduel.records.validation import check_version, explain
 
 MANIFEST = "golden.json"
 KIND, SCHEMA_VERSION = "opduel golden outputs", 2
@@ -75,7 +74,7 @@ class Manifest:
     build: Build
     cases: Mapping[str, GoldenCase] = field(default_factory=dict)
     host: Mapping[str, Any] = field(default_factory=dict)
-    env: Mapping[str, str] | None = None  # the user's variables, secrets masked; None in those of earlier versions
+    env: Mapping[str, str] = field(default_factory=dict)  # the user's variables, secrets masked
 
 
 _ADAPTER: TypeAdapter[Manifest] = TypeAdapter(Manifest)
@@ -287,7 +286,7 @@ def read_golden(folder: Path) -> Golden:
     """The golden outputs in a folder; the arrays are read when they are compared.
 
     Raises:
-        UsageError: there are none, or they were written by a newer version.
+        UsageError: there are none, or they have another schema version.
     """
     where = f"--golden {folder}: {MANIFEST}"
     try:
@@ -297,11 +296,7 @@ def read_golden(folder: Path) -> Golden:
         raise UsageError(f"{where}: {why}: {_FIX}") from None
     if not isinstance(document, dict) or document.pop("kind", None) != KIND:
         raise UsageError(f"{where}: kind: is not {KIND!r}: {_FIX}")
-    version = document.get("schema_version")
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise UsageError(f"{where}: schema_version: is {version}, newer than {SCHEMA_VERSION}: use a newer opduel")
-    if version == 1:
-        document = upgraded_golden(document)
+    check_version(where, document, SCHEMA_VERSION, _FIX)
     try:
         manifest = _ADAPTER.validate_python(document)
     except ValidationError as error:

@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from opduel.frameworks import Framework, run_environment
-from opduel.harness.blocks import CaseRequest, Processes, time_left
+from opduel.harness.blocks import Processes
+from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.counter_round import ask_both, run_counter_round, sample_of
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import Counting, PairPool

@@ -8,8 +8,8 @@ from typing import Any
 
 from opduel.comparator import Looks, Prior
 from opduel.harness.aa_selection import draw_aa_cases
-from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import RoundDuration
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.effort_planner import EffortPlanner
 from opduel.harness.forecast import RunForecast, forecast_run
 from opduel.harness.prior_runs import PriorRuns

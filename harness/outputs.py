@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from opduel.comparator.allclose import Closeness, compare
-from opduel.harness.blocks import CaseRequest, time_left
 from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Case, Failure, Tolerance
 

@@ -15,22 +15,13 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from opduel.harness.blocks import (
-    CaseRequest,
-    ForkValue,
-    Processes,
-    Regions,
-    measure_blocks,
-    measure_in_turns,
-    pair_sample,
-    plan_blocks,
-    settle,
-    summarise,
-    time_left,
-)
+from opduel.harness.block_plan import Regions, plan_blocks
+from opduel.harness.blocks import Processes, measure_blocks, measure_in_turns, settle
+from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.channel import Background, Steps, Waiting
 from opduel.harness.cpus import CpuPlan, current_mhz, this_thread_on
 from opduel.harness.effort import PILOT, CaseTime, Repetitions
+from opduel.harness.fork_values import ForkValue, pair_sample, summarise
 from opduel.harness.pair_pool import Pair, PairPool
 from opduel.harness.process import (
     AskError,

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from opduel.frameworks import Framework
-from opduel.harness.blocks import CaseRequest, time_left
 from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.pair_pool import Bench
 from opduel.harness.restarting_worker import Question, RestartingWorker

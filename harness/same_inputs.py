@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from opduel.harness.blocks import CaseRequest, time_left
+from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.pair_pool import Bench
 from opduel.records import Case, Comparison, Failure
 from opduel.records.measurement import SIDES

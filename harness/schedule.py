@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from opduel.comparator import InterimAnalysis, analyse_interim
 from opduel.harness.aa_selection import Turns
-from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import RoundDuration, Trip, affordable, least_needed, looked_at, spent_words
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
 from opduel.harness.collector import Collector
 from opduel.harness.counter_round import run_memory_round, run_value_round

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from opduel.frameworks import Framework, recorded_environment, run_environment
-from opduel.harness.blocks import CaseRequest, time_left
 from opduel.harness.budget import kept_for_profiling
+from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.counter_round import storage_question
 from opduel.harness.cpus import WIPING_VARIABLE, measure_roofline, plan_cpus, plan_wiping, this_thread_on
 from opduel.harness.forking import forks_record, with_checked_forks

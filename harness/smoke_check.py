@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from opduel.frameworks import Framework, run_environment
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import VALUE, Build, Case, Failure

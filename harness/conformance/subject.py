@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from opduel.frameworks import Framework, adaptor_names, run_environment
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, UsageError

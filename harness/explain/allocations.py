@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from opduel.frameworks import Framework, run_environment
-from opduel.harness.blocks import CaseRequest, Processes, time_left
+from opduel.harness.blocks import Processes
 from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.counter_round import ask_both, sample_of
 from opduel.harness.explain.allocation_parts import parts_of
 from opduel.harness.explain.massif_file import Allocated, Stack, allocated_between

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from opduel.frameworks import Framework
-from opduel.harness.blocks import CaseRequest, Processes
+from opduel.harness.blocks import Processes
 from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.counter_round import sample_of
 from opduel.harness.explain.callgrind_file import INSTRUCTIONS, MISSES, CallgrindProfile, read_callgrind
 from opduel.harness.explain.flame import call_graph, flame_of_graphs

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from opduel.harness.blocks import CaseRequest, Processes, time_left
+from opduel.harness.blocks import Processes
 from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.counter_round import run_counter_round, sample_of
 from opduel.harness.cpus import WIPING_VARIABLE
 from opduel.harness.pair import Round, RoundResult

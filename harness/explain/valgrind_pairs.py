@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from opduel.frameworks import Framework
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.counter_round import Measure, run_counter_round
 from opduel.harness.instructions import MACHINES, START_TIMEOUT_S
 from opduel.harness.pair import Round, RoundResult

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import duet
 from opduel.frameworks import worker_environment
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.pair_pool import Bench
 from opduel.records import Build, Case, RunError

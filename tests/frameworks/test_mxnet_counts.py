@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from opduel.frameworks import get_framework, worker_environment
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.instructions import plan_counting, run_counting_round
 from opduel.harness.pair import Round, RoundResult

@@ -8,7 +8,7 @@ from asked_build import ENVIRONMENT, MXNET, AskedBuild
 from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.harness.specs import expand_cases

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from asked_build import ENVIRONMENT, MXNET, AskedBuild
 
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.restarting_worker import RestartingWorker
 from opduel.harness.specs import expand_cases

@@ -15,7 +15,7 @@ from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import Looks
 from opduel.harness.aa_selection import Turns, draw_aa_cases, usual_count
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import PairPool

@@ -11,26 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_bench import toy_case
 
-from opduel.harness.blocks import (
-    BLOCK_NS,
-    FEW_CALLS,
-    LONG_BLOCK_NS,
-    LONG_NS,
-    SETTLED_BELOW_NS,
-    SWITCHES,
-    Block,
-    BlockPlan,
-    CaseRequest,
-    ForkValue,
-    compare_neighbours,
-    measure_blocks,
-    middle_mean,
-    pair_sample,
-    plan_blocks,
-    settle,
-    summarise,
-)
+from opduel.harness.block_plan import BLOCK_NS, FEW_CALLS, LONG_BLOCK_NS, LONG_NS, SWITCHES, BlockPlan, plan_blocks
+from opduel.harness.blocks import SETTLED_BELOW_NS, Block, measure_blocks, settle
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.effort import PILOT
+from opduel.harness.fork_values import ForkValue, compare_neighbours, middle_mean, pair_sample, summarise
 from opduel.records.measurement import SIDES, Side
 
 call_times = st.floats(min_value=10, max_value=2e10)  # 10 ns to 20 s

@@ -9,7 +9,6 @@ from toy_bench import toy_case
 
 from opduel.comparator import plan_looks
 from opduel.comparator.explanations import duration
-from opduel.harness.blocks import CaseRequest
 from opduel.harness.budget import (
     RoundDuration,
     Trip,
@@ -21,6 +20,7 @@ from opduel.harness.budget import (
     with_profiling,
     with_seconds,
 )
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.effort import CaseTime
 from opduel.harness.pair import RoundResult
 from opduel.records import Case, Comparison, Forecast, PairSample

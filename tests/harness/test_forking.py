@@ -12,7 +12,7 @@ import test_conformance as conformance
 
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import Framework, get_framework, run_environment
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.channel import complete
 from opduel.harness.conformance import check
 from opduel.harness.cpus import plan_cpus

@@ -22,7 +22,7 @@ from toy_bench import toy_bench, toy_case
 import opduel.harness.instructions
 from opduel.comparator import compare_cases, plan_looks
 from opduel.frameworks import worker_environment
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.instructions import (
     CASE_INSTRUCTIONS,
     FEWEST_CALLS,

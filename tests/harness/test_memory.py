@@ -8,7 +8,7 @@ import pytest
 from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import compare_cases, plan_looks
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.counter_round import run_memory_round
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import PairPool

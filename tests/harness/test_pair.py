@@ -12,7 +12,7 @@ import pytest
 from toy_bench import run_one_round, toy_bench, toy_case
 
 import opduel.harness.pair
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.effort import PILOT, Repetitions
 from opduel.harness.pair import Preparation, Round, RoundResult, _Share

@@ -7,7 +7,7 @@ import pytest
 from asked_sides import asked
 from toy_bench import toy_bench, toy_case
 
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.pair import Preparation
 from opduel.harness.pair_pool import PairStart
 from opduel.harness.process import AskError, CaseLostError, CaseRefusedError, WorkerLostError

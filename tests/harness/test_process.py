@@ -14,7 +14,7 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 
 from opduel.frameworks import worker_environment
 from opduel.harness import channel
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.channel import Background, complete
 from opduel.harness.host import own_cpu_seconds
 from opduel.harness.process import CaseLostError, CaseProcess, CaseRefusedError, Worker, WorkerLostError

@@ -7,7 +7,7 @@ import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
 from opduel.frameworks import worker_environment
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.restarting_worker import FAILED_STARTS, RestartingWorker
 from opduel.records import Failure, RunError

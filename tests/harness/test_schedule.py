@@ -17,7 +17,7 @@ from toy_bench import run_one_round, toy_bench, toy_case
 import opduel.harness.pair
 from opduel.comparator import Looks, compare_cases
 from opduel.comparator.modes import modes_of
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.collector import FAILED_STARTS
 from opduel.harness.pair import Round
 from opduel.harness.process import CaseProcess, Worker

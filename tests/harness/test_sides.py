@@ -9,7 +9,9 @@ from resumable_run import ListLog
 from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import Looks, compare_cases
-from opduel.harness.blocks import OTHER_BLOCKS, BlockPlan, CaseRequest, measure_blocks, settle
+from opduel.harness.block_plan import BlockPlan
+from opduel.harness.blocks import OTHER_BLOCKS, measure_blocks, settle
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.counter_round import at_once
 from opduel.harness.pair import Round, RoundResult

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opduel.harness.blocks import BLOCK_NS, LONG_PILOT_NS, Regions, plan_blocks
+from opduel.harness.block_plan import BLOCK_NS, LONG_PILOT_NS, Regions, plan_blocks
 from opduel.harness.process import WORKER
 
 

@@ -17,7 +17,9 @@ from toy_bench import toy_bench, toy_case
 
 import opduel.harness.blocks
 import opduel.harness.turns
-from opduel.harness.blocks import BlockPlan, CaseRequest, measure_in_turns, plan_blocks
+from opduel.harness.block_plan import BlockPlan, plan_blocks
+from opduel.harness.blocks import measure_in_turns
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.channel import Waiting
 from opduel.harness.pair import Preparation
 from opduel.harness.pair_pool import PairStart

@@ -14,7 +14,7 @@ import opduel.harness.pair
 import opduel.harness.run
 import opduel.harness.verification
 from opduel.comparator import AACheck
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import current_mhz
 from opduel.harness.run import RunRequest, run_ab
 from opduel.harness.validity import FEWEST_READINGS, WHY_WITHHELD, Frequency, aa_problems, validity_problems

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from toy_bench import toy_bench, toy_case
 
-from opduel.harness.blocks import CaseRequest
+from opduel.harness.case_request import CaseRequest
 from opduel.harness.counter_round import run_value_round
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import PairPool

@@ -1,0 +1,50 @@
+"""What a worker needs to know of a case to prepare it, and how long it may take."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from opduel.records import DEFAULT_METRIC, Case, Stage
+from opduel.records.measurement import Side
+
+DESCRIBED = ("operator", "direction", "inputs", "dtype", "context", "mode")  # what an adaptor needs to know of a case
+
+
+@dataclass(frozen=True)
+class CaseRequest:
+    """What the worker needs to prepare a case: the same for both sides, but for which one an injection slows."""
+
+    case: Case
+    seed: int
+    inject: float = 0.0  # share by which the treatment side is slowed
+    stage: Stage = "screening"
+
+    def description(self) -> dict[str, Any]:
+        """What the adaptor needs to know of the case."""
+        files = {name: file.path for name, file in self.case.files.items()}
+        settings = {name: getattr(self.case, name) for name in DESCRIBED}
+        return {
+            "id": self.case.time_id,
+            **settings,
+            "files": files,
+        }  # inputs are drawn from it: alike for every metric
+
+    def message(self, side: Side) -> dict[str, Any]:
+        """The worker's "prepare" request."""
+        # Both sides calibrate the injected work, so that both have made the same calls; only one is slowed by it.
+        slow = side == "treatment"
+        timed = self.case.metric == DEFAULT_METRIC
+        sets = {"sets": self.case.input_sets} if timed and self.case.input_sets > 1 else {}
+        return {
+            "op": "prepare",
+            "case": self.description(),
+            "seed": self.seed,
+            "inject": self.inject,
+            "slow": slow,
+            **sets,
+        }
+
+
+def time_left(case: Case, deadline: float, slowdown: float = 1) -> float:
+    """Seconds that one request may take: ``slowdown`` times the case's timeout, or less when the run ends before."""
+    return max(0.001, min(slowdown * case.timeout_s, deadline - time.monotonic()))
