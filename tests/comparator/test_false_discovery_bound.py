@@ -4,7 +4,7 @@ A sequential probability ratio test (Wald 1945, Ann. Math. Stat. 16, 117-186) be
 many simulated runs as it needs: at alpha + 0.01 it fails with probability 0.95 at least, at alpha with 0.001 at most.
 What it takes is a run's share of false flags, which lies in [0, 1]: the likelihood ratio of a share is that of counts,
 weighted, so that both probabilities hold for shares by Jensen's inequality.  The runs are those of
-benchmarks/simulate_disturbance.py: adaptive looks, and on a disturbed host rounds beyond them and withheld verdicts;
+disturbed_runs.py: adaptive looks, and on a disturbed host rounds beyond them and withheld verdicts;
 and, of runs whose A/A checks found a difference, what stands after that.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from disturbed_runs import BIASES, DISTURBANCES, Disturbance, Run, simulate, simulate_biased
 
-from benchmarks.simulate_disturbance import BIASES, DISTURBANCES, Disturbance, Run, simulate, simulate_biased
 from opduel.comparator import plan_looks
 from opduel.records import FLAGGED
 

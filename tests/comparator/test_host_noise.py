@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchmarks.simulate_hosts import history
 from opduel.comparator import host_noise
 from opduel.comparator.aa_checks import AA_ALPHA
 from opduel.comparator.host_noise import (
     AA_LEVEL,
     FEWEST_CASES,
     OTHERS_LEVEL,
+    REFERENCE_RUNS,
     RISE_LEVEL,
     WINDOW,
     aa_failures_p,
@@ -30,6 +30,25 @@ from opduel.comparator.trimmed_mean import estimate_trimmed_mean
 
 RARE = 1e-6  # the chance that a test of a rate fails without a fault
 VALUES = st.lists(st.integers(-1000, 1000).map(lambda one: one / 1000), min_size=3, max_size=30, unique=True)
+
+
+def history(rng: np.random.Generator, log_noise: np.ndarray, cases: int = 40, pairs: int = 6) -> list[float]:
+    """Return the noise that the server would find in runs of that true noise (its log, by run), with stray pairs."""
+    spreads = 0.01 * np.exp(rng.normal(0, 0.6, cases))
+    references: dict[int, tuple[float, int]] = {}  # of each case: the sum of its log spreads, and of how many runs
+    noise_of_runs = []
+    for level in log_noise:
+        log_ratios = rng.normal(0, 1, (cases, pairs)) * spreads[:, None] * np.exp(level)
+        log_ratios *= np.where(rng.random(log_ratios.shape) < 0.03, 5, 1)
+        logs = {case: spread for case, row in enumerate(log_ratios) if (spread := log_spread(row.tolist())) is not None}
+        noise = run_noise(logs, {case: total / runs for case, (total, runs) in references.items()})
+        for case, spread in logs.items():
+            total, runs = references.get(case, (0.0, 0))
+            if runs < REFERENCE_RUNS:
+                references[case] = total + spread - (noise or 0.0), runs + 1
+        if noise is not None:
+            noise_of_runs.append(noise)
+    return noise_of_runs
 
 
 def most(trials: int, share: float) -> int:

@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy import stats
+from simulated_runs import Noise, Scenario, Simulation, measure_until_settled, run
 
-from benchmarks.simulate_decisions import Noise, Scenario, Simulation, measure_until_settled, run
 from opduel.comparator import compare_cases, fit_priors, plan_looks, run_aa_checks
 from opduel.comparator.aa_checks import AA_ALPHA
 from opduel.records import FLAGGED, Comparison, Stage, Verdict
@@ -60,7 +60,7 @@ def check(rate: float, error: Callable[[int], float]) -> None:
 
 
 def a_run(seed: int, changes: Sequence[float], noise: Noise) -> list[Comparison]:
-    return run(Simulation(Scenario("", tuple(changes), THRESHOLD), noise, np.random.default_rng(seed)), LOOKS, ALPHA)
+    return run(Simulation(Scenario(tuple(changes), THRESHOLD), noise, np.random.default_rng(seed)), LOOKS, ALPHA)
 
 
 def flags(comparisons: list[Comparison]) -> int:
@@ -168,7 +168,7 @@ def test_one_case_of_a_quiet_run_with_strays_keeps_its_rates() -> None:
     quiet = Noise(pair=0.004, blocks=0.005, stray_share=0.0)
 
     def errs(seed: int) -> float:
-        scenario = Scenario("", (THRESHOLD * 1.01, *[0.0] * 14), THRESHOLD)
+        scenario = Scenario((THRESHOLD * 1.01, *[0.0] * 14), THRESHOLD)
         first, *_ = run(OneStray(scenario, quiet, np.random.default_rng(seed)), LOOKS, ALPHA)
         return float(answers(first, "unchanged", "not_worse"))
 
@@ -216,7 +216,7 @@ def test_a_run_in_which_no_sentinel_differs_is_distrusted_at_most_at_the_stated_
 
 def screened(seed: int, rounds: int = LOOKS.counts[0]) -> Simulation:
     """A run of ten cases at the edges, after so many rounds."""
-    simulation = Simulation(Scenario("", EDGES * 5, THRESHOLD), Noise(), np.random.default_rng(seed))
+    simulation = Simulation(Scenario(EDGES * 5, THRESHOLD), Noise(), np.random.default_rng(seed))
     for case in simulation.cases:
         for _ in range(rounds):
             simulation.measure(case.id, "screening")

@@ -11,7 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.namespaces import Network
+from host_network import Network
+
 from opduel.commands.fleet import run_fleet_command
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -16,9 +16,9 @@ from typing import Any
 
 import psutil
 import pytest
+from host_network import Network
 from made_fleet import LONG_S, ROOT, Fleet, command, report
 
-from benchmarks.namespaces import Network
 from opduel.fleet.address import FleetChoice, parse_address
 from opduel.fleet.hosts import wait_for_hosts
 from opduel.fleet.service import connect

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import report_samples as samples
 from hostile import PAYLOAD, hostile
+from made_report import made_report
 
-from benchmarks.made_report import made_report
 from opduel.records import (
     Breakdown,
     Build,

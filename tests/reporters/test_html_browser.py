@@ -11,9 +11,9 @@ import pytest
 import report_samples as samples
 from axe_playwright_python.sync_playwright import Axe
 from hostile import PAYLOAD, hostile
+from made_report import made_report
 from playwright.sync_api import Browser, Locator, Page, Request, expect
 
-from benchmarks.made_report import made_report
 from opduel.records import Breakdown, Candidate, Cause, Examination, OperatorTime, Report
 from opduel.reporters.html import write_page
 from opduel.reporters.html.cases import fragment

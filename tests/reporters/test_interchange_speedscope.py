@@ -5,8 +5,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from made_report import made_report
 
-from benchmarks.made_report import made_report
 from opduel.records import Frame
 from opduel.records.measurement import SIDES
 from opduel.reporters.interchange.speedscope import _stacks, to_speedscope

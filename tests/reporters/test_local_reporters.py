@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import report_samples as samples
+from made_report import made_report
 
-from benchmarks.made_report import made_report
 from opduel.records import Report, RunError
 from opduel.records.atomic import path_part
 from opduel.reporters.base import Reporter, report_all

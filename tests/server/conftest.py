@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from made_nights import made_reports
 from postgres import Postgres, programs, running_postgres
 from results_server import CASES, COMMIT_URL, RUNS, RunningServer, running_server
-
-from benchmarks.made_nights import made_reports
 
 
 @pytest.fixture(scope="session")

@@ -6,13 +6,12 @@ from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from made_nights import case_id
+from made_report import made_report
 from playwright.sync_api import Browser, Page, Request, expect
 from results_server import CASES, COMMIT_URL, RunningServer, numbered, running_server
 from test_server_drift import fill
 from test_server_pages import HOSTILE_PATHS, hostile
-
-from benchmarks.made_nights import case_id
-from benchmarks.made_report import made_report
 
 
 @pytest.fixture

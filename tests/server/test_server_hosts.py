@@ -12,11 +12,11 @@ from urllib.parse import quote
 import pytest
 import report_samples as samples
 from alembic import command
+from made_hosts import FLEET, NOISY, SOLO, Noise, made_host_reports
 from playwright.sync_api import Page, expect
 from results_server import RunningServer, numbered, running_server
 from sqlalchemy import select
 
-from benchmarks.made_hosts import FLEET, NOISY, SOLO, Noise, made_host_reports
 from opduel.comparator.host_noise import REFERENCE_RUNS, log_spread
 from opduel.records import PairSample, Report
 from opduel.server.database import Database, alembic_config

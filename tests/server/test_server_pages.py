@@ -12,9 +12,9 @@ from urllib.parse import quote
 import httpx
 import pytest
 import report_samples as samples
+from made_nights import TRUTH, case_id, commit_id, made_reports
 from results_server import CASES, COMMIT_URL, RUNS, RunningServer, numbered, running_server
 
-from benchmarks.made_nights import TRUTH, case_id, commit_id, made_reports
 from opduel.records import ONE_SIDED, Commit, Report
 from opduel.server import queries
 

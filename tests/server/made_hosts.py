@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+from made_report import made_report
 
-from benchmarks.made_report import made_report
 from opduel.records import Comparison, PairSample, Report
 
 FIRST = datetime(2026, 8, 3, 1, 30, tzinfo=UTC)
