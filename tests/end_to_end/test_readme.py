@@ -1,9 +1,6 @@
 """Every command in the README is run: by these tests, or by the CI, which runs those marked `nightly`, too.
 
-What the commands of the night do is proved in every run by others: a spec on two releases by test_two_releases.py,
-networks by test_networks.py, the server by tests/server/test_server_command_line.py and test_remote_results.py, a build
-alone by tests/commands/test_single_build.py, the driver by test_repo_driver.py. An injected slowdown
-(test_python_packages.py) and an overlay (test_driver_strategies.py) have further tests of the night.
+A spec on two releases is measured in every run by test_two_releases.py, and commits by test_repo_driver.py.
 """
 
 import json
@@ -11,10 +8,8 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-import requests
 from made_mxnet_repository import make_frameworks_dir, make_repository
 
 from opduel.reporters import read_report
@@ -27,17 +22,8 @@ COMMANDS = [
 ]
 MADE = [command for command in COMMANDS if command.startswith("make ")]
 DRIVEN = [command for command in COMMANDS if "repo_driver.py" in command]
-ALONE = [command for command in COMMANDS if "--output-format" in command]
-SERVED = [command for command in COMMANDS if re.search(r"opduel\.server|remote_reporter|chmod", command)]
 INSTALLED = [command for command in COMMANDS if re.match(r"uv tool|opduel ", command)]  # run by test_wheel.py
-RUN = [command for command in COMMANDS if command not in MADE + DRIVEN + ALONE + SERVED + INSTALLED]
-
-EVERY_TIME = re.compile(r"--bisect_releases")  # a quick one
-
-
-def of_the_night(commands: list[str]) -> list[Any]:
-    """The commands as parameters; those that have much to measure are for the night."""
-    return [one if EVERY_TIME.search(one) else pytest.param(one, marks=pytest.mark.nightly) for one in commands]
+MEASURED = [command for command in COMMANDS if command not in MADE + DRIVEN + INSTALLED]
 
 
 def quick(command: str) -> str:
@@ -46,12 +32,10 @@ def quick(command: str) -> str:
 
 
 def test_there_are_commands() -> None:
-    assert len(MADE) >= 2
-    assert len(RUN) >= 4
-    assert len(DRIVEN) >= 2
-    assert ALONE
+    assert MADE == ["make demo", "make demo-numpy"]
+    assert MEASURED
+    assert DRIVEN
     assert len(INSTALLED) == 2
-    assert len(SERVED) == 4
 
 
 @pytest.mark.parametrize("command", [*MADE, ".venv/bin/python -m pytest -m nightly tests/end_to_end/test_readme.py"])
@@ -62,18 +46,7 @@ def test_the_ci_runs(command: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.mxnet
-@pytest.mark.parametrize("command", ALONE)
-def test_one_build_alone_gives_its_result(command: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path)}
-    finished = subprocess.run(
-        command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert "| nd.softmax |" in finished.stdout
-
-
-@pytest.mark.mxnet
-@pytest.mark.parametrize("command", of_the_night(RUN))
+@pytest.mark.parametrize("command", MEASURED)
 def test_command_runs_and_leaves_its_report(command: str, tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path)}
     finished = subprocess.run(
@@ -94,42 +67,11 @@ def test_command_runs_and_leaves_its_report(command: str, tmp_path: Path) -> Non
     assert str(report) in finished.stderr + finished.stdout
     assert all(comparison["rounds"] for comparison in document["comparisons"])
     assert report.with_suffix(".html").exists()
-    assert ("junit=" in command) == (tmp_path / "junit.xml").exists()
 
 
 @pytest.mark.nightly
 @pytest.mark.mxnet
-def test_a_run_arrives_at_the_results_server(tmp_path: Path) -> None:
-    add_token, serve, protect, measure = (command.replace(" token", f" {tmp_path}/token") for command in SERVED)
-    add_token = add_token.replace(f" {tmp_path}/token add", " token add")
-    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path)}
-    for command in (add_token, protect):
-        subprocess.run(command, shell=True, cwd=ROOT, env=environment, check=True)
-    token = (tmp_path / "token").read_text(encoding="utf-8").strip()
-    with subprocess.Popen(
-        [*serve.split(), "--port", "0"], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stderr is not None
-            place = next(found[0] for line in server.stderr if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
-            command = quick(measure).replace("http://127.0.0.1:8000", place)
-            finished = subprocess.run(
-                command, shell=True, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False
-            )
-            assert finished.returncode in (0, 1, 3)
-            headers = {"Authorization": f"Bearer {token}"}
-            answer = requests.get(f"{place}/api/v1/runs", headers=headers, timeout=60).json()
-        finally:
-            server.terminate()
-            server.communicate(timeout=60)
-    (report,) = tmp_path.rglob("report.json")
-    assert json.loads(report.read_text(encoding="utf-8"))["run"]["id"] in json.dumps(answer)
-    assert server.returncode == 0
-
-
-@pytest.mark.nightly
-@pytest.mark.mxnet
-@pytest.mark.parametrize("command", of_the_night(DRIVEN))
+@pytest.mark.parametrize("command", DRIVEN)
 def test_the_driver_builds_measures_and_reports(command: str, tmp_path: Path) -> None:
     """MXNet's own repository can't be had in a test: a made one has the tag, and another commit for the one named."""
     commit = make_repository(tmp_path / "repository")
