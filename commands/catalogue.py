@@ -1,4 +1,4 @@
-"""python -m opduel.commands.catalogue: writes the catalogue's specs from a build's registry; says what they cover."""
+"""python -m opduel.commands.catalogue: write a catalogue's specs from a build's registry, or list what they cover."""
 
 import argparse
 import json
@@ -22,7 +22,6 @@ from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import UsageError
 from opduel.reporters.stream import print_result
 
-DOCUMENTS = SPECIFICATIONS.parent / "docs" / "reference"
 PEER_FILE = "opperf.json"  # in the framework's data: operator -> whether that tool measures its backward
 EVERY = 200  # cases between two lines of progress
 
@@ -42,10 +41,11 @@ def catalogue_parser() -> Parser:
     actions = parser.add_subparsers(dest="action", required=True)
     write = actions.add_parser("write", help="write the specs of all categories, and the bundle that lists them")
     write.options()("build BUILD", "the build whose registry is read")
-    coverage = actions.add_parser("coverage", help="try every case once, and report what ran").options()
+    coverage = actions.add_parser(
+        "coverage", help="try every case once, and list in Markdown what ran and what did not"
+    ).options()
     coverage("build BUILD", "the builds to try them on; the report covers the first one in full", nargs="+")
     coverage("-b --benchmark_file SPEC", "the spec. Default: that of the whole catalogue")
-    coverage("--write", "write the catalogue's page in docs/reference instead of printing it")
     return parser
 
 
@@ -94,14 +94,7 @@ def _coverage(options: argparse.Namespace, framework: Framework, rules: Rules, c
     else:
         said = "" if framework.name == framework_names()[0] else f"--framework {framework.name} "
         text = coverage_text(covered, _peer(framework), options=said, bundle=rules.bundle, spec=only)
-    if not options.write:
-        print_result(text)
-        return DONE
-    document = DOCUMENTS / f"{rules.page}.md"
-    try:
-        document.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{document}: cannot be written: {error.strerror}: check the path") from None
+    print_result(text)
     return DONE
 
 

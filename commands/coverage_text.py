@@ -1,4 +1,4 @@
-"""docs/reference/coverage.md: which operators of a build have cases that run, which have not, and why."""
+"""What a catalogue covers, in Markdown: which operators of a build have cases that run, which have not, and why."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -71,10 +71,12 @@ def coverage_text(
     bundle: str = "all",
     spec: str | None = None,
 ) -> str:
-    """The document, of the cases of the catalogue's spec ``bundle``, or only of those of ``spec``; ``options`` are
-    those of the command before its subcommand. The first build is reported in full, the others in what differs."""
+    """Return the list for the cases of the catalogue's spec ``bundle``, or only for those of ``spec``.
+
+    ``options`` are those of the command before its subcommand. The first build is listed in full, the others by their
+    failed cases."""
     first = builds[0]
-    command = written_by(options, [build.request for build in builds], spec)
+    command = printed_by(options, [build.request for build in builds], spec)
     functions = {name: why for name, why in first.left_out.items() if name not in first.registry.registered}
     parts = [
         "# What the catalogue covers",
@@ -90,11 +92,11 @@ def coverage_text(
     return "\n\n".join(parts) + "\n"
 
 
-def written_by(options: str, requests: Sequence[str], spec: str | None) -> str:
-    """Which command wrote the document; ``options`` are those before its subcommand."""
+def printed_by(options: str, requests: Sequence[str], spec: str | None) -> str:
+    """Name the command that printed the list; ``options`` are those before its subcommand."""
     only = "" if spec is None else f"-b {spec} "
     builds = " ".join(f'"{one}"' if " " in one else one for one in requests)
-    return f"Written by `.venv/bin/python -m opduel.commands.catalogue {options}coverage {only}{builds} --write`"
+    return f"Printed by `.venv/bin/python -m opduel.commands.catalogue {options}coverage {only}{builds}`"
 
 
 def others_untried(bundle: str, spec: str | None) -> str:

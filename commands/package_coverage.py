@@ -1,20 +1,20 @@
-"""docs/reference/coverage-<package>.md: which public functions of a package have cases that run; why others don't."""
+"""What a package's catalogue covers, in Markdown: which public functions have cases that run, and why others don't."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from opduel.commands.coverage_text import BuildCoverage, by_reason, failures, others_untried, table, written_by
+from opduel.commands.coverage_text import BuildCoverage, by_reason, failures, others_untried, printed_by, table
 from opduel.driver.catalogue.rules import Rules
 
 
 def package_coverage_text(
     framework: str, catalogue: str, builds: Sequence[BuildCoverage], rules: Rules, spec: str | None = None
 ) -> str:
-    """The document, of all cases or only of those of ``spec``. The first build is reported in full, the others in what
-    differs."""
+    """Return the list for all cases, or only for those of ``spec``. The first build is listed in full, the others by
+    their failed cases."""
     first = builds[0]
     options = f"--framework {framework} --catalogue {catalogue} "
-    command = written_by(options, [build.request for build in builds], spec)
+    command = printed_by(options, [build.request for build in builds], spec)
     return (
         "\n\n".join(
             [

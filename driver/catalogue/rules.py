@@ -61,7 +61,6 @@ class Rules(Strict):
     namespaces: list[str] = Field(default_factory=list)  # what the registry's script lists: its arguments
     folder: str = "operators"  # of the specs, below specifications/
     bundle: str = "all"  # the spec that lists them, without suffix
-    page: str = "coverage"  # the document of what ran, docs/reference/<page>.md
 
 
 def catalogue_names(framework: Framework) -> list[str]:
