@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT
 
-from opduel.commands.calibrate import DEFAULT_BUDGET_S, DEFAULT_SPEC, OURS
+from opduel.commands.calibrate import DEFAULT_BUDGET_S, DEFAULT_SPEC
 from opduel.commands.case_selection import choose
 from opduel.commands.config import (
     ARGUMENTS,
@@ -33,7 +33,6 @@ from opduel.commands.run_bench import run_bench_parser
 from opduel.driver.builds import BuildCache
 from opduel.frameworks import get_framework, run_environment
 from opduel.harness.profiles import FILES, INDEX
-from opduel.reporters import reporter_options
 from opduel.reporters.remote.spool import default_spool
 
 TEXT = (ROOT / "docs" / "reference" / "usage.md").read_text(encoding="utf-8")
@@ -186,5 +185,3 @@ def test_the_interval_of_plain_progress_is_documented() -> None:
 def test_calibration_is_documented_as_it_is() -> None:
     section = " ".join(TEXT.split("## Calibrate this machine")[1].partition("\n## ")[0].split())
     assert f"The spec is `{DEFAULT_SPEC}`, and the time {DEFAULT_BUDGET_S:g} s" in section
-    assert {"inject", "user_identifier"} <= set(OURS)
-    assert all(f"`--{name}`" in section for name in OURS if name not in reporter_options())
