@@ -1,8 +1,9 @@
-"""The package on the page "Add a framework": installed as it stands there, it conforms, and is measured."""
+"""The example package of the page "Add a framework": installed, it conforms, and is measured."""
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,19 +13,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "how-to" / "add-a-framework.md"
-BLOCK = re.compile(r'^```\w+ title="(.+?)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+EXAMPLE = ROOT / "docs" / "examples" / "opduel-sqlite"
 UV = Path(sys.executable).with_name("uv")
 MEASURED = ("--operators", "sum", "--max_rounds", "2", "--metric", "time,error", "--busy_host", "report")
 
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """The folder with the page's files."""
-    for name, content in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
-        path = tmp_path / "package" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-    return tmp_path / "package"
+    """A copy of the example package."""
+    return shutil.copytree(EXAMPLE, tmp_path / "package")
 
 
 def finished(command: list[str], folder: Path, **variables: str) -> str:
