@@ -104,7 +104,7 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
     treatment = the_build(options, session.framework)
     request = dataclasses.replace(session.request(manifest.build, treatment), golden=golden)
     env = recorded_environment(request.env, request.env, session.framework.name)
-    if manifest.env is not None and env != manifest.env:
+    if env != manifest.env:
         words = [" ".join(f"{name}={value}" for name, value in one.items()) or "none" for one in (manifest.env, env)]
         log.warning("--env: the golden outputs were computed with %s, and are compared with %s", *words)
     count = counted(len(request.cases), "case")

@@ -57,21 +57,6 @@ from opduel.reporters import reporter_options
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.notifier import Notifier
 
-_LATER_METRICS = ("cpu_time", "value")
-# Options of harness.py that came later: where they aren't given, a run is the one that it was without them.
-_LATER = (
-    "across",
-    "program",
-    "command_args",
-    "string_map",
-    "suite",
-    "bench",
-    "higher_is_better",
-    "allow_sdist",
-    "sample",
-    "input_sets",
-)
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
@@ -335,31 +320,14 @@ def _warn_of_changes(repository: Repository, name: str) -> None:
 def _identity(options: DriverOptions, session: Session, suite: str | None = None) -> str:
     """All that a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
     identity), it is another run."""
-    told = reporter_options()
-    given = vars(options.harness)
-    left_out = {
-        *told,
-        "single",
-        "explain",
-        "prior_runs",
-        *HOST_OPTIONS,
-        *(name for name in _LATER if not given.get(name)),
-    }
-    settings = {name: value for name, value in given.items() if name not in left_out}
-    in_cases = () if suite else _LATER_METRICS  # the cases have those of later metrics; a suite's are not known yet
-    shares = settings.get("threshold") or []
-    settings["threshold"] = [{one: how[one] for one in how if one not in in_cases} for how in shares] or None
+    without_effect = {*reporter_options(), "single", "explain", "prior_runs", *HOST_OPTIONS}
+    settings = {name: value for name, value in vars(options.harness).items() if name not in without_effect}
     cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
     own = options.own
-    more = [str(own.frameworks_dir.absolute())] if own.frameworks_dir else []  # other scripts may make other builds
-    more += [own.with_packages] if own.with_packages else []
-    more += [suite] if suite else []
-    return json.dumps(
-        [settings, measured, own.build, own.cmake_args, *more],
-        sort_keys=True,
-        default=str,
-    )
+    scripts = own.frameworks_dir and own.frameworks_dir.absolute()  # other scripts may make other builds
+    identity = [settings, measured, own.build, own.cmake_args, scripts, own.with_packages, suite]
+    return json.dumps(identity, sort_keys=True, default=str)
 
 
 def _work_directory(own: argparse.Namespace, session: Session) -> Path:

@@ -154,9 +154,9 @@ class Branch:
 
     def _owner(self, path: Path, last: Commit) -> str | None:
         """The branch for which the driver wrote the commit file; None if that is not known, or another commit was put
-        there since. Older drivers kept the name alone."""
+        there since."""
         name, _, id = (self._journal.get_fact(_owner_of(path)) or "").partition(" ")
-        return name if name and id in ("", last.id) else None
+        return name if id == last.id else None
 
     def is_there(self, name: str | None = None) -> bool:
         """Whether the repository has the branch, or another one, as far as it was fetched."""
@@ -351,8 +351,8 @@ class Branch:
     def _troubled(self) -> dict[str, str]:
         """Commit id -> the journal's item, of those that failed with these settings, on this branch.
 
-        The remote's default branch, when it is measured without being named, writes down no branch, and older drivers
-        wrote none, or the id alone: then it is to be tried again by whichever branch holds the commit.
+        The remote's default branch, when it is measured without being named, writes down no branch: then the commit is
+        to be tried again by whichever branch holds it.
         """
         found: dict[str, str] = {}
         own = self._settings.branch or ""
@@ -360,7 +360,7 @@ class Branch:
             id, digest, branch = _parts(item)
             if digest == self._settings.digest and branch == own:
                 found[id] = item
-            elif digest in ("", self._settings.digest) and not branch and (not own or self._holds(id)):
+            elif digest == self._settings.digest and not branch and self._holds(id):
                 found.setdefault(id, item)
         return found
 
@@ -373,16 +373,16 @@ class Branch:
             return False
 
     def _clear_trouble(self, commit: Commit) -> None:
-        """It was measured with these settings: also what an older driver, or no named branch, wrote down is done."""
+        """It was measured with these settings: also what no named branch wrote down is done."""
         for item in self._journal.troubled():
             id, digest, branch = _parts(item)
-            if id == commit.id and digest in ("", self._settings.digest) and branch in ("", self._settings.branch):
+            if id == commit.id and digest == self._settings.digest and branch in ("", self._settings.branch):
                 self._journal.clear_trouble(item)
 
 
 def _parts(item: str) -> tuple[str, str, str]:
     """Of the journal's name of a commit that failed: its id, the settings' digest, and the branch, which may hold
-    slashes. An older driver wrote the id alone."""
+    slashes."""
     id, _, settings = item.partition("/")
     digest, _, branch = settings.partition("/")
     return id, digest, branch

@@ -45,7 +45,7 @@ class Journal(SqliteFile):
     """Opened by the one driver that holds the work directory's lock. What is to be delivered is in its ``outbox``."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        """Takes over what an earlier version had to deliver.
+        """Open the file, or make it.
 
         Raises:
             UsageError: it is a database of something else's; nothing in it was changed.
@@ -54,7 +54,6 @@ class Journal(SqliteFile):
         self.outbox = Outbox(self, clock)
         if self.damage:
             self.note("damage", f"the previous journal was damaged: {self.damage}")
-        _take_over(self)
 
     def note(self, kind: str, text: str) -> None:
         """Something happened that whoever looks later should know: "remote gone", "clock jump"..."""
@@ -205,22 +204,3 @@ class Rounds:
 def pause_after(attempts: int) -> float:
     """Seconds until the next try."""
     return float(min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(30, max(0, attempts - 1))))
-
-
-def _take_over(journal: Journal) -> None:
-    """Move what waits in the tables of an earlier version, ``told`` and ``notices``, to the outbox."""
-    with journal.transaction() as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if "told" in tables:
-            query = "SELECT run FROM reports WHERE run NOT IN (SELECT run FROM told) ORDER BY rowid"
-            for (run,) in connection.execute(query).fetchall():
-                journal.outbox.put(RUN, [RECIPIENT], run)
-        if "notices" in tables:
-            rows = connection.execute("SELECT * FROM notices ORDER BY rowid").fetchall()
-            for name, receiver, text, attempts, delivered in rows:
-                journal.outbox.put(NOTICE, [receiver], name, b"" if delivered else text.encode())
-                changes = "attempts = ?, state = ? WHERE kind = ? AND receiver = ? AND key = ?"
-                state = "delivered" if delivered else "waiting"
-                connection.execute(f"UPDATE outbox SET {changes}", (attempts, state, NOTICE, receiver, name))
-        for table in tables & {"told", "notices"}:
-            connection.execute(f"DROP TABLE {table}")

@@ -22,7 +22,7 @@ class Kept:
     that go on, as they have more time now; the ``rounds`` of each on each host;
     ``moved``: the keys of shards that were made of other shards' open cases, and how many comparisons had been begun on
     a host, and left to another, when each was made; ``given_up``: how many have been by now; ``start``: identifies the
-    run's first start, as what hosts keep of others is no part of it, and is empty in a log of an earlier version."""
+    run's first start, as what hosts keep of others is no part of it."""
 
     shards: dict[str, Shard] = field(default_factory=dict)
     done: dict[str, HostReport] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def kept_of(request: RunRequest, run: str, cost: Callable[[Case], float]) -> Kep
         key = entry.get("key", "")
         if entry["event"] == "cut":
             kept.shards.clear()
-            kept.start = entry.get("start", "")
+            kept.start = entry["start"]
             kept.add(run, shards(entry["shards"]))
         elif entry["event"] == "round":
             kept.rounds.setdefault(key, {}).setdefault(entry["host"], []).append(entry["text"])
@@ -113,7 +113,7 @@ def identity(request: RunRequest) -> str:
 def folder_of(run: str, start: str) -> str:
     """Identifies what hosts keep of a run's first start, and of those that go on with it: a run that is made again
     finds nothing there."""
-    return fingerprint({"run": run, "start": start}) if start else run
+    return fingerprint({"run": run, "start": start})
 
 
 def key_of(run: str, shard: Shard) -> str:

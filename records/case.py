@@ -141,16 +141,8 @@ class Case:
     kind: str | None = None
 
     def measured_by(self) -> dict[str, Any]:
-        """All that it is measured by, in the fields that round logs and journals know a run by; no label among them."""
-        found = asdict(self)
-        del found["category"], found["unit"]
-        if self.lower_is_better is None:  # logs of earlier versions don't have it
-            del found["lower_is_better"]
-        if self.input_sets == 1:  # likewise
-            del found["input_sets"]
-        if self.kind is None:  # likewise
-            del found["kind"]
-        return found
+        """Return the fields that decide what is measured, by which round logs and journals know a run: no labels."""
+        return {name: value for name, value in asdict(self).items() if name not in ("category", "unit")}
 
     @property
     def measure(self) -> Metric:

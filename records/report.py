@@ -129,10 +129,10 @@ class Breakdown:
 class Comparison:
     """What the run says of one case.
 
-    ``ratio`` is treatment / control and ``ci`` its interval (valid under the repeated looking), at ``confidence``: None
-    in reports of earlier versions, where it is 1 - alpha.  ``p_value`` is against "the change is within the threshold",
-    before the false-discovery correction over the run; ``q_value`` after it.  ``mde`` is the smallest change, as a
-    share, that these data would have shown with 80 % power.  What could not be computed is None.
+    ``ratio`` is treatment / control and ``ci`` its interval (valid under the repeated looking), at ``confidence``.
+    ``p_value`` is against "the change is within the threshold", before the false-discovery correction over the run;
+    ``q_value`` after it.  ``mde`` is the smallest change, as a share, that these data would have shown with 80 % power.
+    What could not be computed is None.
 
     ``verification`` is set for a case that was flagged in a run with a verification, and ``held_back`` is the verdict
     that the case would have if the run could be trusted; both None otherwise.  ``suspected`` is set for a case that
@@ -258,9 +258,8 @@ class Comparison:
 class Report:
     """One run. ``run`` and ``host`` are made of any mapping, and have its documented keys as typed attributes.
 
-    ``cases`` are what was to be measured, in full; none in reports of earlier versions. However a report comes about,
-    the texts of ``run`` and the command lines of ``cases`` hold no secret that can be recognised, and a case's
-    variables only values that can be none: an older version may have stored one.
+    ``cases`` are what was to be measured, in full. However a report comes about, the texts of ``run`` and the command
+    lines of ``cases`` hold no secret that can be recognised, and a case's variables only values that can be none.
     """
 
     run: RunRecord

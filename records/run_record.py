@@ -10,17 +10,15 @@ from typing import Any, Literal, Self, get_type_hints
 
 from opduel.records.configuration import RunConfiguration
 from opduel.records.typed import UNKNOWN, fitting
-from opduel.records.upgrade import configuration_of
 
 
 class JsonObject(Mapping[str, Any]):
     """A JSON object. Subclasses annotate its keys: with the type, and the value where the key is missing."""
 
     def __init__(self, values: Mapping[str, Any] | None = None, **more: Any) -> None:
-        found = {**(values or {}), **more}
-        object.__setattr__(self, "_values", found)
+        object.__setattr__(self, "_values", {**(values or {}), **more})
         for name, kind in _kinds(type(self)).items():
-            value = fitting(found[name], kind) if name in found else UNKNOWN
+            value = fitting(self[name], kind) if name in self else UNKNOWN
             if value is not UNKNOWN:
                 object.__setattr__(self, name, value)
 
@@ -238,8 +236,9 @@ class RunRecord(JsonObject):
 
     @property
     def configuration(self) -> RunConfiguration:
-        """What the run was asked for; in reports of before it was kept, as far as their other keys say."""
-        return configuration_of(self)
+        """What the run was asked for; an option that the report doesn't state has its default."""
+        values = self.get("configuration")
+        return RunConfiguration.of(values if isinstance(values, Mapping) else {})
 
     @property
     def is_cut_short(self) -> bool:

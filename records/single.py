@@ -54,7 +54,7 @@ class SingleResult:
     operators: Mapping[str, ProfiledOperator] | None  # with --profiler native
     failure: Failure | None
     work: Work | None = None  # of one call, where it is known
-    mode: Mode | None = None  # how a block ran; None of a network, and in documents of before it was kept
+    mode: Mode | None = None  # how a block ran; None of a network
     note: str = ""  # why there is no time, where nothing failed
 
 

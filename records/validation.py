@@ -1,10 +1,11 @@
-"""Errors of validation, pydantic's, as one line that names the field and the fix."""
+"""Validate documents: every error is one line that names the field and the fix."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
+from opduel.records.errors import UsageError
 from opduel.records.text import one_line, show
 
 # How to correct what pydantic itself finds; our own validators' messages name the fix.
@@ -31,37 +32,54 @@ _FIXES = {
 }
 
 
-def explain(error: ValidationError, whole: str = "the document") -> str:
-    """The first of the errors on one line, ``tests[0].inputs is missing: add it``, and how many more there are.
+def check_version(where: str, document: Mapping[str, Any], current: int, fix: str) -> None:
+    """Check that a document's ``schema_version`` is the ``current`` one.
 
-    ``whole`` is what has the error where no field has.
+    Raises:
+        UsageError: it is not, or is missing; the message begins with ``where`` and ends with ``fix`` where it is no
+            version number.
+    """
+    version = document.get("schema_version")
+    if version is None:
+        raise UsageError(f"{where}: schema_version: is missing: {fix}")
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise UsageError(f"{where}: schema_version: is {show(version)}, not a whole number: {fix}")
+    if version != current:
+        age, advice = ("newer", "use a newer opduel") if version > current else ("older", "measure again")
+        raise UsageError(f"{where}: schema_version: is {version}, {age} than the {current} known here: {advice}")
+
+
+def explain(error: ValidationError, document: str = "the document") -> str:
+    """Return the first error on one line, ``tests[0].inputs is missing: add it``, and the number of further ones.
+
+    ``document`` is what has the error where no field has.
     """
     problems = error.errors(include_url=False)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return explain_problem(problems[0], whole) + more
+    return explain_problem(problems[0], document) + more
 
 
-def explain_problem(problem: Mapping[str, Any], whole: str, skipped: int = 0) -> str:
-    """One entry of pydantic's ``errors()``, without the first ``skipped`` parts of its location.
+def explain_problem(problem: Mapping[str, Any], document: str, skipped: int = 0) -> str:
+    """Describe one entry of pydantic's ``errors()``, without the first ``skipped`` parts of its location.
 
     An error's context may have the key "field", a part of the location, and "message", which is our own.
     """
     context = problem.get("ctx", {})
     location = [*problem["loc"][skipped:], *([context["field"]] if "field" in context else [])]
-    said = problem["msg"]
+    reason = problem["msg"]
     if fix := _FIXES.get(problem["type"]):
         message = " " + fix.format(input=show(problem["input"]), **context)
     elif "message" in context:
         message = " " + context["message"]
-    elif said.startswith("Value error, "):
-        message = " " + said.removeprefix("Value error, ")
+    elif reason.startswith("Value error, "):
+        message = " " + reason.removeprefix("Value error, ")
     else:
-        message = f": {said[:1].lower()}{said[1:]}"
-    return one_line(f"{_path(location) or whole}{message}")
+        message = f": {reason[:1].lower()}{reason[1:]}"
+    return one_line(f"{_path(location) or document}{message}")
 
 
 def _path(location: Sequence[str | int]) -> str:
-    """``tests[0].inputs``. A part in <> is no field: it names the branch of a union."""
+    """Write a location as ``tests[0].inputs``. A part in <> is no field: it names the branch of a union."""
     path = ""
     for part in location:
         if isinstance(part, int):

@@ -13,8 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from opduel.records import SCHEMA_VERSION, Cause, Comparison, Examination, Report, UsageError
 from opduel.records.atomic import write_atomically
 from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, read_bytes
-from opduel.records.upgrade import upgraded_report
-from opduel.records.validation import explain
+from opduel.records.validation import check_version, explain
 
 REPORT_NAME = "report.json"
 _MOST_DIGITS = 308  # of a whole number: with more it may be no float
@@ -69,10 +68,10 @@ def write_report(path: Path, report: Report) -> None:
 
 
 def read_report(path: Path) -> Report:
-    """The report that ``path`` holds. Keys that this version doesn't know are passed over.
+    """The report that ``path`` holds. Unknown keys are ignored.
 
     Raises:
-        UsageError: it can't be read, is no such document, or was written by a newer version.
+        UsageError: it can't be read, is no such document, or has another schema version.
     """
     try:
         content = read_bytes(path, LONGEST_REPORT)
@@ -85,19 +84,14 @@ def from_text(text: str) -> Report:
     """The report that ``to_bytes`` made, as a text.
 
     Raises:
-        UsageError: it is no such document, or was written by a newer version.
+        UsageError: it is no such document, or has another schema version.
     """
     return _from_bytes(Path(REPORT_NAME), text.encode("utf-8"))
 
 
 def _from_bytes(path: Path, content: bytes) -> Report:
     document = _parse(path, content)
-    if "schema_version" not in document:
-        raise UsageError(f"{path}: schema_version: is missing: give the path of a {REPORT_NAME} written by opduel")
-    known = f"it must be a whole number, 1 to {SCHEMA_VERSION}"
-    check_version(path, document["schema_version"], SCHEMA_VERSION, known)
-    if document["schema_version"] == 1:
-        content = json.dumps(upgraded_report(document)).encode()
+    check_version(str(path), document, SCHEMA_VERSION, f"give the path of a {REPORT_NAME} written by opduel")
     try:
         report = _ADAPTER.validate_json(content, strict=True)
     except ValidationError as error:
@@ -143,16 +137,3 @@ def _whole(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
         raise ValueError(f"a number of {len(digits)} digits is too large")
     return int(digits)
-
-
-def check_version(path: Path, version: object, newest: int, fix: str) -> None:
-    """See that a document's ``schema_version`` is known here; ``fix`` is for one that is no version at all.
-
-    Raises:
-        UsageError: it is not so.
-    """
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise UsageError(f"{path}: schema_version: is {version!r}: {fix}")
-    if version > newest:
-        words = f"is {version}, newer than the {newest} known here"
-        raise UsageError(f"{path}: schema_version: {words}: use a newer opduel")

@@ -8,9 +8,8 @@ from pydantic import TypeAdapter, ValidationError
 from opduel.records import UsageError
 from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, read_text
 from opduel.records.single import SINGLE_SCHEMA_VERSION, SingleReport
-from opduel.records.upgrade import upgraded_single
-from opduel.records.validation import explain
-from opduel.reporters.document import check_version, json_text
+from opduel.records.validation import check_version, explain
+from opduel.reporters.document import json_text
 from opduel.reporters.opperf_form import opperf_results
 
 KIND = "opduel single-build run"
@@ -25,10 +24,10 @@ def single_text(report: SingleReport) -> str:
 
 
 def read_single(path: Path) -> SingleReport:
-    """The report that ``path`` holds. Keys that this version doesn't know are passed over.
+    """The report that ``path`` holds. Unknown keys are ignored.
 
     Raises:
-        UsageError: it can't be read, is no such document, or was written by a newer version.
+        UsageError: it can't be read, is no such document, or has another schema version.
     """
     try:
         document = parse_json(read_text(path, LONGEST_REPORT))
@@ -36,9 +35,7 @@ def read_single(path: Path) -> SingleReport:
         raise UsageError(f"{path}: cannot be read ({error}): {_FIX}") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise UsageError(f"{path}: kind: is not {KIND!r}: {_FIX}")
-    check_version(path, document.get("schema_version"), SINGLE_SCHEMA_VERSION, _FIX)
-    if document["schema_version"] == 1:
-        document = upgraded_single(document)
+    check_version(str(path), document, SINGLE_SCHEMA_VERSION, _FIX)
     try:
         return _ADAPTER.validate_python(document)
     except ValidationError as error:

@@ -29,7 +29,7 @@ from opduel.server.histories import (
 from opduel.server.logs import logger
 from opduel.server.models import AnalysedSeries, Result, Run
 
-METHOD = 3  # of weighing: with another one all histories are weighed again
+METHOD = 1  # of weighing: with another one all histories are weighed again
 # How many runs, and when the last one came: by its number one could not tell, for that of a run that was removed may be
 # given again.
 Stamp = tuple[int, datetime | None]

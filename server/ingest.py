@@ -39,7 +39,7 @@ class ValidityFacts(BaseModel):
 
 
 class RunFacts(BaseModel):
-    """What the server has to know of ``run``; reports of earlier versions lack some of it."""
+    """The keys of ``run`` that the server reads; a report that lacks one has its default."""
 
     model_config = ConfigDict(strict=True)
     id: Annotated[str, Field(pattern=_RUN_ID)]

@@ -6,7 +6,6 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     BigInteger,
-    Column,
     DateTime,
     Dialect,
     Double,
@@ -17,23 +16,16 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
-    true,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
-from sqlalchemy.types import TypeEngine
 
 from opduel.reporters.text import printable
 
 UNKNOWN_THREADS = -1
 
 
-def columns(kind: TypeEngine[Any], *names: str, nullable: bool = False) -> list[Column[Any]]:
-    """Columns of one type, for migrations."""
-    return [Column(name, kind, nullable=nullable) for name in names]
-
-
 def fit(text: str, most: int = 200) -> str:
-    """``text`` as tables keep it: printable, and no longer than ``most`` characters."""
+    """Return ``text`` as tables keep it: printable, and no longer than ``most`` characters."""
     line = printable(text[:most])
     return line if len(line) <= most and len(text) <= most else f"{line[: most - 3]}..."
 
@@ -45,7 +37,7 @@ class Moment(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """``value`` in UTC. A time without a zone is a mistake of ours.
+        """Return ``value`` in UTC. A time without a zone is a mistake of ours.
 
         Raises:
             ValueError: ``value`` has no time zone.
@@ -55,7 +47,7 @@ class Moment(TypeDecorator[datetime]):
         return value and value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """``value`` with its zone: UTC."""
+        """Return ``value`` with its zone: UTC."""
         return value and (value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC))
 
 
@@ -164,7 +156,7 @@ class Case(Base):
     dtype: Mapped[str | None]
     context: Mapped[str | None]
     operator_category: Mapped[str | None]  # the spec that it is from; the last report that names one counts
-    lower_is_better: Mapped[bool] = mapped_column(default=True, server_default=true())
+    lower_is_better: Mapped[bool]
 
 
 class Result(Base):
@@ -192,7 +184,7 @@ class Result(Base):
     failure_kind: Mapped[str | None]
     failure_reason: Mapped[str | None]
     note: Mapped[str | None]  # why the verdict is what it is, where the figures alone don't say
-    trusted: Mapped[bool] = mapped_column(default=True, server_default=true())  # on a fleet, by its own host
+    trusted: Mapped[bool]  # on a fleet, by its own host
 
 
 class CauseFound(Base):
@@ -223,7 +215,7 @@ class AnalysedSeries(Base):
     case_number: Mapped[int] = mapped_column(ForeignKey("cases.number", ondelete="CASCADE"))
     platform: Mapped[str]
     threads: Mapped[int]  # UNKNOWN_THREADS where runs don't say
-    branch: Mapped[str] = mapped_column(default="", server_default="")
+    branch: Mapped[str]
     run_count: Mapped[int]
     newest: Mapped[datetime | None]
     method: Mapped[int]

@@ -26,7 +26,6 @@ from opduel.records.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 
-_TAGS_APART = "opduel.tagsapart"  # in the config: the user's tags are no more among the remote's
 # In objects/info/attributes of ours: an archive holds every file as it is, whatever the commit's .gitattributes say.
 _ATTRIBUTES = "* -export-ignore -export-subst\n"
 SHALLOW = "a shallow repository, without history: run `git fetch --unshallow` there, or give a whole one"
@@ -131,11 +130,6 @@ def refit(git: Git, checkout: Checkout | None) -> None:
             if not known:
                 mirror(git, {}, TAGS)  # those of the user, as there was no remote
             git.run("config", "--replace-all", "remote.origin.url", git.access.url)
-    if checkout is not None and git.text("config", "--get", _TAGS_APART, fine=(0, 1)) != "true":
-        # Earlier versions kept the user's among the remote's; the next fetch brings back those that the remote has.
-        users = read_refs(checkout.git, TAGS)
-        mirror(git, {name: at for name, at in read_refs(git, TAGS).items() if name not in users}, TAGS)
-        git.run("config", _TAGS_APART, "true")
     take_local(git, checkout)
 
 

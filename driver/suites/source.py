@@ -59,9 +59,8 @@ class Suite:
 
     @property
     def identity(self) -> str:
-        """All of it that a run depends on: its files, and what is installed for it. Without requirements the digest
-        alone, as journals have it."""
-        return json.dumps([self.digest, self.requirements]) if self.requirements else self.digest
+        """All of it that a run depends on: its files, and what is installed for it."""
+        return json.dumps([self.digest, self.requirements])
 
     @property
     def shown(self) -> str:

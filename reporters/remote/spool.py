@@ -1,51 +1,41 @@
 """The spool: a folder with the outbox of reports that a results server has not confirmed yet. No token is in it."""
 
 import fcntl
-import hashlib
 import logging
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
-from typing import Literal
 
 import platformdirs
-from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
 
-from opduel.records import OpduelError, UsageError
 from opduel.records.outbox import OUTBOX_TABLE, Entry, Outbox
 from opduel.records.sqlite_file import SqliteFile
-from opduel.reporters.remote.place import Place, parse_endpoint
+from opduel.reporters.remote.place import Place
 
 REPORT = "report"  # the kind of the entries; their receiver is a place, their key the run's id
 _FILE = "outbox.db"
 _LOCK = ".lock"
 _POLL_S = 0.05
 
-_OLD_SUFFIX = ".report"  # of the files of earlier versions: a line of JSON, then what is posted
-_LONGEST_HEADER = 16_384  # bytes
-_NO_PLACE = "its first line doesn't say where it goes"
-
 log = logging.getLogger(__name__)
 
 
 def default_spool() -> Path:
-    """``$XDG_STATE_HOME/opduel/spool``, ~/.local/state when that is not set."""
+    """Return ``$XDG_STATE_HOME/opduel/spool``; ~/.local/state where that is not set."""
     return platformdirs.user_state_path("opduel") / "spool"
 
 
 def place_of(entry: Entry) -> Place:
-    """Where a report goes."""
+    """Return the place that a report is sent to."""
     endpoint, _, category = entry.receiver.rpartition("|")
     return Place(endpoint, category)
 
 
 def endpoint_of(receiver: str) -> str:
-    """The endpoint of a report's receiver."""
+    """Return the endpoint of a report's receiver."""
     return receiver.rpartition("|")[0]
 
 
@@ -53,7 +43,7 @@ class Spool:
     """A folder which its user alone can read. The outbox in it is opened for one operation at a time."""
 
     def __init__(self, directory: Path) -> None:
-        """It is made when something is to be kept in it."""
+        """Name the folder; it is made when a report is kept in it."""
         self.directory = directory
 
     def prepare(self) -> None:
@@ -66,7 +56,7 @@ class Spool:
 
     @contextmanager
     def outbox(self) -> Iterator[Outbox]:
-        """The outbox, with the reports that an earlier version left in files.
+        """Open the outbox.
 
         Raises:
             OSError: the folder can't be made; RunError: the file in it can't be used.
@@ -74,10 +64,7 @@ class Spool:
         self.prepare()
         file = SqliteFile(self.directory / _FILE, OUTBOX_TABLE, "--spool", shared=True)
         try:
-            outbox = Outbox(file)
-            for path in sorted(self.directory.glob(f"*{_OLD_SUFFIX}")):
-                _take_over(path, outbox)
-            yield outbox
+            yield Outbox(file)
         finally:
             file.close()
 
@@ -91,7 +78,7 @@ class Spool:
             outbox.put(REPORT, [f"{place.endpoint}|{place.category}"], run, body)
 
     def entries(self) -> list[Entry]:
-        """The reports that wait, were refused or are damaged, in the order in which they are sent.
+        """Return the reports that wait, were refused or are damaged, in the order in which they are sent.
 
         Raises:
             OSError, RunError: the folder can't be read.
@@ -105,8 +92,7 @@ class Spool:
     def locked(
         self, wait_s: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
     ) -> Iterator[bool]:
-        """Within it no other process sends from this spool; yields False when another one still does after
-        ``wait_s``.
+        """Keep other processes from sending from this spool; yield False if one still does after ``wait_s``.
 
         Raises:
             OSError: the folder can't be written, or its lock is a link.
@@ -129,52 +115,3 @@ def _locks(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return False
-
-
-class _OldHeader(TypedDict):
-    """The first line of an earlier version's file."""
-
-    opduel_spool: Literal[1]  # the format
-    endpoint: str
-    category: str
-    run: str
-    kept: datetime
-    sha256: str
-
-
-_OLD_HEADER: TypeAdapter[_OldHeader] = TypeAdapter(_OldHeader)
-
-
-def _take_over(path: Path, outbox: Outbox) -> None:
-    """Move the report in an earlier version's file to the outbox. A damaged file is moved to ``damaged/``."""
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-                raise ValueError("it is not a regular file of this user")
-            line, body = file.readline(_LONGEST_HEADER), file.read()
-        header = _OLD_HEADER.validate_json(line)
-        if parse_endpoint(header["endpoint"]) != header["endpoint"]:
-            raise ValueError(_NO_PLACE)
-        if hashlib.sha256(body).hexdigest() != header["sha256"]:
-            raise ValueError(f"its report is cut off or changed ({len(body)} bytes)")
-        receiver = f"{header['endpoint']}|{header['category']}"
-        outbox.put(REPORT, [receiver], header["run"], body, header["kept"].timestamp())
-        path.unlink(missing_ok=True)
-    except FileNotFoundError:
-        return  # another process has just taken it over
-    except (ValueError, ValidationError, UsageError) as error:
-        _set_aside(path, _NO_PLACE if isinstance(error, ValidationError) else str(error))
-    except (OSError, OpduelError) as error:
-        if path.is_symlink():
-            _set_aside(path, "it is a link")
-        else:
-            log.warning("%s: can't be moved to the outbox (%s)", path, error)
-
-
-def _set_aside(path: Path, why: str) -> None:
-    folder = path.parent / "damaged"
-    with suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        aside = path.rename(folder / f"{path.name}.{time.time_ns()}")
-        log.warning("%s: damaged: %s; moved to %s", path.name, why, aside)

@@ -1,8 +1,5 @@
 """repo_driver.py around its loop and its bisections: exit codes, and what is asked before anything is measured."""
 
-import hashlib
-import json
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -18,18 +15,14 @@ from made_reports import build, comparison
 from opduel.commands import repo_driver
 from opduel.commands.config import config_path
 from opduel.commands.driver_options import parse
-from opduel.commands.notifying import Notifications
 from opduel.comparator import replicate_report
 from opduel.driver import investigation
-from opduel.driver.journal import NOTICE, Journal
-from opduel.driver.revisions import Revision
-from opduel.driver.runs import TRIES, RunOrder, Runs
+from opduel.driver.runs import TRIES, RunOrder
 from opduel.driver.watch import Tally
 from opduel.driver.watch_settings import Services
 from opduel.frameworks import FRAMEWORKS_DIR, get_framework
-from opduel.records import WORSE, Build, Commit, Report, RunError, Verdict
+from opduel.records import Build, Case, Commit, Report, RunError, Verdict
 from opduel.reporters.document import from_text, to_bytes
-from opduel.reporters.notify_command import NotifyCommand
 
 Drive = Callable[..., Outcome]
 
@@ -301,27 +294,27 @@ def test_options_of_a_suite_need_one(drive: Drive, built: list[str], option: str
     assert outcome.err.count("\n") == 1
 
 
-def test_without_the_option_a_run_is_what_it_was(home: Path) -> None:
-    """The journals of older drivers answer."""
-    options = parse(["--ab_testing", "-b", "smoke"])
-    session: Any = SimpleNamespace(cases=())
-    settings, measured, *others = json.loads(repo_driver._identity(options, session))
-    assert settings["benchmark_file"] == "smoke"
-    assert measured == hashlib.sha256(b"[]").hexdigest()
-    assert others == ["auto", ""]
-
-
 def test_of_a_suite_another_threshold_makes_another_run(home: Path) -> None:
     """Its cases, which have their thresholds, are not known before there are builds."""
 
-    def identity(threshold: str, suite: str | None) -> str:
+    def identity(threshold: str) -> str:
         options = parse(["--ab_testing", "-b", "smoke", "--threshold", threshold])
         session: Any = SimpleNamespace(cases=())
-        return repo_driver._identity(options, session, suite)
+        return repo_driver._identity(options, session, "digest")
 
     for metric in ("value", "cpu_time", "time"):
-        assert identity(f"{metric}=10%", "digest") != identity(f"{metric}=1%", "digest")
-    assert identity("value=10%", None) == identity("value=1%", None), "the cases of a spec have it"
+        assert identity(f"{metric}=10%") != identity(f"{metric}=1%")
+
+
+def test_a_label_of_a_case_makes_no_other_run_and_what_is_measured_does(home: Path) -> None:
+    case = Case("a", "nd.add", "forward", {}, "float32", "cpu", 0.02, 60.0)
+
+    def identity(**changes: Any) -> str:
+        session: Any = SimpleNamespace(cases=[replace(case, **changes)])
+        return repo_driver._identity(parse(["--ab_testing", "-b", "smoke"]), session)
+
+    assert identity(category="unary") == identity()
+    assert len({identity(), identity(dtype="float64"), identity(input_sets=2), identity(kind="avx2")}) == 4
 
 
 def test_repositories_have_work_directories_of_their_own(
@@ -345,33 +338,3 @@ def test_repositories_have_work_directories_of_their_own(
         assert place(*words).name.startswith("one-")
     assert place(*url) == place(*url, folder="two")
     assert place(*url).name.startswith("numpy-")
-
-
-def test_a_nightly_goes_on_from_a_journal_of_version_1_and_measures_and_reports_nothing_again(tmp_path: Path) -> None:
-    """With the same options and cases: a new label of a case makes it no other run, a changed case does."""
-    fixture = Path(__file__).resolve().parents[1] / "fixtures" / "version_1" / "journal.db"
-    shutil.copy(fixture, tmp_path / "journal.db")
-    with closing(Journal(tmp_path / "journal.db")) as journal:
-        kept = journal.report("26832a7db76c..e838527a884b/33f914c2/benchmark")
-        assert kept is not None
-        options = parse(json.loads(kept)["run"]["command"][1:])
-        names = ("26832a7db76c", "c805abec42d7", "e838527a884b")
-        points = [Revision(name, build) for name in names]
-        harness = MadeHarness()
-        runs = Runs(journal, harness, 0)
-        notifications = Notifications(journal, [], [NotifyCommand(["tee", "-a", str(tmp_path / "sent")])])
-
-        def investigation_of(**changed: Any) -> investigation.Investigation:
-            session: Any = SimpleNamespace(cases=[replace(one, **changed) for one in from_text(kept).cases])
-            return investigation.Investigation(points, runs, journal, repo_driver._identity(options, session), "main")
-
-        for _ in range(2):
-            outcome = investigation_of(category="arithmetic").investigate(WORSE)
-            runs.deliver_all()
-            notifications.found(outcome, None)
-            (culprit,) = outcome.culprits or ()
-            assert [one.name for one in culprit.revisions] == ["c805abec42d7", "e838527a884b"]
-        assert (harness.orders, harness.reported, journal.outbox.entries(NOTICE)) == ([], [], [])
-        assert (tmp_path / "sent").read_text().count("since e838527a884b") == 1  # what version 1 could not deliver
-        with pytest.raises(IndexError):  # it has no further verdict
-            investigation_of(dtype="float32").investigate(WORSE)

@@ -23,7 +23,6 @@ from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.runs import RunOrder
 from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.harness import schedule
-from opduel.harness.checkpoint import KeptRound, from_text
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import PairPool
 from opduel.harness.run import RunRequest, run_ab, without_measuring
@@ -203,24 +202,6 @@ def test_a_replication_is_resumed(session: Session, recorded: Recorded, order: O
     assert recorded.rounds == measured, "every round is in the log"
     assert [one.verdict for one in again.comparisons] == [one.verdict for one in second.comparisons]
     assert again.run["id"] == second.run["id"]
-
-
-def test_rounds_that_an_earlier_version_kept_of_a_replication_are_measured_again(
-    session: Session, recorded: Recorded, order: Order, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It screened the flagged cases once more: those samples belong to no replication of today's."""
-    adapter = HarnessAdapter(session)
-    benchmark = stored(adapter.measure(order("benchmark")))
-    cases = [one.case for one in benchmark.comparisons if one.verdict == "regressed"]
-    recorded.rewind()
-    adapter.measure(order("verify", cases=cases))  # as an earlier version ordered it
-    kept = order("verify").log.rounds()
-    assert any(isinstance(one, KeptRound) and one.planned[0][1] == "screening" for one in map(from_text, kept))
-    recorded.rewind()
-    second = adapter.measure(order("verify", cases=cases, replicates=benchmark))
-    assert recorded.rounds > 0
-    assert f"{len(kept)} of {len(kept)} entries are of other cases, builds or settings: skipped" in caplog.text
-    assert [one.verdict for one in second.comparisons] == ["regressed", "regressed", "not_better"]
 
 
 def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(

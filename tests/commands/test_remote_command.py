@@ -1,7 +1,6 @@
 """Runs that post their reports: exit codes are the run's own, tokens stay secret, and --flush sends what waited."""
 
 import json
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -15,6 +14,7 @@ from made_reports import build, comparison, run_ab_giving
 
 from opduel.commands import builds, run_bench
 from opduel.commands.config import config_path
+from opduel.driver.journal import Journal
 from opduel.reporters.remote.place import Place
 from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import VARIABLE
@@ -172,15 +172,15 @@ def test_what_was_refused_keeps_no_token_from_the_others(bench: Run, home: Path)
 def test_what_waits_in_a_drivers_journal_is_shown_and_not_sent(
     bench: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here in one of the version before."""
-    journal = Path(__file__).resolve().parents[1] / "fixtures" / "version_1" / "journal.db"
     (home / "work").mkdir()
-    shutil.copy(journal, home / "work" / "journal.db")
+    with closing(Journal(home / "work" / "journal.db")) as journal:
+        journal.finish_run("line/benchmark", "a report")
+        journal.queue_notice("alert", ["notify_command 0"], "slower", [])
     monkeypatch.setenv("HOME", str(home))
     for place in (str(home / "work"), "~/work"):
         outcome = bench("--flush", f"--work_dir={place}")
         words = "the next pass of repo_driver.py delivers it"
-        assert (outcome.code, fields(outcome)) == (3, [["waiting", "bafbd2f2ead040b8", words]])
+        assert (outcome.code, fields(outcome)) == (3, [["waiting", run, words] for run in ("line/benchmark", "alert")])
         assert "notice\tnotify_command 0\t" in outcome.out
     assert "has no journal" in bench("--flush", "--work_dir", str(home / "none")).error_line()
     outcome = bench("--flush", "--work_dir", str(home / "work"), "--give_up", "1")

@@ -119,7 +119,7 @@ def test_a_commit_that_fails_on_one_branch_holds_up_no_other(both: Branches) -> 
 def test_a_failure_kept_without_a_branch_is_tried_again_by_the_branch_that_holds_it_and_then_gone(
     both: Branches,
 ) -> None:
-    """The remote's default branch has none, nor has what drivers before there were several wrote down."""
+    """The remote's default branch, measured without being named, writes down none."""
     both.fail(both.remote.tip("main"))
     default: dict[str, Any] = {"branches": (), "commit_file": None}
     assert len(both.watch(**default).once().failures) == 1

@@ -129,24 +129,6 @@ def test_a_checkout_without_a_remote_has_the_users_tags_for_builds_that_ask_git(
     assert run("describe", "--tags", at=work / "tree") == "my_tag"
 
 
-def test_a_copy_of_a_users_tag_of_an_earlier_version_is_dropped(made: Made, user: Path, work: Path) -> None:
-    repository = open_repository(work, "origin", user)
-    repository.fetch()
-    git = repository.git
-    git.run("update-ref", "refs/tags/my_tag", repository.resolve("main").id)
-    git.run("config", "--unset", "opduel.tagsapart")
-    made.tag("of_the_remote_alone", made.tip("main"))
-    repository.fetch()
-    repository = open_repository(work, "origin", user)
-    assert repository.resolve("of_the_remote_alone")  # before a fetch, which may fail
-    assert ids(repository, "my_tag") == [run("rev-parse", "mine", at=user)]
-    repository.fetch()
-    assert ids(repository, "my_tag", "v1") == [
-        run("rev-parse", "mine", at=user),
-        run("rev-parse", "v1^{}", at=made.path),
-    ]
-
-
 @pytest.mark.parametrize("remote", ["origin", None])
 def test_the_users_tags_follow_those_of_the_checkout(user: Path, work: Path, remote: str | None) -> None:
     assert ids(open_repository(work, remote, user), "my_tag") == [run("rev-parse", "mine", at=user)]

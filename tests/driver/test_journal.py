@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from opduel.driver.journal import FIRST_RETRY_S, LAST_RETRY_S, NOTICE, RUN, Journal, pause_after
+from opduel.driver.journal import FIRST_RETRY_S, LAST_RETRY_S, RUN, Journal, pause_after
 from opduel.records import RunError, UsageError
-from opduel.records.outbox import Attempt, Delivery
+from opduel.records.outbox import Attempt
 
 WEEK_S = 7 * 86400.0
 
@@ -151,7 +151,7 @@ def test_what_is_tried_again_at_once_lengthens_no_pause(journal: Journal, clock:
     for _ in range(3):
         assert journal.record_trouble("commit", "no space", soon=True).retry_at == clock.now
     assert journal.record_trouble("commit", "no network").retry_at == clock.now + FIRST_RETRY_S
-    journal.write("UPDATE troubled SET attempts = 5000", ())  # as earlier versions counted
+    journal.write("UPDATE troubled SET attempts = 5000", ())  # whatever they came from
     assert journal.record_trouble("commit", "no network").retry_at == clock.now + LAST_RETRY_S
     assert journal.is_due("commit") is False
 
@@ -268,48 +268,3 @@ def test_every_write_is_flushed(journal: Journal) -> None:
     assert mode == 2  # FULL
     with sqlite3.connect(journal._path) as beside:
         assert beside.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-
-
-FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "version_1"
-
-
-def test_a_journal_of_an_earlier_version_delivers_what_waits_and_nothing_twice(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    shutil.copy(FIXTURES / "journal.db", path)
-    with closing(sqlite3.connect(path)) as old:
-        runs = [run for (run,) in old.execute("SELECT run FROM reports ORDER BY rowid")]
-        ((name, whom, text, attempts),) = old.execute("SELECT name, whom, text, attempts FROM notices")
-        old.execute("DELETE FROM told WHERE run IN (?, ?)", (runs[1], runs[3]))
-        old.execute("INSERT INTO notices VALUES (?, 'notify_webhook 0', ?, 1, 1)", (name, text))
-        old.commit()
-    for _ in range(2):  # the second opening finds nothing more to take over
-        journal = Journal(path)
-        assert undelivered(journal) == [runs[1], runs[3]]
-        (entry,) = journal.outbox.entries(NOTICE)
-        assert (entry.key, entry.receiver, entry.attempts) == (name, whom, attempts)
-        journal.queue_notice(name, [whom, "notify_webhook 0"], "another text", [])
-        assert [one.receiver for one in journal.outbox.entries(NOTICE)] == [whom]
-        journal.close()
-    journal = Journal(path)
-    delivered = list(journal.outbox.deliver([entry], lambda _, payload: Attempt("delivered", payload.decode())))
-    assert delivered == [Delivery(entry, "sent", text)]
-    tables = {row[0] for row in journal.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert not tables & {"told", "notices"}
-    assert [journal.report(run) is not None for run in runs] == [True] * 4
-    journal.close()
-
-
-def test_a_takeover_that_is_killed_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "journal.db"
-    shutil.copy(FIXTURES / "journal.db", path)
-
-    def killed(*_: object) -> None:
-        raise SystemExit("killed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("opduel.records.outbox.Outbox.put", killed)
-        with pytest.raises(SystemExit):
-            Journal(path)
-    journal = Journal(path)
-    assert len(journal.outbox.entries(NOTICE)) == 1
-    journal.close()

@@ -15,7 +15,7 @@ from opduel.driver.git.refs import Moved
 from opduel.driver.journal import FIRST_RETRY_S
 from opduel.driver.runs import BUDGETS, TRIES
 from opduel.driver.suites.source import SuiteChangedError
-from opduel.driver.watch import Tally
+from opduel.driver.watch import Tally, WatchSettings
 from opduel.records import NoSpaceError, RunError
 
 
@@ -121,7 +121,8 @@ def test_going_on_for_ever_a_commit_is_reported_once(loop: Loop, commit_file: bo
 
 
 def test_a_trouble_of_a_commit_that_is_gone_is_passed_over(loop: Loop) -> None:
-    loop.journal.record_trouble("f" * 40, "gone with a force-push")
+    digest = WatchSettings(loop.folder).digest
+    loop.journal.record_trouble(f"{'f' * 40}/{digest}", "gone with a force-push")
     loop.now += FIRST_RETRY_S
     assert [commit.subject for commit, _ in loop.watch().once().outcomes] == ["Change 3"]
 

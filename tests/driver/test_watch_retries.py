@@ -75,21 +75,6 @@ def test_what_failed_is_tried_again_with_the_settings_that_it_failed_with(loop: 
     assert loop.journal.troubled() == {}
 
 
-def test_a_journal_of_an_older_driver_is_gone_on_with(loop: Loop) -> None:
-    """It names no settings with what failed: whoever comes first tries it again."""
-    loop.last.write_text(a_commit(3).id)
-    loop.journal.record_trouble(a_commit(2).id, "no network")
-    assert loop.watch().once().outcomes == []
-    loop.now += HOUR_S
-    loop.builder.failing[2] = RunError("still no network")
-    assert len(loop.watch().once().failures) == 1
-    assert loop.watch().once().failures == []  # due again in an hour
-    del loop.builder.failing[2]
-    loop.now += HOUR_S
-    assert [commit.subject for commit, _ in loop.watch().once().outcomes] == ["Change 2"]
-    assert loop.journal.troubled() == {}
-
-
 def test_a_search_that_ended_early_is_a_failure_and_goes_on_when_due(loop: Loop) -> None:
     level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
     loop.harness = replace(loop.harness, level={"case": level})

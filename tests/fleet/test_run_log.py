@@ -70,7 +70,7 @@ def test_a_run_that_was_not_begun_has_no_shards() -> None:
 @pytest.mark.parametrize("settled", [2, 0])
 def test_what_moved_is_in_other_shards(settled: int) -> None:
     texts = Texts()
-    say(texts, event="cut", shards=[ids(CASES[:4]), ids(CASES[4:])])
+    say(texts, event="cut", shards=[ids(CASES[:4]), ids(CASES[4:])], start="a")
     begun = read(texts)
     first = next(iter(begun.shards))
     say(texts, event="round", key=first, host="slow", text="{}")
@@ -100,7 +100,7 @@ def test_what_moved_is_in_other_shards(settled: int) -> None:
 
 def test_a_move_that_was_not_kept_leaves_the_shard_as_it_was() -> None:
     texts = Texts()
-    say(texts, event="cut", shards=[ids(CASES)])
+    say(texts, event="cut", shards=[ids(CASES)], start="a")
     key = next(iter(read(texts).shards))
     say(texts, event="moved", key=key, host="slow", report=report_of(CASES[:2]), shards=[ids(CASES[2:])])
     texts.texts[-1] = texts.texts[-1][:-20]  # a kill cut it off
@@ -133,7 +133,7 @@ def test_a_shard_that_its_time_cut_short_goes_on_when_there_is_more(
     had_s: float | None, now_s: float | None, run: dict[str, Any], goes_on: bool, suspects_only: bool
 ) -> None:
     texts = Texts()
-    say(texts, event="cut", shards=[ids(CASES)])
+    say(texts, event="cut", shards=[ids(CASES)], start="a")
     key = next(iter(read(texts).shards))
     say(texts, event="report", key=key, host="one", report=cut_short(CASES, **run), time_budget=had_s)
     asked = replace(request(texts).configured(time_budget=now_s), suspects_only=suspects_only)
@@ -163,8 +163,6 @@ def test_so_does_what_its_host_has_of_it(
 
 def test_what_hosts_keep_is_of_one_start_and_of_those_that_go_on_with_it() -> None:
     texts = Texts()
-    say(texts, event="cut", shards=[ids(CASES)])
-    assert folder_of("run", read(texts).start) == "run"  # of a log of an earlier version
     say(texts, event="cut", shards=[ids(CASES)], start="a")
     folders = {folder_of("run", read(texts).start), folder_of("run", "b"), folder_of("other", "a")}
     assert len(folders) == 3

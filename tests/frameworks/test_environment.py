@@ -16,7 +16,7 @@ def test_the_users_variables_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     found = run_environment(MXNET, 1, {"DNNL_VERBOSE": "1", "PATH": "/mine"}, [OVERLAY])
     assert found == {**worker_environment(), **MXNET.environment(1), "DNNL_VERBOSE": "1", "PATH": "/mine",
                      "OPDUEL_ENV": "DNNL_VERBOSE,PATH"}  # fmt: skip
-    assert "OPDUEL_ENV" not in run_environment(MXNET, 1, {}, [OVERLAY]), "what round logs of earlier versions lack"
+    assert "OPDUEL_ENV" not in run_environment(MXNET, 1, {}, [OVERLAY])
     assert "OPENBLAS_CORETYPE" not in found, "the user's own shell is not the run's"
 
 

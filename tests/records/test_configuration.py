@@ -2,16 +2,14 @@
 
 import json
 from dataclasses import asdict, replace
-from typing import Any
 
 import pytest
 
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.options import harness_parser
 from opduel.commands.recorded_options import run_configuration
-from opduel.records import SAMPLED, Case, RunConfiguration, rounds_at, usual_rounds
+from opduel.records import SAMPLED, Case, RunConfiguration, RunRecord, rounds_at, usual_rounds
 from opduel.records.configuration import OPTIONS, kinds
-from opduel.records.upgrade import configuration_of
 
 DRIVERS = ("repo_dir", "remote_repository", "frameworks_dir", "cmake_args", "with_packages", "build")
 NO_OPTIONS = ("program", "env", "seed", "regressed_types")  # env: names without values; regressed_types: JSON
@@ -92,23 +90,8 @@ def test_rounds_that_were_given_are_given_again() -> None:
     assert (made.max_rounds, made.words(["max_rounds"])) == (None, [])
 
 
-def test_a_report_of_before_has_the_rounds_that_its_run_had() -> None:
-    configuration = configuration_of({"command": ["harness.py", "--threshold", "0.1%"], "max_rounds": 30})
-    assert configuration.words(["max_rounds"]) == ["--max_rounds", "30"]
-
-
 def test_a_report_keeps_it() -> None:
-    assert configuration_of({"configuration": json.loads(json.dumps(asdict(GIVEN)))}) == GIVEN
-
-
-def test_of_a_report_of_before_it_was_kept_the_command_line_is_read() -> None:
-    words = GIVEN.words(name for name in kinds() if name not in (*NO_OPTIONS, *DRIVERS))
-    run = {"command": ["harness.py", *words, "--notify_command", "***", "--single"], "env": ["A"]}
-    assert configuration_of(run) == replace(GIVEN, env=("A",))
-    short = configuration_of({"command": ["repo_driver.py", "-b", "conv", "-p", "cuda", "--int64-tensor=on"]})
-    assert short == RunConfiguration(
-        program="repo_driver.py", benchmark_file="conv", platform="cuda", int64_tensor="on"
-    )
+    assert RunRecord(configuration=json.loads(json.dumps(asdict(GIVEN)))).configuration == GIVEN
 
 
 @pytest.mark.parametrize(
@@ -117,13 +100,9 @@ def test_of_a_report_of_before_it_was_kept_the_command_line_is_read() -> None:
         ({"alpha": "much", "threads": True, "operators": "exp", "threshold": [1], "verify": 1}, RunConfiguration()),
         ({"operators": ["exp", 7, None], "threshold": {"time": "x", "memory": 0.1}, "new_option": 1},
          RunConfiguration(operators=("exp",), threshold={"memory": 0.1})),
+        (None, RunConfiguration()),
         ({"time_budget": 1e400, "max_rounds": 2.5, "fuzz": 3}, RunConfiguration(fuzz=3)),
     ],
 )  # fmt: skip
-def test_what_is_of_another_type_is_as_if_not_given(kept: dict[str, Any], expected: RunConfiguration) -> None:
-    assert configuration_of({"configuration": kept}) == expected
-
-
-@pytest.mark.parametrize("command", [["x", "--threads", "many"], ["x", "--threshold", "a=b"], ["x", "--alpha"], [None]])
-def test_odd_command_lines_say_nothing(command: list[Any]) -> None:
-    assert replace(configuration_of({"command": command}), program="harness.py") == RunConfiguration()
+def test_what_is_of_another_type_is_as_if_not_given(kept: object, expected: RunConfiguration) -> None:
+    assert RunRecord(configuration=kept).configuration == expected

@@ -1,6 +1,5 @@
-"""The spool: damage stops no other report, one sender at a time, nothing lost to kill -9, earlier files taken over."""
+"""The spool: damage stops no other report, one sender at a time, nothing lost to kill -9."""
 
-import hashlib
 import json
 import os
 import signal
@@ -9,7 +8,6 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -133,86 +131,6 @@ def test_what_waited_too_long_is_given_up_and_reported(spool: Spool, caplog: pyt
         assert server.seen == []
     assert "a for http://localhost" in caplog.text
     assert sender(spool).deliver() == []
-
-
-# Files of the version before: a line of JSON, then what is posted.
-
-
-def old_file(spool: Spool, place: Place, run: str) -> Path:
-    """A report as the version before kept it."""
-    spool.prepare()
-    content = body(run)
-    header = {
-        "opduel_spool": 1,
-        "endpoint": place.endpoint,
-        "category": place.category,
-        "run": run,
-        "kept": "2026-11-22T14:37:11.569548+00:00",
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "refused": {"at": "2026-11-22T14:37:12+00:00", "status": 422, "why": "no"},
-    }
-    path = spool.directory / f"{run}-0123456789abcdef.report"
-    path.write_bytes(json.dumps(header).encode() + b"\n" + content)
-    return path
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-3])
-
-
-def other_host(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b'"http://localhost', b'"http://me:pw@evil'))
-
-
-def linked(path: Path) -> None:
-    path.symlink_to(path.rename(path.with_suffix(".real")))
-
-
-def piped(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        cut,
-        other_host,
-        linked,
-        piped,
-        lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(b"x" * 1_000_000),
-        lambda path: path.write_bytes(b'{"opduel_spool": 2}\n'),
-    ],
-)
-def test_of_earlier_files_a_damaged_one_is_set_aside_and_the_others_are_sent(
-    spool: Spool, spoil: Callable[[Path], object], caplog: pytest.LogCaptureFixture
-) -> None:
-    with ResultsServer() as server:
-        spoilt, good = (old_file(spool, parse_place(server.place), run) for run in ("a", "b"))
-        spoil(spoilt)
-        outcomes = sender(spool).deliver()
-        assert [(one.entry.key, one.state) for one in outcomes] == [("b", "sent")]
-        assert server.stored == {"b": body("b")}
-    (aside,) = (spool.directory / "damaged").iterdir()
-    assert f"{spoilt.name}: damaged: " in caplog.text
-    assert str(aside) in caplog.text
-    assert not good.exists()
-
-
-def test_killed_while_an_earlier_file_is_taken_over(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(*_: object, **__: object) -> None:
-        raise SystemExit("killed")
-
-    path = old_file(spool, PLACE, "a")
-    for owner, name in ((Outbox, "put"), (Path, "unlink")):
-        with monkeypatch.context() as patch:
-            patch.setattr(owner, name, killed)
-            with pytest.raises(SystemExit):
-                spool.entries()
-        assert path.exists()
-    assert [entry.key for entry in spool.entries()] == ["a"]
-    assert not path.exists()
 
 
 @pytest.fixture

@@ -199,14 +199,15 @@ def _set(*steps: Any) -> Any:
         (_broken(lambda document: document.pop("comparisons")), "comparisons", "correct that field"),
         (_broken(lambda document: document.pop("schema_version")), "schema_version", "give the path"),
         (_broken(_set("schema_version", 3)), "schema_version: is 3, newer", "use a newer opduel"),
-        (_broken(_set("schema_version", "1")), "schema_version", "must be a whole number"),
-        (_broken(_set("schema_version", True)), "schema_version", "must be a whole number"),
+        (_broken(_set("schema_version", 1)), "schema_version: is 1, older than the 2 known here", "measure again"),
+        (_broken(_set("schema_version", "1")), "schema_version: is '1', not a whole number", "give the path"),
+        (_broken(_set("schema_version", True)), "schema_version: is True, not a whole number", "give the path"),
         (b"", "not a JSON document", "give the path"),
         (b"\xff{}", "not a JSON document", "give the path"),
         (b"[" * 100_000, "not a JSON document", "give the path"),
         (b"[]", "holds a list", "give the path"),
         (to_bytes(samples.report())[:-40], "not a JSON document", "give the path"),
-        (b'{"schema_version": 1, "run": NaN}', "NaN", "give the path"),
+        (b'{"schema_version": 2, "run": NaN}', "NaN", "give the path"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, content: bytes, field: str, fix: str) -> None:
@@ -223,7 +224,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, content: bytes, field: str, fix:
 
 def test_several_problems_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "odd.json"
-    path.write_bytes(b'{"schema_version": 1}')
+    path.write_bytes(b'{"schema_version": 2}')
     with pytest.raises(UsageError, match=r"run is missing: add it \(and 4 more\)"):
         read_report(path)
 

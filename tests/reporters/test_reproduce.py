@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,25 +19,15 @@ from opduel.records import Case, Commit, Report, RunConfiguration
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.reproduce import program, reproduction
 
-ReportOf = Callable[..., Report]
 SPEC = str(Path(__file__).resolve().parents[2] / "specifications" / "smoke.json")
 
 
-@pytest.fixture(params=["kept", "derived"])
-def report_of(request: pytest.FixtureRequest) -> ReportOf:
-    """Makes a report of a run that measured these cases: with its configuration, or of before that was kept."""
-
-    def made(cases: Sequence[Case], command: Sequence[str] = (), **changes: Any) -> Report:
-        comparisons = [samples.comparison(case.id, operator=case.operator, metric=case.metric) for case in cases]
-        kept = (
-            None
-            if request.param == "derived"
-            else asdict(replace(configuration_of(command), env=changes.get("env", ())))
-        )
-        run = {"command": ["harness.py", *command], "spec_path": SPEC, "configuration": kept, **changes}
-        return replace(samples.report(comparisons, **run), cases=tuple(cases))
-
-    return made
+def report_of(cases: Sequence[Case], command: Sequence[str] = (), **changes: Any) -> Report:
+    """Make a report of a run that measured these cases."""
+    comparisons = [samples.comparison(case.id, operator=case.operator, metric=case.metric) for case in cases]
+    configuration = asdict(replace(configuration_of(command), env=changes.get("env", ())))
+    run = {"command": ["harness.py", *command], "spec_path": SPEC, "configuration": configuration, **changes}
+    return replace(samples.report(comparisons, **run), cases=tuple(cases))
 
 
 def configuration_of(command: Sequence[str]) -> RunConfiguration:
@@ -59,7 +49,7 @@ def again(report: Report, number: int = 0) -> list[str]:
     return shlex.split(f"{commands.here} {commands.of(report.comparisons[number])}")
 
 
-def test_the_users_variables_are_given_again(report_of: ReportOf) -> None:
+def test_the_users_variables_are_given_again() -> None:
     (case, *_) = chosen("-b", "smoke")
     environment = {"DNNL_VERBOSE": "1", "MINE": "***", "LC_ALL": "C"}
     words = again(report_of([case], ["-b", "smoke"], env=["DNNL_VERBOSE", "MINE"], environment=environment))
@@ -76,7 +66,7 @@ def test_the_users_variables_are_given_again(report_of: ReportOf) -> None:
         ["-b", "nets", "--operators", "squeezenet"],
     ],
 )
-def test_every_case_of_a_run_is_measured_again_alone(report_of: ReportOf, command: list[str]) -> None:
+def test_every_case_of_a_run_is_measured_again_alone(command: list[str]) -> None:
     cases = chosen(*command)
     spec_path = str(Path(SPEC).with_name(f"{command[1]}.json"))
     report = report_of(cases, command, spec_path=spec_path)
@@ -89,7 +79,7 @@ def test_every_case_of_a_run_is_measured_again_alone(report_of: ReportOf, comman
 
 
 @pytest.mark.nightly
-def test_cases_of_the_whole_catalogue_are_distinguished(report_of: ReportOf) -> None:
+def test_cases_of_the_whole_catalogue_are_distinguished() -> None:
     cases = chosen("-b", "all")
     report = report_of(cases, ["-b", "all"], spec_path=str(Path(SPEC).with_name("all.json")))
     commands = reproduction(report)
@@ -103,7 +93,7 @@ def test_cases_of_the_whole_catalogue_are_distinguished(report_of: ReportOf) -> 
         assert [case.id for case in chosen(*words)] == [cases[number].id]
 
 
-def test_inputs_of_the_command_line_are_given_again(report_of: ReportOf) -> None:
+def test_inputs_of_the_command_line_are_given_again() -> None:
     command = ["--operators", "nd.add", "--operators", "nd.dot", "--metric", "time,error", "--directions", "both"]
     command += ["--inputs", '{"lhs": [8, 8], "rhs": [8, 8]}', "--inputs", '{"lhs": [4, 4], "rhs": [4, 4]}']
     cases = chosen(*command)
@@ -115,7 +105,7 @@ def test_inputs_of_the_command_line_are_given_again(report_of: ReportOf) -> None
         assert what[0] == what[1]
 
 
-def test_a_network_of_the_command_line_is_named_again(report_of: ReportOf) -> None:
+def test_a_network_of_the_command_line_is_named_again() -> None:
     own = ["--network", "resnet18_v1", "--inputs", '{"data": [1, 3, 32, 32]}']
     words = again(report_of(chosen(*own), [*own, "--with_operators"], spec_path=None))
     assert words[words.index("--network") + 1] == "resnet18_v1"
@@ -124,7 +114,7 @@ def test_a_network_of_the_command_line_is_named_again(report_of: ReportOf) -> No
     assert words[words.index("--operators") + 1] == "resnet18_v1/forward"
 
 
-def test_random_sizes_are_drawn_by_the_seed_that_drew_them(report_of: ReportOf) -> None:
+def test_random_sizes_are_drawn_by_the_seed_that_drew_them() -> None:
     """The driver's runs have seeds of their own, and sizes that are those of all its commits."""
     cases = chosen("-b", "random", seed=0)
     report = report_of(cases, ["-b", "random"], seed=3735928559, spec_seed=0, spec_path=SPEC.replace("smoke", "random"))
@@ -133,13 +123,13 @@ def test_random_sizes_are_drawn_by_the_seed_that_drew_them(report_of: ReportOf) 
     assert [case.id for case in chosen(*words[words.index("-b") :], seed=seed)] == [cases[3].id]
 
 
-def test_sets_of_inputs_are_given_again(report_of: ReportOf) -> None:
+def test_sets_of_inputs_are_given_again() -> None:
     assert "--input_sets 100" in " ".join(
         again(report_of(chosen("-b", "smoke"), ["-b", "smoke", "--input_sets", "100"]))
     )
 
 
-def test_only_what_holds_for_a_case_is_kept(report_of: ReportOf) -> None:
+def test_only_what_holds_for_a_case_is_kept() -> None:
     command = ["-b", "smoke", "--threshold", "1%", "--alpha=0.1", "--int64-tensor", "off", "--roofline", "--breakdown"]
     command += ["--time_budget", "5", "--round_log", "log", "--local_reporter", "somewhere", "--verify", "--seed", "3"]
     command += [
@@ -168,11 +158,11 @@ def test_only_what_holds_for_a_case_is_kept(report_of: ReportOf) -> None:
         (None, []),
     ],
 )
-def test_our_specs_are_named_and_others_are_paths(report_of: ReportOf, path: str | None, words: list[str]) -> None:
+def test_our_specs_are_named_and_others_are_paths(path: str | None, words: list[str]) -> None:
     assert again(report_of([samples.report().cases[0]], spec_path=path))[6 : 6 + len(words)] == words
 
 
-def test_a_build_that_is_no_release_is_its_interpreter(report_of: ReportOf) -> None:
+def test_a_build_that_is_no_release_is_its_interpreter() -> None:
     report = report_of([samples.report().cases[0]])
     brought = replace(
         report.treatment, strategy="environment", requested="../mine", interpreter="/home/me/mine/bin/python"
@@ -181,7 +171,7 @@ def test_a_build_that_is_no_release_is_its_interpreter(report_of: ReportOf) -> N
     assert not reproduction(report).anywhere
 
 
-def test_a_program_is_named_by_its_own_path(report_of: ReportOf) -> None:
+def test_a_program_is_named_by_its_own_path() -> None:
     report = report_of([samples.report().cases[0]])
     control, treatment = (
         replace(report.control, strategy="program", environment={"OPDUEL_PROGRAM": path}) for path in ("/v1/b", "/v2/b")
@@ -190,7 +180,7 @@ def test_a_program_is_named_by_its_own_path(report_of: ReportOf) -> None:
     assert words[2:6] == ["--control", "/v1/b", "--treatment", "/v2/b"]
 
 
-def test_commits_can_be_rebuilt(report_of: ReportOf) -> None:
+def test_commits_can_be_rebuilt() -> None:
     command = ["-b", "smoke", "--repo_dir", "/src/my mxnet", "--threads", "1", "--work_dir", "w", "-p", "cuda"]
     command += ["--frameworks_dir", "/mine"]
     report = report_of(chosen("-b", "smoke"), command)
@@ -262,7 +252,7 @@ def test_a_hostile_report_gives_a_command_of_our_own_all_the_same() -> None:
         ]
 
 
-def test_inputs_are_json(report_of: ReportOf) -> None:
+def test_inputs_are_json() -> None:
     report = report_of(
         chosen("--operators", "nd.add", "--inputs", '{"lhs": [2], "rhs": [2]}'),
         ["--operators", "nd.add", "--inputs={}"],

@@ -89,6 +89,7 @@ def test_the_document_is_read_back_as_it_was(tmp_path: Path) -> None:
     [
         ({"kind": "report"}, "kind: is not"),
         ({"schema_version": 99}, "newer than the 2 known here"),
+        ({"schema_version": 1}, "older than the 2 known here"),
         ({"schema_version": True}, "schema_version: is True"),
         ({"cases": [{"case": 7}]}, r"cases\[0\]\.case is 7: use a string"),
     ],

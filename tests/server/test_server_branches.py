@@ -9,8 +9,6 @@ from typing import Any
 
 import feedparser
 import pytest
-import report_samples as samples
-from alembic import command
 from results_server import RunningServer, body, numbered, running_server
 from sqlalchemy import select
 from test_server_drift import night, points
@@ -18,11 +16,10 @@ from test_server_drift import night, points
 from opduel.records import Case as ReportCase
 from opduel.records import Report
 from opduel.server.command_line import main
-from opduel.server.database import alembic_config
 from opduel.server.drift import DriftAnalysis
 from opduel.server.histories import Series, by_branch
 from opduel.server.ingest import accept
-from opduel.server.models import AnalysedSeries, Case, ChangePoint, Notice, Run
+from opduel.server.models import Case, Run
 from opduel.server.storage import store
 
 NIGHTS, STEP_AT = 8, 4
@@ -186,7 +183,7 @@ def test_the_alert_command_narrows(two: RunningServer, tmp_path: Path) -> None:
 
 
 def test_what_named_no_branch_becomes_the_first_branchs_own(tmp_path: Path, database_url: str) -> None:
-    """Reports of earlier versions name none: their change points, and who acknowledged them, are kept."""
+    """Runs of harness.py name none: their change points, and who acknowledged them, are kept."""
     with running_server(tmp_path, database_url, open_read=True) as server:
         keep(server, nights(None, 1.08))
         (found,) = points(server)
@@ -237,31 +234,3 @@ def test_hostile_branches_are_stored_printable_and_bounded(tmp_path: Path) -> No
         assert "&lt;b&gt;\\x1b" in page
         assert "<b>\\x1b" not in page
         assert get(server, "/api/v1/runs", branch=run["branch"])["total"] == 1
-
-
-def test_an_existing_database_is_upgraded(tmp_path: Path, database_url: str) -> None:
-    """Branches come from the stored reports; change points, who acknowledged them and who was reported them stay."""
-    with running_server(tmp_path, database_url) as server:
-        keep(server, [*nights("main", 1.08), night(30, 1.0, "other", branch=None)])
-        now = datetime(2024, 1, 1, tzinfo=UTC)
-        with server.database.writing() as session:
-            (point,) = session.scalars(select(ChangePoint))
-            point.acknowledged, point.acknowledged_by, point.note = now, "anna", "known"
-            session.add(Notice(change_point_number=point.number, receiver="notify_webhook 0", sent=now))
-        with server.database.engine.begin() as connection:
-            command.downgrade(alembic_config(connection), "v0003")
-        server.database.prepare(migrate=True)
-        with server.database.reading() as session:
-            branches = session.scalars(select(Run.branch).order_by(Run.number)).all()
-            assert branches == ["main"] * NIGHTS + [None]
-            assert {one.branch for one in session.scalars(select(AnalysedSeries))} == {""}
-        DriftAnalysis(server.database).analyse()
-        with server.database.reading() as session:
-            (kept,) = session.scalars(select(ChangePoint))
-            assert (kept.note, kept.acknowledged_by, kept.gone) == ("known", "anna", None)
-            assert kept.series.branch == "main"
-            (notice,) = session.scalars(select(Notice))
-            assert (notice.sent, notice.claimed) == (now, None)
-            cases = {one.case.case: one.branch for one in session.scalars(select(AnalysedSeries))}
-            assert set(cases.values()) == {"main", ""}
-    assert samples.run()["branch"] is None

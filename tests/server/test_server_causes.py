@@ -6,12 +6,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 import report_samples as samples
-from alembic import command
 from results_server import RunningServer, numbered, running_server
-from sqlalchemy import select, text
+from sqlalchemy import select
 
 from opduel.records import Candidate, Cause, Examination, Frame, Report
-from opduel.server.database import Database, alembic_config
+from opduel.server.database import Database
 from opduel.server.large import size_of
 from opduel.server.models import CauseFound
 from opduel.server.storage import remove_runs
@@ -132,20 +131,12 @@ def test_flame_graphs_need_a_token_that_may_read(server: RunningServer, token: s
     assert answer.status_code == status
 
 
-def test_causes_of_reports_that_are_there_are_found_again_and_go_with_their_run(
-    tmp_path: Path, database_url: str
-) -> None:
+def test_causes_go_with_their_run(tmp_path: Path, database_url: str) -> None:
     with running_server(tmp_path, database_url) as server:
         for number in (1, 2):
             assert server.post(explained(number)).status_code == 201
         before = rows(server.database)
         assert len(before) == 2
-        with server.database.engine.begin() as connection:
-            command.downgrade(alembic_config(connection), "v0004")
-            names = connection.execute(text("SELECT COUNT(*) FROM runs")).scalar_one()
-            assert names == 2
-        server.database.prepare(migrate=True)
-        assert rows(server.database) == before
         with server.database.writing() as session:
             remove_runs(session, ["run-1"])
         assert [row[0] for row in rows(server.database)] == [before[1][0]]

@@ -14,7 +14,6 @@ import feedparser
 import httpx
 import pytest
 import report_samples as samples
-from alembic import command
 from hook_server import Answer, HookServer
 from results_server import RunningServer, body, numbered, running_server
 from sqlalchemy import select
@@ -24,7 +23,6 @@ from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.server.alerts import send_alerts
 from opduel.server.change_points import Found, follow, is_material
 from opduel.server.command_line import main
-from opduel.server.database import alembic_config
 from opduel.server.drift import DriftAnalysis
 from opduel.server.findings import Wanted, find_findings, list_findings
 from opduel.server.histories import BuildName
@@ -367,10 +365,6 @@ def test_where_more_is_better_a_loss_is_the_slowdown(tmp_path: Path, database_ur
         with server.client("read") as client:
             feed = feedparser.parse(client.get("/drift.atom").text)
         assert {one.title.split()[0]: one.tags[0].term for one in feed.entries} == {"loss": "slower", "gain": "faster"}
-        with server.database.engine.begin() as connection:
-            command.downgrade(alembic_config(connection), "v0006")
-        server.database.prepare(migrate=True)
-        assert found(server) == [["loss"], ["gain"], ["loss", "gain"]]
 
 
 def test_of_a_fleet_s_run_only_what_a_disturbed_host_measured_is_left_out(tmp_path: Path, database_url: str) -> None:
@@ -401,7 +395,3 @@ def test_of_a_fleet_s_run_only_what_a_disturbed_host_measured_is_left_out(tmp_pa
                 history = client.get(f"/api/v1/cases/{number}/history").json()["points"]
                 assert {one["trusted"] for one in history} == {not left_out}
                 assert ("t be trusted" in client.get(f"/cases/{number}").text) is left_out
-        with server.database.engine.begin() as connection:
-            command.downgrade(alembic_config(connection), "v0006")
-        server.database.prepare(migrate=True)
-        assert trusted(server) == {"busy": {False}, "quiet": {True}, "alone": {False}}
