@@ -14,7 +14,8 @@ from opduel.fleet.address import FleetChoice, parse_address
 from opduel.fleet.dashboard import parse_dashboard, require_bokeh
 from opduel.fleet.frequency import FrequencyChoice, frequency_set
 from opduel.harness.measurement_plan import Progress
-from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.run import run_ab
+from opduel.harness.run_request import RunRequest
 from opduel.records import Report, RunError, UsageError
 from opduel.records.atomic import path_part
 from opduel.records.case import KIND_NAME

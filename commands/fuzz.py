@@ -13,7 +13,8 @@ from opduel.commands.entry import log
 from opduel.commands.options import refuse
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.driver.catalogue.write import test_text
-from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.run import run_ab
+from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, Comparison, OpduelError, Report, UsageError
 from opduel.records.atomic import check_file, check_folder, write_atomically
 from opduel.reporters.units import human_change

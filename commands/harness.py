@@ -36,7 +36,7 @@ from opduel.commands.single import is_single, refuse_single_options, run_one_bui
 from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options
 from opduel.driver.descriptor import Described, read_info
 from opduel.frameworks import Framework
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Report, UsageError
 from opduel.records.measurement import SIDES, Side
 from opduel.records.text import counted

@@ -20,7 +20,9 @@ from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
 from opduel.harness.aa_selection import usual_count
 from opduel.harness.measurement_plan import FirstMeasurement, Progress
-from opduel.harness.run import InterruptedRunError, RunRequest, without_measuring
+from opduel.harness.run import InterruptedRunError
+from opduel.harness.run_recording import without_measuring
+from opduel.harness.run_request import RunRequest
 from opduel.harness.verification import first_measurement_of
 from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError, split_kind
 from opduel.records.text import counted

@@ -34,7 +34,7 @@ from opduel.harness.discovery import with_values
 from opduel.harness.instructions import require_counting
 from opduel.harness.prior_runs import PriorRuns
 from opduel.harness.profiles import is_profiles_folder
-from opduel.harness.run import RunRequest, forecast
+from opduel.harness.run_request import RunRequest, forecast
 from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunRecord, UsageError, usual_rounds
 from opduel.records.atomic import check_folder
 from opduel.records.measurement import Side

@@ -25,7 +25,8 @@ from opduel.fleet.merge import KindReport, merge_kinds
 from opduel.fleet.service import connect
 from opduel.harness.checkpoint import RoundLog, fingerprint
 from opduel.harness.measurement_plan import Progress
-from opduel.harness.run import InterruptedRunError, RunRequest
+from opduel.harness.run import InterruptedRunError
+from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED, Case, OpduelError, Report, RunError
 from opduel.records.files import UnreadableError, parse_json
 from opduel.records.text import counted

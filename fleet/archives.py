@@ -18,7 +18,7 @@ from opduel.driver.suites.elsewhere import ChosenSuite, pack_suite
 from opduel.fleet.host import has_archive, receive
 from opduel.fleet.job import SuiteJob
 from opduel.harness.models import checksum_of, original_of
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 from opduel.records import Case, ModelFile, RunError
 
 PIECE = 8 * 2**20  # bytes

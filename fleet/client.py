@@ -34,7 +34,7 @@ from opduel.fleet.shards import Shard, cut
 from opduel.fleet.slots import slots_of
 from opduel.fleet.stragglers import UnderWay, pace_of, straggler
 from opduel.harness.measurement_plan import Progress
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED, Case, Report, RunError
 from opduel.records.text import counted, one_line
 from opduel.reporters.document import from_text

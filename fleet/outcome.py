@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from opduel.comparator import plan_looks
 from opduel.fleet.merge import HostReport, merge
-from opduel.harness.run import InterruptedRunError, RunRequest
+from opduel.harness.run import InterruptedRunError
+from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED, Report, RunError
 
 

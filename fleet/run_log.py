@@ -8,7 +8,7 @@ from typing import Any
 from opduel.fleet.merge import HostReport
 from opduel.fleet.shards import Shard
 from opduel.harness.checkpoint import fingerprint
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED, Case, Report
 from opduel.records.files import UnreadableError, parse_json
 from opduel.reporters.document import from_text

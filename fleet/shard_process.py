@@ -31,7 +31,8 @@ from opduel.fleet.received import SuiteHere, cases_with_files
 from opduel.fleet.stragglers import open_cases
 from opduel.frameworks import Framework, get_framework
 from opduel.harness.measurement_plan import Progress
-from opduel.harness.run import InterruptedRunError, RunRequest, run_ab
+from opduel.harness.run import InterruptedRunError, run_ab
+from opduel.harness.run_request import RunRequest
 from opduel.records import Build, OpduelError, Report, RunError, RunRecord
 from opduel.records.atomic import write_atomically
 from opduel.records.build import PROGRAM_VARIABLE

@@ -7,7 +7,8 @@ import time
 import psutil
 
 from opduel.harness.conformance.subject import HANG_S, VARIABLE, Outcome, Subject, sides_of
-from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.run import run_ab
+from opduel.harness.run_request import RunRequest
 from opduel.records import Case, Comparison, Failure, Report, RunConfiguration, RunError
 
 ROUNDS = 2

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Comparison, Failure, Report, Verdict
 
 

@@ -16,7 +16,7 @@ from opduel.commands.fuzz import Fuzz
 from opduel.commands.harness import run_harness
 from opduel.commands.options import harness_parser
 from opduel.frameworks import get_framework
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 from opduel.harness.smoke_check import SmokeCheck
 from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases
 from opduel.records import Build, Case, Comparison, RunRecord, UsageError

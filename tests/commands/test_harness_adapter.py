@@ -25,7 +25,9 @@ from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.harness import schedule
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import PairPool
-from opduel.harness.run import RunRequest, run_ab, without_measuring
+from opduel.harness.run import run_ab
+from opduel.harness.run_recording import without_measuring
+from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Cause, Comparison, Failure, PairSample, Report, RunRecord, Stage
 from opduel.reporters.document import from_text as read_report
 from opduel.reporters.document import to_bytes

@@ -17,7 +17,7 @@ from scripted_server import ScriptedServer
 
 from opduel.commands import builds
 from opduel.harness.host import host_fingerprint
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 from opduel.records import Case, HostRecord, PairSample, Report
 from opduel.reporters.document import write_report
 from opduel.reporters.remote.token import VARIABLE

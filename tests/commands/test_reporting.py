@@ -15,7 +15,7 @@ from made_reports import build, comparison, run_ab_giving
 
 from opduel.commands import builds
 from opduel.commands.session import tell
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 from opduel.records import Cause, Comparison, Report, Verdict
 from opduel.reporters import Reporter, simple_screen
 from opduel.reporters.export import HtmlReporter

@@ -8,7 +8,8 @@ import pytest
 
 from opduel.commands.session import exit_code
 from opduel.frameworks import get_framework
-from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.run import run_ab
+from opduel.harness.run_request import RunRequest
 from opduel.harness.specs import expand_cases
 from opduel.harness.specs.model import Spec
 from opduel.records import Build, RunConfiguration

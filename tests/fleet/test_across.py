@@ -20,7 +20,8 @@ from opduel.fleet import across
 from opduel.fleet.address import FleetChoice, parse_address
 from opduel.frameworks import get_framework
 from opduel.harness.measurement_plan import FirstMeasurement, Progress
-from opduel.harness.run import InterruptedRunError, RunRequest
+from opduel.harness.run import InterruptedRunError
+from opduel.harness.run_request import RunRequest
 from opduel.records import Report, RunError
 
 CASES = (a_case("a"), a_case("b"), a_case("b/memory", metric="memory"), a_case("b/error", metric="error"))

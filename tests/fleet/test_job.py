@@ -8,7 +8,7 @@ from made_samples import a_case
 from opduel.fleet.job import shard_configuration
 from opduel.fleet.shards import Shard
 from opduel.frameworks import get_framework
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 from opduel.records import Build, RunConfiguration, usual_rounds
 
 CASES = [a_case("small", threshold=0.001), a_case("usual", threshold=0.02)]

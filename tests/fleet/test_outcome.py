@@ -13,7 +13,7 @@ from opduel.comparator import compare_cases, plan_looks
 from opduel.fleet.merge import HostReport
 from opduel.fleet.outcome import Course, of_family, report_of
 from opduel.frameworks import get_framework
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 
 
 def request_of(cases: int, kinds: int) -> Any:

@@ -17,7 +17,7 @@ from opduel.fleet.job import BUILDS, Job, SuiteJob
 from opduel.fleet.received import KEPT_SUITES, SuiteHere, cases_with_files
 from opduel.frameworks import get_framework
 from opduel.harness.models import fetch_files
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, Commit, ModelFile, RunConfiguration, RunError, UsageError
 from opduel.records.measurement import SIDES, Side
 

@@ -16,7 +16,7 @@ from opduel.fleet.host import _is_outdated
 from opduel.fleet.job import Job
 from opduel.fleet.run_log import KIND, Kept, folder_of, identity, kept_of
 from opduel.frameworks import get_framework
-from opduel.harness.run import RunRequest
+from opduel.harness.run_request import RunRequest
 from opduel.records import Case, Report, RunConfiguration
 from opduel.records.run_record import RunRecord
 from opduel.reporters.document import to_bytes

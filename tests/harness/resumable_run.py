@@ -11,7 +11,8 @@ from test_run import request
 from toy_bench import toy_case
 
 from opduel.harness.checkpoint import KeptRound, from_text
-from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.run import run_ab
+from opduel.harness.run_request import RunRequest
 from opduel.harness.schedule import Progress
 from opduel.records import Case, PairSample, Report
 

@@ -20,7 +20,7 @@ from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import PairPool
 from opduel.harness.process import CaseProcess, Worker
-from opduel.harness.run import without_measuring
+from opduel.harness.run_recording import without_measuring
 from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
 from opduel.records import Case, Stage
 

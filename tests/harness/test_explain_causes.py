@@ -13,7 +13,7 @@ from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import cause_of
 from opduel.comparator.cause_resources import OF_MEMORY
-from opduel.harness import run
+from opduel.harness import annotators
 from opduel.harness.budget import kept_for_profiling
 from opduel.harness.explain import causes, operators
 from opduel.harness.explain.allocations import ALLOCATIONS, Kind
@@ -215,15 +215,16 @@ def test_callgrinds_files_are_kept_with_the_profiles_or_where_the_run_has_them(
         assert others[-1].among == request.cases
         return comparisons
 
-    monkeypatch.setattr(run, "add_causes", note)
-    made: Any = SimpleNamespace(ends=math.inf, findings=None)
+    monkeypatch.setattr(annotators, "add_causes", note)
+    measurement: Any = SimpleNamespace(ends=math.inf, findings=None)
     request = toy_request(A)
-    for one in (
+    for variant in (
         request,
         replace(request, callgrind=tmp_path / "run"),
         replace(request.configured(profile_output=str(tmp_path / "profiles")), callgrind=tmp_path / "run"),
     ):
-        run._explained([], one, toy_bench(), made)
+        run: Any = SimpleNamespace(request=variant, measured_request=variant, bench=toy_bench())
+        annotators.annotate_causes([], run, measurement)
     assert given == [None, tmp_path / "run", tmp_path / "profiles"]
 
 

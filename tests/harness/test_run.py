@@ -11,7 +11,8 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 import opduel.harness.verification
 from opduel.frameworks import Framework
 from opduel.harness.prior_runs import Setting, learn
-from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.run import run_ab
+from opduel.harness.run_request import RunRequest
 from opduel.harness.schedule import Progress
 from opduel.records import Case, RunConfiguration, RunError, UsageError, redaction
 from opduel.records.redaction import redact

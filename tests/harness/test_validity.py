@@ -16,7 +16,8 @@ import opduel.harness.verification
 from opduel.comparator import AACheck
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import current_mhz
-from opduel.harness.run import RunRequest, run_ab
+from opduel.harness.run import run_ab
+from opduel.harness.run_request import RunRequest
 from opduel.harness.validity import FEWEST_READINGS, WHY_WITHHELD, Frequency, aa_problems, validity_problems
 from opduel.records import Case
 from opduel.records.measurement import Side

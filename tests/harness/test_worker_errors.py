@@ -15,7 +15,7 @@ from opduel.harness.process import (
     merged_failure,
     refusal,
 )
-from opduel.harness.run import is_skip
+from opduel.harness.run_recording import is_skip
 from opduel.records import Failure
 from opduel.records.measurement import Side
 

@@ -18,7 +18,8 @@ import opduel.ab
 import opduel.commands.builds
 from opduel.ab import ABReport, compare
 from opduel.driver.git.command import GitFailed
-from opduel.harness.run import InterruptedRunError, RunRequest
+from opduel.harness.run import InterruptedRunError
+from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Comparison, Report, RunError, UsageError
 from opduel.reporters import read_report
 from opduel.reporters.reproduce import reproduction

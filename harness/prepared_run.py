@@ -1,0 +1,61 @@
+"""A run that is ready to measure, and what it has measured: what its stages hand on to each other."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opduel.harness.checkpoint import Checkpoint, Start
+from opduel.harness.host import HostMonitor
+from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
+from opduel.harness.pair_pool import Bench
+from opduel.harness.profiles import Profiles
+from opduel.harness.run_request import RunRequest
+from opduel.harness.validity import Measurement
+from opduel.records import Comparison
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run that is about to measure.
+
+    ``request``: all cases, with what is known of forking. ``other_inputs``: the comparisons of cases that get other
+    inputs on either side, which aren't measured. ``spare``: processors that neighbours may use without disturbing.
+    ``host``: the host's fingerprint, with its peak rates if they were measured.
+    """
+
+    request: RunRequest
+    bench: Bench
+    plan: MeasurementPlan
+    checkpoint: Checkpoint
+    start: Start
+    monitor: HostMonitor
+    other_inputs: Sequence[Comparison]
+    spare: int
+    host: Mapping[str, Any]
+
+    @property
+    def measured_request(self) -> RunRequest:
+        """The request with the cases that are measured."""
+        unlike = {comparison.case for comparison in self.other_inputs}
+        cases = [case for case in self.request.cases if case.id not in unlike]
+        return dataclasses.replace(self.request, cases=cases)
+
+
+@dataclass
+class RunMeasurement:
+    """What a run has measured, and the comparisons that follow from it.
+
+    ``comparisons``: of the sampled metrics; ``output_comparisons``: of the metric "error". ``noise``: of the host while
+    rounds were made, and while flagged cases were verified. ``second``: the verification. ``ends``: the end of the time
+    budget, by the monotonic clock.
+    """
+
+    plan: MeasurementPlan
+    findings: MeasurementResult
+    comparisons: Sequence[Comparison]
+    output_comparisons: Sequence[Comparison]
+    noise: Mapping[str, Any]
+    second: Measurement | None
+    ends: float
+    profiles: Profiles | None = None

@@ -1,0 +1,128 @@
+"""What a run is asked to measure, and what follows from that before anything is measured."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from opduel.comparator import plan_looks
+from opduel.frameworks import Framework, run_environment
+from opduel.harness.aa_selection import usual_count
+from opduel.harness.budget import kept_for_profiling
+from opduel.harness.checkpoint import RoundLog
+from opduel.harness.cpus import plan_cpus, plan_wiping
+from opduel.harness.explain.causes import as_profiles
+from opduel.harness.forecast import RunForecast
+from opduel.harness.golden import Golden
+from opduel.harness.instructions import plan_counting, threads_of
+from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan
+from opduel.harness.pair_pool import Bench
+from opduel.harness.prior_runs import PriorRuns
+from opduel.harness.profiles import to_break_down
+from opduel.records import DEFAULT_METRIC, SAMPLED, USUAL_ROUNDS, Build, Case, RunConfiguration
+from opduel.records.measurement import Side
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """Two builds, the cases to measure on both, and the bounds within which to measure them.
+
+    ``configuration``: the settings that the report stores. ``labels``: further keys of the report's ``run``, such as
+    the spec and the command. ``log``: where rounds are stored, and where those of an earlier start are read if it
+    measured the same cases on the same builds in the same way (the time budget may differ). ``golden``: stored outputs
+    that replace the control, for cases of the metric "error" alone. ``suspects_only``: after its first look, measure
+    only cases that look changed. ``env``: variables for the workers of both sides, whose values may be secrets.
+    ``first_measurement``: the earlier run whose flagged cases this run replicates. ``prior_runs``: earlier runs on this
+    host, for planning alone. ``elsewhere``: see ``MeasurementPlan``. ``callgrind``: the folder for callgrind's files of
+    explained cases where ``profile_output`` is not set. ``usual_rounds``: the most rounds of a case, unless
+    ``configuration`` sets them.
+    """
+
+    framework: Framework
+    control: Build
+    treatment: Build
+    cases: Sequence[Case]
+    seed: int
+    configuration: RunConfiguration = field(default_factory=RunConfiguration)
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    log: RoundLog | None = None
+    golden: Golden | None = None
+    suspects_only: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    first_measurement: FirstMeasurement | None = None
+    prior_runs: PriorRuns | None = None
+    elsewhere: int = 0
+    callgrind: Path | None = None
+    usual_rounds: int = USUAL_ROUNDS
+
+    @property
+    def max_rounds(self) -> int:
+        """The most rounds of a case."""
+        return self.configuration.max_rounds or self.usual_rounds
+
+    def configured(self, **changes: Any) -> "RunRequest":
+        """Return the same request with these fields of its configuration changed."""
+        return dataclasses.replace(self, configuration=dataclasses.replace(self.configuration, **changes))
+
+    def can_fork(self, case: Case) -> bool:
+        """Return whether the case is measured in a fork of a worker."""
+        return self.framework.can_fork(threads_of(case, self.configuration.threads), case.context)
+
+
+def make_bench(request: RunRequest) -> Bench:
+    """Return the builds, environment and processors that measure.
+
+    Raises:
+        UsageError: the host has fewer processors than threads, or ``env`` sets a variable of opduel's own.
+    """
+    configuration = request.configuration
+    builds: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
+    environment = run_environment(request.framework, configuration.threads, request.env, list(builds.values()))
+    environment |= request.framework.preparation(request.cases)
+    counts_instructions = any(case.metric == "instructions" for case in request.cases)
+    return Bench(
+        builds,
+        request.framework.adaptor,
+        environment,
+        plan_cpus(configuration.threads),
+        plan_counting(request.framework, request.env, request.cases) if counts_instructions else None,
+        plan_wiping() if configuration.wipe_cache else None,
+        request.framework.memory_environment(),
+    )
+
+
+def plan_measurement(request: RunRequest) -> MeasurementPlan:
+    """Return the plan of the rounds, within what profiling leaves of the time budget."""
+    configuration, budget = request.configuration, request.configuration.time_budget
+    timed = sum(case.metric == DEFAULT_METRIC for case in request.cases)
+    return MeasurementPlan(
+        [case for case in request.cases if case.metric in SAMPLED],
+        plan_looks(request.max_rounds),
+        configuration.alpha,
+        request.seed,
+        None if budget is None else budget - kept_for_profiling(budget, count_profiled(request)),
+        configuration.inject,
+        can_fork=request.can_fork,
+        aa_cases=usual_count(timed) if configuration.sentinels is None else configuration.sentinels,
+        suspects_only=request.suspects_only,
+        budget_words="" if budget is None else f"the time budget of {budget:g} s",
+        first_measurement=request.first_measurement,
+        prior_runs=request.prior_runs,
+        elsewhere=request.elsewhere,
+    )
+
+
+def count_profiled(request: RunRequest) -> int:
+    """Return how many cases are profiled after measuring if time is left: for breakdowns, profiles and causes."""
+    configuration = request.configuration
+    broken_down = len(to_break_down(request.cases, request.framework, configuration.breakdown))
+    confirms = configuration.verify or request.first_measurement is not None
+    explained = as_profiles(request.cases, configuration.explain, confirms)
+    profiled = 0 if configuration.profile_output is None else len({case.time_id for case in request.cases})
+    return broken_down + explained + profiled
+
+
+def forecast(request: RunRequest) -> RunForecast | None:
+    """Return what the run is likely to take; None if no earlier run tells anything about its cases."""
+    return plan_measurement(request).forecast
