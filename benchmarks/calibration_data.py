@@ -1,12 +1,10 @@
-"""The raw results of calibrate.py: a line of JSON for each run, with all that its tables are made of, and its samples.
+"""Raw results of calibrate.py: a line of JSON for each run, with its comparisons and their samples.
 
-From the samples the comparator makes the same verdicts again, which ``verdicts_again`` does.  The first lines
-of the files have neither a time nor a commit, and no ``nice``; lines are in the order in which they were made.
+``decide_again`` has the comparator make the verdicts again from the samples.
 """
 
 import json
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +15,16 @@ from opduel.records.measurement import STAGES, Stage
 from opduel.records.run_record import HostRecord, RunRecord
 
 SCHEMA_VERSION = 1
-OF_THE_SUITE = ("commit", "digest")
-OF_THE_RUN = ("spec", "seed", "started", "complete", "aborted", "wall_s", "timed_s", "noise", "expected_s")
-DIGITS = 6  # of process values and log ratios: a millionth of each is far less than a clock can tell
+RUN_KEYS = ("spec", "seed", "started", "complete", "aborted", "wall_s", "timed_s", "noise", "expected_s")
+HOST_KEYS = ("cpu_model", "logical_cpus", "kernel", "hypervisor")
+LOAD_KEYS = ("neighbours", "stolen", "memory_pressure")
+DIGITS = 6  # of process values and log ratios: a millionth of each is less than a clock can tell
 
 
 @dataclass(frozen=True)
-class Step:
-    """One run to make: ``inject`` and ``threshold`` are shares; ``number`` counts the runs of a row from 1. ``load`` is
-    what runs beside it."""
+class PlannedRun:
+    """One run of the plan: the share that is injected into every second case, the threshold (a share), the load beside
+    the run, and its number among those that have the three in common, from 1."""
 
     inject: float
     threshold: float
@@ -34,77 +33,70 @@ class Step:
 
     @property
     def name(self) -> str:
-        """Which no other step of any plan has."""
+        """A name that no other run of any plan has."""
         return f"{self.inject * 100:g}%-at-{self.threshold * 100:g}%-{self.load}-{self.number}"
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A run that was made: its step, the options that harness.py got besides, the report, as far as it was kept."""
+class CalibrationRun:
+    """A run that was made, the further options that harness.py got, and the recorded part of its report."""
 
-    step: Step
+    planned: PlannedRun
     options: tuple[str, ...]
     report: Report
 
     @property
-    def of(self) -> tuple[str, str, tuple[str, ...]]:
-        """What all trials of one file have in common: build, spec or suite, options."""
-        return self.report.control.requested, self.subject, self.options
-
-    @property
-    def subject(self) -> str:
-        """The spec's name, or the suite's and the digest of its files: ``numpy's suite, 3f1c299b8ed2``."""
-        spec, suite = str(self.report.run.spec), self.report.run.suite
-        return f"{spec}'s suite, {suite.digest[:12]}" if suite else spec
+    def subject(self) -> tuple[str, str, tuple[str, ...]]:
+        """Build, spec and options, which all runs of one file have in common."""
+        return self.report.control.requested, str(self.report.run.spec), self.options
 
 
-def line_of(step: Step, options: Sequence[str], report: Report, commit: str | None) -> str:
-    """The line, without its end, for a run that was made by opduel at ``commit``."""
+def to_line(planned: PlannedRun, options: Sequence[str], report: Report, commit: str | None) -> str:
+    """Return the line, without its end, of a run that opduel made at ``commit``."""
     run, host = report.run, report.host
-    suite = run.get("suite")
-    kept = {
+    document = {
         "schema_version": SCHEMA_VERSION,
-        "step": vars(step),
+        "step": vars(planned),
         "options": list(options),
         "build": report.control.requested,
         "version": report.control.version,
         "commit": commit,
-        "run": {
-            **{key: run.get(key) for key in OF_THE_RUN},
-            **({"suite": {key: suite.get(key) for key in OF_THE_SUITE}} if suite else {}),
-        },
+        "run": {key: run.get(key) for key in RUN_KEYS},
         "nice": run.cpus.nice,
-        "max_rounds": report.run.get("max_rounds"),
+        "max_rounds": run.get("max_rounds"),
         "alpha": report.configuration.alpha,
         "validity": {
             "valid": run.validity.valid,
             "hold": run.validity.hold,
             "reasons": list(run.validity.reasons),
-            "aa_checks": [{"flagged": one.flagged, "ratio": one.ratio} for one in run.validity.aa_checks],
+            "aa_checks": [{"flagged": check.flagged, "ratio": check.ratio} for check in run.validity.aa_checks],
         },
-        "host": {key: host.get(key) for key in ("cpu_model", "logical_cpus", "kernel", "hypervisor")},
-        "load": {key: (host.get("during") or {}).get(key) for key in ("neighbours", "stolen", "memory_pressure")},
-        "comparisons": [_comparison(one) for one in report.comparisons],
+        "host": {key: host.get(key) for key in HOST_KEYS},
+        "load": {key: (host.get("during") or {}).get(key) for key in LOAD_KEYS},
+        "comparisons": [_comparison_document(comparison) for comparison in report.comparisons],
     }
-    return json.dumps(kept, separators=(",", ":"), allow_nan=False)
+    return json.dumps(document, separators=(",", ":"), allow_nan=False)
 
 
-def _comparison(one: Comparison) -> dict[str, Any]:
-    samples = {stage: [_sample(sample) for sample in one.samples if sample.stage == stage] for stage in STAGES}
+def _comparison_document(comparison: Comparison) -> dict[str, Any]:
+    samples = {
+        stage: [_sample_row(sample) for sample in comparison.samples if sample.stage == stage] for stage in STAGES
+    }
     return {
-        "case": one.case,
-        "injected": one.injected,
-        "verdict": one.verdict,
-        "held_back": one.held_back,
-        "ratio": one.ratio and _rounded(one.ratio),
-        "ci": one.ci and [_rounded(end) for end in one.ci],
-        "reason": one.failure and one.failure.reason,
-        **{stage: values for stage, values in samples.items() if values},
+        "case": comparison.case,
+        "injected": comparison.injected,
+        "verdict": comparison.verdict,
+        "held_back": comparison.held_back,
+        "ratio": comparison.ratio and _rounded(comparison.ratio),
+        "ci": comparison.ci and [_rounded(limit) for limit in comparison.ci],
+        "reason": comparison.failure and comparison.failure.reason,
+        **{stage: rows for stage, rows in samples.items() if rows},
     }
 
 
-def _sample(sample: PairSample) -> list[Any]:
-    """Its values; and of one that was measured in blocks how many, and each fork's log ratio and standard error."""
+def _sample_row(sample: PairSample) -> list[Any]:
+    """Return both process values and the log ratio; then, of a sample with forks, the number of blocks, and each fork's
+    log ratio and standard error."""
     values = [_rounded(sample.control), _rounded(sample.treatment), _rounded(sample.log_ratio)]
     forks = [[_rounded(ratio), _rounded(standard_error)] for ratio, standard_error in sample.fork_ratios]
     return [*values, sample.blocks, forks] if forks else values
@@ -115,59 +107,55 @@ def _rounded(value: float) -> float:
     return int(short) if short.is_integer() else short  # "712345", not "712345.0"
 
 
-def read(path: Path, option: str = "--data") -> list[Trial]:
-    """What the file has, which ``option`` named; nothing if there is none. A last line without an end was cut off when
-    a run was killed.
+def read_runs(path: Path) -> list[CalibrationRun]:
+    """Return the runs of a file, none if it doesn't exist; ignore a last line that was cut off as its run was killed.
 
     Raises:
-        UsageError: it can't be read, or a line of it is none of ours.
+        UsageError: the file can't be read, or a line is not one of calibrate.py.
     """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"{option} {path}: can't be read ({error}): give another file") from None
-    trials = []
+        raise UsageError(f"--data {path}: can't be read ({error}): give another file") from None
+    runs = []
     for number, line in enumerate(lines, start=1):
         try:
-            trials.append(_trial(json.loads(line)))
+            runs.append(_parse_run(json.loads(line)))
         except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(
-                f"{option} {path}: line {number} is no run of calibrate.py ({error!r}): delete it"
-            ) from None
-    return trials
+            raise UsageError(f"--data {path}: line {number} is no run of calibrate.py ({error!r}): delete it") from None
+    return runs
 
 
-def _trial(kept: Mapping[str, Any]) -> Trial:
-    if kept["schema_version"] != SCHEMA_VERSION:
-        raise ValueError(f"schema_version {kept['schema_version']}")
-    step = Step(**kept["step"])
-    build = Build("", kept["build"], "release", "", kept["version"], "", "")
-    run = RunRecord(
-        kept["run"],
-        validity=kept["validity"],
-        configuration={"max_rounds": kept["max_rounds"], "alpha": kept["alpha"], "inject": step.inject},
-    )
-    host = HostRecord(kept["host"], during=kept["load"])
-    comparisons = tuple(_told(one, step.threshold) for one in kept["comparisons"])
-    return Trial(step, tuple(kept["options"]), Report(run, build, build, host, comparisons))
+def _parse_run(document: Mapping[str, Any]) -> CalibrationRun:
+    if document["schema_version"] != SCHEMA_VERSION:
+        raise ValueError(f"schema_version {document['schema_version']}")
+    planned = PlannedRun(**document["step"])
+    build = Build("", document["build"], "release", "", document["version"], "", "")
+    configuration = {"max_rounds": document["max_rounds"], "alpha": document["alpha"], "inject": planned.inject}
+    run = RunRecord(document["run"], validity=document["validity"], configuration=configuration)
+    host = HostRecord(document["host"], during=document["load"])
+    comparisons = tuple(_parse_comparison(row, planned.threshold) for row in document["comparisons"])
+    return CalibrationRun(planned, tuple(document["options"]), Report(run, build, build, host, comparisons))
 
 
-def _told(one: Mapping[str, Any], threshold: float) -> Comparison:
-    """The comparison, but for the figures that weren't kept."""
-    case = one["case"]
+def _parse_comparison(row: Mapping[str, Any], threshold: float) -> Comparison:
+    """Return the comparison, without the figures that are not recorded."""
+    case_id = row["case"]
     samples = tuple(
-        _sample_of(case, stage, number, *values) for stage in STAGES for number, values in enumerate(one.get(stage, ()))
+        _parse_sample(case_id, stage, number, *values)
+        for stage in STAGES
+        for number, values in enumerate(row.get(stage, ()))
     )
-    failure = Failure("both", "unknown", one["reason"]) if one["reason"] else None
-    low_high = one["ci"] and (one["ci"][0], one["ci"][1])
-    told = Comparison.without_figures(
-        case_of(case, threshold), one["verdict"], samples=samples, failure=failure, injected=one["injected"]
+    failure = Failure("both", "unknown", row["reason"]) if row["reason"] else None
+    interval = row["ci"] and (row["ci"][0], row["ci"][1])
+    comparison = Comparison.without_figures(
+        _case(case_id, threshold), row["verdict"], samples=samples, failure=failure, injected=row["injected"]
     )
-    return replace(told, ratio=one["ratio"], ci=low_high, held_back=one["held_back"])
+    return replace(comparison, ratio=row["ratio"], ci=interval, held_back=row["held_back"])
 
 
-def _sample_of(
-    case: str,
+def _parse_sample(
+    case_id: str,
     stage: Stage,
     number: int,
     control: float,
@@ -178,51 +166,32 @@ def _sample_of(
 ) -> PairSample:
     fork_ratios = tuple((ratio, standard_error) for ratio, standard_error in forks)
     return PairSample(
-        case, stage, number, control, treatment, log_ratio, blocks, 1, max(1, len(forks)), fork_ratios=fork_ratios
+        case_id, stage, number, control, treatment, log_ratio, blocks, 1, max(1, len(forks)), fork_ratios=fork_ratios
     )
 
 
-def case_of(name: str, threshold: float) -> Case:
-    """The case, as far as statistics need it."""
-    return Case(name, name.rpartition("/")[0], "forward", {}, "float32", "cpu", threshold, 60.0)
+def _case(case_id: str, threshold: float) -> Case:
+    """Return as much of the case as statistics need."""
+    return Case(case_id, case_id.rpartition("/")[0], "forward", {}, "float32", "cpu", threshold, 60.0)
 
 
-def verdicts_again(trial: Trial) -> list[tuple[Comparison, Comparison]]:
-    """Each comparison beside the one that the comparator makes of its samples now.
+def decide_again(run: CalibrationRun) -> list[tuple[Comparison, Comparison]]:
+    """Return each comparison beside the one that the comparator makes of its samples now.
 
-    Of a run on a disturbed host that was to hold verdicts back, what does not stand is withheld, too. That the host was
-    disturbed, and what A/A checks found, is taken from the run: what that was judged by was not kept.
+    Verdicts are withheld again where the run withheld those that don't stand. That the host was disturbed, and what A/A
+    checks found, is taken from the run, which doesn't record their samples.
     """
-    report = trial.report
-    cases = [case_of(one.case, one.threshold) for one in report.comparisons]
-    samples = {one.case: one.samples for one in report.comparisons}
-    failures = {one.case: one.failure for one in report.comparisons if one.failure}
+    report = run.report
+    cases = [_case(comparison.case, comparison.threshold) for comparison in report.comparisons]
+    samples = {comparison.case: comparison.samples for comparison in report.comparisons}
+    failures = {comparison.case: comparison.failure for comparison in report.comparisons if comparison.failure}
     looks, alpha = plan_looks(report.configuration.max_rounds or USUAL_ROUNDS), report.configuration.alpha
-    injected = frozenset(one.case for one in report.comparisons if one.injected)
-    again = compare_cases(cases, samples, failures, looks, alpha, injected)
+    injected = frozenset(comparison.case for comparison in report.comparisons if comparison.injected)
+    comparisons = compare_cases(cases, samples, failures, looks, alpha, injected)
     validity = report.run.validity
     if validity.valid is False and validity.hold is not False:
         checks = validity.aa_checks
-        loaded = len(validity.reasons) > sum(one.flagged for one in checks)  # each that is flagged is a reason
+        loaded = len(validity.reasons) > sum(check.flagged for check in checks)  # a flagged check is a reason, too
         standing = standing_cases(cases, samples, failures, looks, alpha, loaded=loaded, bias=Bias.of(checks))
-        again = withhold_verdicts(again, standing, "made again")
-    return list(zip(report.comparisons, again, strict=True))
-
-
-def single_pairs(trials: Iterable[Trial]) -> dict[str, list[float]]:
-    """Case -> the log ratios of its single process pairs in the first measurement, of the runs in which it was not
-    slowed: what a tool sees that has one pair, where the truth is 0."""
-    found: dict[str, list[float]] = {}
-    for trial in trials:
-        for one in trial.report.comparisons:
-            ratios = [sample.log_ratio for sample in one.samples if sample.stage == STAGES[0]]
-            if ratios and not one.injected:
-                found.setdefault(one.case, []).extend(ratios)
-    return found
-
-
-def noisiest(pairs: Mapping[str, Sequence[float]], most: int, fewest: int = 12) -> list[str]:
-    """The ``most`` cases whose single pairs differ most (standard deviation of log ratios), of those with ``fewest``
-    pairs or more, the noisiest first."""
-    spread = {case: statistics.pstdev(ratios) for case, ratios in pairs.items() if len(ratios) >= fewest}
-    return sorted(spread, key=lambda case: (-spread[case], case))[:most]
+        comparisons = withhold_verdicts(comparisons, standing, "decided again")
+    return list(zip(report.comparisons, comparisons, strict=True))

@@ -3,11 +3,11 @@
 import subprocess
 
 import pytest
-from made_calibration import Harness
+from fake_harness import FakeHarness
 
 
 @pytest.fixture
-def harness(monkeypatch: pytest.MonkeyPatch) -> Harness:
-    made = Harness()
-    monkeypatch.setattr(subprocess, "run", made)
-    return made
+def harness(monkeypatch: pytest.MonkeyPatch) -> FakeHarness:
+    fake = FakeHarness()
+    monkeypatch.setattr(subprocess, "run", fake)
+    return fake
