@@ -1,4 +1,4 @@
-"""The run's own A/A comparisons: has anything been found where nothing can be?"""
+"""A/A checks: two processes of one build compared, to see whether the run finds a difference where there is none."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class AACheck:
 
 
 class Checked(Protocol):
-    """What an A/A check said: this module's own, or a report's."""
+    """The result of an A/A check, this module's own or a report's."""
 
     @property
     def ratio(self) -> float | None: ...
@@ -45,7 +45,7 @@ class Checked(Protocol):
 
 @dataclass(frozen=True)
 class Bias:
-    """What favoured a side in a run whose A/A checks found a difference, as far as these show it.
+    """How far a run favoured a side, by A/A checks of which some found a difference.
 
     ``largest`` is the largest difference among the ``checks`` A/A checks, a log ratio above 0.
     """
@@ -55,7 +55,7 @@ class Bias:
 
     @classmethod
     def of(cls, checks: Iterable[Checked]) -> "Bias | None":
-        """That of a run with these A/A checks; None if none found a difference."""
+        """Return the bias that a run's A/A checks show; None if none of them found a difference."""
         checks = list(checks)
         if not any(check.flagged for check in checks):
             return None
@@ -63,12 +63,13 @@ class Bias:
         return cls(max(sizes), len(sizes)) if any(sizes) else cls(math.inf, 1)
 
     def p_value(self, excess: float) -> float:
-        """The probability that a case's bias is ``excess`` (a log ratio) or more, on either side; 1 for 0 or less.
+        """Return the probability that a case's bias is ``excess`` (a log ratio) or more, on either side; 1 for 0 or
+        less.
 
         If the biases of a run's cases are normal about 0, with one variance, then a case's bias over the root mean
         square of m checks' has Student's t distribution with m degrees of freedom.  The largest of these stands in for
         the root mean square, which it is never below: then the p value is exact for one check, and too large for more.
-        That allows for biases with heavier tails (benchmarks/simulate_disturbance.py --biased).
+        That allows for biases with heavier tails (``tails`` of tests/comparator/disturbed_runs.py).
         """
         return min(1.0, 2 * float(special.stdtr(self.checks, -excess / self.largest))) if excess > 0 else 1.0
 
@@ -79,11 +80,11 @@ def run_aa_checks(
     priors: Mapping[str, Prior],
     alpha: float = AA_ALPHA,
 ) -> list[AACheck]:
-    """Look once, at all ``samples`` of each case, when the run is over.
+    """Return the A/A check of each case, from all of its ``samples``, when the run is over.
 
-    The test is the one on which a case is decided, the moderated t against the shifted null; the run's ``priors``
-    serve, by metric.  Over the m cases the error is shared equally (Bonferroni), so that a run in which all
-    truly lie within their thresholds has a flagged A/A check with probability ``alpha`` at most.
+    The test is the moderated t against the shifted null, as for verdicts, with the run's ``priors`` by metric.  Over
+    the m cases the error is shared equally (Bonferroni): a run in which all truly lie within their thresholds has a
+    flagged A/A check with probability ``alpha`` at most.
 
     Raises:
         ValueError: a value that is not finite and positive.

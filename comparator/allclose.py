@@ -9,25 +9,25 @@ import numpy.typing as npt
 from opduel.records import Tolerance
 
 # The relative tolerances of mxnet.test_utils.default_rtols (1.9.1), by which MXNet's own tests compare.
-RELATIVE = {2: 1e-2, 4: 1e-4, 8: 1e-5}  # size of a floating-point number in bytes -> share
-# Rounding errors of a sum grow with the terms, not with the result, which may be near 0 by cancellation: the absolute
-# tolerance is the relative one of a number of the array's usual size.  It is never less than what this many roundings
-# of a number of size 1 leave: inputs are of size 1, and a result may be 0 but for rounding.
+RELATIVE_BY_SIZE = {2: 1e-2, 4: 1e-4, 8: 1e-5}  # size of a floating-point number in bytes -> share
+# Rounding errors of a sum grow with the terms, not with the result, which may be near 0 by cancellation. So the
+# absolute tolerance is the relative one of a number of the array's usual size, but at least what this many roundings of
+# a number of size 1 leave: inputs are of size 1, and a result may be 0 but for rounding.
 ROUNDINGS = 10
-# Of dtypes that NumPy lacks: the share by which PyTorch's own tests compare (torch.testing), and the step above 1.
-RELATIVE_OF, STEP_OF = {"bfloat16": 1.6e-2}, {"bfloat16": 2.0**-7}
-WHOLE = 0.5  # absolute tolerance of whole numbers and truth values: any difference is one
-CHUNK = 1 << 20  # elements looked at at a time
+# For dtypes that NumPy lacks: the tolerance of PyTorch's own tests (torch.testing), and the step above 1.
+RELATIVE_BY_PRECISION, STEP_BY_PRECISION = {"bfloat16": 1.6e-2}, {"bfloat16": 2.0**-7}
+ABSOLUTE_OF_INTEGERS = 0.5  # of booleans, too: any difference is larger
+CHUNK = 1 << 20  # elements compared at a time
 
 
 @dataclass(frozen=True)
 class Closeness:
-    """What two arrays of one shape and dtype have in common.
+    """How close two arrays of one shape and dtype are.
 
-    ``figure`` is the largest |a - b| / (absolute + relative |a|), ``a`` the first array's elements: above 1 they
-    differ; infinite where a number is finite or known on one side alone, or either of them infinite and not the other's
-    equal. ``different`` counts the elements above 1, ``first`` is the index of the first of them in C order, and
-    ``values`` both elements there.
+    ``figure`` is the largest |a - b| / (absolute + relative |a|), ``a`` the first array's elements. Above 1 they
+    differ; it is infinite where one of two elements is NaN, or one is infinite and the other not its equal.
+    ``different`` counts the elements above 1, ``first`` is the index of the first of them in C order, and ``values``
+    both elements there.
     """
 
     figure: float
@@ -46,10 +46,10 @@ class Closeness:
 def compare(
     a: npt.NDArray[np.generic], b: npt.NDArray[np.generic], tolerance: Tolerance, precision: str = ""
 ) -> Closeness:
-    """How far ``b`` lies from ``a``; both of one shape (any) and one dtype: booleans, integers, or real numbers.
-    ``precision``: a dtype that NumPy lacks, to which their values are rounded; empty for their own.
+    """Return how close ``b`` is to ``a``; both of one shape (any) and one dtype: booleans, integers, or real numbers.
 
-    Memory is used for a part of the arrays at a time, so that they may be mapped files.
+    ``precision``: a dtype that NumPy lacks, to which their values are rounded; empty for their own. Only ``CHUNK``
+    elements at a time take memory, so that the arrays may be mapped files.
     """
     shape = a.shape
     a, b = a.reshape(-1), b.reshape(-1)
@@ -64,35 +64,35 @@ def compare(
             first = start + int(beyond[0])
     if first is None:
         return Closeness(figure, relative, absolute, 0)
-    index = tuple(int(one) for one in np.unravel_index(first, shape)) if shape else ()
+    index = tuple(int(axis_index) for axis_index in np.unravel_index(first, shape)) if shape else ()
     return Closeness(figure, relative, absolute, different, index, (a[first].item(), b[first].item()))
 
 
 def tolerances(a: npt.NDArray[np.generic], tolerance: Tolerance, precision: str = "") -> tuple[float, float]:
-    """The relative and absolute tolerance for numbers like those of ``a`` (one-dimensional): what ``tolerance`` says,
-    else what follows from dtype, or ``precision``, and size."""
+    """Return the relative and absolute tolerance for ``a`` (one-dimensional): those of ``tolerance``, and by default
+    what follows from the dtype (or ``precision``) and the size of its numbers."""
     floating = np.issubdtype(a.dtype, np.floating)
     relative = tolerance.relative
     if relative is None:
-        relative = RELATIVE.get(a.dtype.itemsize, RELATIVE[8]) if floating else 0.0
-        relative = RELATIVE_OF.get(precision, relative)
+        relative = RELATIVE_BY_SIZE.get(a.dtype.itemsize, RELATIVE_BY_SIZE[8]) if floating else 0.0
+        relative = RELATIVE_BY_PRECISION.get(precision, relative)
     if tolerance.absolute is not None:
         return relative, tolerance.absolute
     if not floating:
-        return relative, WHOLE
-    step = STEP_OF.get(precision, float(np.finfo(np.dtype(f"f{a.dtype.itemsize}")).eps))
+        return relative, ABSOLUTE_OF_INTEGERS
+    step = STEP_BY_PRECISION.get(precision, float(np.finfo(np.dtype(f"f{a.dtype.itemsize}")).eps))
     return relative, max(relative * usual_size(a), ROUNDINGS * step)
 
 
 def usual_size(a: npt.NDArray[np.generic]) -> float:
-    """The root mean square of the finite ones among ``a`` (one-dimensional); 0 where there are none."""
+    """Return the root mean square of the finite elements of ``a`` (one-dimensional); 0 where there are none."""
     total, count, largest = 0.0, 0, 0.0
     chunks = [a[start : start + CHUNK] for start in range(0, a.size, CHUNK)]
     for chunk in chunks:
         finite = np.abs(chunk[np.isfinite(chunk)].astype(np.float64))
         largest = max(largest, float(finite.max(initial=0.0)))
     for chunk in chunks if largest else ():
-        finite = chunk[np.isfinite(chunk)].astype(np.float64) / largest  # squares of it don't overflow
+        finite = chunk[np.isfinite(chunk)].astype(np.float64) / largest  # so that no square overflows
         total += float(finite @ finite)
         count += len(finite)
     return largest * math.sqrt(total / count) if count else 0.0
@@ -101,14 +101,14 @@ def usual_size(a: npt.NDArray[np.generic]) -> float:
 def _scaled(
     a: npt.NDArray[np.generic], b: npt.NDArray[np.generic], relative: float, absolute: float
 ) -> npt.NDArray[np.float64]:
-    """Each element's distance in tolerances, 0 where both are the same: the same infinity, or no number both."""
-    same = (a == b) | ((a != a) & (b != b))  # what isn't equal to itself is no number
-    left, right = a.astype(np.float64), b.astype(np.float64)
+    """Return each element's distance in tolerances; 0 where both are the same infinity, or both NaN."""
+    same = (a == b) | ((a != a) & (b != b))  # NaN is not equal to itself
+    a_values, b_values = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(all="ignore"):
-        distance = np.abs(left - right)
+        distance = np.abs(a_values - b_values)
         if not np.issubdtype(a.dtype, np.floating):
-            distance = np.maximum(distance, 1.0)  # of large integers float64 may not tell neighbours apart
-        scaled = distance / (absolute + relative * np.abs(left))
-    scaled[~np.isfinite(left) | ~np.isfinite(right) | np.isnan(scaled)] = np.inf
+            distance = np.maximum(distance, 1.0)  # float64 may not tell large neighbouring integers apart
+        scaled = distance / (absolute + relative * np.abs(a_values))
+    scaled[~np.isfinite(a_values) | ~np.isfinite(b_values) | np.isnan(scaled)] = np.inf
     scaled[same] = 0.0
     return scaled

@@ -1,9 +1,7 @@
-"""One build's results beside an earlier result of one build: within a share of it, or not.
+"""One build's results beside an earlier result (a baseline): within a share of it, or not.
 
-No test: see docs/how-to/single.md.
-
-Both runs had the machine to themselves, at different times: the machine's own change is in every ratio, all of a run's
-processes share it, and no number of them tells it from the build's.
+This is no statistical test: see docs/how-to/single.md. The two runs took place at different times, so that every ratio
+contains the machine's own change, which no number of processes tells from the build's.
 """
 
 import statistics
@@ -16,41 +14,43 @@ DEFAULT_BASELINE_THRESHOLD = 0.10
 def compare_with_baseline(
     now: SingleReport, then: SingleReport, threshold: float = DEFAULT_BASELINE_THRESHOLD
 ) -> list[BaselineComparison]:
-    """A verdict on each case of either report, those of ``now`` first; ``threshold`` is a share, 0.1 for 10 %.
+    """Return a comparison of each case of either report, those of ``now`` first; ``threshold`` is a share, 0.1 for 10
+    %.
 
     ``slower`` is above 1 + threshold, ``faster`` below its reciprocal, so that neither side is favoured.
     """
-    before = {one.case: one for one in then.cases}
-    found = [_compared(one, before.get(one.case), threshold) for one in now.cases]
-    known = {one.case for one in now.cases}
-    gone = [
-        BaselineComparison(one.case, "gone", _value(one), None, None, "not measured now")
-        for one in then.cases
-        if one.case not in known
+    result_then_by_case = {result.case: result for result in then.cases}
+    comparisons = [_compare_results(result, result_then_by_case.get(result.case), threshold) for result in now.cases]
+    cases_now = {result.case for result in now.cases}
+    missing_cases = [
+        BaselineComparison(result.case, "gone", _value(result), None, None, "not measured now")
+        for result in then.cases
+        if result.case not in cases_now
     ]
-    return [*found, *gone]
+    return [*comparisons, *missing_cases]
 
 
 def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
-    """In what the two runs' surroundings differ, one line each: every one is a reason to doubt all ratios."""
-    host = ("cpu_model", "logical_cpus", "kernel", "governors")
-    asked = [name for name in ("threads", "seed", "warmup", "runs") if name in then.run]
-    sides = [(name, getattr(then.host, name), getattr(now.host, name)) for name in host]
-    sides += [(name, getattr(then.run, name), getattr(now.run, name)) for name in asked]
-    before, after = _given(then), _given(now)
-    sides += [
-        (name, before.get(name, "not set"), after.get(name, "not set")) for name in sorted(before.keys() | after.keys())
+    """Return what differs between the two runs' machines and settings, a line each: a reason to doubt all ratios."""
+    host_fields = ("cpu_model", "logical_cpus", "kernel", "governors")
+    options = [name for name in ("threads", "seed", "warmup", "runs") if name in then.run]
+    values_by_name = [(name, getattr(then.host, name), getattr(now.host, name)) for name in host_fields]
+    values_by_name += [(name, getattr(then.run, name), getattr(now.run, name)) for name in options]
+    variables_then, variables_now = _user_variables(then), _user_variables(now)
+    values_by_name += [
+        (name, variables_then.get(name, "not set"), variables_now.get(name, "not set"))
+        for name in sorted(variables_then.keys() | variables_now.keys())
     ]
-    return [f"{name}: {old} then, {new} now" for name, old, new in sides if old != new]
+    return [f"{name}: {old} then, {new} now" for name, old, new in values_by_name if old != new]
 
 
-def _given(report: SingleReport) -> dict[str, str]:
-    """The variables that the user gave the run's workers; earlier versions took none."""
+def _user_variables(report: SingleReport) -> dict[str, str]:
+    """Return the environment variables that the user set for the run's workers."""
     values = report.run.environment
     return {name: str(values.get(name)) for name in report.run.configuration.env}
 
 
-def _compared(now: SingleResult, then: SingleResult | None, threshold: float) -> BaselineComparison:
+def _compare_results(now: SingleResult, then: SingleResult | None, threshold: float) -> BaselineComparison:
     value = _value(now)
     if then is None:
         return BaselineComparison(now.case, "new", None, value, None, "not in the baseline")
@@ -60,8 +60,8 @@ def _compared(now: SingleResult, then: SingleResult | None, threshold: float) ->
         return BaselineComparison(now.case, "failed", old, value, None, now.failure.reason, failed_then)
     if then.failure is not None or value is None or old is None:
         why = now.note or then.note or f"not measured {'now' if value is None else 'in the baseline'}"
-    elif _what(now) != _what(then):
-        why = "measures something else than then"
+    elif _measured_operation(now) != _measured_operation(then):
+        why = "measures another operation than the baseline"
     elif not old or not value:
         why = "too short for the profiler's clock"
     else:
@@ -72,10 +72,11 @@ def _compared(now: SingleResult, then: SingleResult | None, threshold: float) ->
     return BaselineComparison(now.case, "incomparable", old, value, None, why)
 
 
-def _what(one: SingleResult) -> tuple[object, ...]:
-    return (one.operator, one.direction, one.dtype, one.context, one.inputs)
+def _measured_operation(result: SingleResult) -> tuple[object, ...]:
+    """Return all that must be the same in both reports for times to be comparable."""
+    return (result.operator, result.direction, result.dtype, result.context, result.inputs)
 
 
-def _value(one: SingleResult) -> float | None:
-    """The median over processes of their medians, in ns: none of them counts for more, however many calls it made."""
-    return statistics.median(one.process_p50) if one.process_p50 else None
+def _value(result: SingleResult) -> float | None:
+    """Return the median over processes of their medians, in ns, so that all processes count alike."""
+    return statistics.median(result.process_p50) if result.process_p50 else None

@@ -1,4 +1,4 @@
-"""The levels of several looks at growing data that together spend one error: exact for normal data, not Bonferroni."""
+"""The levels of several looks at growing data that together spend one error, exact for normal data."""
 
 import math
 from functools import lru_cache
@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy import special
 from scipy.optimize import brentq
 
-# The density of the sum that has crossed no boundary yet is kept on so many points, down to so many standard
-# deviations below its mean. Twice as many move no level by a thousandth of itself.
+# The density of the sum that has crossed no boundary yet is computed at so many points, down to so many standard
+# deviations below its mean. Twice as many points change no level by a thousandth of itself.
 POINTS = 400
 LOWEST = 8.0
 
@@ -19,7 +19,8 @@ Array = npt.NDArray[np.float64]
 
 @lru_cache(maxsize=4096)
 def nominal_levels(counts: tuple[int, ...], spent: tuple[float, ...]) -> tuple[float, ...]:
-    """The one-sided level of a test at each look, so that the looks up to k err with ``spent[0] + ... + spent[k]``.
+    """Return the one-sided level of a test at each look, so that looks 0 to k together err with probability
+    ``spent[0] + ... + spent[k]``.
 
     ``counts`` (shape (k,), increasing, 1 or more) are the samples at each look, and ``spent`` (shape (k,)) what each
     adds to the probability that one of the looks so far rejects a true hypothesis: an error-spending test (Lan and
@@ -47,7 +48,7 @@ def nominal_levels(counts: tuple[int, ...], spent: tuple[float, ...]) -> tuple[f
 
 
 def _boundary(points: Array, density: Array, before: int, count: int, error: float) -> float:
-    """What the sum of ``count`` samples exceeds with probability ``error`` without having crossed a boundary before."""
+    """Return what the sum of ``count`` samples exceeds with probability ``error`` if it crossed no boundary before."""
     step, farthest = math.sqrt(count - before), 2 * LOWEST * math.sqrt(count)
 
     def excess(boundary: float) -> float:
@@ -57,8 +58,8 @@ def _boundary(points: Array, density: Array, before: int, count: int, error: flo
 
 
 def _carried(points: Array, density: Array, before: int, count: int, boundary: float) -> tuple[Array, Array]:
-    """The density of the sum of ``count`` samples below ``boundary``, at new points and times the weights of Simpson's
-    rule."""
+    """Return points below ``boundary``, and at each the density of the sum of ``count`` samples times its weight in
+    Simpson's rule."""
     grid = np.linspace(min(-LOWEST * math.sqrt(count), boundary - math.sqrt(count)), boundary, POINTS + 1)
     weights = np.ones(POINTS + 1)
     weights[1:-1:2], weights[2:-1:2] = 4, 2

@@ -1,4 +1,4 @@
-"""The values of one case, and the variance that each of its samples is predicted to have."""
+"""The values of one case, and the predicted variance of each of its samples."""
 
 import math
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ import numpy.typing as npt
 from opduel.comparator.trimmed_mean import RESOLUTION
 from opduel.records import PairSample, Stage
 
-# Estimated variances are noisy themselves, and that must not decide whose log ratio counts. A sample counts as if so
-# many more of its blocks had been as noisy as the case's blocks are on average, and a case as if so many more of its
-# forks had shown nothing beyond their blocks: what all cases have of that is in what pairs add.
+# Estimated variances are noisy themselves, and that must not decide how much a log ratio counts. So each sample gets so
+# many extra blocks with the average noise of its case, and each case so many extra forks without noise between them
+# (noise between forks that all cases have is part of ``pair_variance``).
 POOLED_BLOCKS = 20.0
 POOLED_FORKS = 5.0
 
@@ -23,11 +23,11 @@ Array = npt.NDArray[np.float64]
 
 
 class ForkNoise(NamedTuple):
-    """What the forks of one sample say of its noise; variances of log ratios.
+    """The noise of one sample by its forks; variances of log ratios.
 
     ``within`` is what their blocks add to the sample's variance: the forks' mean squared standard error over their
-    number.  ``between`` is the variance between the forks' log ratios less that mean.  Both are 0 where nothing is
-    known of them.
+    number.  ``between`` is the variance between the forks' log ratios less that mean.  Both are 0 where they are not
+    known.
     """
 
     forks: int
@@ -38,7 +38,7 @@ class ForkNoise(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def noise_of_forks(blocks: int, fork_ratios: tuple[tuple[float, float], ...]) -> ForkNoise:
-    """Return the noise that a sample's forks show: of each its log ratio and the standard error of it."""
+    """Return the noise of a sample. ``fork_ratios``: each fork's log ratio and its standard error."""
     if not fork_ratios:
         return ForkNoise(1, blocks, 0.0, 0.0)
     forks = len(fork_ratios)
@@ -52,8 +52,8 @@ def noise_of_forks(blocks: int, fork_ratios: tuple[tuple[float, float], ...]) ->
 def predict_variances(noises: Sequence[ForkNoise], pair_variance: float) -> Array:
     """Return the variance of each sample (shape (n,)): ``pair_variance`` + between / forks + within.
 
-    What lies between forks is pooled over the case's samples, and what is within them drawn towards their mean, block
-    by block.
+    The variance between forks is pooled over the case's samples. The variance within them is shrunk towards the mean
+    of all blocks.
     """
     forks, blocks, within, between = np.array(noises, dtype=np.float64).T
     freedom = forks - 1

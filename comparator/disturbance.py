@@ -1,13 +1,13 @@
-"""The verdicts of a run on a disturbed host: which of them stand by a test that a disturbance doesn't mislead.
+"""Which verdicts of a run on a disturbed host stand, by a test that a disturbance doesn't mislead.
 
-The t test on which verdicts rest assumes that the noise of all rounds is of a kind.  A disturbance makes it differ from
-round to round and from case to case, by any factor.  What it can't do is prefer a side: both sides of a round bear it,
-in an order drawn at random.  So the noise of each round has either sign with the same probability, whatever its size,
-and a signed-rank test is exact.  A verdict of a disturbed run stands if that test alone supports it with the error
-rates that are stated of a quiet run: at the same looks, with the same corrections for looks, directions and cases.
+The t test on which verdicts rest assumes that all rounds are equally noisy.  On a disturbed host the noise differs from
+round to round and from case to case, by any factor.  But it does not favour a side: both sides of a round bear it, in
+an order drawn at random.  So the noise of each round has either sign with the same probability, whatever its size, and
+a signed-rank test is exact.  A verdict of a disturbed run stands if that test alone supports it with the error rates of
+a quiet run: at the same looks, with the same corrections for looks, directions and cases.
 
-A bias is another matter: A/A checks that found a difference show that something did prefer a side.  Then a change
-stands if it is larger than the biases of that run's cases are likely to be, by what the checks say of their size.
+A bias is different: if A/A checks found a difference, something did favour a side.  Then a change stands if it is
+larger than the biases of that run's cases are likely to be, as estimated from the checks.
 """
 
 import math
@@ -90,7 +90,7 @@ def standing_cases(
 
 
 def _p_value(analysis: CaseAnalysis, test: "SignedRankTests | None", bias: Bias | None) -> float:
-    """Return the largest p value; a case without a flag has no claim to make, and counts with 1."""
+    """Return the largest p value of a flagged case; 1 for any other, which claims nothing."""
     if analysis.verdict not in FLAGGED:
         return 1.0
     p_values = [analysis.test.p_value]
@@ -149,11 +149,10 @@ class SignedRankTests:
 def withhold_verdicts(
     comparisons: Sequence[Comparison], standing: Collection[str], why: str, caution: str = ""
 ) -> list[Comparison]:
-    """Return the comparisons, the claims of cases that are not ``standing`` (ids) as ``inconclusive``.
+    """Return the comparisons, with the claims of cases that are not ``standing`` (ids) made ``inconclusive``.
 
-    Their notes say ``why``; what they were stays in ``held_back``, all figures stay as they are.  The notes of claims
-    that stand begin with ``caution``.  A case that failed has failed: a disturbance makes nothing crash.  It doesn't
-    change counts or memory either.
+    Their notes say ``why``, ``held_back`` has the verdict withheld, and all figures stay.  The notes of claims that
+    stand begin with ``caution``.  Failures, counts and memory keep their verdicts: a disturbance doesn't change them.
     """
     noisy = {name for name, metric in METRICS.items() if metric.noisy}
 
@@ -162,8 +161,8 @@ def withhold_verdicts(
             return comparison
         if comparison.case in standing:
             return _with_note(comparison, caution)
-        held = replace(comparison, verdict="inconclusive", held_back=comparison.verdict)
-        return _with_note(held, f"held back: would be {comparison.verdict_words}; {why}")
+        withheld = replace(comparison, verdict="inconclusive", held_back=comparison.verdict)
+        return _with_note(withheld, f"held back: would be {comparison.verdict_words}; {why}")
 
     return [judged(comparison) for comparison in comparisons]
 

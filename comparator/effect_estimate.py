@@ -1,4 +1,4 @@
-"""What the first samples of a case say at one look, and the smallest change that they would have shown."""
+"""The change of a case estimated at one look, and the smallest change that its samples would have shown."""
 
 import math
 from dataclasses import dataclass, replace
@@ -12,8 +12,7 @@ from opduel.comparator.trimmed_mean import TrimmedMean, confidence_interval, mir
 
 POWER = 0.8
 
-# A change by this share (a million-fold) stands for "none that one could name".
-LARGEST_CHANGE = 1e6
+LARGEST_CHANGE = 1e6  # a share; a minimum detectable effect is never given as more
 
 # The largest |log| that is turned into a ratio: beyond it a float64 would overflow, and JSON has no infinity.
 LARGEST_LOG = 700.0
@@ -21,11 +20,11 @@ LARGEST_LOG = 700.0
 
 @dataclass(frozen=True)
 class EffectEstimate:
-    """One look at one case; log ratios throughout, p values not yet corrected for the looking."""
+    """One look at one case; log ratios throughout, p values not yet corrected for the number of looks."""
 
     n: int
     trimmed_mean: TrimmedMean  # moderated
-    prior_weight: float  # how far the prior could be believed for this case, 0 to 1
+    prior_weight: float  # how far the prior applies to this case, 0 to 1
     p_above: float  # against "the log ratio is at most +bound"
     p_below: float  # against "it is at least -bound"
     p_changed: float  # two-sided, against "no change at all"
@@ -36,16 +35,16 @@ class EffectEstimate:
     treatment: float
 
     def at_level(self, tail: float) -> "EffectEstimate":
-        """Return the evidence with the interval of another ``tail``."""
+        """Return the estimate with the interval of another ``tail``."""
         return replace(self, interval=confidence_interval(self.trimmed_mean, tail))
 
 
 @lru_cache(maxsize=16384)
 def estimate_effect(values: Values, bound: float, prior: Prior, tail: float) -> EffectEstimate:
-    """Return the evidence of ``values`` (n >= 2) on a change beyond ``bound`` (a log ratio, >= 0).
+    """Return what ``values`` (n >= 2) say about a change beyond ``bound`` (a log ratio, >= 0).
 
-    ``tail`` is the probability on either side of the interval.  A bound of 0 shows no case to lie on a side of it: none
-    is exactly unchanged.  A pure function that is called again after every round, hence the cache.
+    ``tail`` is the probability on either side of the interval.  With a bound of 0 neither ``no_rise`` nor ``no_fall``
+    is ever shown: no case is exactly unchanged.  Cached, because it is called for all earlier looks after every round.
 
     Raises:
         ValueError: fewer than 2 values.
@@ -69,17 +68,16 @@ def estimate_effect(values: Values, bound: float, prior: Prior, tail: float) -> 
 
 
 def as_ratio(log_ratio: float) -> float:
-    """Return exp, held finite."""
+    """Return exp(``log_ratio``), limited to finite numbers."""
     return math.exp(max(-LARGEST_LOG, min(LARGEST_LOG, log_ratio)))
 
 
 def minimal_detectable_change(trimmed_mean: TrimmedMean, threshold: float, alpha: float) -> float:
     """Return the change (a share, >= 0) that a test at two-sided level ``alpha`` finds with 80 % power.
 
-    exp(log(1 + threshold) + (t_(1-alpha/2) + t_0.8) s) - 1 with s the standard error.  ``alpha`` is what is left after
-    the corrections: that of the run, over the number of its cases (this one alone has changed) and over the looks.  The
-    sum of the two quantiles approximates the noncentral t distribution's power (Bloom 1995, Evaluation Review 19,
-    547-556).
+    exp(log(1 + threshold) + (t_(1-alpha/2) + t_0.8) s) - 1 with s the standard error.  ``alpha`` is the run's after the
+    corrections for its cases (as if this one alone has changed) and for the looks.  The sum of the two quantiles
+    approximates the noncentral t distribution's power (Bloom 1995, Evaluation Review 19, 547-556).
     """
     reach = (t_quantile(trimmed_mean, alpha / 2) + t_quantile(trimmed_mean, 1 - POWER)) * trimmed_mean.standard_error
     return min(math.expm1(min(math.log1p(threshold) + reach, math.log1p(LARGEST_CHANGE))), LARGEST_CHANGE)

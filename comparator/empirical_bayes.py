@@ -1,7 +1,7 @@
-"""Cases lend each other their variances: the empirical-Bayes moderated t of Smyth (2004), made robust.
+"""Variances estimated across cases: the empirical-Bayes moderated t of Smyth (2004), made robust.
 
-The variance of a case is predicted from its own noise (``case_values``), plus what process pairs add in all cases
-alike.  What cases lend each other is how far such predictions are right.
+The variance of a case is predicted from its own noise (``case_values``), plus what process pairs add to all cases
+alike.  All cases together show how accurate such predictions are.
 """
 
 import math
@@ -16,22 +16,20 @@ from scipy import special
 from opduel.comparator.case_values import Values, predict_variances
 from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
 
-# Of fewer cases than this nothing is learnt about how variances vary from case to case.
-FEWEST_CASES = 3
-# What pairs add is looked for in steps of a factor of 2, from the variance that a case typically has down to so many
-# steps below it, and nothing.
+FEWEST_CASES = 3  # fewer say nothing about how variances differ from case to case
+# Candidates for what pairs add: the typical variance of a case, so many halvings of it, and 0.
 STEPS = 8
-STRAY_WEIGHT = 0.03  # a case of which the prior has less to say than this takes no part in fitting it
+STRAY_WEIGHT = 0.03  # a case with a smaller prior weight takes no part in fitting the prior
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What the residual scales of many cases say of the next: a scaled inverse chi-squared distribution.
+    """The distribution of the cases' residual scales: a scaled inverse chi-squared distribution.
 
     ``degrees_of_freedom`` is Smyth's d0 (0: no prior), ``scale`` his s0^2: how many times as large as predicted
-    variances are.  ``pair_variance`` is the part of each prediction that is the same for all samples of the run: 1 is
-    so far above any noise that all samples count alike.  ``pooled`` sums the degrees of freedom of the cases that it
-    was fitted to, ``cases`` counts those of the run.
+    variances are.  ``pair_variance`` is the part of each prediction that is the same for all samples of the run; the
+    default of 1 is so far above any noise that all samples count alike.  ``pooled`` is the sum of the degrees of
+    freedom of the cases that the prior was fitted to, ``cases`` the number of cases of the run.
     """
 
     degrees_of_freedom: float = 0.0
@@ -45,16 +43,16 @@ NO_PRIOR = Prior()
 
 
 def locate(values: Values, pair_variance: float) -> TrimmedMean:
-    """Return the trimmed mean of a case, each sample weighted by the variance that is predicted for it."""
+    """Return the trimmed mean of a case, each sample weighted by its predicted variance."""
     return estimate_trimmed_mean(values.log_ratios, predict_variances(values.noises, pair_variance))
 
 
 @lru_cache(maxsize=64)
 def fit_prior_of_cases(cases: tuple[Values, ...]) -> Prior:
-    """Fit the prior, and with it the variance that pairs add: the one that makes the cases' log ratios most likely.
+    """Fit the prior together with the variance that pairs add, by the likelihood of the cases' log ratios.
 
-    A prior whose location depends on a covariate is limma's trend (Law et al. 2014, Genome Biology 15, R29); here the
-    covariate is the case's own noise.  Cases that are strays by all candidates don't count.
+    As in limma's trend (Law et al. 2014, Genome Biology 15, R29) the prior's location depends on a covariate; here it
+    is the case's own noise.  The likelihood leaves out cases that are strays whatever the variance that pairs add.
     """
     if len(cases) < FEWEST_CASES:
         return NO_PRIOR
@@ -92,14 +90,14 @@ def fit_prior(observed: Sequence[TrimmedMean]) -> Prior:
 
     A scale v on df degrees of freedom has, under the model, log v with mean
     log s0^2 + psi(df/2) - log(df/2) - psi(d0/2) + log(d0/2) and variance psi'(df/2) + psi'(d0/2) (psi: digamma,
-    psi': trigamma).  Equating both with what is seen gives s0^2 and d0; degrees of freedom may differ by case
-    (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3(1), 3, section 6.2; limma's ``fitFDist``).  d0 is held to the
-    degrees of freedom that all cases had together: also where variances vary no more than by chance, and limma
-    would have it infinite, a prior knows no more than its data.  Fewer than ``FEWEST_CASES`` cases give ``NO_PRIOR``.
+    psi': trigamma).  Equating both with the sample moments gives s0^2 and d0; degrees of freedom may differ by case
+    (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3(1), 3, section 6.2; limma's ``fitFDist``).  d0 is limited to the
+    degrees of freedom of all cases together, because a prior knows no more than its data; where variances vary no more
+    than by chance, limma's would be infinite.  Fewer than ``FEWEST_CASES`` cases give ``NO_PRIOR``.
 
-    Cases far noisier than the others would make it say nothing.  So it is fitted without those that it speaks for with
-    a weight below ``STRAY_WEIGHT`` (``prior_weight``), which rely on their own samples in any case: at first by the
-    prior that the quieter half has about the median, and then again by each fit.
+    A few cases far noisier than the others would make d0 useless.  So the fit leaves out cases with a ``prior_weight``
+    below ``STRAY_WEIGHT``, which rely on their own samples in any case: at first by a prior fitted to the quieter half
+    about the median, then by each fit in turn.
     """
     included = list(observed)
     if len(included) < FEWEST_CASES:
@@ -136,8 +134,8 @@ def _of_moments(mean: float, variance: float, observed: Sequence[TrimmedMean], c
 def shrink_variance(observed: TrimmedMean, prior: Prior) -> TrimmedMean:
     """Return ``observed`` with the posterior scale (d0 s0^2 + df v) / (d0 + df) and d0 + df degrees of freedom.
 
-    As in limma, the degrees of freedom never exceed those that all the fitted cases had together.  A case whose
-    own scale contradicts the prior is believed rather than shrunk: d0 is scaled by ``prior_weight`` first.
+    As in limma, the degrees of freedom never exceed those of all fitted cases together.  A case whose own scale
+    contradicts the prior is hardly shrunk: d0 is multiplied by ``prior_weight`` first.
     """
     own = observed.degrees_of_freedom
     weight = prior_weight(observed, prior) * prior.degrees_of_freedom
@@ -152,7 +150,7 @@ def shrink_variance(observed: TrimmedMean, prior: Prior) -> TrimmedMean:
 
 
 def prior_weight(observed: TrimmedMean, prior: Prior) -> float:
-    """Return how far the prior may speak for a case as noisy as this one: 1 for nearly all, towards 0 for an outlier.
+    """Return how far the prior applies to a case as noisy as this one: 1 for nearly all, towards 0 for an outlier.
 
     Under the model v / s0^2 follows F(df, d0), and of m cases the two noisiest have tail probabilities of about 1/m
     and 2/m.  One that is rarer than 2/m by a factor f keeps the share 1/f of d0: the idea of Phipson et al. (2016,
@@ -166,17 +164,17 @@ def prior_weight(observed: TrimmedMean, prior: Prior) -> float:
 
 
 def discounted(prior: Prior, prior_weight: float) -> Prior:
-    """Return the prior for a case that earlier samples have shown to be as noisy as ``prior_weight`` says.
+    """Return the prior for new samples of a case whose earlier samples had this ``prior_weight``.
 
-    The share that is left is a cap: ``shrink_variance`` doubts on its own where the new samples are noisier still.
+    ``shrink_variance`` discounts it further where the new samples are noisier still.
     """
     return replace(prior, degrees_of_freedom=prior_weight * prior.degrees_of_freedom)
 
 
 def trigamma_inverse(value: float) -> float:
-    """The x > 0 with trigamma(x) = ``value``, by Newton's method on 1 / trigamma.
+    """Return the x > 0 with trigamma(x) = ``value``, by Newton's method on 1 / trigamma.
 
-    That function is convex and nearly linear, so that starting at 1/2 + 1/value no step overshoots (Smyth 2004,
+    That function is convex and nearly linear, so that no step from the start at 1/2 + 1/value overshoots (Smyth 2004,
     appendix).
 
     Raises:

@@ -1,6 +1,6 @@
-"""What is said of a case in plain words: why it stays open, and what its time and its instructions say together.
+"""The notes of cases: why a case is still open, and what its time and its instruction count mean together.
 
-It is said in one place: screens, pages and files show ``Comparison.note``.
+All reporters show them as ``Comparison.note``.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from opduel.records import DEFAULT_METRIC, ONE_SIDED, Comparison, Forecast, Metr
 
 OTHER_CAUSES = "memory, layout or vector width"
 
-# (verdict on time, verdict on instructions) -> what both say; where the work is open or neither changed, nothing.
+# (verdict on time, verdict on instructions) -> what both mean together; other pairs mean nothing more.
 READINGS: dict[tuple[Verdict, Verdict], str] = {
     ("regressed", "regressed"): "slower, and does more",
     ("regressed", "unchanged"): f"slower with unchanged instructions: {OTHER_CAUSES}",
@@ -51,8 +51,8 @@ def explain(analysis: CaseAnalysis, looks: Looks, family: int, alpha: float, sus
     if test.looked:
         why = _why_open(analysis, family, alpha)
     elif test.n:
-        made = f"{test.n} {'was' if test.n == 1 else 'were'} made before the run ended"
-        why = f"its first test takes {looks.counts[0]} rounds, and {made}"
+        rounds_made = f"{test.n} {'was' if test.n == 1 else 'were'} made before the run ended"
+        why = f"its first test takes {looks.counts[0]} rounds, and {rounds_made}"
     else:
         why = f"the run ended before this case was measured; its first test takes {looks.counts[0]} rounds"
     return f"looks {suspected}, but is not settled: {why}" if suspected else why
@@ -70,7 +70,7 @@ def _range_in_words(interval: tuple[float, float], measure: Metric) -> str:
 
 
 def in_words(forecast: Forecast, most: int) -> str:
-    """Return what it would take to settle an open case; ``most``: the rounds that a case may have."""
+    """Return in words what would settle an open case; ``most``: the rounds that a case may have."""
     if forecast.rounds is None:
         return f"with all {most} rounds, the chance to settle it is {forecast.chance:.0%}"
     rounds = f"{forecast.rounds} more round{'' if forecast.rounds == 1 else 's'}"
@@ -80,7 +80,7 @@ def in_words(forecast: Forecast, most: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``40 s``, ``3 min``, ``2.5 h``: rounded up to what a forecast can claim to know."""
+    """Return ``40 s``, ``3 min`` or ``2.5 h``: seconds and minutes rounded up, as precise as a forecast is."""
     if seconds < 90:
         return f"{max(5, 5 * -(-int(seconds) // 5))} s"
     if seconds < 90 * 60:
@@ -89,7 +89,7 @@ def duration(seconds: float) -> str:
 
 
 def _why_open(analysis: CaseAnalysis, family: int, alpha: float) -> str:
-    """Return what the interval of a case lacks that a look has left open, and why there are no more rounds."""
+    """Return what the interval lacks for a verdict, and why the case gets no more rounds."""
     test, threshold = analysis.test, analysis.case.threshold
     figures = test.figures
     if figures is None:
@@ -115,18 +115,18 @@ def _why_open(analysis: CaseAnalysis, family: int, alpha: float) -> str:
 
 
 def _rounds_made(test: SequentialTest) -> str:
-    made = f"{test.n} rounds"
+    rounds = f"{test.n} rounds"
     if test.exhausted:
-        return f"all {made} were used"
+        return f"all {rounds} were used"
     if test.futile:
-        return f"stopped after {made}: more are unlikely to settle it"
-    return f"{made} were made before the run ended"
+        return f"stopped after {rounds}: more are unlikely to settle it"
+    return f"{rounds} were made before the run ended"
 
 
 def attribution_note(time: Comparison, instructions: Comparison) -> str:
-    """Return what both comparisons of one call say together, in words; empty where that is nothing.
+    """Return what the comparisons of one call's time and instructions mean together; empty where they add nothing.
 
-    "Does more" and "does less" are about instructions; the change of their number follows in brackets.
+    "Does more" and "does less" are about instructions, with the change of their number in brackets.
     """
     words = READINGS.get((time.verdict, instructions.verdict), "")
     if not words or instructions.ratio is None:
@@ -135,7 +135,7 @@ def attribution_note(time: Comparison, instructions: Comparison) -> str:
 
 
 def attribute_changes(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Return the comparisons in their order, those of time with the reading added to their note."""
+    """Return the comparisons in their order, with what time and instructions mean together in the note on time."""
     comparison_by_case = {comparison.case: comparison for comparison in comparisons}
     attributed = []
     for comparison in comparisons:

@@ -1,4 +1,4 @@
-"""One case's way through its looks: shown to be unchanged or on one side of its threshold, changed, or open."""
+"""The group-sequential test of one case: at each look it may be cleared, become a suspect, or stay open."""
 
 import math
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ from opduel.records import Case, Stage
 
 @dataclass(frozen=True)
 class SequentialTest:
-    """How far a case has come, by its own samples alone.
+    """The state of a case's test, by its own samples alone.
 
     ``suspect``: a look has found a change, so that the next sample is a fresh one (``stage``).  ``cleared``: looks have
-    shown the change to lie within the threshold; ``no_rise`` and ``no_fall``: the latest look that has shown it to lie
-    below its upper side, or above its lower one.
-    ``p_value`` is over all looks, against "the change is within the threshold", and 1 without looks, or as long as no
-    fresh samples have ``confirmed`` what they say; ``rises`` tells the direction that it speaks for.  ``figures`` is
-    the evidence to show: that of the looks that cleared the case, else all; None with fewer than 2 samples.
-    ``decisive`` is the look that says most, with the interval that goes with a flag; None without looks.  ``excess`` is
-    a suspect's size: by how much the interval that made it a suspect lies beyond the threshold (a log ratio, negative
-    if it doesn't).  No later sample changes it.
+    shown the change to lie within the threshold.  ``no_rise`` and ``no_fall``: the latest look that has shown it to lie
+    below +threshold, or above -threshold.
+    ``p_value`` is over all looks, against "the change is within the threshold"; it is 1 without looks, and until fresh
+    samples have ``confirmed`` the change.  ``rises``: the direction of the change.  ``figures`` is the estimate to
+    show: at the look that cleared the case, else from all samples; None with fewer than 2 samples.  ``decisive`` is the
+    look with the strongest evidence, with the interval that goes with a flag; None without looks.  ``excess`` is how
+    far the interval that made the case a suspect lies beyond the threshold (a log ratio, negative if it doesn't); later
+    samples don't change it.
     """
 
     suspect: bool
@@ -34,7 +34,7 @@ class SequentialTest:
     no_fall: EffectEstimate | None
     confirmed: bool
     exhausted: bool  # no look is left
-    futile: bool  # what looks are left would hardly settle it
+    futile: bool  # the remaining looks would hardly settle it
     looked: bool  # at least one look has taken place
     p_value: float
     rises: bool
@@ -45,7 +45,7 @@ class SequentialTest:
 
     @property
     def stage(self) -> Stage:
-        """Where the next sample belongs."""
+        """The stage of the next sample."""
         return "confirmation" if self.suspect else "screening"
 
     def sides(self, lower_is_better: bool) -> tuple[EffectEstimate | None, EffectEstimate | None]:
@@ -56,13 +56,13 @@ class SequentialTest:
 def run_sequential_test(
     case: Case, values: Values, prior: Prior, looks: Looks, alpha: float, closing: bool, retest: bool = False
 ) -> SequentialTest:
-    """Follow a case through its looks, until they clear it, or one gives it up since the last would hardly settle it.
+    """Return the state of a case's test after all its looks so far; it ends at a look that clears the case or finds
+    further samples futile.
 
-    All samples so far count at each look, of whichever stage.  A change takes ``FRESH_PAIRS`` samples more that agree,
-    from after the look that found it: noise with two modes can agree with itself five times over.  Counts are claimed
-    at once.  ``closing`` says that no more samples will come (see ``Looks.closing``).  ``retest``: a verification, of
-    cases that were flagged.  They are suspects from the start, and fresh samples alone count; from the screening only
-    what it says of their noise is taken.
+    Each look takes all samples so far, of either stage.  A change of a noisy metric is confirmed only by
+    ``FRESH_PAIRS`` later samples that agree: noise with two modes can agree with itself five times over.  ``closing``:
+    no more samples will come (see ``Looks.closing``).  ``retest``: the replication of a flagged case.  It is a suspect
+    from the start, and only samples of the confirmation count; the screening only tells how noisy the case is.
     """
     bound = math.log1p(case.threshold)
     path = _Path(looks, alpha, suspect=retest)
@@ -72,7 +72,7 @@ def run_sequential_test(
     n = len(values)
     for count in looks.closing(n) if closing else looks.reached(n):
         path.take(estimate_effect(values.first(count), bound, prior, looks.level(count, alpha / 2)), bound)
-        if path.ended:
+        if path.is_over:
             break
     p_value, rises = path.p_value()
     fresh = values.first(path.n).of_stage("confirmation")
@@ -99,7 +99,7 @@ def run_sequential_test(
 def _after_screening(
     screening: Values, bound: float, prior: Prior, looks: Looks, alpha: float
 ) -> tuple[Prior, float | None]:
-    """Return the prior for the fresh samples of a case that was screened, and its size then."""
+    """Return the prior for the fresh samples of a case that was screened, and its excess at the screening."""
     if len(screening) < 2:
         return prior, None
     effect = estimate_effect(screening, bound, prior, looks.level(len(screening), alpha / 2))
@@ -107,13 +107,13 @@ def _after_screening(
 
 
 def _excess(effect: EffectEstimate, bound: float) -> float:
-    """Return by how much an interval lies beyond the bound, on either side."""
+    """Return by how much the interval lies beyond the bound, on either side; negative if it doesn't."""
     low, high = effect.interval
     return max(low, -high) - bound
 
 
 def _confirms(fresh: Values, bound: float, prior: Prior, rises: bool) -> bool:
-    """Whether fresh samples say that the case has changed in this direction."""
+    """Return whether fresh samples agree that the case has changed in this direction."""
     sign = 1 if rises else -1
     if sum(sign * log_ratio > 0 for log_ratio in fresh.log_ratios) < FRESH_PAIRS:
         return False
@@ -122,7 +122,7 @@ def _confirms(fresh: Values, bound: float, prior: Prior, rises: bool) -> bool:
 
 @dataclass
 class _Path:
-    """The looks that a case has come to, and what they have shown."""
+    """The looks at a case so far, and what they have shown."""
 
     looks: Looks
     alpha: float
@@ -135,13 +135,13 @@ class _Path:
     effects: list[EffectEstimate] = field(default_factory=list)
 
     @property
-    def ended(self) -> bool:
-        """Whether no further look counts."""
+    def is_over(self) -> bool:
+        """Whether no further look is taken."""
         return self.cleared or self.futile
 
     @property
     def n(self) -> int:
-        """Samples that the latest look took."""
+        """The number of samples at the latest look."""
         return self.effects[-1].n if self.effects else 0
 
     @property
@@ -150,11 +150,11 @@ class _Path:
         return [self.looks.weight(effect.n) for effect in self.effects]
 
     def take(self, effect: EffectEstimate, bound: float) -> None:
-        """Take note of the next look.
+        """Add the next look.
 
-        The intervals of all looks hold together, so that each side may be excluded by another one: the two one-sided
-        tests of equivalence, each with an error of alpha / 2 over all looks (Schuirmann 1987, J. Pharmacokinet.
-        Biopharm. 15, 657-680).
+        The intervals of all looks hold simultaneously, so that different looks may exclude a rise and a fall: the two
+        one-sided tests of equivalence, each with an error of alpha / 2 over all looks (Schuirmann 1987, J.
+        Pharmacokinet. Biopharm. 15, 657-680).
         """
         self.no_rise = effect if effect.no_rise else self.no_rise
         self.no_fall = effect if effect.no_fall else self.no_fall
@@ -182,8 +182,8 @@ class _Path:
         return two_sided_p(above, below), above < below
 
     def decisive(self) -> EffectEstimate | None:
-        """Return the look that says most, with an interval that spends its share of the error: the claim of a change
-        that rests on this look is right whenever the interval is."""
+        """Return the look with the smallest weighted p value, with an interval that spends this look's share of the
+        error: a claim that rests on this look is right whenever the interval is."""
         if not self.effects:
             return None
         effect, weight = min(

@@ -1,4 +1,4 @@
-"""When a case may be looked at, fixed before there are data, and what the looking costs."""
+"""The looks (interim analyses) of a run, planned before there are data, and the share of the error that each spends."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from opduel.records import USUAL_ROUNDS
 GROWTH = 1.6
 FIRST_LOOK = 5
 FRESH_PAIRS = 3  # process pairs that must agree, after a look that has found a change, before it is claimed
-# Counts, of instructions or bytes, hardly vary from process to process: few are looked at.
+# Counts, of instructions or bytes, hardly vary from process to process, so that few rounds are enough.
 FIRST_LOOK_AT_COUNTS = 3
 MAX_ROUNDS_OF_COUNTS = 5
 COUNTED = ("instructions", "memory", "process_memory")
@@ -19,12 +19,12 @@ COUNTED = ("instructions", "memory", "process_memory")
 
 @dataclass(frozen=True)
 class Looks:
-    """The ``counts`` of samples, increasing, at which the cases of a run are looked at.
+    """The schedule of looks: ``counts`` are the numbers of samples, increasing, at which cases are analysed.
 
     Of the error of claims of a change, look k gets the share w_k = n_k / (n_1 + ... + n_K): little is spent on the
-    first looks, which only large changes need, and most on the last, where small ones appear (``weight``).  Of the
-    error of intervals, and so of ``unchanged``, each look spends the same (``level``).  A case is a suspect when its
-    two-sided p value against "no change at all" is below ``suspect_level`` at a look; no error rate depends on that
+    first looks, which find large changes in any case, and most on the last, which finds small ones (``weight``).  Of
+    the error of intervals, and so of ``unchanged``, each look spends the same (``level``).  A case is a suspect when
+    its two-sided p value against "no change at all" is below ``suspect_level`` at a look; no error rate depends on that
     level.  ``by_metric`` has the schedules of metrics with one of their own.
 
     Raises:

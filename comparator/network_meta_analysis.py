@@ -1,4 +1,4 @@
-"""One case's history over builds: where each stands, by all runs that measured any two of them, and where it changed.
+"""One case's history: the position of each build, from all runs that compared any two of them, and where it changed.
 
 A run gives one edge: the log ratio of two builds with its standard error. Runs may form a chain (each commit against
 the one before), a star (all against one release), anything between, repeat, or fall apart. Positions are the
@@ -29,7 +29,7 @@ _USELESS = 3.0  # a standard error from which on a run says nothing: its interva
 
 @dataclass(frozen=True)
 class Edge:
-    """One run's word on two builds: ln(treatment / control) of a case, and its standard error (> 0)."""
+    """One run's comparison of two builds: ln(treatment / control) of a case, and its standard error (> 0)."""
 
     control: str
     treatment: str
@@ -39,7 +39,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a build stands: ln(build / reference) with an interval. The reference itself is at 0, exactly."""
+    """The position of a build: ln(build / reference) with an interval. The reference itself is at 0, exactly."""
 
     node: str
     log_ratio: float
@@ -51,13 +51,13 @@ class Position:
 class Change:
     """A change of level: a step if ``before`` and ``after`` are neighbours, else a gradual drift between them.
 
-    ``log_ratio`` is its size with an interval, all of the history's changes fitted together. ``p_value`` is that of the
-    largest change in a history that has only those found before it: the look at all places is paid for.
+    ``log_ratio`` is its size with an interval, all of the history's changes fitted together. ``p_value`` is against a
+    history that has only the changes found before this one; it allows for the search over all places.
     """
 
     before: str  # the last build at the old level
     after: str  # the first build at the new level
-    builds: int  # how many steps of the order lie between the two; 1 is a step
+    builds: int  # steps of the order between the two; 1 for a step
     log_ratio: float
     ci: tuple[float, float]
     p_value: float
@@ -76,11 +76,10 @@ class Drift:
 
 @dataclass(frozen=True)
 class Component:
-    """Builds that runs connect, in order, the first being the reference.
+    """Builds that runs connect, in order; the first is the reference.
 
-    ``p_value`` is against "no change anywhere". ``dispersion`` is by how much runs that can be compared with each
-    other disagree: the variances were multiplied by it. It is 1 when they agree as their intervals say, or when
-    none can be compared.
+    ``p_value`` is against "no change anywhere". The variances were multiplied by ``dispersion``: how much more runs
+    disagree with each other than their intervals say; 1 if they agree, or if there are none to compare.
     """
 
     nodes: tuple[str, ...]
@@ -95,15 +94,14 @@ class Component:
 def edge_from_interval(
     control: str, treatment: str, ratio: float | None, ci: Sequence[float] | None, alpha: float
 ) -> Edge | None:
-    """A run's comparison as an edge; None when it has no interval, or one that no history can hold.
+    """Return a run's comparison as an edge; None when it has no interval, or one too wide to be of use.
 
-    The standard error is the interval's width in logs over 2 z(1 - alpha / 2). The run's interval comes from a t
-    distribution and is valid however often was looked, so it is wider than a normal one: the error is taken too
-    large rather than too small.
+    The standard error is the interval's width in logs over 2 z(1 - alpha / 2). That is rather too large than too small:
+    the run's interval comes from a t distribution and allows for several looks, so it is wider than a normal one.
     """
     if ratio is None or ci is None or control == treatment or not 0 < alpha < 1:
         return None
-    if not all(math.isfinite(one) and one > 0 for one in (ratio, *ci)) or not ci[0] <= ratio <= ci[1]:
+    if not all(math.isfinite(value) and value > 0 for value in (ratio, *ci)) or not ci[0] <= ratio <= ci[1]:
         return None
     error = (math.log(ci[1]) - math.log(ci[0])) / (-2 * float(special.ndtri(alpha / 2)))
     return Edge(control, treatment, math.log(ratio), max(error, RESOLUTION)) if error <= _USELESS else None
@@ -118,32 +116,33 @@ def analyse_network(
     level: float = DEFAULT_LEVEL,
     seed: int = 0,
     with_positions: bool = True,
-    apart: Collection[str] = (),
+    foreign: Collection[str] = (),
 ) -> list[Component]:
-    """The history of one case: a component for each set of builds that runs connect, the one with the newest first.
+    """Return the history of one case: a component for each set of builds that runs connect, the newest first.
 
     ``order`` ranks the builds, the oldest lowest (equal ranks are ordered by name). Intervals have confidence
-    1 - ``alpha``. A history without change has a change found with probability ``level`` at most; changes of
-    less than ``minimal`` (a share) are passed over. ``seed`` is that of the simulated critical values: equal
-    arguments give equal results. Without ``with_positions`` they are left out, which is many times quicker.
+    1 - ``alpha``. In a history without change one is found with probability ``level`` at most; changes of less than
+    ``minimal`` (a share) are left out. ``seed`` is that of the simulated critical values: equal arguments give equal
+    results. Without ``with_positions`` positions are left out, which is many times faster.
 
-    Builds ``apart`` are of something else, which the others are measured against: the first in the order. Positions are
-    relative to the first of them, and changes are looked for, and the newest is compared with the oldest, among the
-    others alone.
+    ``foreign`` builds, such as those of a release, come first in the order and only serve as a reference: positions are
+    relative to the first of them, but changes and drift are those of the other builds.
 
     Raises:
         ValueError: a standard error is not above 0, a figure is not finite, or a build has no place in the order.
     """
-    found = []
+    components = []
     for nodes, inside in _components(edges, order):
         graph = _Graph(nodes, inside)
-        free = sum(node in apart for node in nodes)
-        found.append(_component(graph, minimal, alpha, level, seed, with_positions, min(free, len(nodes) - 1)))
-    return sorted(found, key=lambda one: (-order[one.nodes[-1]], -len(one.nodes), one.nodes))
+        free = sum(node in foreign for node in nodes)
+        components.append(_component(graph, minimal, alpha, level, seed, with_positions, min(free, len(nodes) - 1)))
+    return sorted(
+        components, key=lambda component: (-order[component.nodes[-1]], -len(component.nodes), component.nodes)
+    )
 
 
 def _components(edges: Sequence[Edge], order: Mapping[str, float]) -> list[tuple[list[str], list[Edge]]]:
-    """The connected sets of builds, each in order, with their edges."""
+    """Return the connected sets of builds, each in order, with their edges."""
     for edge in edges:
         if not (math.isfinite(edge.log_ratio) and 0 < edge.standard_error < math.inf) or edge.control == edge.treatment:
             raise ValueError(f"no edge of a history: {edge}")
@@ -151,7 +150,7 @@ def _components(edges: Sequence[Edge], order: Mapping[str, float]) -> list[tuple
             if node not in order:
                 raise ValueError(f"{node} has no place in the order")
     nodes = sorted(
-        {node for edge in edges for node in (edge.control, edge.treatment)}, key=lambda one: (order[one], one)
+        {node for edge in edges for node in (edge.control, edge.treatment)}, key=lambda node: (order[node], node)
     )
     if not nodes:
         return []
@@ -174,7 +173,7 @@ class _Graph:
         self.nodes = tuple(nodes)
         index = {node: i for i, node in enumerate(nodes)}
         # sorted, so that the order in which runs came in changes not even the last bit
-        arranged = sorted(edges, key=lambda one: (one.control, one.treatment, one.log_ratio, one.standard_error))
+        arranged = sorted(edges, key=lambda edge: (edge.control, edge.treatment, edge.log_ratio, edge.standard_error))
         self.heads = np.array([index[edge.control] for edge in arranged], dtype=np.intp)
         self.tails = np.array([index[edge.treatment] for edge in arranged], dtype=np.intp)
         self.values = np.array([edge.log_ratio for edge in arranged])
@@ -190,29 +189,30 @@ class _Graph:
         self._solver = linalg.splu(self.laplacian[1:, 1:])
 
     def solve(self) -> Floats:
-        """The positions relative to the first build, shape (builds,)."""
+        """Return the positions relative to the first build, shape (builds,)."""
         return np.concatenate([[0.0], np.asarray(self._solver.solve(self.score[1:]))])
 
     def variances(self) -> Floats:
-        """The positions' variances before dispersion, shape (builds,): the diagonal of the Laplacian's inverse."""
+        """Return the positions' variances before dispersion, shape (builds,): the diagonal of the Laplacian's
+        inverse."""
         count = len(self.nodes) - 1
-        found = np.zeros(count + 1)
+        variances = np.zeros(count + 1)
         for low in range(0, count, _AT_A_TIME):
             places = np.arange(low, min(low + _AT_A_TIME, count))
             units = np.zeros((count, len(places)))
             units[places, places - low] = 1.0
-            found[places + 1] = self._solver.solve(units)[places, places - low]
-        return found
+            variances[places + 1] = self._solver.solve(units)[places, places - low]
+        return variances
 
     def newest_variance(self, oldest: int = 0) -> float:
-        """That of the last position against the one at ``oldest``, which is much quicker than all of them."""
+        """Return the variance of the last position less the one at ``oldest``, much faster than ``variances``."""
         contrast = np.zeros(len(self.nodes))
         contrast[-1] += 1.0
         contrast[oldest] -= 1.0
         return float(contrast[1:] @ self._solver.solve(contrast[1:]))
 
     def dispersion(self, positions: Floats) -> float:
-        """Birge's ratio, never below 1: the residuals' chi-square over its degrees of freedom."""
+        """Return Birge's ratio, the residuals' chi-square over its degrees of freedom, but at least 1."""
         freedom = len(self.values) - (len(self.nodes) - 1)
         if freedom <= 0:
             return 1.0
@@ -245,9 +245,9 @@ def _component(
     newest, error = float(places[-1] - places[free]), math.sqrt(graph.newest_variance(free) * dispersion)
     drift = Drift(nodes[free], nodes[-1], newest, error, interval(newest, error))
     changes = []
-    for one in ramps:
-        ci = interval(one.size, one.standard_error)
-        changes.append(Change(nodes[one.start], nodes[one.end], one.end - one.start, one.size, ci, one.p_value))
+    for ramp in ramps:
+        ci = interval(ramp.size, ramp.standard_error)
+        changes.append(Change(nodes[ramp.start], nodes[ramp.end], ramp.end - ramp.start, ramp.size, ci, ramp.p_value))
     positions = []
     if with_positions:
         errors = np.sqrt(np.maximum(graph.variances(), 0) * dispersion)
@@ -258,8 +258,11 @@ def _component(
 
 @dataclass(frozen=True)
 class Link:
-    """Which builds two runs compare together: ``newer`` against ``older``, by ``way``; of the logs of the two runs'
-    ratios, each has a sign in the sum. Of the same two builds, both are the treatment."""
+    """Which builds two runs compare indirectly: ``newer`` against ``older``, by ``way``.
+
+    The log ratio is the sum of the two runs' log ratios, each with its sign. If both runs measured the same builds,
+    ``older`` and ``newer`` are both the treatment.
+    """
 
     way: Way
     older: str
@@ -277,7 +280,7 @@ class IndirectEstimate:
 
 
 def link(first: tuple[str, str], second: tuple[str, str], order: Mapping[str, float]) -> Link | None:
-    """How two runs, each (control, treatment), can be compared; None when they share no build.
+    """Return how two runs, each (control, treatment), can be compared; None when they share no build.
 
     ``order`` ranks the builds, the oldest lowest: whatever the order of the runs, and whichever side a build was on,
     the newer build is compared with the older one.
@@ -290,22 +293,22 @@ def link(first: tuple[str, str], second: tuple[str, str], order: Mapping[str, fl
     if first in (second, second[::-1]):
         return Link("same builds", first[1], first[1], (-1, 1 if first == second else -1))
     if first[0] == second[0]:
-        found = Link("same control", first[1], second[1], (-1, 1))
+        pairing = Link("same control", first[1], second[1], (-1, 1))
     elif first[1] == second[1]:
-        found = Link("same treatment", first[0], second[0], (1, -1))
+        pairing = Link("same treatment", first[0], second[0], (1, -1))
     elif first[1] == second[0]:
-        found = Link("one after the other", first[0], second[1], (1, 1))
+        pairing = Link("one after the other", first[0], second[1], (1, 1))
     elif second[1] == first[0]:
-        found = Link("one after the other", second[0], first[1], (1, 1))
+        pairing = Link("one after the other", second[0], first[1], (1, 1))
     else:
         return None
-    if order[found.older] <= order[found.newer]:
-        return found
-    return Link(found.way, found.newer, found.older, (-found.signs[0], -found.signs[1]))
+    if order[pairing.older] <= order[pairing.newer]:
+        return pairing
+    return Link(pairing.way, pairing.newer, pairing.older, (-pairing.signs[0], -pairing.signs[1]))
 
 
 def indirect_estimate(how: Link, first: Edge, second: Edge, z: float) -> IndirectEstimate:
-    """The implied change of one case; the two runs' errors are independent, for each measured both its sides itself.
+    """Return the implied change of one case. The two runs' errors are independent: each run measured both its sides.
 
     ``z`` is the normal quantile of the interval: 1.96 for 95 %.
     """

@@ -14,11 +14,11 @@ from opduel.comparator.looks import Looks
 from opduel.comparator.trimmed_mean import TRIMMED_FROM_EACH_END, TrimmedMean
 from opduel.records import Forecast
 
-# Below this chance a case is given up: of those that would have been settled, at most that share is lost.
+# Below this chance a case is given up: at most this share of the cases that would have been settled is lost.
 FUTILE_BELOW = 0.05
-LIKELY = 0.8  # the chance at which a number of rounds is named
-TRUTHS = 101  # true changes for which the chances are computed, each as likely as the next
-UNTRIMMED = 1 - 2 / TRIMMED_FROM_EACH_END  # of samples to come, the share that adds to the degrees of freedom
+LIKELY = 0.8  # the chance at which a forecast names a number of rounds
+TRUTHS = 101  # equally likely true changes for which the chances are computed
+UNTRIMMED = 1 - 2 / TRIMMED_FROM_EACH_END  # share of future samples that adds to the degrees of freedom
 
 Array = npt.NDArray[np.float64]
 
@@ -26,16 +26,15 @@ Array = npt.NDArray[np.float64]
 def conditional_power(
     trimmed_mean: TrimmedMean, last: int, bound: float, tail: float, one_side_settles: bool = False
 ) -> float:
-    """Return the predictive probability that ``last`` samples settle a case, given what those so far say.
+    """Return the predictive probability that a case is settled at ``last`` samples, given those so far.
 
-    Settled is a case whose interval at the last look (``tail`` on either side) then lies within ``bound``, or wholly
-    beyond it; if ``one_side_settles``, also one whose interval lies wholly on one side of ``bound`` or of its
-    negative.  The estimate at the last look is predicted by a t distribution about the present one, with a flat prior
-    (predictive power: Spiegelhalter, Freedman and Blackburn 1986, Controlled Clinical Trials 7, 8-17).  The case alone
-    counts, at the full level ``tail``, not the level that the other cases of its run leave it: the chance is rather too
-    high than too low.
+    A case is settled if its interval at the last look (``tail`` on either side) lies within ``bound``, or entirely
+    beyond it; if ``one_side_settles``, also if it lies entirely on one side of ``bound`` or of its negative.  The
+    estimate at the last look is predicted by a t distribution about the present one, with a flat prior (predictive
+    power: Spiegelhalter, Freedman and Blackburn 1986, Controlled Clinical Trials 7, 8-17).  The level is not corrected
+    for the other cases of the run, so that the chance is rather too high than too low.
 
-    Stopping for want of a chance flags nothing and clears nothing, so that no error rate rises.
+    Stopping for futility flags and clears nothing, so that it raises no error rate.
     """
     n, variance_now = trimmed_mean.n, trimmed_mean.standard_error**2
     variance_then = variance_now * n / last
@@ -56,10 +55,9 @@ def conditional_power(
 
 @dataclass(frozen=True)
 class Terms:
-    """What settles a case: its bound (a log ratio, >= 0), its looks, and the levels of its run.
+    """The conditions under which a case is settled: its bound (a log ratio, >= 0), its looks, and the run's levels.
 
-    ``flagged_at`` is the share of ``alpha`` at which the case would be flagged: (1 + the cases that the run flags) /
-    (all its cases).
+    ``flagged_at`` is the share of ``alpha`` at which the case would be flagged: (1 + flagged cases) / (all cases).
     """
 
     bound: float
@@ -69,13 +67,12 @@ class Terms:
 
 
 def project(trimmed_mean: TrimmedMean, n: int, terms: Terms, suspected: bool) -> Forecast:
-    """Return the fewest rounds, after ``n``, that are likely to settle a case of which the samples say so much.
+    """Return the fewest rounds, after ``n``, that are likely to settle a case with this trimmed mean.
 
-    A case that looks changed (``suspected``) is settled when it is flagged, or shown to be unchanged after all; another
-    one when it is shown to lie on one side of its threshold, or within it.  The true change is taken to be distributed
-    as the samples so far say (a t distribution about their estimate, with a flat prior: predictive power, as above),
-    and samples to come to be as noisy as these.  Of several looks only the most promising counts, so that the chance is
-    rather too low.
+    A case that looks changed (``suspected``) is settled when it is flagged, or shown to be unchanged after all; any
+    other when it is shown to lie on one side of its threshold, or within it.  The true change has a t distribution
+    about the present estimate (a flat prior, as in ``conditional_power``), and future samples are as noisy as these.
+    Of several looks only the most promising counts, so that the chance is rather too low.
     """
     shares = (np.arange(TRUTHS) + 0.5) / TRUTHS
     truths = trimmed_mean.estimate + trimmed_mean.standard_error * special.stdtrit(
@@ -92,7 +89,7 @@ def project(trimmed_mean: TrimmedMean, n: int, terms: Terms, suspected: bool) ->
 
 
 def _settled(trimmed_mean: TrimmedMean, look: int, terms: Terms, truths: Array, suspected: bool) -> Array:
-    """Return for each true change the chance that a look settles the case."""
+    """Return for each true change (shape (``TRUTHS``,)) the chance that a look settles the case."""
     n, deviation = trimmed_mean.n, math.sqrt(trimmed_mean.variance)
     later = max(0, look - n)
     mean = (n * trimmed_mean.estimate + later * truths) / (n + later)

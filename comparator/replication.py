@@ -1,4 +1,4 @@
-"""Replication: of what was flagged, only what is flagged again, on fresh samples and in the same direction, stays."""
+"""Replication: a flagged case stays flagged only if fresh samples flag it again, in the same direction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,17 +11,17 @@ def apply_replication(
 ) -> list[Comparison]:
     """Return the run's comparisons after some of its cases were measured ``again`` (by case id).
 
-    A flagged case keeps its verdict and figures if ``again`` has the same verdict; else it is ``inconclusive``. So
-    does a case that only the treatment failed, and failed again. A flagged case that is not in ``again`` stays as it
-    is, unless ``not_measured`` says why it could not be measured a second time: then it is ``inconclusive``. All
-    other cases stay. A case of which the second measurement says nothing yet, or still looks as the first one said,
-    stays ``suspected``. A verdict that the second measurement withheld is withheld.
+    A flagged case keeps its verdict and figures if ``again`` has the same verdict, and a case that only the treatment
+    failed keeps its failure if the treatment fails again; otherwise both are ``inconclusive``. A flagged case that is
+    not in ``again`` keeps its verdict, unless ``not_measured`` says why it could not be measured: then it is
+    ``inconclusive``. All other cases stay as they are. A case stays ``suspected`` if the second measurement ended
+    before its first test, or still points the same way. A verdict that the second measurement withheld is withheld.
     """
     return [_replicated(first, again.get(first.case), not_measured) for first in comparisons]
 
 
 def replicate_report(first: Report, second: Report) -> Report:
-    """Return the first report, of which only what the second one replicates stays flagged or failed."""
+    """Return the first report, in which only cases that the second one replicates stay flagged or failed."""
     again = {comparison.case: comparison for comparison in second.comparisons}
     return replace(first, comparisons=tuple(apply_replication(first.comparisons, again)))
 
@@ -48,7 +48,7 @@ def _flagged(first: Comparison, second: Comparison | None, not_measured: str) ->
 
 
 def _is_open(second: Comparison, verdict: Verdict) -> bool:
-    """Whether the second measurement ended before a test of its own, or on the same side."""
+    """Return whether the second measurement ended before its first test, or still suspects the same verdict."""
     is_open = second.verdict in ("inconclusive", *ONE_SIDED)
     return is_open and (second.p_value is None or second.suspected == verdict)
 
@@ -57,7 +57,7 @@ def _record(first: Comparison, second: Comparison | None) -> Verification:
     if second is None:
         return Verification(first=first.verdict)
     samples = tuple(sample for sample in second.samples if sample.stage == "confirmation")
-    # with fewer than two samples the figures would be the first measurement's
+    # with fewer than two confirmation samples, second has the figures of the first measurement
     figures = ("ratio", "ci", "mde", "control", "treatment") if second.decided_on == "confirmation" else ()
     return Verification(
         first=first.verdict,
@@ -73,7 +73,7 @@ def _record(first: Comparison, second: Comparison | None) -> Verification:
 
 
 def _cause_words(second: Comparison) -> str:
-    """Return what a note ends with where the case has a cause: it is the confirmed change's."""
+    """Return the end of the note of a case that has a cause; empty without one."""
     return second.cause.words if second.cause else ""
 
 

@@ -1,4 +1,4 @@
-"""The whole run weighed at once: one computation, from which interim analyses and comparisons are read."""
+"""The analysis of all cases of a run together, from which interim analyses and comparisons are derived."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from opduel.records import FLAGGED, METRICS, ONE_SIDED, Case, Failure, PairSampl
 
 @dataclass(frozen=True)
 class CaseAnalysis:
-    """A case within its run: its own group-sequential test, the run's correction and the verdict so far.
+    """A case within its run: its own group-sequential test, its q value and the verdict so far.
 
-    ``ready`` is False until every case of the run's and of the same metric has failed or come to its first look:
-    before, the prior may still change, so that no verdict is final.
+    ``ready`` is False until every case of the run with the same metric has failed or come to its first look: until
+    then the prior may still change, so that no verdict is final.
     """
 
     case: Case
@@ -108,7 +108,7 @@ def _q_values(
     apart: frozenset[str],
     others: Sequence[float],
 ) -> list[float]:
-    """Return the q values by case, in order; each of the two families is corrected by itself."""
+    """Return the q value of each case, in order; each of the two families is corrected by itself."""
     p_values = {case.id: 1.0 if case.id in failures else test.p_value for case, test in zip(cases, tests, strict=True)}
     q_values: dict[str, float] = {}
     for family, more in ((p_values.keys() - apart, others), (p_values.keys() & apart, ())):
@@ -127,9 +127,9 @@ def fit_priors(cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]
 
 
 def _fit_priors(cases: Sequence[Case], values: Mapping[str, Values], looks: Looks) -> dict[str, Prior]:
-    """Return the prior of each metric, from exactly the samples that the first look takes.
+    """Return the prior of each metric, from exactly the samples of the first look.
 
-    Later samples leave it as it is, and a case that fails after that look stays in it.
+    Later samples don't change it, and a case that fails after that look still counts.
     """
     priors = {}
     for metric in {case.metric for case in cases}:
@@ -151,8 +151,8 @@ def _verdict(case: Case, test: SequentialTest, q_value: float, failed: bool, alp
     if q_value <= alpha:
         return "regressed" if test.rises == case.measure.lower_is_better else "improved"
     sides = zip(ONE_SIDED, test.sides(case.measure.lower_is_better), strict=True)
-    shown: dict[Verdict, int] = {side: effect.n for side, effect in sides if effect is not None}
-    return max(shown, key=lambda side: shown[side]) if shown else "inconclusive"
+    samples_by_side: dict[Verdict, int] = {side: effect.n for side, effect in sides if effect is not None}
+    return max(samples_by_side, key=lambda side: samples_by_side[side]) if samples_by_side else "inconclusive"
 
 
 def _check(
@@ -176,16 +176,15 @@ def _check(
 
 @dataclass(frozen=True)
 class InterimAnalysis:
-    """What is known of a case so far, and what it needs next.
+    """The state of a case between rounds, and what it needs next.
 
-    ``settled`` cases get no more samples.  A settled verdict is final, but for one thing: a case whose looks are all
-    spent is settled as it is, and another case's rejection may still carry it over the bar of the false discovery rate.
-    One that is ``not_worse`` or ``not_better`` may become ``unchanged`` or changed as long as it is not settled.
-    ``stage`` is where the next sample belongs: a suspect's in the confirmation, and never back.  ``next_look`` counts
-    all samples of the case; ``missing`` says how many of them are still to come: 0 for a settled case, and for one that
-    has come to its first look while others have not.  ``may_be_worse``: no look has shown yet that the case is not
-    worse; these cases come first.  ``excess`` is a suspect's size, as in ``SequentialTest``: what to spend a time
-    budget on first.
+    ``settled`` cases get no more samples.  A settled verdict is final, with one exception: a case that is settled
+    because all its looks are spent may still be flagged, when other cases' rejections lower its q value.  A case that
+    is ``not_worse`` or ``not_better`` may become ``unchanged`` or changed as long as it is not settled.
+    ``stage`` is that of the next sample; a suspect stays in the confirmation.  ``next_look`` counts all samples of the
+    case, and ``samples_needed`` those until then: 0 for a settled case, and for one that has come to its first look
+    while others have not.  ``may_be_worse``: no look has shown yet that the case is not worse; these cases come first.
+    ``excess``: see ``SequentialTest``; the larger it is, the earlier a time budget is spent on the case.
     """
 
     verdict: Verdict
@@ -193,7 +192,7 @@ class InterimAnalysis:
     suspect: bool
     settled: bool
     next_look: int | None
-    missing: int
+    samples_needed: int
     may_be_worse: bool = True
     excess: float | None = field(default=None, compare=False)
 
@@ -234,7 +233,8 @@ def _interim_analysis(analysis: CaseAnalysis, looks: Looks) -> InterimAnalysis:
     if analysis.settled:
         return InterimAnalysis(analysis.verdict, test.stage, test.suspect, True, None, 0, analysis.not_worse is None)
     next_look = looks.next_after(test.n)
-    missing = 0 if next_look is None else next_look - test.n
+    samples_needed = 0 if next_look is None else next_look - test.n
+    may_be_worse = analysis.not_worse is None
     return InterimAnalysis(
-        analysis.verdict, test.stage, test.suspect, False, next_look, missing, analysis.not_worse is None, test.excess
+        analysis.verdict, test.stage, test.suspect, False, next_look, samples_needed, may_be_worse, test.excess
     )

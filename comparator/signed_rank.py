@@ -1,4 +1,4 @@
-"""A signed-rank test: exact, and it asks of the noise only that it is symmetric and its signs independent."""
+"""An exact signed-rank test, which assumes only that the noise is symmetric and its signs independent."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -7,22 +7,22 @@ import numpy as np
 
 EXACT_UP_TO = 200
 SHARE_OF_RANKS = 4  # ranks above a quarter of n count as much as that
-TIE = 1e-12  # by which every value is lowered, so that ties and zeros count against the alternative
+TIE = 1e-12  # subtracted from every value, so that zeros count against the alternative
 
 
 @lru_cache(maxsize=65536)
 def signed_rank_p(values: Sequence[float]) -> float:
-    """The one-sided p value of ``values`` (shape (n,), a tuple) against "their centre is at most 0"; 1 without any.
+    """Return the one-sided p value of ``values`` (shape (n,), a tuple) against "their centre is at most 0"; 1 if n = 0.
 
     The statistic is the sum, over the values above 0, of the ranks of the absolute values, with ranks above n / 4
     counted as n / 4.  Under the null hypothesis every value is as likely above 0 as below, whatever its size: sizes may
-    differ from one to the next in any way, and depend on each other.  So each rank is part of
-    the sum with probability 1/2, which gives its exact distribution.  The smallest p value is 2^-n.  Above
-    ``EXACT_UP_TO`` values it is approximated by the normal distribution, whose tails are heavier.
+    differ in any way, and depend on each other.  So each rank is part of the sum with probability 1/2, which gives its
+    exact distribution.  The smallest p value is 2^-n.  Above ``EXACT_UP_TO`` values the distribution is approximated by
+    the normal one, whose tails are heavier.
 
     Wilcoxon (1945, Biometrics Bulletin 1, 80-83) counts all ranks in full, the sign test all as 1; both are signed-rank
     tests with general scores (Hettmansperger and McKean 2011, Robust Nonparametric Statistical Methods, chapter 1).
-    The largest ranks are those of the rounds that a disturbance hit hardest, which say least: bounded, they find more.
+    Limiting the ranks gives more power here: the largest belong to the rounds that a disturbance hit hardest.
     """
     if not values:
         return 1.0
@@ -40,13 +40,13 @@ def signed_rank_p(values: Sequence[float]) -> float:
 
 
 def _scores(n: int) -> np.ndarray:
-    """Of ranks 1 ... n (shape (n,))."""
+    """Return the scores of the ranks 1 ... n, shape (n,)."""
     return np.minimum(np.arange(1, n + 1), max(1, n // SHARE_OF_RANKS))
 
 
 @lru_cache(maxsize=64)
 def _upper_tails(n: int) -> np.ndarray:
-    """P(sum >= w) for each w from 0 to the sum of all scores: each counts with probability 1/2."""
+    """Return P(sum >= w) for each w from 0 to the sum of all scores, each of which is in it with probability 1/2."""
     chances = np.ones(1)
     for score in _scores(n):
         longer = np.zeros(len(chances) + score)

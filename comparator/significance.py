@@ -1,4 +1,4 @@
-"""How surprising the data are: both directions of one case in one p value, and the p values of a run corrected."""
+"""P values: two one-sided ones combined, and those of a run corrected for their number."""
 
 from collections.abc import Sequence
 

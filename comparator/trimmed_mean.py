@@ -1,4 +1,4 @@
-"""Where the log ratios of one case lie: a weighted trimmed mean, its standard error, t test and confidence interval."""
+"""The weighted trimmed mean of a case's log ratios, with its standard error, t test and confidence interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,22 +7,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-# One value in eight is trimmed from each end, and none of seven or fewer: of five, the three in the middle say too
-# little of how far apart they are.
+# One value in eight is trimmed from each end, and none of seven or fewer: the middle three of five values say too
+# little about their spread.
 TRIMMED_FROM_EACH_END = 8
 
-# No timer, and no count of a case's instructions, tells two processes apart by less than this share: the
-# standard deviation of a log ratio is never believed to be smaller, so that identical values divide nothing by
-# zero.  Far below any threshold in use (0.1 %), it changes no verdict on values that vary at all.
+# The smallest standard deviation of a log ratio, so that identical values never divide by zero.  It is below what a
+# timer or an instruction count can resolve, and far below any threshold in use (0.1 %).
 RESOLUTION = 1e-5
 
 
 @dataclass(frozen=True)
 class TrimmedMean:
-    """A location with what a t statistic needs; everything in log ratios (ln(treatment / control)).
+    """An estimate with what a t statistic needs; everything in log ratios (ln(treatment / control)).
 
-    ``n`` is the number of process pairs behind it.  ``predicted`` is the variance of one pair's log ratio that the
-    weights stand for, its harmonic mean over the pairs; 1 without weights.
+    ``n`` is the number of process pairs.  ``predicted`` is the predicted variance of one pair's log ratio, the harmonic
+    mean over the pairs; 1 without weights.
     """
 
     estimate: float
@@ -33,7 +32,7 @@ class TrimmedMean:
 
     @property
     def variance(self) -> float:
-        """The variance of one process pair's log ratio that this standard error amounts to."""
+        """The variance of one process pair's log ratio that corresponds to the standard error."""
         return self.n * self.standard_error**2
 
     @property
@@ -76,20 +75,20 @@ def estimate_trimmed_mean(log_ratios: Sequence[float], predicted: npt.NDArray[np
 
 
 def mirrored(trimmed_mean: TrimmedMean) -> TrimmedMean:
-    """Return the location with control and treatment exchanged."""
+    """Return the trimmed mean with control and treatment exchanged."""
     return replace(trimmed_mean, estimate=-trimmed_mean.estimate)
 
 
 def t_quantile(trimmed_mean: TrimmedMean, tail: float) -> float:
-    """Return the t value that is exceeded with probability ``tail``, for this location's degrees of freedom."""
+    """Return the t value that is exceeded with probability ``tail``, for this estimate's degrees of freedom."""
     return -float(special.stdtrit(trimmed_mean.degrees_of_freedom, tail))
 
 
 def shifted_t_p(trimmed_mean: TrimmedMean, bound: float) -> float:
     """Return the one-sided p value of "the log ratio is at most ``bound``", by the (moderated) t statistic.
 
-    The probability is largest at the bound itself, so that this is a test of the whole hypothesis.  For the
-    mirrored hypothesis, "at least -bound", hand in ``mirrored(trimmed_mean)``.
+    The probability is largest at the bound itself, so that this tests the entire hypothesis.  For the mirrored
+    hypothesis, "at least -bound", pass ``mirrored(trimmed_mean)``.
     """
     statistic = (trimmed_mean.estimate - bound) / trimmed_mean.standard_error
     return float(special.stdtr(trimmed_mean.degrees_of_freedom, -statistic))
@@ -98,8 +97,8 @@ def shifted_t_p(trimmed_mean: TrimmedMean, bound: float) -> float:
 def confidence_interval(trimmed_mean: TrimmedMean, tail: float) -> tuple[float, float]:
     """Return the interval of log ratios that misses the true one with probability ``tail`` on either side.
 
-    With the levels of several looks as tails (``Looks.level``) these are repeated confidence intervals: all of them
-    together hold the truth with probability 1 - alpha, whenever one stops (Jennison and Turnbull 1989, J. R. Stat.
+    With the levels of several looks as tails (``Looks.level``) these are repeated confidence intervals: they all
+    contain the truth with probability 1 - alpha, whenever the looking stops (Jennison and Turnbull 1989, J. R. Stat.
     Soc. B 51, 305-361).
     """
     reach = t_quantile(trimmed_mean, tail) * trimmed_mean.standard_error

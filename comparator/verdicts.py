@@ -1,4 +1,4 @@
-"""The end of a run: samples in, comparisons out."""
+"""The comparisons of a run that has ended."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -58,8 +58,8 @@ def compare_cases(
 
 @dataclass(frozen=True)
 class _Run:
-    """What a comparison takes from the run: its level, the size of its family, how many of the run's own cases in it
-    are flagged, and whether it is a replication."""
+    """A family of comparisons: its level, its size, how many of this run's cases in it are flagged, and whether they
+    are a replication."""
 
     alpha: float
     family: int
@@ -68,10 +68,10 @@ class _Run:
 
 
 def _with_all(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) -> Comparison:
-    """Return the comparison with all that could be computed, and why it is open if it is."""
+    """Return the comparison with its figures and, if it is open, the reason and a forecast."""
     comparison = _with_figures(bare, analysis, looks, run)
     suspected = _suspected(comparison)
-    if suspected == "regressed" and comparison.verdict == "not_better":  # that is not what is to be said of it
+    if suspected == "regressed" and comparison.verdict == "not_better":  # which would hide the suspicion
         comparison = replace(comparison, verdict="inconclusive")
     note = explain(analysis, looks, run.family, run.alpha, suspected)
     is_open = suspected is not None or comparison.verdict == "inconclusive"
@@ -82,9 +82,9 @@ def _with_all(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run)
 
 
 def _with_figures(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _Run) -> Comparison:
-    """Return the comparison with its figures. The smallest detectable change is that of one look at as many samples as
-    the figures have, for this case alone in its run."""
-    test, figures = analysis.test, _shown(analysis)
+    """Return the comparison with its figures. The minimum detectable effect is that of one look at as many samples as
+    the figures have, as if this case alone had changed."""
+    test, figures = analysis.test, _evidence_of_verdict(analysis)
     if figures is None:
         if not test.n:
             return bare
@@ -106,8 +106,8 @@ def _with_figures(bare: Comparison, analysis: CaseAnalysis, looks: Looks, run: _
     )
 
 
-def _shown(analysis: CaseAnalysis) -> EffectEstimate | None:
-    """Return the evidence that goes with the verdict: of a flagged case, the look that flagged it."""
+def _evidence_of_verdict(analysis: CaseAnalysis) -> EffectEstimate | None:
+    """Return the estimate that goes with the verdict; for a flagged case, at the look that flagged it."""
     if analysis.verdict in FLAGGED:
         return analysis.test.decisive
     if analysis.verdict in ONE_SIDED:
@@ -116,7 +116,7 @@ def _shown(analysis: CaseAnalysis) -> EffectEstimate | None:
 
 
 def _suspected(comparison: Comparison) -> Verdict | None:
-    """Return what a case looks like that stays open: its interval, or else its ratio, lies beyond the threshold."""
+    """Return the verdict that an open case looks like: its interval, or else its ratio, lies beyond the threshold."""
     if comparison.verdict not in ("inconclusive", *ONE_SIDED) or comparison.ratio is None:
         return None
     low, high = comparison.ci or (comparison.ratio, comparison.ratio)
@@ -129,7 +129,7 @@ def _suspected(comparison: Comparison) -> Verdict | None:
 
 
 def _forecast(analysis: CaseAnalysis, looks: Looks, run: _Run, suspected: bool) -> Forecast | None:
-    """Return what would settle a case that may have more rounds."""
+    """Return what would settle a case; None if it gets no more rounds."""
     test = analysis.test
     if test.exhausted or test.futile or test.figures is None:
         return None

@@ -93,10 +93,12 @@ def simulate(
     for _ in range(runs):
         changed = {one.case.id for one in rng.sample(list(cases), max(1, len(cases) // 2))}
         samples: dict[str, list[PairSample]] = {case_id: [] for case_id in noise}
-        while wanted := {k: s for k, s in analyse_interim(measured, samples, {}, looks, alpha).items() if s.missing}:
+        while wanted := {
+            k: s for k, s in analyse_interim(measured, samples, {}, looks, alpha).items() if s.samples_needed
+        }:
             for case_id, needs in wanted.items():
                 change = math.log1p(share) if case_id in changed else 0.0
-                samples[case_id] += noise[case_id].drawn(needs.stage, needs.missing, change, rng)
+                samples[case_id] += noise[case_id].drawn(needs.stage, needs.samples_needed, change, rng)
         verdicts = compare_cases(measured, samples, {}, looks, alpha)
         count += sum(one.verdict == "regressed" for one in verdicts if one.case in changed)
         of += len(changed)

@@ -191,7 +191,7 @@ class Schedule:
         """The open cases, or those of them that the time budget is spent on; notes in ``findings`` why none of them is
         measured on."""
         order, self.findings.stopped = self._plan, None  # that of the wave before: more may be known of the time now
-        open_cases = [case for case in self._in_turn if interim[case.id].missing]
+        open_cases = [case for case in self._in_turn if interim[case.id].samples_needed]
         open_cases = [case for case in open_cases if self._is_urgent(case, interim)] or open_cases
         requests = [self._request(case, interim[case.id].stage) for case in open_cases]
         if order.suspects_only and requests:
@@ -206,7 +206,7 @@ class Schedule:
         for request in requests:
             place = interim[request.case.id]
             excess = place.excess if request.stage == "confirmation" else None
-            trips.append(Trip(request, place.missing, excess, self._was_looked_at(request.case, interim)))
+            trips.append(Trip(request, place.samples_needed, excess, self._was_looked_at(request.case, interim)))
         unlooked = any(trip.request.stage == "screening" and not trip.closes for trip in trips)
         left_s = self._deadline() - time.monotonic()
         if unlooked:
@@ -282,7 +282,7 @@ class Schedule:
     def _was_looked_at(self, case: Case, interim: Mapping[str, InterimAnalysis]) -> bool:
         """Whether it has had a look."""
         place, first = interim[case.id], self._plan.looks.of_metric(case.metric).counts[0]
-        return (place.next_look or 0) - place.missing >= first
+        return (place.next_look or 0) - place.samples_needed >= first
 
     def _before_long_rounds(self, wanting: list[CaseRequest]) -> list[CaseRequest]:
         """All of ``wanting``; where a round of them is long, the suspects alone as long as it is their turn.
@@ -355,8 +355,8 @@ class Schedule:
         began = time.monotonic()
         if began >= self._outlook.until:
             interim = self.interim()
-            needed_s = self._pace.seconds((case, interim[case.id].missing) for case in self._plan.cases)
-            ends_s, words = self._expect([case for case in self._plan.cases if interim[case.id].missing])
+            needed_s = self._pace.seconds((case, interim[case.id].samples_needed) for case in self._plan.cases)
+            ends_s, words = self._expect([case for case in self._plan.cases if interim[case.id].samples_needed])
             now = time.monotonic()
             again_at = now + ANALYSES * (now - began) if now - began > QUICK_S else now
             still_open = sum(not one.settled for one in interim.values())

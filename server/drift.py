@@ -162,7 +162,7 @@ def _analysed(session: Session, series: Series, runs: _Runs) -> _Analysed:
             threshold = its_threshold
     minimal, order = max(0.0, threshold / 2), node_order(seen, apart)
     components = analyse_network(
-        edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False, apart=apart
+        edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False, foreign=apart
     )
     return _Analysed(series, components, {build.node: build for _, _, build in seen}, order, minimal)
 

@@ -160,7 +160,7 @@ def history_of(session: Session, series: Series, category: str | None = None) ->
     minimal = max(0.0, runs[0].threshold / 2) if runs else 0.0
     builds = {build.node: build for run in reversed(runs) for build in (run.control, run.treatment)}
     components = analyse_network(
-        [edge for _, edge in measured if edge is not None], order, minimal=minimal, alpha=CONFIDENCE_ALPHA, apart=apart
+        [edge for _, edge in measured if edge is not None], order, minimal=minimal, alpha=CONFIDENCE_ALPHA, foreign=apart
     )
     return History(builds, runs, components, minimal)
 

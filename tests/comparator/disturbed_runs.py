@@ -164,7 +164,7 @@ class Run:
         """Rounds until all cases are settled, as on a quiet host."""
         while True:
             interim = analyse_interim(self.cases, self.samples, {}, looks, alpha)
-            stages = {case_id: place.stage for case_id, place in interim.items() if place.missing}
+            stages = {case_id: place.stage for case_id, place in interim.items() if place.samples_needed}
             if not stages:
                 return
             self.measure(stages)

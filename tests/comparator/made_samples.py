@@ -68,5 +68,5 @@ def measured(
         if all(place.settled for place in interim.values()):
             return samples
         for case_id, place in interim.items():
-            for _ in range(place.missing):
+            for _ in range(place.samples_needed):
                 samples[case_id].append(measure(case_id, place.stage))

@@ -107,5 +107,5 @@ def measure_until_settled(
             return
         simulation.round += 1
         for case_id, place in open_cases.items():
-            for _ in range(place.missing):
+            for _ in range(place.samples_needed):
                 simulation.measure(case_id, place.stage)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import opduel.comparator.allclose
-from opduel.comparator.allclose import RELATIVE, ROUNDINGS, compare, usual_size
+from opduel.comparator.allclose import RELATIVE_BY_SIZE, ROUNDINGS, compare, usual_size
 from opduel.records import Tolerance
 
 ANY = Tolerance()
@@ -32,7 +32,10 @@ def test_anything_is_equal_to_itself(a: np.ndarray) -> None:
 def test_the_first_element_beyond_the_tolerance_is_named(a: np.ndarray, place: int, by: float) -> None:
     place %= len(a)
     b = a.copy()
-    relative, absolute = RELATIVE[8], max(RELATIVE[8] * usual_size(a), ROUNDINGS * np.finfo(np.float64).eps)
+    relative, absolute = (
+        RELATIVE_BY_SIZE[8],
+        max(RELATIVE_BY_SIZE[8] * usual_size(a), ROUNDINGS * np.finfo(np.float64).eps),
+    )
     b[place:] += by * (absolute + relative * np.abs(a[place:]))
     seen = compare(a, b, ANY)
     assert seen.first == (place,)

@@ -65,7 +65,7 @@ def test_every_verdict_is_counted_where_it_belongs() -> None:
     comparisons = [comparison(verdict, injected=True) for verdict in slowed] + [comparison(one) for one in clean]
     (row,) = evaluate([a_run(comparisons, inject=0.05)])
     assert (row.share, row.threshold, row.runs, row.unfinished, row.held_back) == (0.05, 0.02, 1, 0, 0)
-    assert (row.found, row.missed_as_unchanged, row.backwards) == (Rate(5, 9), Rate(2, 9), 1)
+    assert (row.detected, row.missed_as_unchanged, row.backwards) == (Rate(5, 9), Rate(2, 9), 1)
     assert (row.false_flags, row.cleared, row.failed) == (Rate(2, 9), Rate(6, 9), 2)
     assert (row.seconds_a_case, row.timed_share) == (0.5, 0.4)
     assert row.seconds_of_runs == (0.5, 0.5)
@@ -74,7 +74,7 @@ def test_every_verdict_is_counted_where_it_belongs() -> None:
 @pytest.mark.parametrize("share", [0.01, 0.02])
 def test_a_slowdown_within_the_threshold_must_not_be_flagged(share: float) -> None:
     (row,) = evaluate([a_run([comparison("regressed", injected=True), comparison("unchanged")], inject=share)])
-    assert (row.found, row.false_flags, row.cleared) == (Rate(0, 0), Rate(1, 2), Rate(1, 2))
+    assert (row.detected, row.false_flags, row.cleared) == (Rate(0, 0), Rate(1, 2), Rate(1, 2))
 
 
 def test_runs_alike_are_taken_together_and_others_apart() -> None:

@@ -100,4 +100,4 @@ def test_no_metric_waits_for_another() -> None:
     samples = {"a": pairs("a", "screening", [1e-6 * n for n in range(5)])}
     interim = analyse_interim(cases, samples, {}, plan_looks(30))
     assert interim["a"].verdict == "unchanged"
-    assert (interim["a/instructions"].next_look, interim["a/instructions"].missing) == (3, 3)
+    assert (interim["a/instructions"].next_look, interim["a/instructions"].samples_needed) == (3, 3)

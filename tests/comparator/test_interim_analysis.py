@@ -113,7 +113,7 @@ def test_a_case_that_failed_at_first_keeps_no_other_from_being_replicated() -> N
     samples = {"a": pairs("a", "screening", FAST), "f": pairs("f", "screening", [])}
     priors, apart = {"time": NO_PRIOR}, frozenset({"f"})
     places = analyse_interim(cases, samples, {}, LOOKS, priors=priors, apart=apart)
-    assert {case_id: (one.stage, one.missing) for case_id, one in places.items()} == {
+    assert {case_id: (one.stage, one.samples_needed) for case_id, one in places.items()} == {
         "a": ("confirmation", 5),
         "f": ("confirmation", 5),
     }

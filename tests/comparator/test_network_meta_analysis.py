@@ -178,7 +178,7 @@ def test_builds_apart_are_what_the_others_are_measured_against(neutrals: int) ->
     ranks = order(len(levels))
     (plain,) = analyse_network(edges, ranks)
     assert any(math.exp(one.log_ratio) > 2 for one in plain.changes), "a change from one framework to another"
-    (found,) = analyse_network(edges, ranks, apart=[node(i) for i in range(neutrals)])
+    (found,) = analyse_network(edges, ranks, foreign=[node(i) for i in range(neutrals)])
     (change,) = found.changes
     assert (change.before, change.after) == (node(neutrals + 5), node(neutrals + 6))
     assert change.log_ratio == pytest.approx(0.05, abs=0.01)
@@ -193,8 +193,8 @@ def test_no_change_among_the_others_is_none() -> None:
     rng = np.random.default_rng(6)
     levels = [0.0] + [1.1] * 12
     edges = measured(star(13), levels, errors(12, rng), rng)
-    (found,) = analyse_network(edges, order(13), apart=[node(0)])
+    (found,) = analyse_network(edges, order(13), foreign=[node(0)])
     assert found.changes == ()
     assert found.p_value > 0.01
-    (alone,) = analyse_network(edges[:1], order(2), apart=[node(0)])
+    (alone,) = analyse_network(edges[:1], order(2), foreign=[node(0)])
     assert (alone.changes, alone.drift.log_ratio, alone.drift.standard_error) == ((), 0.0, 0.0)

@@ -156,11 +156,11 @@ def twice(seed: int, changes: list[float], alpha: float) -> list[Comparison]:
     fresh = {case.id: [one for one in samples[case.id] if one.stage == "screening"] for case in flagged}
     while True:
         places = analyse_interim(flagged, fresh, {}, LOOKS, alpha, priors)
-        if not any(place.missing for place in places.values()):
+        if not any(place.samples_needed for place in places.values()):
             break
         for case_id, place in places.items():
             assert place.stage == "confirmation", "a suspect stays one"
-            fresh[case_id] += [machine(case_id, place.stage) for _ in range(place.missing)]
+            fresh[case_id] += [machine(case_id, place.stage) for _ in range(place.samples_needed)]
     again = compare_cases(flagged, fresh, {}, LOOKS, alpha, priors=priors)
     return apply_replication(first, {one.case: one for one in again})
 
