@@ -32,8 +32,8 @@ class Outcome:
 def smallest_found(rows: Sequence[Row]) -> Row | None:
     """The smallest injected share that was found in ``POWER`` of its cases or more, as every larger one was."""
     best = None
-    for row in sorted((row for row in rows if row.found.of), key=lambda row: -row.share):
-        if (row.found.share or 0) < POWER:
+    for row in sorted((row for row in rows if row.detected.of), key=lambda row: -row.share):
+        if (row.detected.share or 0) < POWER:
             break
         best = row
     return best
@@ -63,7 +63,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
         injected = f"+{_percent(row.share)}" if row.share else "nothing"
         false_flags = f"{row.false_flags.count} of {row.false_flags.of}"
         timed = f"{row.timed_share:.0%}".replace("%", " %")
-        cells = (injected, _percent(row.threshold), str(row.runs), _rate(row.found), false_flags)
+        cells = (injected, _percent(row.threshold), str(row.runs), _rate(row.detected), false_flags)
         lines.append((*cells, f"{row.seconds_a_case:.1f}", timed))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -89,7 +89,7 @@ def _found(outcome: Outcome) -> list[str]:
         missing = ", ".join(f"+{_percent(share)}" if share else "the plain run" for share in outcome.not_run)
         lines.append(f"not measured for lack of time: {missing}")
     row = outcome.smallest
-    if not any(one.found.of for one in outcome.rows):
+    if not any(one.detected.of for one in outcome.rows):
         lines.append("no slowed case was measured")
     elif row is None:
         lines.append(f"no injected slowdown was found in {_percent(POWER)} of its cases or more")

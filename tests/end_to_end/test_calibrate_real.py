@@ -37,17 +37,17 @@ def test_a_short_calibration(tmp_path: Path, mxnet_1_9: Build) -> None:
     rows = evaluate(reports)
     assert [row.share for row in rows] == [row["share"] for row in document["rows"]]
     for row, told in zip(rows, document["rows"], strict=True):
-        assert told["found"] == {"count": row.found.count, "of": row.found.of}
+        assert told["detected"] == {"count": row.detected.count, "of": row.detected.of}
         assert told["false_flags"] == {"count": row.false_flags.count, "of": row.false_flags.of}
     flags = [sum(getattr(row.false_flags, name) for row in rows) for name in ("count", "of")]
     assert f"false flags: {flags[0]} of {flags[1]} (" in done.stdout
     smallest = document["smallest"]
-    if not any(row.found.of for row in rows):
+    if not any(row.detected.of for row in rows):
         assert "no slowed case was measured" in done.stdout
     elif smallest is None:
         assert "no injected slowdown was found in 80 %" in done.stdout
     else:
-        assert smallest["found"]["count"] >= 0.8 * smallest["found"]["of"] > 0
+        assert smallest["detected"]["count"] >= 0.8 * smallest["detected"]["of"] > 0
         assert f"+{smallest['share'] * 100:g} %, with --threshold 20%" in done.stdout
     assert "advice:" in done.stdout
     assert str(path.parent) in done.stdout
