@@ -1,11 +1,8 @@
-"""Loads of seven kinds beside a measurement: what a machine that people use does to it.
+"""Loads beside a measurement, as machines in use have them: ``with load("bursts"): ...``.
 
-``with load("bursts"):`` the load is there from before the first statement until after the last. Whatever a load starts
-ends with it, and ends with this process.
-
-``wandering`` is a neighbour on the measuring processor's other thread: for 0.1 to 3 s calls of 0.1 ms and more take
-1.4 to 2 times as long, all of them, and then for 0.1 to 3 s they don't. Quads of blocks of a millisecond vary by 4 to
-6 % beside it, where they vary by 1 to 2 % without. It needs the right to a real-time priority.
+A load runs as long as its context, and its processes end with this one. ``wandering`` imitates a neighbour on the other
+thread of the measuring processor: for 0.1 to 3 s all calls of 0.1 ms and more take 1.4 to 2 times as long, and then for
+0.1 to 3 s they don't. Quads vary by 4 to 6 % beside it, and by 1 to 2 % without. It needs a real-time priority.
 """
 
 import contextlib
@@ -25,26 +22,26 @@ from opduel.harness.cpus import plan_cpus
 from opduel.records import UsageError
 
 QUIET = "quiet"
-MEAN_BURST_S = 0.1  # of work, and of rest: busy for half of the time
-HOG_BYTES = 256 << 20  # copied over and over: more than any cache holds
-LIMIT = 1.5  # processors that the container gets
-PERIOD_US = 100_000  # the kernel's own default
-SWAP_BYTES, KEPT_BYTES = 512 << 20, 256 << 20  # what the load touches over and over, and what of it may stay in memory
+MEAN_BURST_S = 0.1  # of work, and of rest
+COPIED_BYTES = 256 << 20  # more than any cache holds
+LIMIT = 1.5  # processors of the control group
+PERIOD_US = 100_000  # the kernel's default
+SWAP_BYTES, MEMORY_BYTES = 512 << 20, 256 << 20  # that the load touches, and that may stay in memory
 CPU_CGROUPS, MEMORY_CGROUPS = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup/memory")
-TURN_S = 0.1, 3.0  # of a wandering neighbour's turns and rests
-SHARE = 0.28, 0.52  # of the measuring processor, which it takes in a turn: 40 % in the mean
-SHARE_S = 0.003  # for which it takes the same share, in the mean
-SLICE_S = 20e-6  # for which it takes the processor at a time, or longer if waking up takes longer
-WAKE_UPS, WAKE_UP_S = 500, 50e-6  # that are tried, to know what it takes to wake up
-SETTLE_S = 1.0  # until a load is what it will be
+TURN_S = 0.1, 3.0  # shortest and longest turn, or rest, of a wandering neighbour
+SHARE = 0.28, 0.52  # of the measuring processor that it uses in a turn
+SHARE_S = 0.003  # mean time with the same share
+SLICE_S = 20e-6  # time on the processor before it sleeps, unless waking up takes longer
+WAKE_UPS, WAKE_UP_S = 500, 50e-6  # trials of what waking up costs
+SETTLE_S = 1.0  # until a load is steady
 SOURCE = """#include <algorithm>
 #include <map>
 #include <regex>
 #include <string>
 #include <vector>
 template <int N> struct Table { static int sum(const std::vector<int>& v) {
-  std::map<std::string, int> found; for (int x : v) found[std::to_string(x % N)] += x;
-  std::regex digits("[0-9]+"); int s = 0; for (auto& [k, n] : found) if (std::regex_match(k, digits)) s += n;
+  std::map<std::string, int> sums; for (int x : v) sums[std::to_string(x % N)] += x;
+  std::regex digits("[0-9]+"); int s = 0; for (auto& [k, n] : sums) if (std::regex_match(k, digits)) s += n;
   return s + Table<N - 1>::sum(v); } };
 template <> struct Table<0> { static int sum(const std::vector<int>& v) { return v.size(); } };
 int main() { std::vector<int> v(100); return Table<40>::sum(v); }
@@ -52,31 +49,31 @@ int main() { std::vector<int> v(100); return Table<40>::sum(v); }
 
 
 def steady() -> None:
-    """One process that computes without pause."""
+    """Compute without pause."""
     while True:
         pass
 
 
 def bursts() -> None:
-    """Work and rest in turns, each of a length drawn from an exponential distribution."""
+    """Compute and rest in turns of exponentially distributed lengths."""
     rng = random.Random(os.getpid())
     while True:
-        ends = time.perf_counter() + rng.expovariate(1 / MEAN_BURST_S)
-        while time.perf_counter() < ends:
+        end = time.perf_counter() + rng.expovariate(1 / MEAN_BURST_S)
+        while time.perf_counter() < end:
             pass
         time.sleep(rng.expovariate(1 / MEAN_BURST_S))
 
 
 def memory() -> None:
-    """Copies between two arrays that no cache holds."""
-    source, target = bytearray(b"\1") * HOG_BYTES, bytearray(HOG_BYTES)
+    """Copy between two arrays that no cache holds."""
+    source, target = bytearray(b"\1") * COPIED_BYTES, bytearray(COPIED_BYTES)
     view = memoryview(target)
     while True:
         view[:] = source
 
 
 def compiling() -> None:
-    """One compilation of C++ after the other, as one of make's jobs."""
+    """Compile C++ again and again, like a job of make."""
     with tempfile.TemporaryDirectory(dir=os.environ["OPDUEL_LOAD_FOLDER"]) as folder:
         source = Path(folder, "table.cc")
         source.write_text(SOURCE, encoding="utf-8")
@@ -85,7 +82,7 @@ def compiling() -> None:
 
 
 def swapping() -> None:
-    """Touches pages in random order, of which the container's memory holds half."""
+    """Touch pages in random order, of which the control group's memory holds half."""
     pages = bytearray(SWAP_BYTES)
     rng = random.Random(1)
     while True:
@@ -93,27 +90,27 @@ def swapping() -> None:
 
 
 def wandering() -> None:
-    """Takes turns on the measuring processor, in slices of 20 us and more before which everything else has to wait.
+    """Take turns on the measuring processor, in slices of 20 us and more that preempt everything else.
 
-    On a virtual machine waking up costs the processor more than such a slice: what it costs is measured first, and only
-    the rest of a slice is work.
+    On a virtual machine waking up takes longer than such a slice. So its time is measured first, and a slice computes
+    for the remaining time only.
     """
     os.sched_setaffinity(0, plan_cpus(1).measure)
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     rng, clock = random.Random(os.getpid()), time.perf_counter
-    began, used_s = clock(), time.thread_time()
+    start, used_s = clock(), time.thread_time()
     for _ in range(WAKE_UPS):
         time.sleep(WAKE_UP_S)
     own_s = (time.thread_time() - used_s) / WAKE_UPS
-    woken_s = own_s + (clock() - began) / WAKE_UPS - WAKE_UP_S
-    work_s = max(0.0, SLICE_S - woken_s)
+    wake_up_s = own_s + (clock() - start) / WAKE_UPS - WAKE_UP_S
+    work_s = max(0.0, SLICE_S - wake_up_s)
     while True:
         now = redraw = clock()
-        ends = now + _turn_s(rng)
-        while now < ends:
+        end = now + _turn_s(rng)
+        while now < end:
             if now >= redraw:
                 redraw = now + rng.expovariate(1 / SHARE_S)
-                sleep_s = own_s + (work_s + woken_s) * (1 / rng.uniform(*SHARE) - 1)
+                sleep_s = own_s + (work_s + wake_up_s) * (1 / rng.uniform(*SHARE) - 1)
             while work_s and clock() < now + work_s:
                 pass
             time.sleep(sleep_s)
@@ -127,36 +124,42 @@ def _turn_s(rng: random.Random) -> float:
 
 
 PROGRAMS: dict[str, Callable[[], None]] = {
-    one.__name__: one for one in (steady, bursts, memory, compiling, swapping, wandering)
+    program.__name__: program for program in (steady, bursts, memory, compiling, swapping, wandering)
 }
 
 
 @contextlib.contextmanager
-def _running(programs: Sequence[str], joins: Path | None = None) -> Iterator[None]:
-    """The programs, each in a process group of its own. ``joins``: a control group that they run in."""
+def _running(programs: Sequence[str], control_group: Path | None = None) -> Iterator[None]:
+    """Run the programs, each in its own process group, in the control group if there is one."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "OPDUEL_LOAD_FOLDER": folder}
         command = [sys.executable, "-m", "benchmarks.loads"]
         root = Path(__file__).resolve().parent.parent
-        started = [
-            subprocess.Popen([*command, one, str(joins or "")], env=environment, cwd=root, start_new_session=True)
-            for one in programs
+        processes = [
+            subprocess.Popen(
+                [*command, program, str(control_group or "")], env=environment, cwd=root, start_new_session=True
+            )
+            for program in programs
         ]
         try:
             time.sleep(SETTLE_S)
-            if any(one.poll() is not None for one in started):
+            if any(process.poll() is not None for process in processes):
                 raise UsageError(f"the load {programs[0]} can't run on this machine")
             yield
         finally:
-            for one in started:
+            for process in processes:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(one.pid, signal.SIGKILL)
-                one.wait()
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 @contextlib.contextmanager
 def _control_group(parent: Path, settings: dict[str, str]) -> Iterator[Path]:
-    """A control group (version 1) below ``parent``. Raises UsageError: it can't be made here."""
+    """Make a control group (version 1) below ``parent``, and remove it.
+
+    Raises:
+        UsageError: it can't be made on this machine.
+    """
     group = parent / f"opduel-{os.getpid()}"
     try:
         group.mkdir()
@@ -174,7 +177,7 @@ def _control_group(parent: Path, settings: dict[str, str]) -> Iterator[Path]:
 
 
 def _empty(group: Path) -> None:
-    """Wait until its processes have ended; this one goes back to the group above."""
+    """Move this process to the group above, and wait until all others have ended."""
     (group.parent / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     for _ in range(100):
         if not (group / "cgroup.procs").read_text(encoding="ascii").split():
@@ -184,7 +187,7 @@ def _empty(group: Path) -> None:
 
 @contextlib.contextmanager
 def _limited() -> Iterator[None]:
-    """This process, and all that it starts, get 1.5 processors, as a container with that limit."""
+    """Limit this process, and all that it starts, to 1.5 processors, as a container does."""
     limits = {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": str(round(LIMIT * PERIOD_US))}
     with _control_group(CPU_CGROUPS, limits) as group:
         (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
@@ -193,7 +196,7 @@ def _limited() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _swap() -> Iterator[None]:
-    """A process whose memory doesn't hold what it touches, and a swap file for the rest."""
+    """Run a process that touches more memory than it has, beside a swap file for the difference."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "swap")
         with file.open("wb") as stream:
@@ -204,7 +207,7 @@ def _swap() -> Iterator[None]:
                 raise UsageError(f"{command} failed: the load swap needs root")
         try:
             with (
-                _control_group(MEMORY_CGROUPS, {"memory.limit_in_bytes": str(KEPT_BYTES)}) as group,
+                _control_group(MEMORY_CGROUPS, {"memory.limit_in_bytes": str(MEMORY_BYTES)}) as group,
                 _running(["swapping"], group),
             ):
                 yield
@@ -212,16 +215,16 @@ def _swap() -> Iterator[None]:
             subprocess.run(["swapoff", file], check=True)
 
 
-def _programs(name: str, of_each_processor: bool = False) -> Callable[[], contextlib.AbstractContextManager[None]]:
-    return lambda: _running([name] * (len(os.sched_getaffinity(0)) if of_each_processor else 1))
+def _programs(name: str, on_each_processor: bool = False) -> Callable[[], contextlib.AbstractContextManager[None]]:
+    return lambda: _running([name] * (len(os.sched_getaffinity(0)) if on_each_processor else 1))
 
 
 LOADS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
     QUIET: contextlib.nullcontext,
     "steady": _programs("steady"),
-    "bursts": _programs("bursts", of_each_processor=True),
+    "bursts": _programs("bursts", on_each_processor=True),
     "memory": _programs("memory"),
-    "compile": _programs("compiling", of_each_processor=True),
+    "compile": _programs("compiling", on_each_processor=True),
     "limited": _limited,
     "swap": _swap,
     "wandering": _programs("wandering"),
@@ -229,18 +232,18 @@ LOADS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
 
 
 def load(name: str) -> contextlib.AbstractContextManager[None]:
-    """The load of this name, for as long as the context lasts.
+    """Return the context of a load.
 
     Raises:
-        UsageError: this machine can't bear it: no compiler, no control groups, no right to them.
+        UsageError: this machine can't run it: there is no compiler, no control group, or no right to them.
     """
     return LOADS[name]()
 
 
 def main() -> None:
-    """One of the programs: ``python -m benchmarks.loads NAME GROUP``."""
+    """Run a program in a control group, or in none if ``GROUP`` is empty: ``python -m benchmarks.loads NAME GROUP``."""
     name, group = sys.argv[1:]
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it ends with whoever started it
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: this process ends with its parent
     if group:
         Path(group, "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     PROGRAMS[name]()

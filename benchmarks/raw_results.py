@@ -1,4 +1,4 @@
-"""Files of raw results: a line of JSON for each, on the disk as soon as it is known, with the code that it is of."""
+"""Files of raw results: a line of JSON for each, written to disk at once, and the commit that measured it."""
 
 import os
 from pathlib import Path
@@ -12,10 +12,10 @@ RESULTS = "benchmarks/results"
 
 
 def append(path: Path, line: str) -> None:
-    """Add a line, without its end, which is on the disk when this returns; what a killed run left of one is cut away.
+    """Append a line, given without its end, and sync it to disk; remove what a killed run left of an earlier one.
 
     Raises:
-        UsageError: it can't be written.
+        UsageError: the file can't be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,8 +30,8 @@ def append(path: Path, line: str) -> None:
 
 
 def commit_of(folder: Path = ROOT) -> str | None:
-    """The commit that is checked out there, with ``-dirty`` if files of it were changed, but for raw results; None
-    without a repository that git reads."""
+    """Return the commit that is checked out in a folder, with ``-dirty`` if files other than raw results were changed;
+    None if there is no commit, or git can't read the repository."""
     try:
         repository = git.Repo(folder)
         commit = repository.head.commit.hexsha[:12]
