@@ -1,20 +1,17 @@
-"""By hand: kill -9 at random moments of a campaign, restarted until it is done, again and again; is anything lost?
+#!/usr/bin/env python3
+"""Kill a driver at random moments, restart it until it is done, and count what was lost.
 
     .venv/bin/python benchmarks/kills.py [--kills 50] [--seed N]
 
-The campaign is repo_driver.py --regression on the small native project of tests/native_toy: two builds, a benchmark, a
-verification, a bisection. Each start is killed and followed by the same command, until one comes to its end; then
-the next campaign begins, on another project, until there were enough kills. One kill in three comes after a random
-time, the others at a random moment of a phase that is drawn, if the start gets there: git, compile, make (an
-environment), measure, tell (a run has ended and was not told yet). What a start was at is seen from its journal and
-its child processes, while it is stopped just before the kill; "between" is anything else, such as its own imports.
+A campaign is ``repo_driver.py --regression`` on the small native project of tests/native_toy: builds, a benchmark, a
+verification, a bisection. Each start is killed, and the same command started again, until one comes to its end; then
+the next campaign begins on another project, until there were enough kills. One kill in three comes after a random
+time, the others at a random moment of a random phase: git, compile, environment, measure, report (a run has ended and
+is not yet delivered). The driver's journal and its child processes show its phase; "other" is anything else.
 
-Counted: rounds that the journal had at one kill, and that neither the journal has at the next one nor the run's report
-in the end, sample by sample; reports on disk that are there twice, or that the journal has and the disk has not, or the
-other way round; campaigns that did not name the culprit. Exit code 1 if any of these was seen.
-
-It uses the project's own test modules, some processor time and no network; on two busy processors, fifty kills take
-some ten minutes.
+Counted are rounds of the journal that are missing at the next kill or in the run's report, reports that are missing,
+doubled, or unknown to the journal, and campaigns that did not name the culprit. Exit code 1 if there was any of these.
+Fifty kills take some ten minutes on two busy processors, and no network.
 """
 
 import argparse
@@ -43,148 +40,156 @@ from toy_driver import Outcome, ToyDriver, toy_driver  # noqa: E402
 from toy_project import ToyProject  # noqa: E402
 
 OPTIONS = ("--regression", "--build", "source", "--operators", "sum")
-SLOW = "Check every sum twice"
+SLOW_COMMIT = "Check every sum twice"
 LONGEST_S = 600.0  # of a start that nobody kills
-LONGEST_INTO_S = {"git": 0.02, "compile": 0.3, "make": 0.2, "measure": 2.0, "tell": 0.005}  # a phase, before the kill
+# By phase: the longest time into it after which the driver is killed.
+LONGEST_INTO_S = {"git": 0.02, "compile": 0.3, "environment": 0.2, "measure": 2.0, "report": 0.005}
+# Parts of the command lines of the driver's children -> its phase; the first match counts.
+PHASE_BY_COMMAND = {
+    "build.sh": "compile",
+    "worker/main.py": "measure",
+    "inside.py": "environment",
+    "uv": "environment",
+    "git": "git",
+}
 
 
 @dataclass
-class MeasurementResult:
-    """What all campaigns came to."""
+class Counts:
+    """Kills by phase, and all losses of all campaigns."""
 
-    kills: Counter[str] = field(default_factory=Counter)  # by what was going on
+    kills: Counter[str] = field(default_factory=Counter)
     campaigns: int = 0
     reports: int = 0
     rounds_lost: int = 0
     reports_lost: int = 0
     reports_doubled: int = 0
     reports_unknown: int = 0  # on disk, but not in the journal
-    not_named: int = 0
-    broken: list[str] = field(default_factory=list)  # what a start said that ended in another way than by a kill
+    culprits_missed: int = 0
+    errors: list[str] = field(default_factory=list)  # of starts that ended in another way than by a kill
 
     @property
-    def bad(self) -> bool:
+    def has_losses(self) -> bool:
         """Whether anything went wrong."""
-        counts = self.rounds_lost, self.reports_lost, self.reports_doubled, self.reports_unknown, self.not_named
-        return any(counts) or bool(self.broken)
+        losses = self.rounds_lost, self.reports_lost, self.reports_doubled, self.reports_unknown, self.culprits_missed
+        return any(losses) or bool(self.errors)
 
     def lines(self) -> Iterator[str]:
-        """All of it, in words."""
+        """Yield all counts in words."""
         by_phase = ", ".join(f"{phase} {count}" for phase, count in sorted(self.kills.items()))
         yield f"{self.kills.total()} kills in {self.campaigns} campaigns: {by_phase}"
         unknown = f"unknown to the journal {self.reports_unknown}"
         yield f"{self.reports} reports: lost {self.reports_lost}, doubled {self.reports_doubled}, {unknown}"
-        yield f"kept rounds lost: {self.rounds_lost}; campaigns that did not name the commit: {self.not_named}"
-        yield from (f"ended by itself: {text}" for text in self.broken)
+        yield f"rounds lost: {self.rounds_lost}; campaigns that did not name the commit: {self.culprits_missed}"
+        yield from (f"ended by itself: {error}" for error in self.errors)
 
 
-# What the driver's children say of what it is doing: a part of their command line -> phase, the first that is found.
-PHASES = (("build.sh", "compile"), ("worker/main.py", "measure"), ("inside.py", "make"), ("uv", "make"), ("git", "git"))
-
-
-class Kept:
-    """All that the journal was seen to hold at the moments of the kills: run -> texts of rounds."""
+class JournalledRounds:
+    """The rounds that the journal held at the kills: run -> their texts."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, set[str]] = {}
+        self._rounds: dict[str, set[str]] = {}
 
-    def look(self, driver: ToyDriver) -> int:
-        """Look again; returns how many rounds of runs that have not ended are there no more."""
+    def update(self, driver: ToyDriver) -> int:
+        """Read the journal again; return how many rounds of unfinished runs have disappeared."""
         try:
             rows = driver.journal("SELECT run, text FROM rounds")
             ended = {run for (run,) in driver.journal("SELECT run FROM reports")}
-        except sqlite3.OperationalError:  # not made yet
+        except sqlite3.OperationalError:  # the journal has no tables yet
             return 0
-        now: dict[str, set[str]] = {}
+        present: dict[str, set[str]] = {}
         for run, text in rows:
-            now.setdefault(run, set()).add(text)
-        lost = sum(len(texts - now.get(run, set())) for run, texts in self._seen.items() if run not in ended)
-        for run, texts in now.items():
-            self._seen.setdefault(run, set()).update(texts)
+            present.setdefault(run, set()).add(text)
+        lost = sum(len(texts - present.get(run, set())) for run, texts in self._rounds.items() if run not in ended)
+        for run, texts in present.items():
+            self._rounds.setdefault(run, set()).update(texts)
         return lost
 
-    def missing(self, reports: Mapping[str, dict[str, Any]]) -> int:
-        """How many of the rounds are not in their run's report (run -> document), sample by sample."""
+    def missing_in(self, reports: Mapping[str, dict[str, Any]]) -> int:
+        """Return how many rounds have samples that their run's report lacks. ``reports``: run -> document."""
         lost = 0
-        for run, texts in self._seen.items():
-            there = samples_of(reports[run]) if run in reports else set()
-            lost += sum(not samples_of_round(json.loads(text)) <= there for text in texts)
+        for run, texts in self._rounds.items():
+            reported = samples_of_report(reports[run]) if run in reports else set()
+            lost += sum(not samples_of_round(json.loads(text)) <= reported for text in texts)
         return lost
 
 
-def samples_of(report: Mapping[str, Any]) -> set[tuple[str, int, float]]:
-    """Case, round and log ratio of every sample."""
-    pairs = ((one["case"], sample) for one in report["comparisons"] for sample in one["samples"])
-    return {(case, sample["round"], sample["log_ratio"]) for case, sample in pairs}
+def samples_of_report(report: Mapping[str, Any]) -> set[tuple[str, int, float]]:
+    """Return case, round and log ratio of every sample."""
+    return {
+        (comparison["case"], sample["round"], sample["log_ratio"])
+        for comparison in report["comparisons"]
+        for sample in comparison["samples"]
+    }
 
 
 def samples_of_round(entry: Mapping[str, Any]) -> set[tuple[str, int, float]]:
-    """The same of a text that the journal keeps; some are no rounds."""
+    """Return case, round and log ratio of every sample of an entry in the journal, which need not be a round."""
     samples = entry["result"]["samples"] if entry["kind"] == "round" else []
     return {(sample["case_id"], sample["round"], sample["log_ratio"]) for sample in samples}
 
 
-def phase_of(driver: ToyDriver, process: int) -> str:
-    """What a stopped driver is at."""
+def phase_of(driver: ToyDriver, process_id: int) -> str:
+    """Return the driver's phase."""
     with suppress(sqlite3.OperationalError):
         if driver.journal("SELECT key FROM outbox WHERE kind = 'run' AND state <> 'delivered'"):
-            return "tell"
-    words = ""
+            return "report"
+    commands = ""
     with suppress(psutil.Error):
-        words = "\n".join(" ".join(child.cmdline()) for child in psutil.Process(process).children())
-    return next((phase for part, phase in PHASES if part in words), "between")
+        commands = "\n".join(" ".join(child.cmdline()) for child in psutil.Process(process_id).children())
+    return next((phase for part, phase in PHASE_BY_COMMAND.items() if part in commands), "other")
 
 
 def main() -> int:
-    """Run campaigns until there were enough kills; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=50, metavar="N", help="how many (default: 50)")
+    """Run campaigns until there were enough kills; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50, metavar="N", help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32), metavar="N", help="of the moments")
     parser.add_argument("--mean", type=float, default=4.0, metavar="SECONDS", help="until a kill (default: 4)")
     options = parser.parse_args()
     rng = random.Random(options.seed)
     print(f"seed {options.seed}", flush=True)
-    found = MeasurementResult()
+    counts = Counts()
     with tempfile.TemporaryDirectory(prefix="opduel-kills-") as folder:
-        while found.kills.total() < options.kills:
-            driver = new_campaign(Path(folder) / str(found.campaigns))
-            run_campaign(driver, rng, options.mean, options.kills, found)
+        while counts.kills.total() < options.kills:
+            driver = new_campaign(Path(folder) / str(counts.campaigns))
+            run_campaign(driver, rng, options.mean, options.kills, counts)
             shutil.rmtree(driver.cache.parent)
-            print(f"{found.kills.total()} kills, {found.campaigns} campaigns", flush=True)
-    print("\n".join(found.lines()))
-    return 1 if found.bad else 0
+            print(f"{counts.kills.total()} kills, {counts.campaigns} campaigns", flush=True)
+    print("\n".join(counts.lines()))
+    return 1 if counts.has_losses else 0
 
 
 def new_campaign(folder: Path) -> ToyDriver:
-    """A project with a slow commit among four, and caches that are empty."""
+    """Return a driver with empty caches, on a project with a slow commit among four."""
     project = ToyProject(folder / "toy")
     project.commit("Change 1")
-    project.commit(SLOW, slow={"sum": 1.6})
+    project.commit(SLOW_COMMIT, slow={"sum": 1.6})
     project.commit("Change 3")
     return toy_driver(folder, project)
 
 
-def run_campaign(driver: ToyDriver, rng: random.Random, mean_s: float, kills: int, found: MeasurementResult) -> None:
-    """Start it and kill it until it ends by itself, which it may after so many kills in all."""
-    kept = Kept()
+def run_campaign(driver: ToyDriver, rng: random.Random, mean_s: float, kills: int, counts: Counts) -> None:
+    """Start the driver and kill it until it ends by itself; let it end once there were ``kills`` in all."""
+    rounds = JournalledRounds()
     while True:
         process = driver.start(*OPTIONS)
-        if found.kills.total() < kills:
-            wait(driver, process, rng, mean_s)
+        if counts.kills.total() < kills:
+            wait_for_kill(driver, process, rng, mean_s)
         else:
             process.wait(LONGEST_S)
         if process.poll() is not None:
-            check_end(driver, driver.end(process), kept, found)
+            check_end(driver, driver.end(process), rounds, counts)
             return
-        process.send_signal(signal.SIGSTOP)  # so that it is killed at what it was seen to be at
-        found.kills[phase_of(driver, process.pid)] += 1
+        process.send_signal(signal.SIGSTOP)  # so that it doesn't leave the phase that is counted
+        counts.kills[phase_of(driver, process.pid)] += 1
         process.kill()
         process.wait()
-        found.rounds_lost += kept.look(driver)
+        counts.rounds_lost += rounds.update(driver)
 
 
-def wait(driver: ToyDriver, process: subprocess.Popen[str], rng: random.Random, mean_s: float) -> None:
-    """Until a random time (exponentially distributed), or a random moment of a phase, or the end of the process."""
+def wait_for_kill(driver: ToyDriver, process: subprocess.Popen[str], rng: random.Random, mean_s: float) -> None:
+    """Wait for an exponentially distributed time, or for a random moment of a phase, or for the end of the process."""
     phase = rng.choice(list(LONGEST_INTO_S)) if rng.random() < 2 / 3 else None
     if phase is None:
         with suppress(subprocess.TimeoutExpired):
@@ -195,20 +200,20 @@ def wait(driver: ToyDriver, process: subprocess.Popen[str], rng: random.Random, 
     time.sleep(rng.uniform(0, LONGEST_INTO_S[phase]))
 
 
-def check_end(driver: ToyDriver, outcome: Outcome, kept: Kept, found: MeasurementResult) -> None:
-    """Compare what was said, the journal and the disk."""
-    found.campaigns += 1
+def check_end(driver: ToyDriver, outcome: Outcome, rounds: JournalledRounds, counts: Counts) -> None:
+    """Compare the output, the journal and the reports on disk."""
+    counts.campaigns += 1
     if outcome.code != 1:
-        found.broken.append(f"exit code {outcome.code}: {outcome.err.splitlines()[-1:]}")
-    found.not_named += f" Ada Toymaker: {SLOW}\n" not in outcome.out
+        counts.errors.append(f"exit code {outcome.code}: {outcome.err.splitlines()[-1:]}")
+    counts.culprits_missed += f" Ada Toymaker: {SLOW_COMMIT}\n" not in outcome.out
     journalled = {run: json.loads(text) for run, text in driver.journal("SELECT run, text FROM reports")}
-    ids = Counter(report["run"]["id"] for report in driver.reports())
-    known = {report["run"]["id"] for report in journalled.values()}
-    found.reports += len(known)
-    found.reports_lost += len(known - set(ids))
-    found.reports_unknown += len(set(ids) - known)
-    found.reports_doubled += ids.total() - len(ids)
-    found.rounds_lost += kept.missing(journalled)
+    on_disk = Counter(report["run"]["id"] for report in driver.reports())
+    in_journal = {report["run"]["id"] for report in journalled.values()}
+    counts.reports += len(in_journal)
+    counts.reports_lost += len(in_journal - set(on_disk))
+    counts.reports_unknown += len(set(on_disk) - in_journal)
+    counts.reports_doubled += on_disk.total() - len(on_disk)
+    counts.rounds_lost += rounds.missing_in(journalled)
 
 
 if __name__ == "__main__":
