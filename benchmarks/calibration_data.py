@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from opduel.comparator import Bias, compare_cases, plan_looks, standing_cases, withhold_verdicts
+from opduel.comparator import Bias, RunAnalysis, plan_looks, withhold_verdicts
 from opduel.records import USUAL_ROUNDS, Build, Case, Comparison, Failure, PairSample, Report, UsageError
 from opduel.records.measurement import STAGES, Stage
 from opduel.records.run_record import HostRecord, RunRecord
@@ -187,11 +187,12 @@ def decide_again(run: CalibrationRun) -> list[tuple[Comparison, Comparison]]:
     failures = {comparison.case: comparison.failure for comparison in report.comparisons if comparison.failure}
     looks, alpha = plan_looks(report.configuration.max_rounds or USUAL_ROUNDS), report.configuration.alpha
     injected = frozenset(comparison.case for comparison in report.comparisons if comparison.injected)
-    comparisons = compare_cases(cases, samples, failures, looks, alpha, injected)
+    analysis = RunAnalysis(cases, samples, failures, looks, alpha, injected=injected)
+    comparisons = analysis.comparisons()
     validity = report.run.validity
     if validity.valid is False and validity.hold is not False:
         checks = validity.aa_checks
         loaded = len(validity.reasons) > sum(check.flagged for check in checks)  # a flagged check is a reason, too
-        standing = standing_cases(cases, samples, failures, looks, alpha, loaded=loaded, bias=Bias.of(checks))
+        standing = analysis.standing_cases(loaded=loaded, bias=Bias.of(checks))
         comparisons = withhold_verdicts(comparisons, standing, "decided again")
     return list(zip(report.comparisons, comparisons, strict=True))

@@ -1,25 +1,25 @@
 """Statistics: pure functions from samples to verdicts. No I/O, no clock, no randomness.
 
-``plan_looks`` fixes the schedule before there are data. ``analyse_interim`` tells the scheduler after each round what
-every case still needs. ``compare_cases`` makes the comparisons when the run is over. ``apply_replication`` and
-``withhold_verdicts`` take back what a second measurement, or a run that can't be trusted, does not support.
-docs/explanation/statistics.md says why they are right.
+``plan_looks`` fixes the schedule before there are data. ``RunAnalysis`` has what was measured and the rules of the
+decision: ``interim`` says after each round what every case still needs, ``comparisons`` gives the verdicts when the run
+is over, ``standing_cases`` those that stand on a disturbed host. ``apply_replication`` and ``withhold_verdicts`` take
+back what a second measurement, or a disturbed run, does not support. docs/explanation/statistics.md has the reasons.
 """
 
 from opduel.comparator.aa_checks import AACheck, Bias, run_aa_checks
+from opduel.comparator.case_analysis import InterimAnalysis
 from opduel.comparator.cause_calls import by_call
 from opduel.comparator.cause_matching import with_moved
 from opduel.comparator.cause_resources import concerns_memory
 from opduel.comparator.cause_sentence import cause_of
 from opduel.comparator.causes import examine
-from opduel.comparator.disturbance import standing_cases, withhold_verdicts
+from opduel.comparator.disturbance import withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior
 from opduel.comparator.explanations import attribute_changes, in_words
 from opduel.comparator.looks import Looks, plan_looks
 from opduel.comparator.replication import apply_replication, replicate_report
-from opduel.comparator.run_analysis import InterimAnalysis, analyse_interim, fit_priors
+from opduel.comparator.run_analysis import RunAnalysis, fit_priors
 from opduel.comparator.significance import benjamini_hochberg
-from opduel.comparator.verdicts import compare_cases
 
 __all__ = [
     "AACheck",
@@ -27,13 +27,12 @@ __all__ = [
     "InterimAnalysis",
     "Looks",
     "Prior",
-    "analyse_interim",
+    "RunAnalysis",
     "apply_replication",
     "attribute_changes",
     "benjamini_hochberg",
     "by_call",
     "cause_of",
-    "compare_cases",
     "concerns_memory",
     "examine",
     "fit_priors",
@@ -41,7 +40,6 @@ __all__ = [
     "plan_looks",
     "replicate_report",
     "run_aa_checks",
-    "standing_cases",
     "with_moved",
     "withhold_verdicts",
 ]

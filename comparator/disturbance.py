@@ -11,15 +11,13 @@ larger than the biases of that run's cases are likely to be, as estimated from t
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from opduel.comparator.aa_checks import Bias
-from opduel.comparator.empirical_bayes import Prior
+from opduel.comparator.case_analysis import CaseAnalysis
 from opduel.comparator.looks import Looks, p_over_looks
-from opduel.comparator.run_analysis import CaseAnalysis, analyse_run
 from opduel.comparator.signed_rank import signed_rank_p
-from opduel.comparator.significance import benjamini_hochberg
 from opduel.records import (
     CLAIMS,
     DEFAULT_METRIC,
@@ -28,69 +26,18 @@ from opduel.records import (
     ONE_SIDED,
     Case,
     Comparison,
-    Failure,
     PairSample,
     Verdict,
 )
 
 
-def standing_cases(
-    cases: Sequence[Case],
-    samples: Mapping[str, Sequence[PairSample]],
-    failures: Mapping[str, Failure],
-    looks: Looks,
-    alpha: float = 0.05,
-    closing: bool = True,
-    priors: Mapping[str, Prior] | None = None,
-    apart: frozenset[str] = frozenset(),
-    others: Sequence[float] = (),
-    loaded: bool = True,
-    bias: Bias | None = None,
-) -> frozenset[str]:
-    """Return the ids of the timed cases whose verdict (``CLAIMS``) stands on a disturbed host.
+def worst_p_value(analysis: CaseAnalysis, test: "SignedRankTests | None", bias: Bias | None) -> float:
+    """Return the largest p value of a flagged case against "the change is within the threshold"; 1 for any other.
 
-    The arguments but the last two are those of ``analyse_run``; ``loaded``: load disturbed the host; ``bias``: that of
-    A/A checks that found a difference.  Each case has up to three p values against "the change is within the
-    threshold": the run's own; after load, the signed-rank test's over its looks; and after a bias, that of a bias as
-    large as the distance from the threshold to the nearer end of its interval.  The largest of the first two is a p
-    value if either is; Benjamini and Hochberg's procedure on it has a false discovery rate of ``alpha`` at most if
-    either test holds.  The third is approximate, since that end has an error of its own.  What is flagged on the
-    largest the run has flagged, too.  ``unchanged``, ``not_worse`` and ``not_better`` stand if signed-rank tests show
-    at a look what they say, with the error of the interval; and not after a bias, which may hide a change.  Nor does
-    anything after a bias of which no A/A check tells: these are of ``time``.
-
-    Raises:
-        ValueError: as ``analyse_run``.
+    There are up to three: the run's own; after load, the signed-rank ``test``'s over its looks; and after a ``bias``,
+    the probability of one as large as the distance from the threshold to the nearer end of the case's interval.  After
+    a bias a metric other than ``time`` has p = 1, since A/A checks are of time.
     """
-    analyses = analyse_run(cases, samples, failures, looks, alpha, closing, priors, apart, others)
-    tests = {
-        analysis.case.id: SignedRankTests(
-            analysis.case, samples.get(analysis.case.id, ()), looks, alpha, closing, priors is not None
-        )
-        for analysis in analyses
-    }
-    standing = set()
-    if bias is None:
-        standing = {
-            analysis.case.id
-            for analysis in analyses
-            if analysis.verdict in ("unchanged", *ONE_SIDED)
-            and (not loaded or tests[analysis.case.id].shows(analysis.verdict, analysis.case.measure.lower_is_better))
-        }
-    for separate in (False, True):
-        family = [analysis for analysis in analyses if (analysis.case.id in apart) == separate]
-        p_values = [_p_value(analysis, tests[analysis.case.id] if loaded else None, bias) for analysis in family]
-        q_values = benjamini_hochberg([*p_values, *(() if separate else others)])
-        standing |= {
-            analysis.case.id
-            for analysis, q in zip(family, q_values, strict=False)
-            if q <= alpha and analysis.verdict in FLAGGED
-        }
-    return frozenset(standing)
-
-
-def _p_value(analysis: CaseAnalysis, test: "SignedRankTests | None", bias: Bias | None) -> float:
-    """Return the largest p value of a flagged case; 1 for any other, which claims nothing."""
     if analysis.verdict not in FLAGGED:
         return 1.0
     p_values = [analysis.test.p_value]
@@ -100,6 +47,13 @@ def _p_value(analysis: CaseAnalysis, test: "SignedRankTests | None", bias: Bias 
             is_time = analysis.case.metric == DEFAULT_METRIC
             p_values.append(bias.p_value(_excess(analysis)) if is_time else 1.0)
     return max(p_values)
+
+
+def stands_on_disturbed_host(analysis: CaseAnalysis, test: "SignedRankTests | None") -> bool:
+    """Return whether a case is unchanged, or on one side of its threshold, by the signed-rank ``test``, too."""
+    if analysis.verdict not in ("unchanged", *ONE_SIDED):
+        return False
+    return test is None or test.shows(analysis.verdict, analysis.case.measure.lower_is_better)
 
 
 def _excess(analysis: CaseAnalysis) -> float:
@@ -118,12 +72,14 @@ class SignedRankTests:
         looks: Looks,
         alpha: float,
         closing: bool = True,
-        retest: bool = False,
+        is_replication: bool = False,
     ) -> None:
         self._bound = math.log1p(case.threshold)
         self._alpha = alpha
         schedule = looks.of_metric(case.metric)
-        log_ratios = tuple(sample.log_ratio for sample in samples if not retest or sample.stage == "confirmation")
+        log_ratios = tuple(
+            sample.log_ratio for sample in samples if not is_replication or sample.stage == "confirmation"
+        )
         counts = (schedule.closing if closing else schedule.reached)(len(log_ratios))
         self._looks = [log_ratios[:count] for count in counts]
         self._weights = [schedule.weight(count) for count in counts]

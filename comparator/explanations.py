@@ -6,10 +6,10 @@ All reporters show them as ``Comparison.note``.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from opduel.comparator.case_analysis import CaseAnalysis
 from opduel.comparator.effect_estimate import as_ratio
 from opduel.comparator.group_sequential import SequentialTest
-from opduel.comparator.looks import FRESH_PAIRS, Looks
-from opduel.comparator.run_analysis import CaseAnalysis
+from opduel.comparator.looks import FRESH_PAIRS
 from opduel.records import DEFAULT_METRIC, ONE_SIDED, Comparison, Forecast, Metric, Verdict, case_id_for
 
 OTHER_CAUSES = "memory, layout or vector width"
@@ -40,7 +40,7 @@ READINGS: dict[tuple[Verdict, Verdict], str] = {
 }
 
 
-def explain(analysis: CaseAnalysis, looks: Looks, family: int, alpha: float, suspected: Verdict | None) -> str:
+def explain(analysis: CaseAnalysis, family: int, alpha: float, suspected: Verdict | None) -> str:
     """Return the note of a case in a run of ``family`` cases; empty where there is nothing to add."""
     side = analysis.not_worse if analysis.verdict == "not_worse" else analysis.not_better
     if analysis.verdict in ONE_SIDED and side is not None and not suspected:
@@ -52,9 +52,9 @@ def explain(analysis: CaseAnalysis, looks: Looks, family: int, alpha: float, sus
         why = _why_open(analysis, family, alpha)
     elif test.n:
         rounds_made = f"{test.n} {'was' if test.n == 1 else 'were'} made before the run ended"
-        why = f"its first test takes {looks.counts[0]} rounds, and {rounds_made}"
+        why = f"its first test takes {analysis.looks.counts[0]} rounds, and {rounds_made}"
     else:
-        why = f"the run ended before this case was measured; its first test takes {looks.counts[0]} rounds"
+        why = f"the run ended before this case was measured; its first test takes {analysis.looks.counts[0]} rounds"
     return f"looks {suspected}, but is not settled: {why}" if suspected else why
 
 

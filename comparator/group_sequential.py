@@ -54,19 +54,19 @@ class SequentialTest:
 
 
 def run_sequential_test(
-    case: Case, values: Values, prior: Prior, looks: Looks, alpha: float, closing: bool, retest: bool = False
+    case: Case, values: Values, prior: Prior, looks: Looks, alpha: float, closing: bool, is_replication: bool = False
 ) -> SequentialTest:
     """Return the state of a case's test after all its looks so far; it ends at a look that clears the case or finds
     further samples futile.
 
     Each look takes all samples so far, of either stage.  A change of a noisy metric is confirmed only by
     ``FRESH_PAIRS`` later samples that agree: noise with two modes can agree with itself five times over.  ``closing``:
-    no more samples will come (see ``Looks.closing``).  ``retest``: the replication of a flagged case.  It is a suspect
+    no more samples will come (see ``Looks.closing``).  ``is_replication``: the replication of a flagged case.  It is a suspect
     from the start, and only samples of the confirmation count; the screening only tells how noisy the case is.
     """
     bound = math.log1p(case.threshold)
-    path = _Path(looks, alpha, suspect=retest)
-    if retest:
+    path = _Path(looks, alpha, suspect=is_replication)
+    if is_replication:
         prior, path.excess = _after_screening(values.of_stage("screening"), bound, prior, looks, alpha)
         values = values.of_stage("confirmation")
     n = len(values)

@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opduel.comparator import Looks, benjamini_hochberg, compare_cases
+from opduel.comparator import Looks, RunAnalysis, benjamini_hochberg
 from opduel.harness.host import merged_noise
 from opduel.records import FLAGGED, ONE_SIDED, SAMPLED, Case, Comparison, HostRecord, Report, RunRecord
 
@@ -177,15 +177,15 @@ def _found_by_all(
     own = {one.case: one for one in report.comparisons if one.metric in SAMPLED}
     cases = [case for case in report.cases if case.id in own]
     others = [_p_value(one) for one in found.values() if one.case not in own and one.metric in SAMPLED]
-    again = compare_cases(
+    again = RunAnalysis(
         cases,
         {case.id: own[case.id].samples for case in cases},
         {case.id: failure for case in cases if (failure := own[case.id].failure) is not None},
         looks,
         alpha,
-        frozenset(case_id for case_id, one in own.items() if one.injected),
-        others=[*others, *[1.0] * elsewhere],
-    )
+        injected=frozenset(case_id for case_id, one in own.items() if one.injected),
+        other_p_values=[*others, *[1.0] * elsewhere],
+    ).comparisons()
     return [
         dataclasses.replace(one, host=part.host, work=own[one.case].work, breakdown=own[one.case].breakdown)
         for one in again

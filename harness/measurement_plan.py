@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from opduel.comparator import Looks, Prior
+from opduel.comparator import Looks, Prior, RunAnalysis
 from opduel.harness.aa_selection import draw_aa_cases
 from opduel.harness.budget import RoundDuration
 from opduel.harness.case_request import CaseRequest
@@ -110,6 +110,21 @@ class MeasurementPlan:
         if self.first_measurement is not None:
             return self.first_measurement.aa_cases
         return draw_aa_cases(self.cases, self.aa_cases, self.seed)
+
+    def analysis(self, findings: "MeasurementResult") -> RunAnalysis:
+        """Return the analysis of what was measured so far."""
+        first = self.first_measurement
+        return RunAnalysis(
+            self.cases,
+            findings.samples,
+            findings.failures,
+            self.looks,
+            self.alpha,
+            injected=self.injected,
+            priors=first.priors if first else None,
+            failed_before=first.failed if first else frozenset(),
+            other_p_values=self.others,
+        )
 
 
 @dataclass(frozen=True)

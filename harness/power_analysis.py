@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from opduel.comparator import analyse_interim, compare_cases, plan_looks
+from opduel.comparator import RunAnalysis, plan_looks
 from opduel.comparator.calibration import Rate
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean
 from opduel.records import Case, PairSample, Report, Stage
@@ -93,13 +93,12 @@ def simulate(
     for _ in range(runs):
         changed = {one.case.id for one in rng.sample(list(cases), max(1, len(cases) // 2))}
         samples: dict[str, list[PairSample]] = {case_id: [] for case_id in noise}
-        while wanted := {
-            k: s for k, s in analyse_interim(measured, samples, {}, looks, alpha).items() if s.samples_needed
-        }:
-            for case_id, needs in wanted.items():
+        analysis = RunAnalysis(measured, samples, {}, looks, alpha)
+        while open_cases := {id: interim for id, interim in analysis.interim().items() if interim.samples_needed}:
+            for case_id, interim in open_cases.items():
                 change = math.log1p(share) if case_id in changed else 0.0
-                samples[case_id] += noise[case_id].drawn(needs.stage, needs.samples_needed, change, rng)
-        verdicts = compare_cases(measured, samples, {}, looks, alpha)
+                samples[case_id] += noise[case_id].drawn(interim.stage, interim.samples_needed, change, rng)
+        verdicts = analysis.comparisons()
         count += sum(one.verdict == "regressed" for one in verdicts if one.case in changed)
         of += len(changed)
         pairs += sum(one.rounds for one in verdicts)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opduel.comparator import InterimAnalysis, analyse_interim
+from opduel.comparator import InterimAnalysis
 from opduel.harness.aa_selection import Turns
 from opduel.harness.budget import RoundDuration, Trip, affordable, least_needed, looked_at, spent_words
 from opduel.harness.case_request import CaseRequest
@@ -19,7 +19,6 @@ from opduel.harness.measurement_plan import Batch, FirstMeasurement, Measurement
 from opduel.harness.noise_words import describe_noise
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
-from opduel.harness.validity import standing
 from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, PairSample, RunError, Stage
 from opduel.records.text import counted
 
@@ -126,19 +125,8 @@ class Schedule:
             self._tell()
 
     def interim(self) -> Mapping[str, InterimAnalysis]:
-        """Where every case stands."""
-        order, findings = self._plan, self.findings
-        first = order.first_measurement
-        return analyse_interim(
-            order.cases,
-            findings.samples,
-            findings.failures,
-            order.looks,
-            order.alpha,
-            first.priors if first else None,
-            first.failed if first else frozenset(),
-            order.others,
-        )
+        """Return the interim analysis of each case, by id."""
+        return self._plan.analysis(self.findings).interim()
 
     def _next_wave(self) -> list[Batch]:
         """One round for every open case, or for those that there is time for, in as few process pairs as can be."""
@@ -260,7 +248,7 @@ class Schedule:
         noise = self._checkpoint.noise()
         if not order.is_disturbed(noise, findings.mhz):
             return []
-        stand = standing(order, findings, closing=False)
+        stand = order.analysis(findings).standing_cases(closing=False)
         found = []
         for case in self._in_turn:
             samples = findings.samples[case.id]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from opduel.comparator import AACheck, Bias, fit_priors, run_aa_checks, standing_cases
+from opduel.comparator import AACheck, Bias, fit_priors, run_aa_checks
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
 from opduel.records.run_record import ValidityRecord
 
@@ -95,33 +95,6 @@ def judge_validity(
     }
 
 
-def standing(
-    order: MeasurementPlan,
-    findings: MeasurementResult,
-    closing: bool = True,
-    loaded: bool = True,
-    bias: Bias | None = None,
-) -> frozenset[str]:
-    """The ids of the cases whose verdicts stand although the host was disturbed while they were measured.
-
-    ``closing``: no more samples will come. ``loaded`` and ``bias``: what disturbed it, as in ``standing_cases``.
-    """
-    first = order.first_measurement
-    return standing_cases(
-        order.cases,
-        findings.samples,
-        findings.failures,
-        order.looks,
-        order.alpha,
-        closing,
-        first.priors if first else None,
-        first.failed if first else frozenset(),
-        order.others,
-        loaded,
-        bias,
-    )
-
-
 def standing_despite(
     validity: Mapping[str, Any], first: Measurement, second: Measurement | None, noise: Mapping[str, Any], spare: int
 ) -> tuple[frozenset[str], str, str]:
@@ -136,11 +109,12 @@ def standing_despite(
     measured, whys = [(first, noise["during"])], []
     if second is not None:
         measured.append((second, noise["verifying"]))
-    for measurement, host in measured:
+    for (plan, result), host in measured:
         loaded = bool(validity_problems(host, spare, frequency))
         whys += [WHY_WITHHELD] if loaded else []
         if loaded or bias:
-            stand -= {case.id for case in measurement[0].cases} - standing(*measurement, loaded=loaded, bias=bias)
+            standing = plan.analysis(result).standing_cases(loaded=loaded, bias=bias)
+            stand -= {case.id for case in plan.cases} - standing
     if bias is None:
         return stand, WHY_WITHHELD, ""
     found = f"an A/A check was off by a factor of {math.exp(bias.largest):.3g}"

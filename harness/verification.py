@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from opduel.comparator import Looks, apply_replication, compare_cases, fit_priors
+from opduel.comparator import Looks, apply_replication, fit_priors
 from opduel.harness.checkpoint import Checkpoint, Verifying
 from opduel.harness.host import HostMonitor
 from opduel.harness.pair_pool import Bench
@@ -21,20 +21,9 @@ ENDED = "the run ended before"
 
 
 def build_comparisons(order: MeasurementPlan, findings: MeasurementResult) -> list[Comparison]:
-    """The verdicts on what was found; an interrupt is noted in ``findings``, and costs nothing."""
-    first = order.first_measurement
+    """Return the comparisons of what was measured; an interrupt is noted in ``findings`` and ignored."""
     try:
-        return compare_cases(
-            order.cases,
-            findings.samples,
-            findings.failures,
-            order.looks,
-            order.alpha,
-            order.injected,
-            first.priors if first else None,
-            first.failed if first else frozenset(),
-            order.others,
-        )
+        return order.analysis(findings).comparisons()
     except KeyboardInterrupt as error:
         findings.stop(error)
         return build_comparisons(order, findings)

@@ -15,15 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opduel.comparator import (
-    Bias,
-    Looks,
-    analyse_interim,
-    compare_cases,
-    fit_priors,
-    run_aa_checks,
-    standing_cases,
-)
+from opduel.comparator import Bias, Looks, RunAnalysis, fit_priors, run_aa_checks
 from opduel.records import Case, PairSample, Stage
 
 ROUNDS = 400  # more than any run has
@@ -163,7 +155,7 @@ class Run:
     def settle(self, looks: Looks, alpha: float) -> None:
         """Rounds until all cases are settled, as on a quiet host."""
         while True:
-            interim = analyse_interim(self.cases, self.samples, {}, looks, alpha)
+            interim = RunAnalysis(self.cases, self.samples, {}, looks, alpha).interim()
             stages = {case_id: place.stage for case_id, place in interim.items() if place.samples_needed}
             if not stages:
                 return
@@ -172,8 +164,8 @@ class Run:
     def measure_on(self, looks: Looks, alpha: float) -> None:
         """Rounds until all verdicts stand or have no look left, as ``opduel.harness.schedule`` does."""
         while True:
-            interim = analyse_interim(self.cases, self.samples, {}, looks, alpha)
-            standing = standing_cases(self.cases, self.samples, {}, looks, alpha, closing=False)
+            interim = RunAnalysis(self.cases, self.samples, {}, looks, alpha).interim()
+            standing = RunAnalysis(self.cases, self.samples, {}, looks, alpha).standing_cases(closing=False)
             stages: dict[str, Stage] = {}
             for case_id, samples in self.samples.items():
                 is_open = interim[case_id].verdict != "inconclusive" and case_id not in standing
@@ -195,10 +187,10 @@ class Outcome:
 def simulate(run: Run, looks: Looks, alpha: float) -> Outcome:
     """Both ways of reporting the same run."""
     run.settle(looks, alpha)
-    reported = compare_cases(run.cases, run.samples, {}, looks, alpha)
+    reported = RunAnalysis(run.cases, run.samples, {}, looks, alpha).comparisons()
     run.measure_on(looks, alpha)
-    standing = standing_cases(run.cases, run.samples, {}, looks, alpha)
-    final = compare_cases(run.cases, run.samples, {}, looks, alpha)
+    standing = RunAnalysis(run.cases, run.samples, {}, looks, alpha).standing_cases()
+    final = RunAnalysis(run.cases, run.samples, {}, looks, alpha).comparisons()
     verdicts = [
         comparison.verdict if comparison.verdict == "inconclusive" or comparison.case in standing else "withheld"
         for comparison in final
@@ -212,8 +204,10 @@ def simulate_biased(run: Run, looks: Looks, alpha: float) -> Outcome | None:
     bias = run.bias(looks)
     if bias is None:
         return None
-    reported = tuple(comparison.verdict for comparison in compare_cases(run.cases, run.samples, {}, looks, alpha))
-    stand = standing_cases(run.cases, run.samples, {}, looks, alpha, loaded=False, bias=bias)
+    reported = tuple(
+        comparison.verdict for comparison in RunAnalysis(run.cases, run.samples, {}, looks, alpha).comparisons()
+    )
+    stand = RunAnalysis(run.cases, run.samples, {}, looks, alpha).standing_cases(loaded=False, bias=bias)
     verdicts = zip(run.cases, reported, strict=True)
     standing = (verdict if verdict == "inconclusive" or case.id in stand else "withheld" for case, verdict in verdicts)
     return Outcome(reported, tuple(standing))

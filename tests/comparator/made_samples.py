@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from opduel.comparator import Looks, analyse_interim
+from opduel.comparator import Looks, RunAnalysis
 from opduel.records import Case, PairSample, Stage
 
 LooksNow = Callable[[str, Stage], PairSample]
@@ -64,7 +64,7 @@ def measured(
     """Samples as the harness would take them: every open case goes to its next look, until all are settled."""
     samples: dict[str, list[PairSample]] = {case.id: [] for case in cases}
     while True:
-        interim = analyse_interim(cases, samples, {}, looks, alpha)
+        interim = RunAnalysis(cases, samples, {}, looks, alpha).interim()
         if all(place.settled for place in interim.values()):
             return samples
         for case_id, place in interim.items():

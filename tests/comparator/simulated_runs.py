@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opduel.comparator import Looks, Prior, analyse_interim, compare_cases
+from opduel.comparator import Looks, Prior, RunAnalysis
 from opduel.records import Case, Comparison, PairSample, Stage
 
 
@@ -88,7 +88,7 @@ def _case(index: int, threshold: float) -> Case:
 def run(simulation: Simulation, looks: Looks, alpha: float) -> list[Comparison]:
     """Measure until every case is settled, every case up to its next look at a time."""
     measure_until_settled(simulation, simulation.cases, simulation.samples, looks, alpha)
-    return compare_cases(simulation.cases, simulation.samples, {}, looks, alpha)
+    return RunAnalysis(simulation.cases, simulation.samples, {}, looks, alpha).comparisons()
 
 
 def measure_until_settled(
@@ -101,7 +101,7 @@ def measure_until_settled(
 ) -> None:
     """Take open cases to their next look, again and again."""
     while True:
-        interim = analyse_interim(cases, samples, {}, looks, alpha, priors)
+        interim = RunAnalysis(cases, samples, {}, looks, alpha, priors=priors).interim()
         open_cases = {case_id: place for case_id, place in interim.items() if not place.settled}
         if not open_cases:
             return

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_samples import a_case, in_stages, measured, pairs
 from scipy import stats
 
-from opduel.comparator import Bias, Looks, compare_cases, fit_priors, plan_looks, standing_cases, withhold_verdicts
+from opduel.comparator import Bias, Looks, RunAnalysis, fit_priors, plan_looks, withhold_verdicts
 from opduel.comparator.disturbance import SignedRankTests
 from opduel.records import Comparison, PairSample, Stage, Verdict
 
@@ -25,7 +25,7 @@ def stand(log_ratios: list[float], others: int = 0, closing: bool = False) -> bo
     """Whether the verdict of a case stands that has these, among cases of which nothing is known."""
     cases = [a_case(), *(a_case(f"other{number}") for number in range(others))]
     samples = {"a": in_stages("a", log_ratios)}
-    return "a" in standing_cases(cases, samples, {}, LOOKS, closing=closing)
+    return "a" in RunAnalysis(cases, samples, {}, LOOKS).standing_cases(closing=closing)
 
 
 def around(change: float, rounds: int, spread: float = 1e-3) -> list[float]:
@@ -64,16 +64,16 @@ def test_a_closing_look_is_one() -> None:
 def test_many_changed_cases_need_fewer_rounds_as_false_discoveries_are_a_share_of_them() -> None:
     cases = [a_case(f"c{number}") for number in range(40)]
     samples = {case.id: in_stages(case.id, around(0.5, 13)) for case in cases}
-    assert len(standing_cases(cases, samples, {}, LOOKS, closing=False)) == 40
+    assert len(RunAnalysis(cases, samples, {}, LOOKS).standing_cases(closing=False)) == 40
     only = {"c0": samples["c0"]}
-    assert standing_cases(cases, only, {}, LOOKS, closing=False) == frozenset()
+    assert RunAnalysis(cases, only, {}, LOOKS).standing_cases(closing=False) == frozenset()
 
 
 def test_what_the_run_does_not_claim_cannot_stand() -> None:
     """Rounds that are all beyond the threshold, but so unlike that the t test flags nothing."""
     values = [LINE + 2.0**number for number in range(-23, -10)]
     samples = in_stages("a", values)
-    (comparison,) = compare_cases([a_case()], {"a": samples}, {}, LOOKS)
+    (comparison,) = RunAnalysis([a_case()], {"a": samples}, {}, LOOKS).comparisons()
     assert comparison.verdict == "not_better"
     assert SignedRankTests(a_case(), samples, LOOKS, 0.05).p_value(rises=True) < 0.01
     assert stand(values), "as not faster"
@@ -85,19 +85,19 @@ def test_rounds_that_disagree_withhold_what_the_t_test_claims() -> None:
     agreeing = [0.05 + 1e-4 * number for number in range(8)]
     for values, standing in ((agreeing, {"a"}), ([*agreeing[:2], -0.5, *agreeing[3:]], set())):
         samples = {"a": in_stages("a", values)}
-        (comparison,) = compare_cases([a_case()], samples, {}, looks)
+        (comparison,) = RunAnalysis([a_case()], samples, {}, looks).comparisons()
         assert comparison.verdict == "regressed"
-        assert standing_cases([a_case()], samples, {}, looks) == standing
+        assert RunAnalysis([a_case()], samples, {}, looks).standing_cases() == standing
 
 
 def test_a_replication_is_judged_by_its_own_samples() -> None:
     samples = {"a": in_stages("a", around(0.5, 30), 25)}
     cases = [a_case()]
-    assert standing_cases(cases, samples, {}, LOOKS) == {"a"}
+    assert RunAnalysis(cases, samples, {}, LOOKS).standing_cases() == {"a"}
     priors = fit_priors(cases, samples, LOOKS)
-    assert standing_cases(cases, samples, {}, LOOKS, priors=priors) == frozenset()
+    assert RunAnalysis(cases, samples, {}, LOOKS, priors=priors).standing_cases() == frozenset()
     samples["a"] += pairs("a", "confirmation", around(0.5, 13))[5:]
-    assert standing_cases(cases, samples, {}, LOOKS, priors=priors) == {"a"}
+    assert RunAnalysis(cases, samples, {}, LOOKS, priors=priors).standing_cases() == {"a"}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_after_a_bias_a_change_stands_that_is_far_beyond_it(
     made = [a_case(f"c{number}") for number in range(cases)]
     changes = {case.id: change if number < changed else 0.0 for number, case in enumerate(made)}
     samples = {case_id: in_stages(case_id, around(size, 8)) for case_id, size in changes.items()}
-    standing = standing_cases(made, samples, {}, LOOKS, loaded=False, bias=bias)
+    standing = RunAnalysis(made, samples, {}, LOOKS).standing_cases(loaded=False, bias=bias)
     assert ("c0" in standing) is stands
 
 
@@ -130,7 +130,7 @@ def test_after_a_bias_a_change_stands_that_is_far_beyond_it(
 def test_a_noisy_change_is_compared_with_a_bias_by_the_nearer_end_of_its_interval(bias: float, stands: bool) -> None:
     """The nearer end lies 0.01 beyond the threshold, the other one 0.2: seven times 0.03."""
     samples = {"a": in_stages("a", around(0.12, 13, spread=0.025))}
-    found = standing_cases([a_case()], samples, {}, LOOKS, loaded=False, bias=Bias(bias, 4))
+    found = RunAnalysis([a_case()], samples, {}, LOOKS).standing_cases(loaded=False, bias=Bias(bias, 4))
     assert ("a" in found) is stands
 
 
@@ -138,7 +138,7 @@ def test_after_a_bias_under_load_both_tests_must_support_a_verdict() -> None:
     samples = {rounds: {"a": in_stages("a", around(0.5, rounds))} for rounds in (8, 13)}
 
     def stands(rounds: int, loaded: bool, bias: float) -> bool:
-        found = standing_cases([a_case()], samples[rounds], {}, LOOKS, loaded=loaded, bias=Bias(bias, 4))
+        found = RunAnalysis([a_case()], samples[rounds], {}, LOOKS).standing_cases(loaded=loaded, bias=Bias(bias, 4))
         return "a" in found
 
     assert [stands(8, False, 0.01), stands(8, True, 0.01), stands(13, True, 0.01)] == [True, False, True]
@@ -148,14 +148,14 @@ def test_after_a_bias_under_load_both_tests_must_support_a_verdict() -> None:
 @pytest.mark.parametrize(("metric", "stands"), [("time", True), ("cpu_time", False), ("value", False)])
 def test_after_a_bias_nothing_stands_that_no_check_is_about(metric: str, stands: bool) -> None:
     samples = {"a": in_stages("a", around(0.5, 13))}
-    found = standing_cases([a_case(metric=metric)], samples, {}, LOOKS, loaded=False, bias=Bias(0.003, 4))
+    found = RunAnalysis([a_case(metric=metric)], samples, {}, LOOKS).standing_cases(loaded=False, bias=Bias(0.003, 4))
     assert ("a" in found) is stands
 
 
 def test_a_bias_of_time_leaves_counts_alone() -> None:
     counted = a_case(metric="instructions")
     samples = {"a": pairs("a", "screening", [math.log1p(0.05)] * 8)}
-    assert standing_cases([counted], samples, {}, LOOKS, loaded=False, bias=Bias(0.3, 1)) == {"a"}
+    assert RunAnalysis([counted], samples, {}, LOOKS).standing_cases(loaded=False, bias=Bias(0.3, 1)) == {"a"}
 
 
 def test_what_stands_says_what_to_know_of_it() -> None:
@@ -201,8 +201,8 @@ def verdicts_that_stand(seed: int, change: float, noise: Noise, cases: int = 4) 
     samples = measured(made, measure, LOOKS)
     for case_id, own in samples.items():  # the rounds of cases that are measured on
         own += [measure(case_id, own[-1].stage) for _ in range(30 - len(own))]
-    standing = standing_cases(made, samples, {}, LOOKS)
-    comparisons = compare_cases(made, samples, {}, LOOKS)
+    standing = RunAnalysis(made, samples, {}, LOOKS).standing_cases()
+    comparisons = RunAnalysis(made, samples, {}, LOOKS).comparisons()
     return {comparison.verdict for comparison in comparisons if comparison.case in standing}
 
 

@@ -11,7 +11,7 @@ import pytest
 from made_samples import Machine, a_case, measured, noisy
 from scipy import stats
 
-from opduel.comparator import compare_cases, plan_looks
+from opduel.comparator import RunAnalysis, plan_looks
 from opduel.comparator.empirical_bayes import fit_prior, shrink_variance
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean, shifted_t_p
 from opduel.records import FLAGGED, Comparison, Verdict
@@ -35,7 +35,7 @@ def a_run(seed: int, changes: list[float], alpha: float = 0.05) -> list[Comparis
     machine = Machine(rng, changes, (0.014 * np.exp(rng.normal(0, 0.6, len(changes)))).tolist())
     cases = [a_case(name, 0.02) for name in machine.shift]
     samples = measured(cases, machine, LOOKS, alpha)
-    return compare_cases(cases, samples, {}, LOOKS, alpha)
+    return RunAnalysis(cases, samples, {}, LOOKS, alpha).comparisons()
 
 
 def verdicts(seed: int, changes: list[float], alpha: float = 0.05) -> list[Verdict]:

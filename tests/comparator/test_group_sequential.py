@@ -27,13 +27,13 @@ def sequential(
     screened: int = 5,
     prior: Prior = NO_PRIOR,
     closing: bool = False,
-    retest: bool = False,
+    is_replication: bool = False,
     metric: str = "time",
     looks: Looks = LOOKS,
     threshold: float = 0.03,
 ) -> SequentialTest:
     values = Values.of(in_stages("a", log_ratios, screened))
-    return run_sequential_test(a_case("a", threshold, metric), values, prior, looks, 0.05, closing, retest)
+    return run_sequential_test(a_case("a", threshold, metric), values, prior, looks, 0.05, closing, is_replication)
 
 
 def p_at(values: Sequence[float], above: bool) -> float:
@@ -245,7 +245,9 @@ def test_no_look_counts_after_the_one_that_gave_the_case_up() -> None:
 def test_a_case_is_not_given_up_as_long_as_one_side_may_be_shown() -> None:
     noisy_low = [-0.02 + 3 * x for x in (0.02, -0.02, 0.01, -0.01, 0.0)]
     assert not sequential(noisy_low, looks=Looks((5, 8))).futile
-    assert sequential(noisy_low, looks=Looks((5, 8)), retest=True, screened=0).futile, "of a suspect both are asked"
+    assert sequential(noisy_low, looks=Looks((5, 8)), is_replication=True, screened=0).futile, (
+        "of a suspect both are asked"
+    )
 
 
 def test_the_interval_of_a_flag_spends_its_looks_share_and_excludes_the_bound() -> None:
@@ -280,13 +282,13 @@ def test_the_smallest_p_over_the_looks_counts_and_gives_the_direction() -> None:
 
 def test_a_retest_counts_fresh_samples_alone() -> None:
     fresh = [0.05, 0.06, 0.055, 0.052, 0.058]
-    outcomes = [sequential([*screening, *fresh], retest=True) for screening in (LARGE, NOTHING, [-0.3] * 5)]
+    outcomes = [sequential([*screening, *fresh], is_replication=True) for screening in (LARGE, NOTHING, [-0.3] * 5)]
     alone = sequential(fresh, 0)
     for test in outcomes:
         assert test.suspect
         assert (test.n, test.p_value, test.confirmed) == (5, alone.p_value, True)
     assert alone.p_value < 0.05
-    unmeasured = sequential(LARGE, retest=True)
+    unmeasured = sequential(LARGE, is_replication=True)
     assert (unmeasured.n, unmeasured.figures, unmeasured.looked, unmeasured.p_value) == (0, None, False, 1.0)
 
 
@@ -295,9 +297,9 @@ def test_a_case_that_was_noisy_on_the_screen_gets_less_from_the_others_in_a_rete
     prior = Prior(10.0, 1e-4, 160.0, 40)
     fresh = noisy(np.random.default_rng(2), 5, 0.2, 0.01)
     tests = {
-        sd: sequential([*noisy(np.random.default_rng(3), 5, 5.0, sd), *fresh], prior=prior, retest=True)
+        sd: sequential([*noisy(np.random.default_rng(3), 5, 5.0, sd), *fresh], prior=prior, is_replication=True)
         for sd in (0.01, 0.2)
     }
     assert tests[0.01].p_value < tests[0.2].p_value / 10
-    alone = sequential([*noisy(np.random.default_rng(3), 5, 5.0), *fresh], retest=True)
+    alone = sequential([*noisy(np.random.default_rng(3), 5, 5.0), *fresh], is_replication=True)
     assert tests[0.2].p_value == pytest.approx(alone.p_value, rel=0.05)

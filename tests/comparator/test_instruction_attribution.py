@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 from made_samples import a_case, in_stages, pairs
 
-from opduel.comparator import analyse_interim, compare_cases, plan_looks
+from opduel.comparator import RunAnalysis, plan_looks
 from opduel.comparator.explanations import READINGS, attribute_changes, attribution_note
 from opduel.records import Comparison, Verdict
 
@@ -88,7 +88,7 @@ def test_judging_reads_both() -> None:
         "a": in_stages("a", slower),
         "a/instructions": pairs("a/instructions", "screening", level),
     }
-    time, work = attribute_changes(compare_cases(cases, samples, {}, plan_looks(8)))
+    time, work = attribute_changes(RunAnalysis(cases, samples, {}, plan_looks(8)).comparisons())
     assert (time.verdict, work.verdict, work.unit) == ("regressed", "unchanged", "instructions")
     assert "slower with unchanged instructions" in time.note
     assert work.note == ""
@@ -98,6 +98,6 @@ def test_no_metric_waits_for_another() -> None:
     """Counting is slow: what is timed must not wait for it."""
     cases = [a_case("a"), a_case("a/instructions", metric="instructions")]
     samples = {"a": pairs("a", "screening", [1e-6 * n for n in range(5)])}
-    interim = analyse_interim(cases, samples, {}, plan_looks(30))
+    interim = RunAnalysis(cases, samples, {}, plan_looks(30)).interim()
     assert interim["a"].verdict == "unchanged"
     assert (interim["a/instructions"].next_look, interim["a/instructions"].samples_needed) == (3, 3)

@@ -1,4 +1,4 @@
-"""``analyse_interim``: what the scheduler gets, and that it is never withdrawn."""
+"""``RunAnalysis.interim``: what the scheduler gets, and that it is never withdrawn."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_samples import Machine, a_case, in_stages, noisy, pairs
 
-from opduel.comparator import InterimAnalysis, Looks, analyse_interim, compare_cases
+from opduel.comparator import InterimAnalysis, Looks, RunAnalysis
 from opduel.comparator.empirical_bayes import NO_PRIOR
 from opduel.records import Case, Failure, PairSample, Stage, Verdict
 
@@ -19,7 +19,7 @@ FAILURE = Failure("control", "crash", "SIGSEGV")
 
 def alone(screening: list[float], confirmation: list[float], case: Case | None = None) -> InterimAnalysis:
     samples = [*pairs("a", "screening", screening), *pairs("a", "confirmation", confirmation)]
-    return analyse_interim([case or a_case()], {"a": samples}, {}, LOOKS)["a"]
+    return RunAnalysis([case or a_case()], {"a": samples}, {}, LOOKS).interim()["a"]
 
 
 def state(
@@ -88,8 +88,8 @@ def test_what_was_flagged_without_the_closing_looks_stays_so() -> None:
     """Samples that a case got after another's flag had carried it over the bar take nothing back."""
     case, looks = a_case(threshold=0.03), Looks((5, 8, 20))
     samples = in_stages("a", [*[x + 0.08 for x in STILL], *[-0.5] * 6])
-    assert analyse_interim([case], {"a": samples}, {}, looks)["a"].verdict == "regressed"
-    (comparison,) = compare_cases([case], {"a": samples}, {}, looks)
+    assert RunAnalysis([case], {"a": samples}, {}, looks).interim()["a"].verdict == "regressed"
+    (comparison,) = RunAnalysis([case], {"a": samples}, {}, looks).comparisons()
     assert comparison.verdict == "regressed"
 
 
@@ -97,12 +97,12 @@ def test_a_verification_goes_by_fresh_samples_alone() -> None:
     """Whatever the screening flagged says nothing a second time; of a case that no look suspected there, too."""
     for screening in (FAST, FAST[:5], STILL, FAST[:7]):
         samples = {"a": pairs("a", "screening", screening)}
-        place = analyse_interim([a_case()], samples, {}, LOOKS, priors={"time": NO_PRIOR})["a"]
+        place = RunAnalysis([a_case()], samples, {}, LOOKS, priors={"time": NO_PRIOR}).interim()["a"]
         assert place == state("inconclusive", True, 5, 5)
-        (comparison,) = compare_cases([a_case()], samples, {}, LOOKS, priors={"time": NO_PRIOR})
+        (comparison,) = RunAnalysis([a_case()], samples, {}, LOOKS, priors={"time": NO_PRIOR}).comparisons()
         assert (comparison.verdict, comparison.p_value, comparison.ratio) == ("inconclusive", None, None)
         samples["a"] += pairs("a", "confirmation", FAST[:5])
-        assert analyse_interim([a_case()], samples, {}, LOOKS, priors={"time": NO_PRIOR})["a"] == state(
+        assert RunAnalysis([a_case()], samples, {}, LOOKS, priors={"time": NO_PRIOR}).interim()["a"] == state(
             "regressed", True
         )
 
@@ -112,31 +112,34 @@ def test_a_case_that_failed_at_first_keeps_no_other_from_being_replicated() -> N
     cases = [a_case("a"), a_case("f")]
     samples = {"a": pairs("a", "screening", FAST), "f": pairs("f", "screening", [])}
     priors, apart = {"time": NO_PRIOR}, frozenset({"f"})
-    places = analyse_interim(cases, samples, {}, LOOKS, priors=priors, apart=apart)
+    places = RunAnalysis(cases, samples, {}, LOOKS, priors=priors, failed_before=apart).interim()
     assert {case_id: (one.stage, one.samples_needed) for case_id, one in places.items()} == {
         "a": ("confirmation", 5),
         "f": ("confirmation", 5),
     }
     for case_id, of_case in samples.items():
         of_case += pairs(case_id, "confirmation", FAST[:5])
-    alone = compare_cases(cases[:1], {"a": samples["a"]}, {}, LOOKS, priors=priors)
-    assert compare_cases(cases, samples, {}, LOOKS, priors=priors, apart=apart)[0] == alone[0]
-    assert compare_cases(cases, samples, {"f": FAILURE}, LOOKS, priors=priors, apart=apart)[0] == alone[0]
-    assert compare_cases(cases, samples, {"f": FAILURE}, LOOKS, priors=priors)[0] != alone[0]
+    alone = RunAnalysis(cases[:1], {"a": samples["a"]}, {}, LOOKS, priors=priors).comparisons()
+    assert RunAnalysis(cases, samples, {}, LOOKS, priors=priors, failed_before=apart).comparisons()[0] == alone[0]
+    assert (
+        RunAnalysis(cases, samples, {"f": FAILURE}, LOOKS, priors=priors, failed_before=apart).comparisons()[0]
+        == alone[0]
+    )
+    assert RunAnalysis(cases, samples, {"f": FAILURE}, LOOKS, priors=priors).comparisons()[0] != alone[0]
 
 
 def test_nothing_is_settled_before_all_have_come_to_the_first_look() -> None:
     cases = [a_case("a"), a_case("b"), a_case("f")]
     samples = {"a": pairs("a", "screening", STILL), "b": pairs("b", "screening", FAST[:4])}
-    waiting = analyse_interim(cases, samples, {"f": FAILURE}, LOOKS)
+    waiting = RunAnalysis(cases, samples, {"f": FAILURE}, LOOKS).interim()
     assert waiting["a"] == state("inconclusive", next_look=5)
     assert waiting["b"] == state("inconclusive", missing=1, next_look=5)
     assert waiting["f"] == state("failed")
     samples["b"] = pairs("b", "screening", FAST[:5])
-    there = analyse_interim(cases, samples, {"f": FAILURE}, LOOKS)
+    there = RunAnalysis(cases, samples, {"f": FAILURE}, LOOKS).interim()
     assert there["a"].verdict == "unchanged"
     assert there["b"].suspect
-    failed = analyse_interim(cases, {"a": samples["a"]}, {"f": FAILURE, "b": FAILURE}, LOOKS)
+    failed = RunAnalysis(cases, {"a": samples["a"]}, {"f": FAILURE, "b": FAILURE}, LOOKS).interim()
     assert failed["a"].verdict == "unchanged"
 
 
@@ -154,7 +157,7 @@ def test_what_is_settled_stays_to_the_end(seed: int, count: int) -> None:
     settled: dict[str, str] = {}
     suspects: set[str] = set()
     for _ in range(40):
-        now = analyse_interim(cases, samples, failures, looks)
+        now = RunAnalysis(cases, samples, failures, looks).interim()
         for case_id, place in now.items():
             earlier = settled.get(case_id)
             if earlier in OPEN:  # its looks are spent: another case's flag may carry it over the bar
@@ -173,7 +176,9 @@ def test_what_is_settled_stays_to_the_end(seed: int, count: int) -> None:
                 failures[case_id] = FAILURE
             elif rng.random() < 0.9:  # a round may be lost
                 samples[case_id].append(machine(case_id, place.stage))
-    final = {comparison.case: comparison.verdict for comparison in compare_cases(cases, samples, failures, looks)}
+    final = {
+        comparison.case: comparison.verdict for comparison in RunAnalysis(cases, samples, failures, looks).comparisons()
+    }
     for case_id, verdict in settled.items():
         assert final[case_id] == verdict or (
             verdict in OPEN and final[case_id] in ("regressed", "improved", "inconclusive")
@@ -185,8 +190,8 @@ def test_asking_in_between_changes_nothing() -> None:
     samples = {f"c{i}": pairs(f"c{i}", "screening", noisy(rng, 7, 0.0, 0.05)) for i in range(6)}
     cases = [a_case(name) for name in samples]
     at_look = {name: taken[:5] for name, taken in samples.items()}
-    before = analyse_interim(cases, at_look, {}, LOOKS)
-    after = analyse_interim(cases, samples, {}, LOOKS)
+    before = RunAnalysis(cases, at_look, {}, LOOKS).interim()
+    after = RunAnalysis(cases, samples, {}, LOOKS).interim()
     assert {name: place.verdict for name, place in before.items()} == {
         name: place.verdict for name, place in after.items()
     }

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_samples import a_case, noisy, pair
 
-from opduel.comparator import Looks, compare_cases
+from opduel.comparator import Looks, RunAnalysis
 from opduel.records import Comparison, PairSample, Stage
 
 LOOKS = Looks((5, 8, 12))
@@ -33,7 +33,7 @@ def drawn(seed: int) -> Run:
 
 
 def judged(run: Run, threshold: float = 0.02) -> list[Comparison]:
-    return compare_cases([a_case(name, threshold) for name in run], run, {}, LOOKS)
+    return RunAnalysis([a_case(name, threshold) for name in run], run, {}, LOOKS).comparisons()
 
 
 def numbers(one: Comparison) -> list[float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_samples import a_case, pair
 
-from opduel.comparator import Looks, compare_cases
+from opduel.comparator import Looks, RunAnalysis
 from opduel.comparator.modes import LEAST, critical_share, in_words, modes_of, two_modes, within_shares
 from opduel.records import PairSample, TwoModes
 
@@ -159,7 +159,7 @@ def test_the_note_of_an_open_case_says_so_and_that_of_a_settled_one_does_not() -
 
     def compared(control: list[float], treatment: list[float]) -> str:
         samples = [pair("a", "screening", *values) for values in zip(control, treatment, strict=True)]
-        (one,) = compare_cases([a_case()], {"a": samples}, {}, LOOKS)
+        (one,) = RunAnalysis([a_case()], {"a": samples}, {}, LOOKS).comparisons()
         assert bool(one.two_modes) == one.note.startswith("two modes")
         return one.verdict + ": " + one.note
 

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 from simulated_runs import Noise, Scenario, Simulation, measure_until_settled, run
 
-from opduel.comparator import compare_cases, fit_priors, plan_looks, run_aa_checks
+from opduel.comparator import RunAnalysis, fit_priors, plan_looks, run_aa_checks
 from opduel.comparator.aa_checks import AA_ALPHA
 from opduel.records import FLAGGED, Comparison, Stage, Verdict
 
@@ -195,7 +195,7 @@ def test_a_second_measurement_of_cases_at_the_edge_flags_any_at_most_at_alpha() 
         again, priors = simulation.cases[:3], fit_priors(simulation.cases, simulation.samples, LOOKS)
         samples = {case.id: simulation.samples[case.id] for case in again}
         measure_until_settled(simulation, again, samples, LOOKS, ALPHA, priors)
-        return flags(compare_cases(again, samples, {}, LOOKS, ALPHA, priors=priors)) > 0
+        return flags(RunAnalysis(again, samples, {}, LOOKS, ALPHA, priors=priors).comparisons()) > 0
 
     check(ALPHA, flags_again)
 

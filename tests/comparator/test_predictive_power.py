@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_samples import a_case, pairs
 from scipy import stats
 
-from opduel.comparator import Looks, compare_cases
+from opduel.comparator import Looks, RunAnalysis
 from opduel.comparator.explanations import duration, in_words
 from opduel.comparator.predictive_power import LIKELY, Terms, conditional_power, project
 from opduel.comparator.trimmed_mean import TrimmedMean
@@ -106,7 +106,7 @@ def test_a_run_that_ended_early_says_what_each_open_case_needs() -> None:
         "lone": pairs("lone", "screening", [0.01]),
         "cleared": pairs("cleared", "screening", [0.1 * x for x in spread]),
     }
-    comparisons = {comparison.case: comparison for comparison in compare_cases(cases, samples, {}, LOOKS)}
+    comparisons = {comparison.case: comparison for comparison in RunAnalysis(cases, samples, {}, LOOKS).comparisons()}
     assert comparisons["cleared"].verdict == "unchanged"
     assert comparisons["close"].verdict == "inconclusive"
     assert [comparisons[name].forecast for name in ("cleared", "lone", "spent")] == [None, None, None]
@@ -123,7 +123,7 @@ def test_a_case_that_lies_on_a_side_has_a_forecast_only_if_it_looks_changed() ->
         "slower": pairs("slower", "screening", [0.2 + x for x in (0.01, -0.01, 0.0, 0.005, -0.005)]),
         "not_faster": pairs("not_faster", "screening", [0.02 + x for x in (0.01, -0.01, 0.0, 0.005, -0.005)]),
     }
-    slower, not_faster = compare_cases([a_case("slower"), a_case("not_faster")], samples, {}, LOOKS)
+    slower, not_faster = RunAnalysis([a_case("slower"), a_case("not_faster")], samples, {}, LOOKS).comparisons()
     assert (slower.verdict, slower.suspected) == ("inconclusive", "regressed")
     assert slower.forecast is not None
     assert slower.forecast.rounds == 3

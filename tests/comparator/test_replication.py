@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from made_samples import Machine, a_case, measured, pairs
 from scipy import stats
 
-from opduel.comparator import (
-    analyse_interim,
-    apply_replication,
-    compare_cases,
-    fit_priors,
-    plan_looks,
-)
+from opduel.comparator import RunAnalysis, apply_replication, fit_priors, plan_looks
 from opduel.records import FLAGGED, Cause, Comparison, Failure, Verdict
 from opduel.records.measurement import Side
 
@@ -28,12 +22,12 @@ LOOKS = plan_looks(12)
 def made(
     name: str, verdict: Verdict, ratio: float | None = 1.051, decided_on: str | None = "confirmation"
 ) -> Comparison:
-    bare = compare_cases(
+    bare = RunAnalysis(
         [a_case(name)],
         {name: [*pairs(name, "screening", [0.05]), *pairs(name, "confirmation", [0.06, 0.07])]},
         {},
         LOOKS,
-    )
+    ).comparisons()
     return replace(bare[0], verdict=verdict, ratio=ratio, decided_on=decided_on, note="")
 
 
@@ -150,18 +144,18 @@ def twice(seed: int, changes: list[float], alpha: float) -> list[Comparison]:
     machine = Machine(rng, changes, (0.014 * np.exp(rng.normal(0, 0.6, len(changes)))).tolist())
     cases = [a_case(name) for name in machine.shift]
     samples = measured(cases, machine, LOOKS, alpha)
-    first = compare_cases(cases, samples, {}, LOOKS, alpha)
+    first = RunAnalysis(cases, samples, {}, LOOKS, alpha).comparisons()
     flagged = [case for case, one in zip(cases, first, strict=True) if one.verdict in FLAGGED]
     priors = fit_priors(cases, samples, LOOKS)
     fresh = {case.id: [one for one in samples[case.id] if one.stage == "screening"] for case in flagged}
     while True:
-        places = analyse_interim(flagged, fresh, {}, LOOKS, alpha, priors)
+        places = RunAnalysis(flagged, fresh, {}, LOOKS, alpha, priors=priors).interim()
         if not any(place.samples_needed for place in places.values()):
             break
         for case_id, place in places.items():
             assert place.stage == "confirmation", "a suspect stays one"
             fresh[case_id] += [machine(case_id, place.stage) for _ in range(place.samples_needed)]
-    again = compare_cases(flagged, fresh, {}, LOOKS, alpha, priors=priors)
+    again = RunAnalysis(flagged, fresh, {}, LOOKS, alpha, priors=priors).comparisons()
     return apply_replication(first, {one.case: one for one in again})
 
 
@@ -191,9 +185,9 @@ def test_given_priors_stand_for_those_that_would_be_fitted() -> None:
     fresh = {case.id: pairs(case.id, "confirmation", rng.normal(0.2, 0.01, 5)) for case in cases}
     both = {case.id: [*screening[case.id], *fresh[case.id]] for case in cases}
     priors = fit_priors(cases, fresh, LOOKS)
-    among = compare_cases(cases, both, {}, LOOKS, priors=priors)[0]
-    run_of_fresh = compare_cases(cases, fresh, {}, LOOKS)[0]
+    among = RunAnalysis(cases, both, {}, LOOKS, priors=priors).comparisons()[0]
+    run_of_fresh = RunAnalysis(cases, fresh, {}, LOOKS).comparisons()[0]
     assert (among.ci, among.p_value, among.verdict) == (run_of_fresh.ci, run_of_fresh.p_value, "regressed")
-    alone = compare_cases(cases[:1], {"c0": both["c0"]}, {}, LOOKS, priors=priors)[0]
+    alone = RunAnalysis(cases[:1], {"c0": both["c0"]}, {}, LOOKS, priors=priors).comparisons()[0]
     assert alone.ci == among.ci
     assert math.isclose(alone.p_value or 0, among.p_value or 1)

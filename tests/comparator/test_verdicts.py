@@ -1,4 +1,4 @@
-"""``compare_cases``: dense tables of what goes in and what is said."""
+"""``RunAnalysis.comparisons``: tables of samples and the verdicts, figures and notes that follow."""
 
 import math
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 from made_samples import a_case, in_stages, noisy, pair, pairs
 from scipy import stats
 
-from opduel.comparator import Looks, compare_cases, plan_looks
+from opduel.comparator import Looks, RunAnalysis, plan_looks
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean
 from opduel.records import Case, Comparison, Failure, PairSample
 
@@ -17,7 +17,7 @@ LOOKS = Looks((5, 8, 13))
 
 def one(samples: list[PairSample], case: Case | None = None, looks: Looks = LOOKS, alpha: float = 0.05) -> Comparison:
     """The comparison of a run of one case."""
-    return compare_cases([case or a_case()], {"a": samples}, {}, looks, alpha)[0]
+    return RunAnalysis([case or a_case()], {"a": samples}, {}, looks, alpha).comparisons()[0]
 
 
 def quiet(n: int, change: float, seed: int = 1, sd: float = 0.003) -> list[float]:
@@ -109,7 +109,9 @@ def test_without_samples_and_with_one() -> None:
 def test_a_failed_case_keeps_failure_and_samples_and_says_nothing_else() -> None:
     failure = Failure("treatment", "crash", "SIGSEGV")
     samples = pairs("a", "screening", quiet(8, 0.0))
-    comparison = compare_cases([a_case()], {"a": samples}, {"a": failure}, LOOKS, injected=frozenset({"a"}))[0]
+    comparison = RunAnalysis(
+        [a_case()], {"a": samples}, {"a": failure}, LOOKS, injected=frozenset({"a"})
+    ).comparisons()[0]
     assert comparison.verdict == "failed"
     assert comparison.failure == failure
     assert comparison.injected
@@ -155,7 +157,7 @@ def test_the_family_is_all_cases_of_the_run() -> None:
     samples = in_stages("a", quiet(8, 0.08, 2, sd=0.02))
     alone = one(samples)
     crowd = [a_case(), *[a_case(f"b{i}") for i in range(399)]]
-    among = compare_cases(crowd, {"a": samples}, {}, LOOKS)[0]
+    among = RunAnalysis(crowd, {"a": samples}, {}, LOOKS).comparisons()[0]
     assert alone.p_value == among.p_value
     assert alone.q_value is not None
     assert among.q_value == pytest.approx(min(1.0, 400 * alone.q_value))
@@ -259,7 +261,7 @@ def test_identical_counts_are_unchanged_at_the_first_look_even_where_both_are_ze
     looks = plan_looks().of_metric("memory")
     samples = [PairSample("a", "screening", number, 0.0, 0.0, 0.0, 1, 5) for number in range(looks.counts[0])]
     case = replace(a_case(), metric="memory", threshold=0.01)
-    (comparison,) = compare_cases([case], {"a": samples}, {}, plan_looks())
+    (comparison,) = RunAnalysis([case], {"a": samples}, {}, plan_looks()).comparisons()
     assert (comparison.verdict, comparison.ratio, comparison.control) == ("unchanged", 1.0, 0.0)
 
 
@@ -268,9 +270,9 @@ def test_refuses_what_does_not_fit_together() -> None:
     with pytest.raises(ValueError, match="another case"):
         one([sample])
     with pytest.raises(ValueError, match="no such case: b"):
-        compare_cases([a_case()], {"b": [sample]}, {}, LOOKS)
+        RunAnalysis([a_case()], {"b": [sample]}, {}, LOOKS).comparisons()
     with pytest.raises(ValueError, match="same id"):
-        compare_cases([a_case(), a_case()], {}, {}, LOOKS)
+        RunAnalysis([a_case(), a_case()], {}, {}, LOOKS).comparisons()
     with pytest.raises(ValueError, match="threshold"):
         one([], a_case(threshold=-0.1))
     with pytest.raises(ValueError, match="no such metric"):
@@ -281,4 +283,4 @@ def test_refuses_what_does_not_fit_together() -> None:
 
 
 def test_an_empty_run() -> None:
-    assert compare_cases([], {}, {}, plan_looks()) == []
+    assert RunAnalysis([], {}, {}, plan_looks()).comparisons() == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from made_samples import a_case, pairs
 from report_samples import CONTROL, TREATMENT, report
 
-from opduel.comparator import Looks, benjamini_hochberg, compare_cases, plan_looks
+from opduel.comparator import Looks, RunAnalysis, benjamini_hochberg, plan_looks
 from opduel.fleet.merge import NOT_MEASURED, HostReport, merge
 from opduel.records import Case, Failure, PairSample, Report
 
@@ -31,7 +31,7 @@ def shard(
     """A shard's report, of a run with so many comparisons elsewhere."""
     measured = {case.id: samples(case, change) for case, change in zip(cases, changes, strict=True)}
     failures = changed.pop("failures", {})
-    comparisons = compare_cases(cases, measured, failures, looks, ALPHA, others=(1.0,) * elsewhere)
+    comparisons = RunAnalysis(cases, measured, failures, looks, ALPHA, other_p_values=(1.0,) * elsewhere).comparisons()
     return replace(report(comparisons, **{"complete": True, **changed}), cases=tuple(cases))
 
 
@@ -69,7 +69,7 @@ def test_what_a_shard_flags_is_flagged_whatever_the_others_come_to() -> None:
 def a_part(own: Sequence[Case], changes: Sequence[float], elsewhere: int, looks: Looks) -> Report:
     """A shard with these changes; so many further comparisons are made elsewhere."""
     measured = {case.id: samples(case, change, 0.006)[:5] for case, change in zip(own, changes, strict=True)}
-    made = compare_cases(own, measured, {}, looks, ALPHA, others=(1.0,) * elsewhere)
+    made = RunAnalysis(own, measured, {}, looks, ALPHA, other_p_values=(1.0,) * elsewhere).comparisons()
     return replace(report(made, complete=True), cases=tuple(own))
 
 
@@ -168,7 +168,9 @@ def test_cases_that_were_begun_twice_are_two_in_the_family() -> None:
     def part(size: float) -> Report:
         changes = [size] + [0.0] * 29
         measured = {case.id: samples(case, one, 0.006)[:5] for case, one in zip(cases, changes, strict=True)}
-        return replace(report(compare_cases(cases, measured, {}, looks, ALPHA), complete=True), cases=tuple(cases))
+        return replace(
+            report(RunAnalysis(cases, measured, {}, looks, ALPHA).comparisons(), complete=True), cases=tuple(cases)
+        )
 
     flagged = next(one for one in map(part, sizes) if one.comparisons[0].verdict == "regressed")
     q_value = flagged.comparisons[0].q_value or 0.0

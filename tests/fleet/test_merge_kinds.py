@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made_samples import a_case, pairs
 from report_samples import report
 
-from opduel.comparator import benjamini_hochberg, compare_cases, plan_looks
+from opduel.comparator import RunAnalysis, benjamini_hochberg, plan_looks
 from opduel.fleet.merge import NOT_MEASURED, HostReport, KindReport, merge, merge_kinds
 from opduel.records import Case, Report
 
@@ -30,7 +30,7 @@ def of_kind(kind: str, changes: Sequence[float], elsewhere: int, **run: Any) -> 
         ]
         for case, change in zip(cases, changes, strict=True)
     }
-    made = compare_cases(cases, samples, {}, LOOKS, ALPHA, others=(1.0,) * elsewhere)
+    made = RunAnalysis(cases, samples, {}, LOOKS, ALPHA, other_p_values=(1.0,) * elsewhere).comparisons()
     part = replace(report(made, **{"complete": True, **run}), cases=tuple(cases))
     told = {"id": f"run-{kind}", "complete": True, **run}
     return merge([HostReport(f"host-{kind}", part)], cases, LOOKS, ALPHA, told, elsewhere)

@@ -9,7 +9,7 @@ import pytest
 import report_samples as samples
 from made_samples import a_case
 
-from opduel.comparator import compare_cases, plan_looks
+from opduel.comparator import RunAnalysis, plan_looks
 from opduel.fleet.merge import HostReport
 from opduel.fleet.outcome import Course, of_family, report_of
 from opduel.frameworks import get_framework
@@ -47,7 +47,7 @@ def test_a_run_is_resumable_where_a_host_would_go_on(
     request = RunRequest(get_framework("python"), samples.CONTROL, samples.TREATMENT, cases, 1, log=log_or_none)
     looks = plan_looks(request.max_rounds)
     reports = [
-        replace(samples.report(compare_cases([case], {}, {}, looks), **run), cases=(case,))
+        replace(samples.report(RunAnalysis([case], {}, {}, looks).comparisons(), **run), cases=(case,))
         for case, run in zip(cases, parts, strict=True)
     ]
     course = Course(datetime.now(UTC), 1.0, stopped, False)

@@ -11,7 +11,7 @@ import pytest
 from made_samples import a_case
 from report_samples import CONTROL, TREATMENT, report
 
-from opduel.comparator import compare_cases, plan_looks
+from opduel.comparator import RunAnalysis, plan_looks
 from opduel.fleet.host import _is_outdated
 from opduel.fleet.job import Job
 from opduel.fleet.run_log import KIND, Kept, folder_of, identity, kept_of
@@ -42,7 +42,7 @@ def request(texts: Texts) -> RunRequest:
 
 
 def report_of(cases: Sequence[Case]) -> str:
-    made: Report = report(compare_cases(cases, {}, {}, plan_looks(5)))
+    made: Report = report(RunAnalysis(cases, {}, {}, plan_looks(5)).comparisons())
     return to_bytes(replace(made, cases=tuple(cases))).decode()
 
 
@@ -110,7 +110,7 @@ def test_a_move_that_was_not_kept_leaves_the_shard_as_it_was() -> None:
 
 
 def cut_short(cases: Sequence[Case], **run: Any) -> str:
-    made: Report = report(compare_cases(cases, {}, {}, plan_looks(5)))
+    made: Report = report(RunAnalysis(cases, {}, {}, plan_looks(5)).comparisons())
     ended = {**made.run, "complete": False, "aborted": False, "resumable": True, **run}
     return to_bytes(replace(made, cases=tuple(cases), run=RunRecord(ended))).decode()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_samples import a_case, pairs
 from report_samples import report
 
-from opduel.comparator import compare_cases, plan_looks
+from opduel.comparator import RunAnalysis, plan_looks
 from opduel.fleet.stragglers import (
     MARGIN,
     START_S,
@@ -35,7 +35,7 @@ def under_way(slow: float, elapsed_s: float, cases: int = 200, open_cases: int =
 
 def test_the_pace_is_the_median_of_the_shards_and_the_mean_of_the_cases() -> None:
     case = a_case()
-    five = compare_cases([case], {case.id: pairs(case.id, "screening", [0.0] * 5)}, {}, plan_looks(30))
+    five = RunAnalysis([case], {case.id: pairs(case.id, "screening", [0.0] * 5)}, {}, plan_looks(30)).comparisons()
     made = [report(five, wall_s=seconds) for seconds in (1.0, 2.0, 50.0)]
     assert pace_of([*made, report([], wall_s=3.0)]) == Pace(0.4, 5.0)
     assert pace_of([]) is None
@@ -80,7 +80,7 @@ def test_a_move_is_expected_to_be_sooner(sizes: tuple[int, int], samples: int, e
 def one(verdict: str = "inconclusive", **changes: object) -> Comparison:
     case = a_case()
     few = pairs(case.id, "screening", [0.0, 0.2, -0.2, 0.1, -0.1])
-    made = compare_cases([case], {case.id: few}, {}, plan_looks(30))[0]
+    made = RunAnalysis([case], {case.id: few}, {}, plan_looks(30)).comparisons()[0]
     return replace(made, verdict=verdict, **changes)  # type: ignore[arg-type]
 
 

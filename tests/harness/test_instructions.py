@@ -20,7 +20,7 @@ from test_run import Toy
 from toy_bench import toy_bench, toy_case
 
 import opduel.harness.instructions
-from opduel.comparator import compare_cases, plan_looks
+from opduel.comparator import RunAnalysis, plan_looks
 from opduel.frameworks import worker_environment
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.instructions import (
@@ -124,7 +124,9 @@ def test_a_run_measures_by_both_metrics_and_finds_one_percent() -> None:
     cases = [replace(toy_case("a"), threshold=0.5), counted("a", slower=1.01), counted("b")]
     looks = plan_looks(5)
     findings = Schedule(with_counting(), MeasurementPlan(cases, looks, 0.05, 1)).run()
-    comparisons = {one.case: one for one in compare_cases(cases, findings.samples, findings.failures, looks)}
+    comparisons = {
+        one.case: one for one in RunAnalysis(cases, findings.samples, findings.failures, looks).comparisons()
+    }
     assert comparisons["a/instructions"].verdict == "regressed"
     assert comparisons["a/instructions"].ratio == pytest.approx(1.01)
     assert comparisons["a/instructions"].rounds == 3, "a percent of counts needs no confirmation"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from toy_bench import toy_bench, toy_case
 
-from opduel.comparator import compare_cases, plan_looks
+from opduel.comparator import RunAnalysis, plan_looks
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.counter_round import run_memory_round
 from opduel.harness.pair import Round, RoundResult
@@ -63,5 +63,5 @@ def test_a_side_that_holds_nothing_counts_as_one_byte() -> None:
 def test_three_rounds_show_what_is_unchanged_and_what_is_not(bytes_held: str, verdict: str) -> None:
     cases, looks = [measured("a", "memory")], plan_looks(5)
     findings = Schedule(toy_bench(TOY_BYTES=bytes_held), MeasurementPlan(cases, looks, 0.05, 1, inject=0.5)).run()
-    (comparison,) = compare_cases(cases, findings.samples, findings.failures, looks)
+    (comparison,) = RunAnalysis(cases, findings.samples, findings.failures, looks).comparisons()
     assert (comparison.verdict, comparison.rounds) == (verdict, 3)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from toy_bench import toy_bench, toy_case
 
-from opduel.comparator import compare_cases, plan_looks
+from opduel.comparator import RunAnalysis, plan_looks
 from opduel.harness import schedule
 from opduel.harness.effort import CaseTime, Costs, Noise
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, Progress
@@ -171,7 +171,7 @@ def measured(
     monkeypatch.setitem(schedule.ROUNDS, "time", rounds)
     plan = MeasurementPlan(cases, LOOKS, 0.05, 1, prior_runs=prior, **order)
     findings = Schedule(toy_bench(), plan, told.append).run()
-    return findings, compare_cases(cases, findings.samples, findings.failures, LOOKS, 0.05), told
+    return findings, RunAnalysis(cases, findings.samples, findings.failures, LOOKS, 0.05).comparisons(), told
 
 
 @pytest.mark.parametrize("deviation", [1e-3, 0.01, 0.3])

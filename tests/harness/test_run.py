@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
-import opduel.harness.verification
+from opduel.comparator import RunAnalysis
 from opduel.frameworks import Framework
 from opduel.harness.prior_runs import Setting, learn
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.harness.schedule import Progress
-from opduel.records import Case, RunConfiguration, RunError, UsageError, redaction
+from opduel.records import Case, Comparison, RunConfiguration, RunError, UsageError, redaction
 from opduel.records.redaction import redact
 from opduel.reporters.document import from_text, to_bytes
 
@@ -128,16 +127,16 @@ def test_a_pair_that_would_be_ready_too_late_is_not_waited_for() -> None:
 
 
 def test_ctrl_c_during_the_analysis_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = opduel.harness.verification.compare_cases
+    original = RunAnalysis.comparisons
     calls: list[int] = []
 
-    def compare_cases(*arguments: Any) -> Any:
+    def comparisons(analysis: RunAnalysis) -> list[Comparison]:
         calls.append(1)
         if len(calls) == 1:
             raise KeyboardInterrupt("stopped by SIGINT")
-        return original(*arguments)
+        return original(analysis)
 
-    monkeypatch.setattr(opduel.harness.verification, "compare_cases", compare_cases)
+    monkeypatch.setattr(RunAnalysis, "comparisons", comparisons)
     report = run_ab(request(toy_case("a")))
     assert report.comparisons[0].rounds >= 1
     assert (report.run["aborted"], report.run["stop_reason"]) == (True, "stopped by SIGINT")

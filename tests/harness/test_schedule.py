@@ -15,7 +15,7 @@ import pytest
 from toy_bench import run_one_round, toy_bench, toy_case
 
 import opduel.harness.pair
-from opduel.comparator import Looks, compare_cases
+from opduel.comparator import Looks, RunAnalysis
 from opduel.comparator.modes import modes_of
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.collector import FAILED_STARTS
@@ -34,7 +34,9 @@ def run(
     looks, alpha = order.pop("looks", LOOKS), order.pop("alpha", 0.05)
     one = MeasurementPlan(cases, looks, alpha, seed=order.pop("seed", 1), **order)
     findings = Schedule(toy_bench(**environment), one, on_progress).run()
-    comparisons = compare_cases(cases, findings.samples, findings.failures, looks, alpha, one.injected)
+    comparisons = RunAnalysis(
+        cases, findings.samples, findings.failures, looks, alpha, injected=one.injected
+    ).comparisons()
     return findings, {comparison.case: comparison for comparison in comparisons}
 
 

@@ -8,7 +8,7 @@ from asked_sides import asked, failure
 from resumable_run import ListLog
 from toy_bench import toy_bench, toy_case
 
-from opduel.comparator import Looks, compare_cases
+from opduel.comparator import Looks, RunAnalysis
 from opduel.harness.block_plan import BlockPlan
 from opduel.harness.blocks import OTHER_BLOCKS, measure_blocks, settle
 from opduel.harness.case_request import CaseRequest
@@ -67,7 +67,7 @@ def resumed(*results: RoundResult) -> tuple[MeasurementResult, Comparison]:
         Checkpoint(log, "r").phase("first").keep(result, Round([CaseRequest(CASE, 1)], number, False), "time", 1.0)
     order = MeasurementPlan([CASE], LOOKS, alpha=0.05, seed=1, time_budget=0.5)
     findings = Schedule(toy_bench(), order, checkpoint=Checkpoint(log, "r").phase("first")).run()
-    return findings, compare_cases([CASE], findings.samples, findings.failures, LOOKS, 0.05)[0]
+    return findings, RunAnalysis([CASE], findings.samples, findings.failures, LOOKS, 0.05).comparisons()[0]
 
 
 def lost(side: Side, kind: str = "crash") -> RoundResult:

@@ -11,7 +11,7 @@ from resumable_run import ListLog
 from test_run import request
 from toy_bench import toy_bench, toy_case
 
-from opduel.comparator import compare_cases, plan_looks
+from opduel.comparator import RunAnalysis, plan_looks
 from opduel.harness.checkpoint import Checkpoint, Verifying, from_text, to_text
 from opduel.harness.run import run_ab
 from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
@@ -142,7 +142,7 @@ def test_an_interrupt_while_verifying_keeps_what_it_found() -> None:
 def first_measurement(*cases: Case) -> tuple[MeasurementPlan, MeasurementResult, list[Comparison]]:
     order = MeasurementPlan(cases, LOOKS, alpha=0.05, seed=1)
     findings = Schedule(toy_bench(), order).run()
-    return order, findings, compare_cases(cases, findings.samples, findings.failures, LOOKS)
+    return order, findings, RunAnalysis(cases, findings.samples, findings.failures, LOOKS).comparisons()
 
 
 def test_the_first_measurement_leaves_time_for_the_second() -> None:
