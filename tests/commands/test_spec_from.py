@@ -65,16 +65,6 @@ DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "picking.m
 EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", DOCUMENT, flags=re.MULTILINE)
 
 
-def test_options_are_documented() -> None:
-    documented = set(re.findall(r"^\| `(--\w+)( [A-Z=]+)` \|", DOCUMENT, flags=re.MULTILINE))
-    ours = {"--shape", "--build", "--output"}
-    assert documented == {
-        (action.option_strings[0], f" {action.metavar}")
-        for action in spec_from_parser()._actions
-        if action.option_strings[0] in ours
-    }
-
-
 @pytest.mark.parametrize(("command", "line"), EXAMPLES)
 def test_examples_are_good_usage(command: str, line: str) -> None:
     own, rest = run_bench_parser().parse_known_args(shlex.split(line))
