@@ -1,6 +1,6 @@
-"""Pages of the site that are made from the code at every build: a hook of mkdocs (mkdocs.yml).
+"""Generate the pages of the site that come from the code, at every build: a hook of mkdocs (mkdocs.yml).
 
-Options come from the parsers, the fields of a spec and a report from their models, the architecture from its file.
+Options come from the parsers, the fields of specs and reports from their models, the architecture from its file.
 """
 
 import argparse
@@ -10,9 +10,10 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, Field, create_model
+from pydantic._internal._docs_extraction import extract_docstrings_from_cls
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # mkdocs is started from its own folder
@@ -25,6 +26,7 @@ from opduel.commands.run_bench import run_bench_parser  # noqa: E402
 from opduel.commands.spec_from import spec_from_parser  # noqa: E402
 from opduel.harness.specs.schema import schema_text  # noqa: E402
 from opduel.records.report import Report  # noqa: E402
+from opduel.records.run_record import JsonObject  # noqa: E402
 from opduel.server.command_line import server_parser  # noqa: E402
 
 PARSERS = {
@@ -36,6 +38,7 @@ PARSERS = {
     "fleet": fleet_parser,
     "catalogue": catalogue_parser,
 }
+RECORDS = {record.__name__: record for record in JsonObject.__subclasses__()}
 TYPES = {"boolean": "`true` or `false`", "null": "null"}
 
 
@@ -59,8 +62,9 @@ def generated() -> dict[str, str]:
     )
     pages["reference/report-fields.md"] = schema_page(
         "Fields of a report",
-        "A `report.json` is one JSON object. [Reports](report.md) explains it, with the keys of `run` and `host`.",
-        TypeAdapter(Report).json_schema(mode="serialization"),
+        "A `report.json` is one JSON object ([reports](report.md)). The fields of `RunConfiguration` are options of "
+        "[harness.py](options/harness.md) and [repo_driver.py](options/repo_driver.md).",
+        report_schema(),
     )
     pages["explanation/architecture.md"] = architecture()
     return pages
@@ -147,6 +151,29 @@ def schema_page(title: str, introduction: str, schema: Mapping[str, Any]) -> str
     return "\n".join(lines)
 
 
+def report_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a report: every field is always written, and described by its docstring."""
+    document = create_model("Document", __config__=ConfigDict(use_attribute_docstrings=True), report=(Report, ...))
+    definitions = document.model_json_schema(mode="serialization")["$defs"]
+    for record in RECORDS.values():
+        definitions |= _record_schemas(record)
+    for part in definitions.values():
+        part.pop("required", None)
+        for field in part.get("properties", {}).values():
+            field.pop("default", None)
+    return {**definitions.pop("Report"), "$defs": definitions}
+
+
+def _record_schemas(record: type[JsonObject]) -> dict[str, Any]:
+    """Return the JSON Schema of a JSON object's keys, and those of the dataclasses within, by name."""
+    meanings = extract_docstrings_from_cls(record, use_inspect=True)
+    fields: dict[str, Any] = {
+        name: (kind, Field(description=meanings.get(name))) for name, kind in get_type_hints(record).items()
+    }
+    schema = create_model(record.__name__, __doc__=record.__doc__, **fields).model_json_schema(mode="serialization")
+    return {**schema.pop("$defs", {}), record.__name__: schema}
+
+
 def described(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The definitions of what a document may hold, by name; not those that only restrict others."""
     return {name: part for name, part in sorted(schema.get("$defs", {}).items()) if "$comment" not in part}
@@ -174,8 +201,8 @@ def _paragraphs(text: str) -> str:
 
 def _type(field: Mapping[str, Any]) -> str:
     """A field's type in words, with links to the objects on the page."""
-    if "$ref" in field:
-        name = field["$ref"].rpartition("/")[2]
+    name = field["$ref"].rpartition("/")[2] if "$ref" in field else field.get("title")
+    if "$ref" in field or name in RECORDS:
         return f"[{name}](#{name.lower()})"
     for key in ("anyOf", "oneOf"):
         if key in field:

@@ -10,12 +10,16 @@ PROGRAM_VARIABLE = "OPDUEL_PROGRAM"  # by which a worker knows the program that 
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit. ``time`` is the committer's, in seconds since 1970 (UTC); ``author`` is "Name <mail>"."""
+    """One commit."""
 
-    id: str  # 40 hexadecimal digits
+    id: str
+    """40 hexadecimal digits"""
     time: int
+    """the committer's, in seconds since 1970, UTC"""
     author: str
+    """``Name <mail>``"""
     subject: str
+    """the first line of the message"""
 
     @property
     def short(self) -> str:
@@ -30,28 +34,36 @@ class Commit:
 
 @dataclass(frozen=True)
 class Build:
-    """One side's framework, ready to run.
-
-    ``interpreter`` is started with ``environment`` added to the harness's own fixed variables.
-    ``digest`` identifies the content: two builds with equal digests are the same build.
-    """
+    """One side's framework, ready to run."""
 
     framework: str
-    requested: str  # as the user wrote it: "mxnet==1.9.1", a path...
-    strategy: str  # "release", "overlay", "source", "environment" or "interpreter"
-    interpreter: str  # absolute path
-    version: str  # the framework's own version string
-    python: str  # the interpreter's version, "3.11.7"; empty for a program, which has none of its own
+    """its name"""
+    requested: str
+    """the build as the user wrote it: ``mxnet==1.9.1``, a path, of a commit 12 digits"""
+    strategy: str
+    """how it was built: ``release``, ``overlay``, ``source``, ``environment``, ``interpreter`` or ``program``"""
+    interpreter: str
+    """absolute path of its Python; for a program, of opduel's own"""
+    version: str
+    """the framework's version; from requirements, the packages with theirs: ``scipy 1.14.1, numpy 1.26.4``"""
+    python: str
+    """the interpreter's version; empty for a program"""
     digest: str
-    packages: Mapping[str, str] = field(default_factory=dict)  # name -> version, as installed
-    # What else is part of it: "BLAS of numpy" -> "OpenBLAS 0.3.27"; "compiler of numpy" -> "GCC 14.2.1", as its
-    # libraries say; "compiler cc" -> that of a build from source.  None: it was made before this was recorded.
+    """identifies the content: builds with equal digests are the same"""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """installed packages, name to version"""
     details: Mapping[str, str] | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)  # variables that the build itself needs
-    directory: str | None = None  # in the build cache; None for a build that the user brought
-    created: str | None = None  # ISO 8601, UTC
-    duration_s: float | None = None  # seconds that making it took
-    commit: Commit | None = None  # that it was made from; None for a release, or a build that the user brought
+    """libraries and compilers: ``BLAS of numpy``, ``compiler of numpy``, ``compiler cc``; null if not recorded"""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """variables that the build itself needs"""
+    directory: str | None = None
+    """its folder in the build cache; null for the user's own"""
+    created: str | None = None
+    """ISO 8601, UTC"""
+    duration_s: float | None = None
+    """seconds that building took"""
+    commit: Commit | None = None
+    """the commit that it was built from"""
 
     @property
     def label(self) -> str:

@@ -85,8 +85,8 @@ def without_kind(case_id: str, kind: str | None) -> str:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far two numbers may lie apart and count as equal: ``absolute`` + ``relative`` times the control's. What is
-    None follows from the numbers' dtype."""
+    """How far two numbers may differ and count as equal: ``absolute`` + ``relative`` times the control's. Null: by the
+    numbers' dtype."""
 
     relative: float | None = None
     absolute: float | None = None
@@ -94,51 +94,57 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file that a case needs: where it is, and its checksums, one at least, in lower-case hexadecimal digits.
-
-    ``location`` is an absolute path or a URL (file, http, https); ``member`` names the file within it when it is an
-    archive; ``filename`` is what it is called in the cache.  ``path`` is where the file was put on this host: None
-    until it has been fetched.
-    """
+    """A file that a case needs. It has ``md5``, ``sha256`` or both, in lower-case hexadecimal digits."""
 
     location: str
+    """an absolute path or a URL (file, http, https)"""
     md5: str | None = None
     sha256: str | None = None
     filename: str | None = None
+    """its name in the cache"""
     member: str | None = None
+    """the file within, if it is an archive"""
     path: str | None = None
+    """where it is on this host; null until it has been fetched"""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure on both sides; ``id`` is stable, readable and unique within a run.
-
-    ``inputs`` is plain JSON data keyed by the operator's own argument names; the framework's adaptor in the
-    worker turns it into tensors.  ``threshold`` is a share (0.02 for 2 %), ``timeout_s`` bounds one request.
-    ``mode`` is how a block runs: as it is, or compiled to a graph first; operators know the default alone.  ``files``
-    are those of a saved network, by what they are. ``category`` is the name of the spec that the case is from, as
-    ``--category`` has it; None for one that no spec's file has. ``unit`` and ``lower_is_better`` say what the numbers
-    of the metric ``value`` mean. ``input_sets`` is how many sets of random inputs timed calls take in turn. ``kind`` is
-    of hosts: the case is measured on hosts of this kind alone, and its id says so (``of_kind``); None: on any.
-    """
+    """One thing to measure on both sides."""
 
     id: str
+    """readable, unique in the run, and the same in every run"""
     operator: str
+    """as the spec names it"""
     direction: Direction
     inputs: Mapping[str, Any]
+    """plain JSON data by the operator's own argument names, as in a spec, with drawn sizes in place of names"""
     dtype: str
+    """of tensors without a dtype of their own"""
     context: str
+    """where it runs: ``cpu``, ``gpu(1)``"""
     threshold: float
+    """a share: 0.02 is 2 %"""
     timeout_s: float
+    """limit for one request"""
     metric: str = DEFAULT_METRIC
+    """what is compared"""
     mode: Mode = DEFAULT_MODE
-    tolerance: Tolerance = Tolerance()  # for the metric "error"
+    """of a block: ``imperative``, or ``hybridized`` to a graph first"""
+    tolerance: Tolerance = Tolerance()
+    """for ``error``"""
     files: Mapping[str, ModelFile] = field(default_factory=dict)
+    """of a saved network, by what they are"""
     category: str | None = None
-    unit: str | None = None  # of the metric "value"
-    lower_is_better: bool | None = None  # for the metric "value"; None: True
+    """name of the spec that it is from, as ``--category`` takes it; null for inputs of the command line"""
+    unit: str | None = None
+    """of ``value``"""
+    lower_is_better: bool | None = None
+    """of ``value``; null if it is"""
     input_sets: int = 1
+    """sets of random inputs that timed calls take in turn"""
     kind: str | None = None
+    """the kind of host that measures it, with which its id ends (``of_kind``); null for any"""
 
     def measured_by(self) -> dict[str, Any]:
         """Return the fields that decide what is measured, by which round logs and journals know a run: no labels."""

@@ -59,33 +59,31 @@ Observation = Mapping[Side, Mapping[str, Part]]  # what one process pair saw: si
 
 @dataclass(frozen=True)
 class Candidate:
-    """A part of a call that differs between the sides: a function, an operator, a primitive, a resource.
-
-    ``control`` and ``treatment`` are amounts per call, in the unit of the examination (means over process pairs).
-    ``calls`` says how often a call of the case runs it on either side, where that is known.  ``share`` is its part of
-    the examination's whole difference (1 = all of it; above 1 where others make up for it; negative where it changed
-    the other way), and ``ci`` the interval of that share over process pairs, at 95 % for all candidates of the
-    examination together, wider by what is doubtful in all pairs alike; both None where the whole difference is not
-    clear of 0.
-
-    ``name`` is that of the treatment, ``was`` that of the control where it is another.  ``merged`` names functions that
-    exist on one side alone and whose amount is counted here: inlined, split, or joined.  ``implementations`` says which
-    of a library's implementations of a primitive ran on the control and on the treatment, and of a native function
-    whether it works on vectors there; empty where that isn't known.  ``caller`` is, of a native function that is called
-    more or less often, the function that makes most of the calls that came or went, where that is known.
-    """
+    """A part of a call that differs between the sides: a function, an operator, a primitive, a resource."""
 
     name: str
+    """on the treatment, if the sides differ"""
     control: float
+    """amount per call in the examination's ``unit``, without what it calls"""
     treatment: float
     share: float | None = None
+    """of the examination's difference; above 1 where others make up for it, negative where it went the other way"""
     ci: tuple[float, float] | None = None
+    """interval of ``share`` for all candidates of the examination together: 95 %, or 99.8 % where the note says that
+    shares are of the measured change"""
     calls: tuple[float | None, float | None] = (None, None)
+    """how often one call of the case runs it on each side; of allocations their number, of mapped memory its pages"""
     where: str = ""
+    """file and line, or the library"""
     was: str = ""
+    """its name on the control, if that is another"""
     merged: Sequence[str] = field(default_factory=tuple)
+    """functions of one side alone whose amount is counted here: inlined, split or joined"""
     implementations: tuple[str, str] = ("", "")
+    """of a primitive, the library's implementation on each side (``jit:avx512_core``); of a native function, what it
+    works on (``vectors of 16 bytes``)"""
     caller: str = ""
+    """of a native function that is called more or less often: the function that makes most of these calls"""
 
     @property
     def difference(self) -> float:
@@ -95,48 +93,51 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame of a call's tree, as flame graphs draw it: a function where it is called from the frames around it.
-
-    ``control`` and ``treatment`` are amounts per call in the examination's unit, with those of the frames within (means
-    over process pairs). A tree is a sequence of frames, depth first; ``depth`` is 0 for the whole call.
-    """
+    """One frame of a differential flame graph, depth first. Frames below 0.2 % of the call are left out, and the
+    smallest of more than 400."""
 
     name: str
+    """the function; of the outermost frame ``a call``"""
     depth: int
+    """0 for the whole call; a frame belongs to the last one before it that is less deep"""
     control: float
+    """amount per call in the examination's ``unit``, with the frames within"""
     treatment: float
 
 
 @dataclass(frozen=True)
 class Examination:
-    """What one source saw of a case, over ``pairs`` fresh process pairs.
+    """What one source showed of a case in fresh process pairs."""
 
-    ``control`` and ``treatment`` are the whole amounts per call in ``unit`` ("instructions", "ns", "bytes", "count"),
-    means over pairs; ``difference_ci`` is the 95 % interval of treatment less control.  ``explained`` is the share of
-    the difference that the ``candidates`` account for together, those whose own share is clear of 0.  Without figures,
-    ``note`` says why there are none; beside figures it says what limits them (no symbols, inlined functions).  Of
-    libraries and code placement there are no figures: ``note`` says what differs between the sides.  ``flame`` is the
-    call as a tree of its largest frames, where the source knows callers.
-    """
-
-    source: str  # a ``Source``; later versions may have others
+    source: str
+    """one of ``Source``: ``native functions``, ``Python functions``, ``operators``, ``resources``, ``libraries``..."""
     unit: str
+    """of the amounts: ``instructions``, ``ns``, ``count``, ``bytes``; empty for libraries and code placement"""
     pairs: int
+    """process pairs that were examined"""
     control: float | None = None
+    """the whole amount per call, mean over the pairs; null if nothing was seen"""
     treatment: float | None = None
     difference_ci: tuple[float, float] | None = None
+    """95 % interval of ``treatment`` - ``control``; null with fewer than 3 pairs"""
     candidates: Sequence[Candidate] = field(default_factory=tuple)
+    """parts that differ, the largest difference first"""
     explained: float | None = None
+    """share of the difference of the candidates whose share is clear of 0; null if the difference is not clear of 0"""
     note: str = ""
+    """why nothing was seen, or what limits the figures; of libraries and code placement, what differs"""
     flame: Sequence[Frame] = field(default_factory=tuple)
+    """the call as a tree of its largest frames, if the source knows callers"""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a case changed. ``sentence`` is one line for people; it says "not explained" where nothing was found."""
+    """Why a case changed, examined after all measuring. It never influences a verdict."""
 
     sentence: str
+    """one line for people, also at the end of the case's ``note``"""
     examinations: Sequence[Examination] = field(default_factory=tuple)
+    """one for each source that the case and the host allow"""
 
     @property
     def words(self) -> str:

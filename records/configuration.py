@@ -17,12 +17,12 @@ _JOINED = {"separator": ","}  # an option that takes several values at once, not
 
 @dataclass(frozen=True)
 class RunConfiguration:
-    """The options that say what a run measures and how it decides; one field an option, of the option's name
-    (``build_program`` is ``--program``: ``program`` is what was called).
+    """The options that decide what a run measures and how, wherever they were given. A field has the name of its
+    option, but ``build_program`` is ``--program``: ``program`` is the command that was called. Null, false and empty
+    lists were not given.
 
-    No field can hold a secret as a whole (``commands/recorded_options.py``); of ``env``, the names alone are here.
-    ``command_args`` and ``string_map`` may have one within, which a report masks.
-    None, False and an empty tuple: the option was not given.
+    No field is a secret as a whole (``commands/recorded_options.py``); ``env`` has names only. A report masks secrets
+    within ``command_args`` and ``string_map``.
     """
 
     program: str = "harness.py"

@@ -20,42 +20,46 @@ FROM_OUTSIDE = ("killed", "out-of-memory")  # kinds of failure that the machine 
 
 @dataclass(frozen=True)
 class PairSample:
-    """One case measured in one process pair: the unit of inference.
-
-    ``control`` and ``treatment`` are process values in the metric's unit (for time: median over blocks of the
-    lower decile of calls, ns a call).  ``log_ratio`` is ln(treatment / control) of neighbouring blocks, so that
-    slow drift cancels: a trimmed mean over them.  A pair with few cases measures each in several ``forks``;
-    all three are then means over the middle half of them, and ``fork_values`` has control and treatment of each.
-    ``fork_ratios`` has each fork's log ratio and the standard error of it that the fork's own blocks show, of one fork,
-    too; it is empty for metrics that are measured without blocks.
-    """
+    """The sample of one case in one round. With several forks, values are means over the middle half of them."""
 
     case_id: str
+    """the case"""
     stage: Stage
-    round: int  # counts process pairs over the whole run, from 0
+    """``screening`` or ``confirmation``"""
+    round: int
+    """number of the process pair in the run, from 0"""
     control: float
+    """the control's value, in the comparison's ``unit``; for time ns a call, the median of its blocks"""
     treatment: float
+    """the treatment's value"""
     log_ratio: float
-    blocks: int  # per side
-    calls: int  # timed calls per side
+    """ln(treatment / control); for time the trimmed mean over neighbouring blocks, so that drift cancels"""
+    blocks: int
+    """timed blocks a side; 1 for metrics without blocks"""
+    calls: int
+    """timed or counted calls a side"""
     forks: int = 1
+    """forks a side"""
     fork_values: tuple[tuple[float, float], ...] = ()
+    """with several forks, ``[control, treatment]`` of each"""
     fork_ratios: tuple[tuple[float, float], ...] = ()
+    """``[log ratio, standard error]`` of each fork, the error from its own blocks; empty for metrics without blocks"""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a case could not be measured.
-
-    ``kind`` is one of "error" (the framework raised), "missing" (no such operator in that build), "crash",
-    "timeout", "killed" (SIGKILL from outside), "out-of-memory", "start" (the process could not even be started),
-    "skipped" (the benchmark doesn't want to be run with that build).
-    """
+    """Why a case could not be measured."""
 
     side: Literal["control", "treatment", "both"]
+    """one side only if the other succeeded each time"""
     kind: str
-    reason: str  # one line
-    output_tail: str = ""  # the tail of what the worker printed
+    """``error`` (the framework raised), ``missing`` (no such operator in that build), ``skipped`` (the benchmark
+    excludes that build), ``crash``, ``timeout``, ``killed`` (SIGKILL from outside), ``out-of-memory``, or ``start``
+    (the worker did not start)"""
+    reason: str
+    """one line"""
+    output_tail: str = ""
+    """the last lines that the worker printed"""
 
     def __post_init__(self) -> None:
         """A framework may print anything, and reasons quote it: secrets are taken out."""
@@ -65,12 +69,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Incident:
-    """A process was lost in mid-run, or a case refused that had been measured before, and what became of it.
-
-    Incidents never vanish from the report.
-    """
+    """The loss of a process during the run, or the failure of a case that had been measured before: a report's
+    ``IncidentRecord``."""
 
     round: int
-    case_id: str | None  # None: while starting up
+    case_id: str | None
     failure: Failure
     consequence: str

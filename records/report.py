@@ -35,14 +35,15 @@ def verdict_words(verdict: str, metric: str = VALUE) -> str:
 
 @dataclass(frozen=True)
 class Verification:
-    """The second measurement of a case that was flagged: fresh samples alone, in a family of the flagged cases.
+    """The second measurement of a flagged case, by fresh samples alone; its family is the flagged cases.
 
-    ``first`` is the verdict that was to be confirmed; ``verdict`` is the second one, None when the case was not
-    measured again.  The figures are as in ``Comparison``.
+    Figures are as in ``Comparison``.
     """
 
     first: Verdict
+    """the verdict of the first measurement"""
     verdict: Verdict | None = None
+    """that of the second; null if the case was not measured again"""
     ratio: float | None = None
     ci: tuple[float, float] | None = None
     p_value: float | None = None
@@ -51,129 +52,162 @@ class Verification:
     control: float | None = None
     treatment: float | None = None
     rounds: int = 0
+    """rounds that measured the case again"""
     failure: Failure | None = None
+    """why it could not be measured again"""
     note: str = ""
     samples: Sequence[PairSample] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What it would take to settle a case that the run left open, if the run went on.
-
-    ``rounds``: after so many more rounds of the case it is settled with a chance of ``chance``; None when no number
-    within the rounds that it may have is likely to, and ``chance`` is then that of all of them.  ``seconds``: of wall
-    time until then, all open cases being measured together; None where that isn't known.
-    """
+    """What would settle an open case."""
 
     chance: float
+    """probability that the case is settled after ``rounds`` more; if that is null, after all that it may have"""
     rounds: int | None
+    """further rounds of the case; null if no allowed number is likely to settle it"""
     seconds: float | None = None
+    """their duration, with all open cases measured together; null if unknown"""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How a case was measured, and the noise by level that decided it: what an adaptive run spends where.
-
-    ``forks`` of each process pair and ``quads`` of each fork are those of the last round.  ``quad_sd``, ``fork_sd`` and
-    ``pair_sd`` are standard deviations of a log ratio: of one quad within a fork, of one fork without what its quads
-    add, and of one pair without what its forks add; None where the run could not tell.  ``quad_s`` is what one more
-    quad took, ``prepare_s`` preparing one more fork, ``fork_s`` that fork beside preparing and quads, and ``pair_s``
-    one more pair beside its forks; ``seconds`` is all that was spent on the case.
-    """
+    """How a case was measured, and the noise that decided it. A standard deviation is that of a log ratio; it is null
+    if unknown."""
 
     forks: int
+    """forks of each process pair, in the last round"""
     quads: int
+    """quads of each fork, in the last round"""
     quad_sd: float | None
+    """standard deviation of a quad within a fork"""
     fork_sd: float | None
+    """of a fork, without what its quads add"""
     pair_sd: float | None
+    """of a process pair, without what its forks add"""
     quad_s: float
+    """seconds of another quad"""
     prepare_s: float
+    """seconds of preparing another fork"""
     fork_s: float
+    """seconds of that fork beside preparing and quads"""
     pair_s: float
+    """seconds of another process pair beside its forks"""
     seconds: float
+    """all that were spent on the case"""
 
 
 @dataclass(frozen=True)
 class TwoModes:
-    """The two groups that a side's process values fall into: their medians, and how many are in each: one of each
-    process pair, or one of each fork where pairs have several."""
+    """The two groups that a side's values fall into: one value of each process pair, or of each fork where pairs have
+    several."""
 
     low: float
+    """median of the group of lower values, in the comparison's ``unit``"""
     high: float
+    """median of the other group"""
     low_pairs: int
+    """values in the lower group"""
     high_pairs: int
+    """values in the other"""
 
 
 @dataclass(frozen=True)
 class OperatorTime:
-    """One operator within a case: how often one call runs it, and its nanoseconds in all of these; ``share`` of all
-    operators' time."""
+    """The time of one operator within a case."""
 
     name: str
-    count: float  # the median over calls, so that it may lie between two
+    """the profiler's name of it"""
+    count: float
+    """how often one call of the case runs it, median over calls"""
     ns: float
+    """nanoseconds of one call in all of these, median over calls"""
     share: float
+    """of all operators' time, 0 to 1"""
 
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Where a case's time goes, by the framework's own profiler; the longest first. Empty for a side of which ``note``
-    says why it could not be profiled."""
+    """A case's time by operator on each side, by the framework's own profiler, the slowest first. It never influences a
+    verdict."""
 
     control: Sequence[OperatorTime]
+    """empty if this side could not be profiled"""
     treatment: Sequence[OperatorTime]
     note: str = ""
+    """why a side could not be profiled"""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the run says of one case.
-
-    ``ratio`` is treatment / control and ``ci`` its interval (valid under the repeated looking), at ``confidence``.
-    ``p_value`` is against "the change is within the threshold", before the false-discovery correction over the run;
-    ``q_value`` after it.  ``mde`` is the smallest change, as a share, that these data would have shown with 80 % power.
-    What could not be computed is None.
-
-    ``verification`` is set for a case that was flagged in a run with a verification, and ``held_back`` is the verdict
-    that the case would have if the run could be trusted; both None otherwise.  ``suspected`` is set for a case that
-    stays inconclusive although its interval (its estimate, where it has none) lies beyond the threshold: the verdict
-    that it looks like.  ``forecast`` is set for an open case for which more rounds may help, and ``two_modes`` has the
-    sides of an inconclusive case whose process values fall into two groups.
-    """
+    """The result of one case. What could not be computed is null."""
 
     case: str
+    """the case's id, unique in the run"""
     operator: str
+    """as the spec names it"""
     direction: str
+    """``forward``, ``backward`` or ``both``"""
     metric: str
     unit: str
+    """of ``control`` and ``treatment``: ``ns``, ``instructions``, ``bytes``, ``tol``, or a benchmark's own"""
     verdict: Verdict
     ratio: float | None
+    """treatment / control"""
     ci: tuple[float, float] | None
+    """interval of ``ratio``, valid although the data are looked at several times"""
     p_value: float | None
+    """tests "the change is within the threshold", over all looks, before the correction over the run; 1 until fresh
+    samples confirm a change"""
     q_value: float | None
+    """the p value after the false discovery correction over the run"""
     threshold: float
+    """a share"""
     mde: float | None
-    control: float | None  # median process value, in ``unit``
+    """the smallest change, a share, that the data would have shown with 80 % power"""
+    control: float | None
+    """median of the samples, in ``unit``"""
     treatment: float | None
-    rounds: int  # process pairs that measured this case
-    decided_on: str | None  # the stage whose samples gave the figures: "screen", "own" or None
+    """median of the samples, in ``unit``"""
+    rounds: int
+    """rounds that measured the case"""
+    decided_on: str | None
+    """the stage of the last sample that the figures include; they include all before it"""
     failure: Failure | None
+    """why the case could not be measured"""
     injected: bool
+    """whether the treatment was slowed on purpose"""
     note: str = ""
+    """in words, why a case is open, what would settle it, and what instructions and causes show"""
     held_back: Verdict | None = None
+    """the verdict that a disturbed run does not support"""
     verification: Verification | None = None
-    work: Work | None = None  # of one call, for the metric "time", where it is known
+    """the second measurement of a flagged case, with ``--verify``"""
+    work: Work | None = None
+    """of one call, for ``time``, if known"""
     breakdown: Breakdown | None = None
-    cause: Cause | None = None  # of a change, where it was looked for; its sentence is also in ``note``
+    """the case's time by operator, if profiled"""
+    cause: Cause | None = None
+    """why the case changed, if that was examined"""
     confidence: float | None = None
+    """of ``ci``, over all looks together"""
     suspected: Verdict | None = None
+    """``regressed`` or ``improved`` for an inconclusive case whose interval (or ratio) lies beyond the threshold"""
     forecast: Forecast | None = None
-    lower_is_better: bool | None = None  # of the metric "value"; None: the metric's own direction
-    host: str | None = None  # its name in the fleet; None for a run on one host
-    kind: str | None = None  # of the hosts that may measure it, which its id ends with; None: of any kind
-    two_modes: Mapping[Side, TwoModes] = field(default_factory=dict)  # by side
-    effort: Effort | None = None  # None of a metric that is measured without blocks
+    """what would settle an open case"""
+    lower_is_better: bool | None = None
+    """of ``value``; null if lower is better, and for other metrics"""
+    host: str | None = None
+    """the host of a fleet that measured the case"""
+    kind: str | None = None
+    """the kind of host, if each kind measured all cases; ``case`` then has it: ``add/forward@avx2``"""
+    two_modes: Mapping[Side, TwoModes] = field(default_factory=dict)
+    """the sides of an inconclusive case whose values fall into two groups"""
+    effort: Effort | None = None
+    """null for metrics that are measured without blocks"""
     samples: Sequence[PairSample] = field(default_factory=tuple)
+    """one of each round, without those of the second measurement"""
 
     @classmethod
     def without_figures(
@@ -256,22 +290,25 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Report:
-    """One run. ``run`` and ``host`` are made of any mapping, and have its documented keys as typed attributes.
-
-    ``cases`` are what was to be measured, in full. However a report comes about, the texts of ``run`` and the command
-    lines of ``cases`` hold no secret that can be recognised, and a case's variables only values that can be none.
-    """
+    """Everything about one run."""
 
     run: RunRecord
+    """the request and the course of the run"""
     control: Build
+    """the older build"""
     treatment: Build
+    """the newer build"""
     host: HostRecord
+    """the machine and its noise"""
     comparisons: Sequence[Comparison]
+    """one for each case"""
     schema_version: int = SCHEMA_VERSION
+    """raised by incompatible changes; the first key of the document"""
     cases: Sequence[Case] = field(default_factory=tuple)
+    """the definitions of all cases"""
 
     def __post_init__(self) -> None:
-        """Take the secrets out."""
+        """Mask what looks like a secret in ``run`` and in the command lines and variables of ``cases``."""
         object.__setattr__(self, "run", RunRecord(redacted(self.run)))
         object.__setattr__(self, "host", HostRecord.of(self.host))
         cases = [dataclasses.replace(case, inputs=redacted_inputs(case.inputs)) for case in self.cases]

@@ -1,7 +1,7 @@
-"""What a report says of its run and its host: JSON objects, whose documented keys are typed attributes.
+"""A report's ``run`` and ``host``: JSON objects whose keys are typed attributes, with what they mean below them.
 
-docs/reference/report.md says what the keys mean. All of an object stays as it was read: keys that this version does
-not know are kept, and so is a value of another type than it should have, whose attribute is as if it were missing.
+All of an object stays as it was read: unknown keys are kept, and so is a value of another type than it should have,
+whose attribute is as if it were missing.
 """
 
 import functools
@@ -48,6 +48,11 @@ class JsonObject(Mapping[str, Any]):
         """For pydantic it is any JSON object; the record that holds it makes it one of these."""
         return handler(dict[str, Any])
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """Name the record in the schema of what holds it."""
+        return {**handler(schema), "title": cls.__name__}
+
 
 @functools.cache
 def _kinds(record: type[JsonObject]) -> dict[str, Any]:
@@ -55,7 +60,7 @@ def _kinds(record: type[JsonObject]) -> dict[str, Any]:
 
 
 class FailureRecord(JsonObject):
-    """Why something could not be measured, as ``opduel.records.Failure``."""
+    """Why something could not be measured, as ``Failure``."""
 
     side: Literal["control", "treatment", "both"] = "both"
     kind: str = "unknown"
@@ -64,32 +69,52 @@ class FailureRecord(JsonObject):
 
 
 class IncidentRecord(JsonObject):
-    """A process that was lost in mid-run, and what came of it."""
+    """A process that was lost during the run, or a case that failed after it had been measured."""
 
     round: int | None = None
+    """number of the process pair, from 0"""
     case_id: str | None = None
+    """the case being measured; null while starting up"""
     failure: FailureRecord = FailureRecord()
     consequence: str = ""
+    """what the run did about it"""
 
 
 class AACheckRecord(JsonObject):
     """A case measured on the control against itself."""
 
     case: str | None = None
+    """the case's id"""
     ratio: float | None = None
+    """second process / first process; null with fewer than 2 rounds"""
     ci: tuple[float, ...] = ()
+    """interval of ``ratio``, with confidence 99 % for all A/A checks of the run together"""
+    p_value: float | None = None
+    """tests "within the threshold", corrected for the number of A/A checks"""
     threshold: float | None = None
+    """that of the case, a share"""
     rounds: int | None = None
+    """rounds that measured it"""
     flagged: bool = False
+    """whether ``p_value`` is at most 0.01: a difference where there is none"""
+    samples: tuple[Mapping[str, Any], ...] = ()
+    """as in ``PairSample``; ``treatment`` is the second process"""
 
 
 class ValidityRecord(JsonObject):
-    """Whether the run can be trusted, and by what that was judged."""
+    """Whether the run can be trusted, and why not."""
 
     valid: bool | None = None
+    """false if the host was busy or an A/A check found a difference"""
     hold: bool | None = None
+    """whether verdicts that an invalid run doesn't support are held back (``--busy_host``)"""
     reasons: tuple[str, ...] = ()
+    """what disturbed the run"""
+    frequency_mhz: Mapping[str, float] | None = None
+    """``low`` and ``high`` of the measuring CPUs, the 10th and 90th percentile of readings after each case; null if the
+    host doesn't report it, as on most VMs"""
     aa_checks: tuple[AACheckRecord, ...] = ()
+    """those that could be measured"""
 
     @property
     def is_biased(self) -> bool:
@@ -98,41 +123,54 @@ class ValidityRecord(JsonObject):
 
 
 class CpusRecord(JsonObject):
-    """Which processors measured, and at which priority."""
+    """The processors of the run."""
 
     measure: tuple[int, ...] = ()
+    """those that timed calls ran on"""
     start: tuple[int, ...] = ()
+    """those that workers started on"""
     nice: int | None = None
+    """the workers' nice value, -20 where the system allows it"""
 
 
 class BudgetRecord(JsonObject):
-    """The time budget that would settle most of the open cases."""
+    """The time budget that would settle most open cases."""
 
     time_budget: float | None = None
+    """seconds, for a run with the same options"""
     settles: int | None = None
+    """cases that it would settle"""
     open: int | None = None
+    """open cases"""
 
 
 class RunNoiseRecord(JsonObject):
-    """The noise of a run by level, medians over cases; how far the processor's speed ranged, as a ratio; how many times
-    a quiet host's effort it took; and that in words."""
+    """The host's noise in the run: standard deviations of a log ratio, medians over cases."""
 
     quad_sd: float | None = None
     fork_sd: float | None = None
     pair_sd: float | None = None
     speed_range: float | None = None
+    """how far the processor's speed ranged, as a ratio"""
     effort: float | None = None
+    """how many times a quiet host's effort the run took"""
     words: str | None = None
+    """the line ``noise:`` of the outputs"""
 
 
 class PriorRunsRecord(JsonObject):
-    """What ``--prior_runs`` knew, and the length that was expected of the run."""
+    """What ``--prior_runs`` knew."""
 
     reports: int | None = None
+    """earlier reports that were used"""
     skipped: int | None = None
+    """those of another host, framework or setting"""
     known: int | None = None
+    """cases with a history"""
     expected_s: float | None = None
+    """seconds expected for measuring if no case has changed, without a time budget"""
     expected_rounds: Mapping[str, int] = {}
+    """process pairs by case id"""
 
 
 class ProfilesRecord(JsonObject):
@@ -140,7 +178,9 @@ class ProfilesRecord(JsonObject):
 
     folder: str = ""
     written: int = 0
+    """profiles in it"""
     problems: tuple[str, ...] = ()
+    """a line for each that could not be written"""
 
 
 class SkippedRecord(JsonObject):
@@ -151,22 +191,42 @@ class SkippedRecord(JsonObject):
 
 
 class SuiteRecord(JsonObject):
-    """The suite that was run: what was asked for, and the version of it that both sides ran."""
+    """The asv suite that both sides ran."""
 
     requested: str = ""
-    pinned: str = ""  # the same with the commit that it came to; a folder's absolute path
+    """what ``--suite`` was given"""
+    pinned: str = ""
+    """the same with its commit; a folder's absolute path"""
+    folder: str | None = None
+    """where its benchmarks were"""
+    name: str | None = None
+    """the project, by ``asv.conf.json``, or the folder"""
+    digest: str = ""
+    """SHA-256 of the names and contents of its files"""
     commit: str | None = None
     dirty: bool | None = None
-    digest: str = ""
+    """whether the folder differed from the commit"""
+    requirements: tuple[str, ...] = ()
+    """what ``matrix`` in ``asv.conf.json`` had installed"""
+    benchmarks: Mapping[str, Any] = {}
+    """by name: ``version``, ``kind`` (``time``, ``timeraw``, ``track``, ``mem``, ``peakmem``) and ``pretty_name``"""
+    one_sided: Mapping[str, str] = {}
+    """cases that only one build's suite has: case to side"""
+    skipped_by_parameters: int = 0
+    """sets of parameters that benchmarks skip by ``skip_params``"""
     problems: tuple[str, ...] = ()
+    """modules, benchmarks and ``setup_cache`` that failed, a line each"""
 
 
 class ForksRecord(JsonObject):
-    """How many cases were measured in forks, how many each in a process pair; of these, what was found, if anything."""
+    """How cases were measured."""
 
     forked: int = 0
+    """cases measured in forks"""
     alone: int = 0
+    """cases measured each in a process pair of its own"""
     reason: str | None = None
+    """why none is forked, with several threads"""
 
 
 class FleetHostRecord(JsonObject):
@@ -175,70 +235,165 @@ class FleetHostRecord(JsonObject):
     name: str = ""
     kind: str | None = None
     shards: int = 0
+    """shards that it measured"""
     cases: int = 0
     rounds: int = 0
     wall_s: float = 0.0
+    """seconds of its shards"""
     valid: bool | None = None
+    """whether it was undisturbed"""
+    host: Mapping[str, Any] = {}
+    """as the report's ``host``"""
 
 
 class FleetKindRecord(JsonObject):
-    """A kind of host whose hosts measured all cases; ``stop_reason``: why they did not measure all of them."""
+    """A kind of host whose hosts measured all cases."""
 
     name: str = ""
     hosts: tuple[str, ...] = ()
+    """their names"""
     stop_reason: str | None = None
+    """why cases were left out"""
 
 
 class FleetRecord(JsonObject):
-    """The hosts that a run was measured on; their kinds, if each kind measured all cases."""
+    """The hosts of a run on a fleet."""
 
     hosts: tuple[FleetHostRecord, ...] = ()
     kinds: tuple[FleetKindRecord, ...] = ()
+    """if each kind of host measured all cases"""
+    given_up: int = 0
+    """comparisons that were begun on a slow host and made on another"""
+
+
+class LooksRecord(JsonObject):
+    """The planned looks."""
+
+    counts: tuple[int, ...] = ()
+    """numbers of samples, of both stages together, at which a case is analysed"""
+    suspect_level: float | None = None
+    """the p value against "no change at all" that makes a case a suspect"""
+    by_metric: Mapping[str, Any] = {}
+    """the same keys for metrics with looks of their own"""
+
+
+class CountingRecord(JsonObject):
+    """How instructions were counted."""
+
+    valgrind: str | None = None
+    """its path"""
+    functions: tuple[str, ...] = ()
+    """patterns of the functions that are counted"""
+    environment: Mapping[str, str] = {}
+    """that of the counting workers"""
 
 
 class RunRecord(JsonObject):
-    """How a run went; what it was asked for is in ``configuration``."""
+    """The request and the course of a run. The driver's run that measures flagged cases again also has ``replicates``:
+    the ``id`` of the report with these cases."""
 
     id: str | None = None
+    """unique name of the run"""
     started: str | None = None
+    """ISO 8601, UTC; for a resumed run, as ``id``, that of its first start"""
     finished: str | None = None
-    command: tuple[str, ...] = ()
+    """ISO 8601, UTC"""
+    resumed: tuple[int, ...] = ()
+    """rounds at which the run was resumed"""
+    configuration: RunConfiguration = RunConfiguration()
+    platform: str | None = None
+    """the platform's name, ``host`` unless given"""
+    threshold: float | None = None
+    """the share given for time; null if none was. Each comparison has its own"""
+    user_identifier: str | None = None
+    """the user's own name for the run"""
+    run_type: str | None = None
+    """``benchmark``, ``verify`` or ``regress``"""
     spec: str | None = None
+    """the spec's name; ``inputs`` if all inputs came from the command line"""
     spec_path: str | None = None
+    """the spec's file"""
     branch: str | None = None
+    """the treatment's branch, in runs of ``repo_driver.py``"""
+    command: tuple[str, ...] = ()
+    """the command line; possible secrets are ``***``"""
+    info: Any = None
+    """both builds in AI-PEP's format, in runs of ``repo_driver.py``"""
+    suite: SuiteRecord | None = None
+    """with ``--suite``"""
     framework: str | None = None
     seed: int | None = None
-    spec_seed: int | None = None  # that drew the spec's random sizes, where that is another
+    """of all random choices"""
+    spec_seed: int | None = None
+    """the seed that drew the spec's random sizes, if that is another"""
+    alpha: float | None = None
+    """the false discovery rate"""
+    threads: int | None = None
+    """compute threads of each worker"""
+    max_rounds: int | None = None
+    """the most rounds of a case; ``looks`` has those of counts"""
+    time_budget: float | None = None
+    """seconds"""
+    inject: float | None = None
+    """the injected slowdown, a share"""
+    verify_after: float | None = None
+    """seconds between measuring and verifying; null without ``--verify``"""
+    breakdown: str | None = None
+    """which cases were profiled by operator: ``networks``, or ``all`` with ``--breakdown``"""
+    aa_cases: int | None = None
+    """cases chosen for A/A checks"""
+    looks: LooksRecord = LooksRecord()
     environment: Mapping[str, str] = {}
+    """variables of both sides' workers; possible secrets are ``***``"""
+    env: tuple[str, ...] = ()
+    """names of those given with ``--env``"""
+    counting: CountingRecord | None = None
+    """null if no instructions were counted"""
+    wipe_cache: int | None = None
+    """bytes that were read before each timed call to evict the caches, with ``--wipe_cache``"""
+    golden: str | None = None
+    """the folder of golden outputs in place of the control, which is then the build that wrote them"""
+    forks: ForksRecord | None = None
+    """null if nothing was measured"""
     cpus: CpusRecord = CpusRecord()
     complete: bool | None = None
+    """false if the run ended before every case was settled or had all its rounds"""
     resumable: bool = False
+    """whether the rounds were kept (``--round_log``) and resuming could measure more"""
     aborted: bool = False
+    """whether it ended early for another reason than its time budget"""
     interrupted: bool = False
+    """whether that reason was a signal"""
     stop_reason: str | None = None
+    """the reason in words"""
     forecast: BudgetRecord | None = None
-    expected_s: float | None = None  # of wall time for all cases without a time budget, as the first rounds had it
+    """null if no case is open, or the time is unknown"""
+    expected_s: float | None = None
+    """seconds expected for all cases without a time budget, after the first rounds"""
     noise: RunNoiseRecord | None = None
+    """null if nothing was measured in blocks"""
     prior_runs: PriorRunsRecord | None = None
+    """with ``--prior_runs``"""
     fleet: FleetRecord | None = None
+    """of a run on a fleet"""
     continues: bool = False
+    """whether the driver's next pass resumes the run"""
     not_broken_down: int = 0
+    """cases without a ``breakdown`` because the time budget was spent"""
     rounds: int | None = None
+    """process pairs that were run"""
     wall_s: float | None = None
+    """seconds that the run took, without pauses between the parts of a resumed run"""
     timed_s: float | None = None
+    """seconds inside timed calls"""
     spent_s: Mapping[str, float] = {}
+    """the rounds' seconds by activity"""
     incidents: tuple[IncidentRecord, ...] = ()
     validity: ValidityRecord = ValidityRecord()
     profile_output: ProfilesRecord | None = None
-    suite: SuiteRecord | None = None
-    forks: ForksRecord | None = None
+    """with ``--profile_output``"""
     skipped: tuple[SkippedRecord, ...] = ()
-
-    @property
-    def configuration(self) -> RunConfiguration:
-        """What the run was asked for; an option that the report doesn't state has its default."""
-        values = self.get("configuration")
-        return RunConfiguration.of(values if isinstance(values, Mapping) else {})
+    """cases that both builds skipped, which have no comparison"""
 
     @property
     def is_cut_short(self) -> bool:
@@ -252,15 +407,15 @@ class RunRecord(JsonObject):
 
 
 class SingleRunRecord(RunRecord):
-    """The same of a single-build run."""
+    """The request and the course of a single-build run."""
 
-    threads: int | None = None
     warmup: int | None = None
     runs: int | None = None
 
 
 class MeasureRecord(JsonObject):
-    """One measure of the host's noise: the extremes over the samples, and the mean."""
+    """The ``min``, ``max`` and ``mean`` of a measure over the samples, or over the intervals between them; the mean of
+    a share is over the whole time."""
 
     min: float | None = None
     max: float | None = None
@@ -268,25 +423,73 @@ class MeasureRecord(JsonObject):
 
 
 class NoiseRecord(JsonObject):
-    """The host's noise over a time."""
+    """The host's noise over a time, sampled at most twice a second. For a resumed run, ``before`` is that of the
+    last start, and ``during`` and ``verifying`` cover all parts, without the time between them."""
 
+    samples: int | None = None
+    """number of samples"""
+    seconds: float | None = None
+    """from the first to the last sample"""
+    load: MeasureRecord = MeasureRecord()
+    """tasks running or waiting, the kernel's average over a minute"""
+    cpu_pressure: MeasureRecord = MeasureRecord()
+    """share of time in which a task waited for a CPU; of a lone sample the kernel's average over 10 s"""
+    memory_pressure: MeasureRecord = MeasureRecord()
+    """the same for memory"""
+    io_pressure: MeasureRecord = MeasureRecord()
+    """the same for input and output"""
     steal: MeasureRecord = MeasureRecord()
+    """share of all CPUs' time that the hypervisor gave to other guests"""
     other_cpu: MeasureRecord = MeasureRecord()
+    """share of all CPUs' time of processes other than opduel and its workers"""
+    neighbours: MeasureRecord = MeasureRecord()
+    """how many of the allowed CPUs such processes kept busy: 0.5 is half of one"""
+    stolen: MeasureRecord = MeasureRecord()
+    """how many of the allowed CPUs the hypervisor gave to other guests"""
+    available_memory: MeasureRecord = MeasureRecord()
+    """bytes"""
+    oom_kills: int | None = None
+    """processes that the kernel killed because memory ran out, on the whole host"""
 
 
 class HostRecord(JsonObject):
-    """The machine and its noise."""
+    """The machine and its noise. What the host doesn't report is null."""
 
     name: str | None = None
+    """the host's name without its domain, or ``OPDUEL_HOST_NAME``"""
     cpu_model: str | None = None
+    """the CPU's name"""
     gpus: tuple[str, ...] = ()
+    """models of NVIDIA's GPUs"""
     logical_cpus: int | None = None
-    machine: str | None = None
-    kernel: str | None = None
+    """CPUs of the host"""
+    allowed_cpus: tuple[int, ...] = ()
+    """CPUs that opduel may use"""
     governors: tuple[str, ...] | None = None
+    """the frequency governors in use; null where there are none, as on most VMs"""
+    frequency_mhz: Mapping[str, float] | None = None
+    """``current``, ``min`` and ``max``"""
+    kernel: str | None = None
+    """name and release"""
+    machine: str | None = None
+    """architecture"""
     hypervisor: bool = False
+    """whether the CPU reports a hypervisor"""
     memory_total: float | None = None
+    """bytes"""
+    memory_available: float | None = None
+    """bytes, when the run began"""
+    swap_total: float | None = None
+    """bytes"""
+    swap_used: float | None = None
+    """bytes, when the run began"""
+    python: str | None = None
+    """the version that opduel runs on"""
     roofline: Mapping[str, Any] | None = None
+    """peak rates, with ``--roofline``: ``gflops`` by dtype and ``gbytes`` a second, ``threads``, ``copied_bytes``"""
     before: NoiseRecord = NoiseRecord()
+    """before the run began"""
     during: NoiseRecord = NoiseRecord()
+    """during the run"""
     verifying: NoiseRecord = NoiseRecord()
+    """while flagged cases were measured again; null if none were"""

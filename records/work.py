@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Work:
-    """What one call can't do without: floating-point operations (an addition or a multiplication is one), and bytes,
-    every input read and every output written once; None where that isn't known. ``dtype``: what it computes in."""
+    """The work that one call can't do without; null where it is unknown."""
 
     flop: float | None
+    """floating-point operations: an addition or a multiplication is one"""
     bytes: float | None
+    """every input read once, every output written once"""
     dtype: str
+    """the dtype of the computation"""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def validity(*reasons: str) -> dict[str, Any]:
 
 
 def run(**changes: Any) -> dict[str, Any]:
-    """A run's mapping with every key that docs/reference/report.md lists."""
+    """Return a run's mapping with every key of ``RunRecord``."""
     return {
         "id": "20240229T101112Z-7f3a",
         "started": "2024-02-29T10:11:12Z",

@@ -1,40 +1,21 @@
-"""docs/reference/report.md names every key and column there is, and no other."""
+"""The pages on reports name every key, column and option there is, and no other."""
 
+import importlib.util
 import re
 from dataclasses import fields
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 import report_samples as samples
 
 from opduel.comparator import AACheck
 from opduel.harness.host import HostMonitor, host_fingerprint
-from opduel.records import (
-    SCHEMA_VERSION,
-    Breakdown,
-    Build,
-    Candidate,
-    Case,
-    Cause,
-    Commit,
-    Comparison,
-    Examination,
-    Failure,
-    Forecast,
-    Incident,
-    OperatorTime,
-    PairSample,
-    Report,
-    RunConfiguration,
-    TwoModes,
-    Verification,
-)
+from opduel.records import RunConfiguration
 from opduel.records.run_record import (
     AACheckRecord,
-    FailureRecord,
     HostRecord,
-    IncidentRecord,
+    LooksRecord,
     NoiseRecord,
     RunRecord,
     ValidityRecord,
@@ -42,85 +23,79 @@ from opduel.records.run_record import (
 from opduel.reporters import REPORTERS
 from opduel.reporters.simple_screen import COLUMNS
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "report.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs/reference/report.md").read_text(encoding="utf-8")
 
 
-def documented(heading: str) -> list[str]:
-    """The first cells of the table in the section called ``heading``."""
-    section = re.split(rf"^#+ {re.escape(heading)}$", TEXT, flags=re.MULTILINE)[1]
-    section = re.split(r"^#+ ", section, flags=re.MULTILINE)[0]
-    return re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)
+def pages() -> Any:
+    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "docs/pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PAGES = pages()
+SCHEMA: dict[str, Any] = PAGES.report_schema()
+OBJECTS: dict[str, dict[str, Any]] = {"Report": SCHEMA, **SCHEMA["$defs"]}
+
+
+@pytest.mark.parametrize("name", [name for name in OBJECTS if name != "RunConfiguration"])
+def test_every_key_is_described(name: str) -> None:
+    """By its own docstring, by that of the same key elsewhere, by its object's text, or by the object that it holds."""
+    elsewhere = {
+        key for part in OBJECTS.values() for key, field in part.get("properties", {}).items() if "description" in field
+    }
+    for key, field in OBJECTS[name]["properties"].items():
+        own_text = f"``{key}``" in OBJECTS[name].get("description", "")
+        assert key in elsewhere or own_text or "](#" in PAGES._type(field), key
+
+
+def test_every_key_of_the_configuration_is_an_option() -> None:
+    generated = PAGES.generated()
+    options = generated["reference/options/harness.md"] + generated["reference/options/repo_driver.md"]
+    for field in fields(RunConfiguration):
+        option = field.metadata.get("option", field.name)
+        assert field.name == "program" or f"--{option} " in options or f"--{option}`" in options, option
 
 
 @pytest.mark.parametrize(
-    ("heading", "record"),
+    ("record", "written"),
     [
-        ("control and treatment", Build),
-        ("configuration", RunConfiguration),
-        ("commit", Commit),
-        ("comparisons", Comparison),
-        ("cases", Case),
-        ("verification", Verification),
-        ("forecast", Forecast),
-        ("two_modes", TwoModes),
-        ("cause", Cause),
-        ("examinations", Examination),
-        ("candidates", Candidate),
-        ("breakdown", Breakdown),
-        ("operators", OperatorTime),
-        ("samples", PairSample),
-        ("failure", Failure),
-        ("incidents", Incident),
+        (RunRecord, samples.run()),
+        (LooksRecord, samples.run()["looks"]),
+        (ValidityRecord, samples.run()["validity"]),
+        (AACheckRecord, samples.run()["validity"]["aa_checks"][0]),
     ],
 )
-def test_every_field_is_documented_in_order(heading: str, record: type) -> None:
-    assert documented(heading) == [field.name for field in fields(record)]
+def test_the_records_have_the_keys_that_are_written(record: type, written: dict[str, Any]) -> None:
+    assert list(get_type_hints(record)) == list(written)
 
 
-def test_the_document_is_documented() -> None:
-    assert documented("document") == list(samples.report().to_json())
-    assert {field.name for field in fields(Report)} == set(documented("document"))
-    assert f"| `schema_version` | {SCHEMA_VERSION} |" in TEXT
+def test_the_record_of_an_aa_check_has_all_of_it() -> None:
+    assert list(get_type_hints(AACheckRecord)) == [*(field.name for field in fields(AACheck)), "samples"]
 
 
-def test_the_run_is_documented() -> None:
-    assert documented("run") == list(samples.run())
-
-
-def test_trust_is_documented() -> None:
-    validity = samples.run()["validity"]
-    assert documented("validity") == list(validity)
-    checked = [field.name for field in fields(AACheck)]
-    assert documented("validity: aa_checks") == [*checked, "samples"] == list(validity["aa_checks"][0])
-
-
-def test_the_host_is_documented() -> None:
+def test_the_record_of_the_host_has_the_keys_that_are_written() -> None:
     monitor = HostMonitor(interval_s=0)
     monitor.sample()
     monitor.begin()
     summary = monitor.summary()
-    assert documented("host") == [*host_fingerprint(), "roofline", *summary, "verifying"]
-    assert documented("before and during") == list(summary["during"])
+    assert list(get_type_hints(HostRecord)) == [*host_fingerprint(), "roofline", *summary, "verifying"]
+    assert list(get_type_hints(NoiseRecord)) == list(summary["during"])
 
 
-@pytest.mark.parametrize(
-    ("heading", "record"),
-    [
-        ("run", RunRecord),
-        ("host", HostRecord),
-        ("before and during", NoiseRecord),
-        ("validity", ValidityRecord),
-        ("validity: aa_checks", AACheckRecord),
-        ("incidents", IncidentRecord),
-        ("failure", FailureRecord),
-    ],
-)
-def test_every_typed_key_is_documented(heading: str, record: type) -> None:
-    assert set(get_type_hints(record)) <= set(documented(heading))
+def test_the_page_names_only_keys_that_exist() -> None:
+    table = TEXT.partition("| question | key |")[2].partition("\n\n")[0]
+    keys = {key for part in OBJECTS.values() for key in part.get("properties", {})}
+    assert {name for path in re.findall(r"`([\w.]+)(?:\[\])?`", table) for name in path.split(".")} <= keys
 
 
 def test_the_columns_are_documented() -> None:
-    assert documented("Tab-separated lines") == list(COLUMNS)
+    section = TEXT.partition("## Tab-separated lines")[2].partition("\n## ")[0]
+    names = re.findall(r"`(\w+)`", re.sub(r"\(`\w+`\)", "", section[section.index("`verdict`") :]))
+    assert names == list(COLUMNS)
 
 
 def test_the_options_are_documented() -> None:
