@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from opduel.commands.driver_text import commit_line
 from opduel.commands.notifying import Notifications
-from opduel.driver.git.command import RemoteGone
 from opduel.driver.journal import Journal
+from opduel.driver.version_control import RemoteGone
 from opduel.driver.watch_settings import Tally
 from opduel.records import OpduelError, RunError
 from opduel.reporters.alerts import Alert

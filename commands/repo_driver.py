@@ -151,9 +151,9 @@ class _Driver:
             platform_of(framework, build_platform(own, self._measuring.framework))
         remote = self._remote()
         if own.repo == "hg":
-            repository: Repository = open_hg_repository(self._work, str(remote), insists=not own.dry_run)
+            repository: Repository = open_hg_repository(self._work, str(remote), retries=not own.dry_run)
         else:
-            repository = open_repository(self._work, remote, own.repo_dir, insists=not own.dry_run)
+            repository = open_repository(self._work, remote, own.repo_dir, retries=not own.dry_run)
         if own.repo_dir and own.local is None and own.commit is not None:
             _warn_of_changes(repository, own.commit)
         if self._suite is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from opduel.driver.branch import Branch
 from opduel.driver.build_turns import BuildTurns
 from opduel.driver.commits_ahead import CommitsAhead
-from opduel.driver.git.command import RemoteGone
+from opduel.driver.version_control import RemoteGone
 from opduel.driver.watch_settings import Listener, Services, Tally, WatchSettings, explained, record
 from opduel.records import Commit, OpduelError, UsageError
 

@@ -3,7 +3,7 @@
 import base64
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -60,10 +60,11 @@ class Access:
 
     @property
     def secrets(self) -> tuple[str, ...]:
+        """All of the login that must not be seen."""
         return self.login.secrets if self.login else ()
 
     def environment(self, askpass: Path) -> dict[str, str]:
-        """What a command that uses the network gets: the login, for the script ``askpass``."""
+        """Return the variables of a command that uses the network: the login, for the script ``askpass``."""
         if self.login is None:
             return {}
         scheme, host = self.login.site.split("://")
@@ -79,22 +80,25 @@ class Access:
 
 
 def write_askpass(path: Path) -> None:
-    """The script, in place whole; it holds no secret."""
+    """Write the script that hands over a login; it holds no secret."""
     write_atomically(path, _ASKPASS.encode(), mode=0o700)
 
 
-def refuse_secrets(url: str, instead: str = f"use git's credential helper or the variable {TOKEN_VARIABLE}") -> None:
-    """Raises UsageError for a URL, given on the command line, that holds a password or a token."""
+def refuse_secrets(
+    url: str, alternative: str = f"use git's credential helper or the variable {TOKEN_VARIABLE}"
+) -> None:
+    """Raise UsageError for a URL, given on the command line, that holds a password or a token."""
     _, login = split(url)
     if login:
         raise UsageError(
             f"--remote_repository {redact(url)}: holds a password or token, which the process list would show: "
-            f"give the URL without it, and {instead}"
+            f"give the URL without it, and {alternative}"
         )
 
 
 def access_to(url: str, effective: str, config: tuple[tuple[str, str], ...] = ()) -> Access:
-    """Access to a URL that may hold credentials, which ``url.<x>.insteadOf`` of the user's makes into ``effective``.
+    """Return the access to a URL that may hold credentials, and that the user's ``url.<x>.insteadOf`` makes
+    ``effective``.
 
     The login is the one of OPDUEL_GIT_TOKEN and OPDUEL_GIT_USER, else that of the effective URL, else that of the
     URL. It is used for http and https only; the credential helpers are passed over for its site, since one of them
@@ -112,7 +116,7 @@ def access_to(url: str, effective: str, config: tuple[tuple[str, str], ...] = ()
 
 
 def split(url: str) -> tuple[str, Login | None]:
-    """A URL without its secret, and the login that it held. A user name alone stays, unless it looks like a token."""
+    """Return a URL without its secret, and the login that it held. A user name that is no token stays."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -130,23 +134,24 @@ def split(url: str) -> tuple[str, Login | None]:
 
 
 def is_url(text: str) -> bool:
-    """Whether git takes it for a URL or "host:path", not for a folder: gitdocs, "GIT URLS"."""
+    """Tell whether git takes it for a URL or "host:path", not for a folder: gitdocs, "GIT URLS"."""
     return "://" in text or "::" in text or bool(re.match(r"[^/]+:", text))
 
 
-def config_environment(settings: Iterator[tuple[str, str]], inherited: Mapping[str, str]) -> dict[str, str]:
-    """Settings as git reads them from its environment, after those that are there already (git-config,
+def config_environment(settings: Iterable[tuple[str, str]], inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return settings as git reads them from its environment, after those that are there already (git-config,
     GIT_CONFIG_COUNT)."""
-    given = inherited.get("GIT_CONFIG_COUNT", "")
-    count = int(given) if given.isdigit() else 0
-    found: dict[str, str] = {}
+    text = inherited.get("GIT_CONFIG_COUNT", "")
+    count = int(text) if text.isdigit() else 0
+    variables: dict[str, str] = {}
     for key, value in settings:
-        found |= {f"GIT_CONFIG_KEY_{count}": key, f"GIT_CONFIG_VALUE_{count}": value}
+        variables |= {f"GIT_CONFIG_KEY_{count}": key, f"GIT_CONFIG_VALUE_{count}": value}
         count += 1
-    return {**found, "GIT_CONFIG_COUNT": str(count)}
+    return {**variables, "GIT_CONFIG_COUNT": str(count)}
 
 
 def _from_environment(url: str) -> Login | None:
+    """Return the login of the environment, for a URL of the web."""
     try:
         parts = urlsplit(url) if "://" in url else None
     except ValueError:  # git will say that it is no address
@@ -159,5 +164,5 @@ def _from_environment(url: str) -> Login | None:
 
 
 def _is_token(user: str) -> bool:
-    """Tokens of the known forges, and what is too long and too odd for a name."""
+    """Tell whether a user name is a token: one of the known forges, or too long and too odd for a name."""
     return user.startswith(_TOKEN_PREFIXES) or (len(user) >= 20 and any(character.isdigit() for character in user))

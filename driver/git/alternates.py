@@ -22,52 +22,52 @@ class Checkout:
 
     @property
     def objects(self) -> Path:
-        """Where its objects are; a linked worktree's are with its repository."""
+        """The folder of its objects; a linked worktree's are with its repository."""
         return self.git.directory / "objects"
 
     def url(self, remote: str) -> str | None:
-        """The URL of the remote of that name, or ``remote`` itself if it is one. None: it has no remotes at all.
+        """Return the URL of the remote of that name, or ``remote`` itself if it is one. None: it has no remotes at all.
 
         Raises:
             UsageError: it is neither.
         """
         names = self.git.text("remote").splitlines()
         if remote in names:
-            found = self.git.text("remote", "get-url", remote, folder=self.folder).splitlines()[0]
-            return found if is_url(found) or Path(found).is_absolute() else str((self.folder / found).resolve())
+            url = self.git.text("remote", "get-url", remote, folder=self.folder).splitlines()[0]
+            return url if is_url(url) or Path(url).is_absolute() else str((self.folder / url).resolve())
         if is_url(remote) or os.path.exists(os.path.expanduser(remote)):
             return remote
         if not names and remote == "origin":
             return None
-        known = f"its remotes are {', '.join(names)}" if names else "it has no remotes"
+        remotes = f"its remotes are {', '.join(names)}" if names else "it has no remotes"
         raise UsageError(
-            f"{remote}: not a remote of {self.folder}, nor a URL: {known}: name one of them, or give a URL"
+            f"{remote}: not a remote of {self.folder}, nor a URL: {remotes}: name one of them, or give a URL"
         )
 
     def settings(self) -> tuple[tuple[str, str], ...]:
-        """What it says itself of reaching remotes. May hold secrets: to be handed over in the environment alone."""
+        """Return its own settings for reaching remotes. They may hold secrets: pass them in the environment alone."""
         listing = os.fsdecode(self.git.run("config", "--local", "--null", "--get-regexp", _CARRIED, fine=(0, 1)))
         pairs = (entry.partition("\n") for entry in listing.split("\0") if entry)
         return tuple((key, value) for key, _, value in pairs)
 
     def branches(self) -> dict[str, str]:
-        """Its own branches, as refs of ours."""
+        """Return its own branches, as refs of ours."""
         return {LOCAL + name.removeprefix("refs/heads/"): i for name, i in read_refs(self.git, "refs/heads/").items()}
 
     def tracked(self, remote: str) -> dict[str, str]:
-        """What it knows of that remote's branches, as refs of ours."""
+        """Return what it knows of that remote's branches, as refs of ours."""
         prefix = f"refs/remotes/{remote}/"
         return {BRANCHES + name.removeprefix(prefix): i for name, i in read_refs(self.git, prefix).items()}
 
     def commit_id(self, name: str) -> str | None:
-        """The commit that git takes a name for in this repository (gitrevisions): HEAD, HEAD~2, branch@{yesterday}."""
+        """Return the id of the commit that git takes a name for in this repository (gitrevisions), such as HEAD~2."""
         if not name or name.startswith("-") or ".." in name:  # an option, or a range
             return None
         options = ("rev-parse", "--quiet", "--verify")
         return self.git.text(*options, f"{name}^{{commit}}", folder=self.folder, fine=(0, 1, 128)) or None
 
     def head(self, name: str = "HEAD") -> str:
-        """The ref that a symbolic one stands for, or nothing."""
+        """Return the ref that a symbolic one stands for, or nothing."""
         return self.git.text("symbolic-ref", "--quiet", name, folder=self.folder, fine=(0, 1, 128))
 
 
@@ -86,7 +86,7 @@ def inspect(folder: Path, reader: Git, option: str) -> Checkout:
         directory = reader.text("rev-parse", "--absolute-git-dir", folder=top)
     except GitFailed as error:
         raise UsageError(
-            f"{option} {folder}: not a usable git repository (git said: {error.said}): give a clone"
+            f"{option} {folder}: not a usable git repository (git said: {error.reason}): give a clone"
         ) from error
     if Path(directory) != top.resolve() and not (top / ".git").exists():
         raise UsageError(f"{option} {folder}: a folder inside a repository: give its top")

@@ -1,4 +1,4 @@
-"""Which commits are measured, and against what. Pure: the history is asked, nothing is run."""
+"""Which commits are measured, and against what. It reads the history alone."""
 
 import statistics
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ class Pending:
 
 
 def week_of(moment: int) -> int:
-    """The Unix time of the Monday, 00:00 UTC, that begins the week of a Unix time."""
+    """Return the Unix time of the Monday, 00:00 UTC, that begins the week of a Unix time."""
     return moment - (moment - _MONDAY) % _WEEK
 
 
 def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: Commits) -> Choice:
-    """What a commit is compared with: the first commit of its week, or the base if that is later.
+    """Choose what a commit is compared with: the first commit of its week, or the base if that is later.
 
     The week is that in which the treatment landed, from Monday 00:00 UTC: that of its committer time, unless the
     commits before it are later (the median of five is). Its first commit is found by going back along first parents;
@@ -66,7 +66,7 @@ def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: 
         if base is None:
             return first
         return Choice(first.commit, f"{first.why}; the base commit {base.short} is not before {treatment.short}")
-    if first is None or _later(base, first.commit, repository):
+    if first is None or _is_later(base, first.commit, repository):
         return Choice(base, f"the base commit {base.short}, which is later than the first commit of the week")
     return first
 
@@ -74,7 +74,7 @@ def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: 
 def pending(
     tip: Commit, last: Commit | None, start: Commit | None, step: int, history: Commits, with_tip: bool = False
 ) -> Pending:
-    """What is to be measured up to the tip: every ``step``-th commit after ``last``, which was measured last.
+    """Choose what is measured up to the tip: every ``step``-th commit after ``last``, which was measured last.
 
     The tip is measured when it is one of these, or ``with_tip``. So commits that land one by one, with a pass for each,
     are counted like those that land together: ``last`` stays where it is until a whole step has landed.
@@ -107,7 +107,7 @@ def pending(
 
 
 def _every_step(line: Sequence[Commit], first: int, step: int, with_end: bool) -> Pending:
-    """Every ``step``-th of the line from index ``first`` on, and its end if that is wanted."""
+    """Choose every ``step``-th of the line from index ``first`` on, and its end if ``with_end``."""
     indices = list(range(first, len(line), step))
     if with_end and line and indices[-1:] != [len(line) - 1]:
         indices.append(len(line) - 1)
@@ -126,7 +126,8 @@ def _first_of_week(treatment: Commit, repository: Commits) -> Choice | None:
 
 
 def _landed(treatment: Commit, repository: Commits) -> int:
-    """When a commit landed, as a Unix time: its committer time, but no earlier than the median of five before it."""
+    """Return when a commit landed, as a Unix time: its committer time, but no earlier than the median of five before
+    it."""
     times: list[int] = []
     before = repository.parent(treatment)
     while before is not None and len(times) < _NEIGHBORS:
@@ -135,8 +136,8 @@ def _landed(treatment: Commit, repository: Commits) -> int:
     return max(treatment.time, statistics.median_low(times)) if times else treatment.time
 
 
-def _later(one: Commit, other: Commit, repository: Commits) -> bool:
-    """Whether the first is later than the second: by ancestry, or else by time."""
-    if one.id == other.id or repository.is_ancestor(one, other):
+def _is_later(commit: Commit, other: Commit, repository: Commits) -> bool:
+    """Tell whether a commit is later than the other: by ancestry, or else by time."""
+    if commit.id == other.id or repository.is_ancestor(commit, other):
         return False
-    return repository.is_ancestor(other, one) or one.time > other.time
+    return repository.is_ancestor(other, commit) or commit.time > other.time

@@ -13,55 +13,73 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
+class Entry:
+    """An entry of a tree as git ls-tree prints it; ``text`` is "mode type hash"."""
+
+    text: str
+    path: str
+
+    @property
+    def kind(self) -> str:
+        """Return "blob", "tree" or "commit", which is a submodule."""
+        return self.text.split()[1]
+
+    @property
+    def id(self) -> str:
+        """The hash of the object."""
+        return self.text.split()[2]
+
+
+@dataclass(frozen=True)
 class Trees:
     """What the commits of a repository hold."""
 
     git: Git
 
     def entries(self, commit: Commit) -> dict[str, str]:
-        """The top level of the commit: name -> "mode type hash", as git ls-tree prints them."""
-        return {name: what for what, name in self._list(commit.id)}
+        """Return the top level of the commit: name -> "mode type hash", as git ls-tree prints them."""
+        return {entry.path: entry.text for entry in self.list_entries(commit.id)}
 
     def tree(self, commit: Commit, path: str) -> str:
-        """The hash of a folder: equal exactly when all in it is equal. UsageError: the commit has no such folder."""
+        """Return the hash of a folder, equal exactly when all in it is equal. UsageError: the commit has no such
+        folder."""
         relative = str(PurePosixPath(path))
         if relative.startswith("/") or ".." in PurePosixPath(path).parts:
             raise UsageError(f"{path}: not a path in the repository: give one relative to its top")
         if relative == ".":
             return self.git.text("rev-parse", "--verify", f"{commit.id}^{{tree}}")
-        for what, _ in self._list(commit.id, relative):
-            _, kind, name = what.split()
-            if kind == "tree":
-                return name
+        for entry in self.list_entries(commit.id, relative):
+            if entry.kind == "tree":
+                return entry.id
         raise UsageError(f"{path}: commit {commit.short} has no such folder")
 
     def files(self, commit: Commit, path: str) -> list[str]:
-        """All files below a folder, relative to it, symbolic links included, submodules not."""
-        return [name for what, name in self._list(self.tree(commit, path), recursive=True) if what.split()[1] == "blob"]
+        """Return all files below a folder, relative to it, symbolic links included, submodules not."""
+        entries = self.list_entries(self.tree(commit, path), recursive=True)
+        return [entry.path for entry in entries if entry.kind == "blob"]
 
     def listing(self, commit: Commit) -> dict[str, str]:
-        """All files and submodules of the commit: path -> "mode type hash"."""
-        return {path: what for what, path in self._list(commit.id, recursive=True)}
+        """Return all files and submodules of the commit: path -> "mode type hash"."""
+        return {entry.path: entry.text for entry in self.list_entries(commit.id, recursive=True)}
 
     def content(self, commit: Commit, path: str) -> bytes | None:
-        """The content of one file; None if the commit has no such file."""
-        for what, _ in self._list(commit.id, path):
-            _, kind, name = what.split()
-            if kind == "blob":
-                return self.git.run("cat-file", "blob", name)
+        """Return the content of one file; None if the commit has no such file."""
+        for entry in self.list_entries(commit.id, path):
+            if entry.kind == "blob":
+                return self.git.run("cat-file", "blob", entry.id)
         return None
 
     def patch(self, older: Commit, newer: Commit) -> str:
-        """What changed from one commit to another, without context; renames are one file, submodules one line."""
+        """Return the patch from one commit to another, without context; renames are one file, submodules one line."""
         options = ["-r", "--patch", "--unified=0", "--find-renames", "--no-color", "--no-ext-diff", "--no-textconv"]
         options += ["--ignore-submodules=none", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/"]
-        found = self.git.run("-c", "core.quotePath=false", "diff-tree", *options, older.id, newer.id)
-        return found.decode("utf-8", "replace")
+        patch = self.git.run("-c", "core.quotePath=false", "diff-tree", *options, older.id, newer.id)
+        return patch.decode("utf-8", "replace")
 
     def mentions(self, commit: Commit, text: str) -> bool:
-        """Whether that text is in a file of the commit, or in a file's path; submodules are not searched."""
-        found = self.git.text("grep", "-l", "-F", "-e", text, commit.id, fine=(0, 1))
-        return bool(found) or any(text in path for path in self.listing(commit))
+        """Tell whether that text is in a file of the commit, or in a file's path; submodules are not searched."""
+        files = self.git.text("grep", "-l", "-F", "-e", text, commit.id, fine=(0, 1))
+        return bool(files) or any(text in path for path in self.listing(commit))
 
     def export(self, commit: Commit, path: str, destination: Path) -> None:
         """Write the files of a folder at a commit into ``destination``, which is made.
@@ -91,12 +109,11 @@ class Trees:
             kind = NoSpaceError if is_full(error) else RunError
             raise kind(f"{destination}: {error.strerror or error}") from error
 
-    def _list(self, name: str, *paths: str, recursive: bool = False) -> list[tuple[str, str]]:
-        """("mode type hash", path) of the entries."""
+    def list_entries(self, name: str, *paths: str, recursive: bool = False) -> list["Entry"]:
+        """Return the entries of a tree or commit."""
         options = ["-z", "--full-tree", *(["-r"] if recursive else [])]
         listing = os.fsdecode(self.git.run("--literal-pathspecs", "ls-tree", *options, name, "--", *paths))
-        found = (entry.partition("\t") for entry in listing.split("\0") if entry)
-        return [(what, path) for what, _, path in found]
+        return [Entry(*line.split("\t", 1)) for line in listing.split("\0") if line]
 
 
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, destination: Path) -> None:

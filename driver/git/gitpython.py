@@ -1,21 +1,37 @@
-"""GitPython, imported whatever the user's settings of git are.
+"""GitPython, imported without asking git anything about the user's settings.
 
-It asks git for its version when it is imported, and fails without git (unless it is to be quiet), or where git can't
-read the user's settings. Both are for the first command that needs git to say.
+The import runs git once; what is wrong with git or its settings is for the first real command to say. A git hook sets
+variables that lead every git command to its own repository: this process, its commands and builds go without them.
 """
 
 import os
 
-_PLAIN = {"GIT_PYTHON_REFRESH": "quiet", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-_inherited = {name: value for name, value in os.environ.items() if name.startswith("GIT_CONFIG_")}
+_HOOK_VARIABLES = (
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+)  # git rev-parse --local-env-vars, but for those of settings
+_NO_SETTINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_CONFIG_COUNT": "0"}
+
+for _name in _HOOK_VARIABLES:
+    os.environ.pop(_name, None)
+_environment = dict(os.environ)
 try:
-    for _name in _inherited:
-        del os.environ[_name]
-    os.environ.update(_PLAIN)
+    os.environ |= {"GIT_PYTHON_REFRESH": "quiet", **_NO_SETTINGS}
     import git
 finally:
-    for _name in _PLAIN:
-        os.environ.pop(_name, None)
-    os.environ.update(_inherited)
+    os.environ.clear()
+    os.environ.update(_environment)
 
 __all__ = ["git"]

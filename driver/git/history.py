@@ -28,13 +28,13 @@ class NotAncestor(UsageError):
 
 
 def read_commit(git: Git, name: str) -> Commit:
-    """The commit of an id (or any other name that git knows for sure); GitFailed if there is none."""
+    """Return the commit of an id, or of any other name that git knows for sure; GitFailed if there is none."""
     fields = git.run(*_LOG, "-1", "--no-walk", name, "--").split(b"\0")
     return _commit(git, fields[:_FIELDS])
 
 
 def is_ancestor(git: Git, older: str, newer: str) -> bool:
-    """Whether ``newer`` holds ``older``, by any parents. A commit is its own ancestor."""
+    """Tell whether ``newer`` holds ``older``, by any parents. A commit is its own ancestor."""
     if older == newer:
         return True
     try:
@@ -53,44 +53,45 @@ class Commits:
     git: Git
 
     def commit(self, id: str) -> Commit:
-        """The commit of a whole id; UnknownCommit if it is not in the repository (any more)."""
+        """Return the commit of a full id; UnknownCommit if it is not in the repository (any more)."""
         try:
             return read_commit(self.git, f"{id}^{{commit}}")
         except GitFailed:
             raise UnknownCommit(f"{id!r}: no such commit in {self.git.directory}") from None
 
     def parent(self, commit: Commit) -> Commit | None:
-        """The first parent; None of a repository's very first commit."""
+        """Return the first parent; None of a repository's very first commit."""
         ids = self._parents(commit)
         return read_commit(self.git, ids[0]) if ids else None
 
     def is_ancestor(self, a: Commit, b: Commit) -> bool:
-        """Whether ``b`` holds ``a``, by any parents; a commit holds itself."""
+        """Tell whether ``b`` holds ``a``, by any parents; a commit holds itself."""
         return is_ancestor(self.git, a.id, b.id)
 
     def merge_base(self, a: Commit, b: Commit) -> Commit | None:
-        """The best common ancestor (git-merge-base); None when the two share no history."""
-        found = self.git.text("merge-base", a.id, b.id, fine=(0, 1))
-        return read_commit(self.git, found.split()[0]) if found else None
+        """Return the best common ancestor (git-merge-base); None when the two share no history."""
+        ids = self.git.text("merge-base", a.id, b.id, fine=(0, 1)).split()
+        return read_commit(self.git, ids[0]) if ids else None
 
     def since(self, tip: Commit, moment: int) -> list[Commit]:
-        """The commits from the tip back along first parents until five in a row are before the Unix time; oldest first.
+        """Return the commits from the tip back along first parents until five in a row are before the Unix time, the
+        oldest first.
 
         Those five are left out, so that the oldest one is not before it; some between may be, whose dates are out of
         order.
         """
-        found: list[Commit] = []
+        commits: list[Commit] = []
         older = 0
         with closing(self._first_parents(tip)) as walk:
             for commit in walk:
-                found.append(commit)
+                commits.append(commit)
                 older = older + 1 if commit.time < moment else 0
                 if older == _SLOP:
                     break
-        return found[: len(found) - older][::-1]
+        return commits[: len(commits) - older][::-1]
 
     def chain(self, control: Commit, treatment: Commit) -> list[Commit]:
-        """The commits after the control up to the treatment, oldest first, each a parent of the next.
+        """Return the commits after the control up to the treatment, oldest first, each a parent of the next.
 
         They follow first parents. Where the control is not among those, it came in by a merge: then the chain goes from
         the control to that merge through the merged branch (along first parents again, and so on), and from the merge
@@ -99,47 +100,48 @@ class Commits:
         Raises:
             NotAncestor: the treatment doesn't hold the control.
         """
-        found: list[Commit] = []  # newest first
+        chain: list[Commit] = []  # newest first
         tip = treatment
         while True:
             line: list[Commit] = []
             with closing(self._first_parents(tip)) as walk:
                 for commit in walk:
                     if commit.id == control.id:
-                        return (found + line)[::-1]
+                        return (chain + line)[::-1]
                     line.append(commit)
             if not self.is_ancestor(control, tip):
                 raise NotAncestor(
                     f"{control.short} is not an ancestor of {treatment.short}: no chain of commits leads there"
                 )
             # The oldest commit that holds the control; the children of such a commit do, too.
-            merge = bisect_left(line, True, key=lambda one: not self.is_ancestor(control, one)) - 1
-            found += line[: merge + 1]
-            holding = (one for one in self._parents(line[merge])[1:] if is_ancestor(self.git, control.id, one))
-            tip = read_commit(self.git, next(holding))
+            merge = bisect_left(line, True, key=lambda commit: not self.is_ancestor(control, commit)) - 1
+            chain += line[: merge + 1]
+            parents = self._parents(line[merge])[1:]
+            merged = next(parent for parent in parents if is_ancestor(self.git, control.id, parent))
+            tip = read_commit(self.git, merged)
 
     def _parents(self, commit: Commit) -> list[str]:
-        """Their ids, the first one first."""
+        """Return the ids of the parents, in order."""
         return self.git.text("rev-list", "--parents", "-1", commit.id, "--").split()[1:]
 
     def _first_parents(self, tip: Commit) -> Generator[Commit, None, None]:
-        """The tip, its first parent, that one's, and so on: newest first. No date has any part in the order.
+        """Yield the tip, its first parent, that one's, and so on: newest first. No date has any part in the order.
 
         Close it (or read it to the end): a git process stands behind it.
         """
         with self.git.stream(*_LOG, "--first-parent", tip.id, "--") as output:
-            rest, fields = b"", list[bytes]()
+            unfinished, fields = b"", list[bytes]()
             while chunk := output.read(_CHUNK):
-                *complete, rest = (rest + chunk).split(b"\0")
+                *complete, unfinished = (unfinished + chunk).split(b"\0")
                 fields += complete
-                whole = len(fields) - len(fields) % _FIELDS
-                for start in range(0, whole, _FIELDS):
+                end = len(fields) - len(fields) % _FIELDS
+                for start in range(0, end, _FIELDS):
                     yield _commit(self.git, fields[start : start + _FIELDS])
-                fields = fields[whole:]
+                fields = fields[end:]
 
 
 def _commit(git: Git, fields: list[bytes]) -> Commit:
-    """From what git printed; a date that is none is 0, and control characters are spaces."""
+    """Make a commit of what git printed; a date that is none is 0, and control characters are spaces."""
     name, time, author, subject = (field.decode("utf-8", "replace") for field in fields)
     if git.ids:  # Mercurial's authors need no mail
         name, author = git.ids.original(name), author.removesuffix(" <>").strip()

@@ -5,6 +5,7 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -23,34 +24,29 @@ class ConvertedIds:
         pairs = _LINE.findall(text)
         self._ours: dict[str, str] = dict(pairs)
         self._theirs: dict[str, str] = {ours: theirs for theirs, ours in pairs}
-        whole = text.rfind("\n") + 1
-        if whole < len(text):
+        end = text.rfind("\n") + 1
+        if end < len(text):
             log.info("%s: the last line is incomplete: dropped", path)
-            os.truncate(path, whole)
+            os.truncate(path, end)
 
     def __contains__(self, original: str) -> bool:
         return original in self._ours
 
     def ours(self, text: str) -> str:
-        """A text with our ids in the place of the original ones."""
-        return _ID.sub(lambda found: self._ours.get(str(found[0]), str(found[0])), text)
+        """Return a text with our ids in the place of the original ones."""
+        return _ID.sub(lambda match: self._ours.get(str(match[0]), str(match[0])), text)
 
     def original(self, ours: str) -> str:
-        """The original id of a commit of ours; a commit that was not converted keeps its own."""
+        """Return the original id of a commit of ours; a commit that was not converted keeps its own."""
         return self._theirs.get(ours, ours)
 
     def beginning(self, prefix: str) -> list[str]:
-        """The original ids that begin so, sorted."""
+        """Return the original ids that begin so, sorted."""
         ids = sorted(self._ours)
-        found = []
-        for id in ids[bisect_left(ids, prefix) :]:
-            if not id.startswith(prefix):
-                break
-            found.append(id)
-        return found
+        return list(takewhile(lambda id: id.startswith(prefix), ids[bisect_left(ids, prefix) :]))
 
     def add(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Further pairs (original, ours), in the file first."""
+        """Add further pairs (original, ours), in the file first."""
         new = list(pairs)
         with self._path.open("a", encoding="ascii") as file:
             file.writelines(f"{theirs} {ours}\n" for theirs, ours in new)

@@ -54,20 +54,18 @@ class Base:
 
 
 def top_of(folder: Path) -> Path:
-    """The top of the checkout that a folder is in; UsageError if it is in none."""
+    """Return the top of the checkout that a folder is in; UsageError if it is in none."""
     place = folder.absolute()
     if not place.is_dir():
         raise UsageError(f"--local {folder}: no such folder: give a checkout of the framework, or a folder in it")
-    found = next((one for one in (place, *place.parents) if (one / ".git").exists()), None)
-    if found is None:
-        raise UsageError(
-            f"--local {folder}: is not in a git checkout: give a checkout of the framework, or a folder in it"
-        )
-    return found
+    for candidate in (place, *place.parents):
+        if (candidate / ".git").exists():
+            return candidate
+    raise UsageError(f"--local {folder}: is not in a git checkout: give a checkout of the framework, or a folder in it")
 
 
 def snapshot(repository: Repository) -> Snapshot:
-    """The checkout's work tree as it is now.
+    """Make a commit of the checkout's work tree as it is now.
 
     The same work tree on the same HEAD gives the same commit, whenever it is taken.
 
@@ -82,7 +80,7 @@ def snapshot(repository: Repository) -> Snapshot:
         raise UsageError(f"--local {checkout.folder}: has no commit yet: commit something")
     head = history.read_commit(ours, head_id)
     branch = checkout.head().removeprefix("refs/heads/")
-    with _Scratch.made(checkout, ours) as scratch:
+    with _Scratch.open(checkout, ours) as scratch:
         scratch.copy_index()
         left_out = scratch.add_all()
         within = scratch.changed_submodules()
@@ -94,13 +92,13 @@ def snapshot(repository: Repository) -> Snapshot:
 
 
 def changed_files(git: Git, older: Commit, newer: Commit) -> list[str]:
-    """Paths of all files that differ between two commits, submodules included."""
+    """Return the paths of all files that differ between two commits, submodules included."""
     listing = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", older.id, newer.id)
     return [os.fsdecode(path) for path in listing.split(b"\0") if path]
 
 
 def base_of(repository: Repository, head: Commit, remote: str | None, branch: str | None) -> Base:
-    """The merge base of HEAD and a branch of a remote, as the checkout knows it; nothing is fetched.
+    """Return the merge base of HEAD and a branch of a remote, as the checkout knows it; nothing is fetched.
 
     ``remote``: its name; None for upstream, origin or the only one. ``branch``: its name; None for the remote's
     default. A checkout without remotes has its own main or master in their place.
@@ -120,22 +118,21 @@ def base_of(repository: Repository, head: Commit, remote: str | None, branch: st
     if branch is None:
         branch = _default(ours, tips, prefix, checkout)
     if branch not in tips:
-        known = ", ".join(sorted(tips)[:5]) or "none"
+        branches = ", ".join(sorted(tips)[:5]) or "none"
         raise UsageError(
             f"--branch {branch}: {name if prefix else 'the checkout'} has no such branch, as far as is known here "
-            f"({known}, ...): run git fetch, or name another"
+            f"({branches}, ...): run git fetch, or name another"
         )
-    found = ours.text("merge-base", tips[branch], head.id, fine=(0, 1)).split()
-    if not found:
+    merge_bases = ours.text("merge-base", tips[branch], head.id, fine=(0, 1)).split()
+    if not merge_bases:
         raise UsageError(f"--branch {branch}: {prefix}{branch} and {head.short} share no history: name another branch")
     ahead = int(ours.text("rev-list", "--count", f"^{tips[branch]}", head.id))
-    return Base(
-        history.read_commit(ours, found[0]), f"{prefix}{branch}", ahead, _nearer(ours, tips, branch, head, ahead)
-    )
+    commit = history.read_commit(ours, merge_bases[0])
+    return Base(commit, f"{prefix}{branch}", ahead, _nearer(ours, tips, branch, head, ahead))
 
 
 def is_changed(repository: Repository) -> bool:
-    """Whether tracked files of the checkout have uncommitted changes."""
+    """Tell whether tracked files of the checkout have uncommitted changes."""
     checkout = _of(repository)
     if checkout.git.text("rev-parse", "--is-bare-repository", folder=checkout.folder) == "true":
         return False
@@ -162,8 +159,8 @@ class _Scratch:
 
     @classmethod
     @contextmanager
-    def made(cls, checkout: Checkout, ours: Git) -> Iterator["_Scratch"]:
-        """In a folder that is there as long as the context is."""
+    def open(cls, checkout: Checkout, ours: Git) -> Iterator["_Scratch"]:
+        """Use a folder that is there as long as the context is."""
         folder = ours.directory.with_name("local.scratch")
         shutil.rmtree(folder, ignore_errors=True)
         try:
@@ -174,6 +171,7 @@ class _Scratch:
             shutil.rmtree(folder, ignore_errors=True)
 
     def run(self, *arguments: str, stdin: bytes | None = None, writes: bool = False) -> bytes:
+        """Run git on the work tree; ``writes``: it writes objects."""
         # A split index would be written beside the user's own.
         settings = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
         store = self._store if writes and self._isolated else self._ours.directory / "objects"  # which borrows
@@ -183,12 +181,12 @@ class _Scratch:
         )
 
     def write_tree(self) -> str:
-        """The tree of what was added; its objects are in our repository then."""
+        """Write the tree of what was added, with its objects, to our repository, and return its id."""
         tree = os.fsdecode(self.run("write-tree", "--missing-ok", writes=True)).strip()
-        found = {path.parent.name + path.name: path for path in self._store.glob("[0-9a-f][0-9a-f]/*")}
+        objects = {path.parent.name + path.name: path for path in self._store.glob("[0-9a-f][0-9a-f]/*")}
         packs = list((self._store / "pack").glob("pack-*"))  # of large files
-        loose = [found[id] for id in refs.missing(self._ours, set(found))]
-        for path in (*loose, *sorted(packs, key=lambda one: one.suffix == ".idx")):
+        loose = [objects[id] for id in refs.missing(self._ours, set(objects))]
+        for path in (*loose, *sorted(packs, key=lambda path: path.suffix == ".idx")):
             place = self._ours.directory / "objects" / path.relative_to(self._store)
             place.parent.mkdir(exist_ok=True)
             path.replace(place)
@@ -221,10 +219,10 @@ class _Scratch:
         return tuple(sorted(set(untracked) - set(new)))
 
     def changed_submodules(self) -> tuple[str, ...]:
-        """Submodules with changes that are not committed there."""
+        """Return the submodules with changes that are not committed there."""
         lines = _paths(self.run("status", "--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=none"))
-        found = [line.split(" ", 8) for line in lines if line.startswith("1 ")]
-        return tuple(parts[8] for parts in found if parts[2][0] == "S" and parts[2][2:] != "..")
+        entries = [line.split(" ", 8) for line in lines if line.startswith("1 ")]
+        return tuple(parts[8] for parts in entries if parts[2][0] == "S" and parts[2][2:] != "..")
 
 
 def _of(repository: Repository) -> Checkout:
@@ -234,19 +232,18 @@ def _of(repository: Repository) -> Checkout:
 
 
 def _commit(ours: Git, tree: str, head: Commit, subject: str) -> Commit:
-    """A commit of a tree on top of HEAD, of HEAD's time: the same each time."""
-    when = f"{head.time} +0000"
+    """Make a commit of a tree on top of HEAD, of HEAD's time: the same each time."""
     variables = {
-        f"GIT_{who}_{what}": value
-        for who in ("AUTHOR", "COMMITTER")
-        for what, value in (("NAME", _NAME), ("EMAIL", _EMAIL), ("DATE", when))
+        f"GIT_{role}_{name}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for name, value in (("NAME", _NAME), ("EMAIL", _EMAIL), ("DATE", f"{head.time} +0000"))
     }
     options = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", "--no-gpg-sign", tree, "-p", head.id, "-m", subject)
     return history.read_commit(ours, os.fsdecode(ours.run(*options, variables=variables)).strip())
 
 
 def _remote(checkout: Checkout) -> str:
-    """The remote that branches begin from; UsageError if there are several, and none of the usual names."""
+    """Return the remote that branches begin from; UsageError if there are several, and none of the usual names."""
     names = checkout.git.text("remote").splitlines()
     for name in (*PREFERRED, *names[: len(names) == 1]):
         if name in names:
@@ -257,8 +254,8 @@ def _remote(checkout: Checkout) -> str:
 
 
 def _default(ours: Git, tips: Mapping[str, str], prefix: str, checkout: Checkout) -> str:
-    """The remote's default branch, or main or master; UsageError if neither is there."""
-    default = refs.known_default(ours) if prefix else ""
+    """Return the remote's default branch, or main or master; UsageError if neither is there."""
+    default = refs.read_default(ours) if prefix else ""
     for name in (default, "main", "master", *list(tips)[: len(tips) == 1]):
         if name in tips:
             return name
@@ -269,7 +266,7 @@ def _default(ours: Git, tips: Mapping[str, str], prefix: str, checkout: Checkout
 
 
 def _nearer(git: Git, tips: Mapping[str, str], branch: str, head: Commit, ahead: int) -> tuple[str, int] | None:
-    """The nearest other branch, where the chosen one is far away and it is much nearer."""
+    """Return the nearest other branch, where the chosen one is far away and it is much nearer."""
     if ahead < FAR:
         return None
     counted = []

@@ -1,4 +1,4 @@
-"""Our own bare repository: made whole or not at all, and made fit again after a kill."""
+"""Our own bare repository: made completely or not at all, and repaired after a kill."""
 
 import logging
 import os
@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from opduel.driver.git.alternates import Checkout
-from opduel.driver.git.command import FIRST_PAUSES, Git, borrowed, raise_if_lost
+from opduel.driver.git.borrowing import borrow, check_borrowed
+from opduel.driver.git.command import Git
 from opduel.driver.git.refs import (
     BRANCHES,
     LOCAL,
@@ -20,15 +21,15 @@ from opduel.driver.git.refs import (
     read_refs,
     write_refs,
 )
+from opduel.driver.version_control import FIRST_PAUSES
 from opduel.records import UsageError
-from opduel.records.atomic import write_atomically
 from opduel.records.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 
 # In objects/info/attributes of ours: an archive holds every file as it is, whatever the commit's .gitattributes say.
 _ATTRIBUTES = "* -export-ignore -export-subst\n"
-SHALLOW = "a shallow repository, without history: run `git fetch --unshallow` there, or give a whole one"
+SHALLOW = "a shallow repository, without history: run `git fetch --unshallow` there, or give a complete one"
 
 
 def check_ours(place: Path) -> None:
@@ -44,7 +45,7 @@ def check_ours(place: Path) -> None:
 
 
 def aside(place: Path) -> Path:
-    """Where it is made."""
+    """Return where it is made."""
     return place.with_name(place.name + ".making")
 
 
@@ -55,58 +56,47 @@ def clone(git: Git, place: Path) -> None:
         RemoteGone: every attempt failed, or another one could not succeed.
         UsageError: the remote is shallow.
     """
-    made, url = aside(place), git.access.url or ""
+    clone, url = aside(place), git.access.url or ""
     options = ("--quiet", "--no-checkout", "--origin=origin", "--template=")
-    command = ("clone", *options, "--", url, str(made))
-    replace(git, pauses=git.pauses and FIRST_PAUSES).insist(
+    command = ("clone", *options, "--", url, str(clone))
+    replace(git, pauses=git.pauses and FIRST_PAUSES).retry(
         f"cloning {url}",
         lambda: git.run(*command, folder=place.parent, network=True),
-        lambda: shutil.rmtree(made, ignore_errors=True),
-        known=False,
+        lambda: shutil.rmtree(clone, ignore_errors=True),
+        is_new=True,
     )
-    if (made / ".git" / "shallow").exists():
-        shutil.rmtree(made)
+    if (clone / ".git" / "shallow").exists():
+        shutil.rmtree(clone)
         raise UsageError(f"--remote_repository {url}: {SHALLOW}")
-    ours = Git(made / ".git", git.lock, git.askpass)
+    ours = Git(clone / ".git", git.lock, git.askpass)
     write_refs(ours, {}, set(read_refs(ours, "refs/heads/")))
     for section in ours.text("config", "--name-only", "--get-regexp", r"^branch\.", fine=(0, 1)).splitlines():
         ours.run("config", "--unset-all", section)
     _make_bare(ours)
-    (made / ".git").rename(place)
-    made.rmdir()
+    (clone / ".git").rename(place)
+    clone.rmdir()
 
 
 def create(git: Git, place: Path, checkout: Checkout | None = None, remote: str | None = None) -> None:
-    """An empty repository that borrows the checkout's objects, with what the checkout knows of the remote, if any."""
-    made = aside(place)
-    git.run("init", "--quiet", "--bare", "--template=", str(made), folder=place.parent)
+    """Create an empty repository that borrows the checkout's objects, with what the checkout knows of the remote."""
+    empty = aside(place)
+    git.run("init", "--quiet", "--bare", "--template=", str(empty), folder=place.parent)
     if checkout:
-        borrow(made, checkout.objects)
-    ours = Git(made, git.lock, git.askpass)
+        borrow(empty, checkout.objects)
+    ours = Git(empty, git.lock, git.askpass)
     if checkout and remote is not None:
         take_tracked(ours, checkout, remote)
     _make_bare(ours)
-    made.rename(place)
+    empty.rename(place)
 
 
 def take_tracked(git: Git, checkout: Checkout, remote: str) -> None:
-    """What the checkout knows of a remote of its: branches, and which of them is the default."""
+    """Take over what the checkout knows of a remote of its: branches, and which of them is the default."""
     mirror(git, checkout.tracked(remote), BRANCHES)
     if (head := checkout.head(f"refs/remotes/{remote}/HEAD")).startswith(f"refs/remotes/{remote}/"):
         git.run("symbolic-ref", REMOTE_HEAD, BRANCHES + head.removeprefix(f"refs/remotes/{remote}/"))
     else:
         git.run("symbolic-ref", "--delete", REMOTE_HEAD, fine=(0, 1, 128))
-
-
-def borrow(repository: Path, objects: Path) -> None:
-    """Have the repository read objects from there too; in the place of folders that are gone, if there are any."""
-    known = borrowed(repository)
-    wanted = [*(line for line in known if Path(line).is_dir() and line != str(objects)), str(objects)]
-    if wanted == known:
-        return
-    info = repository / "objects" / "info"
-    info.mkdir(exist_ok=True)
-    write_atomically(info / "alternates", os.fsencode("".join(f"{line}\n" for line in wanted)))
 
 
 def refit(git: Git, checkout: Checkout | None) -> None:
@@ -117,24 +107,24 @@ def refit(git: Git, checkout: Checkout | None) -> None:
     """
     if checkout:
         borrow(git.directory, checkout.objects)
-    raise_if_lost(git.directory)
+    check_borrowed(git.directory)
     drop_dangling(git)
-    known = git.text("config", "--get", "remote.origin.url", fine=(0, 1))
-    if known != (git.access.url or ""):
-        if known:  # what is known of another remote must not pass for this one's
+    configured = git.text("config", "--get", "remote.origin.url", fine=(0, 1))
+    if configured != (git.access.url or ""):
+        if configured:  # what is known of another remote must not pass for this one's
             write_refs(git, {}, set(read_refs(git, BRANCHES)))
             git.run("update-ref", "--no-deref", "-d", REMOTE_HEAD)
         if git.access.url is None:
             git.run("config", "--unset-all", "remote.origin.url", fine=(0, 5))
         else:
-            if not known:
+            if not configured:
                 mirror(git, {}, TAGS)  # those of the user, as there was no remote
             git.run("config", "--replace-all", "remote.origin.url", git.access.url)
     take_local(git, checkout)
 
 
 def take_local(git: Git, checkout: Checkout | None) -> None:
-    """The user's own branches, below refs/local/heads, and their tags, below refs/local/tags, as they are now.
+    """Take over the user's own branches, below refs/local/heads, and their tags, below refs/local/tags.
 
     Without a remote refs/tags has these, too: builds ask git how their commit is described.
     """
@@ -157,30 +147,31 @@ def sweep(place: Path) -> None:
     shutil.rmtree(aside(place), ignore_errors=True)
     if not place.is_dir():
         return
-    for left in _leftovers(place):
-        log.info("removing %s, left by a killed process", left)
-        if left.is_dir():
-            shutil.rmtree(left, ignore_errors=True)
+    for path in _leftovers(place):
+        log.info("removing %s, left by a killed process", path)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
         else:
-            left.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
 
 def _leftovers(place: Path) -> list[Path]:
     objects = place / "objects"
-    found = [*place.glob("*.lock"), *place.glob("packed-refs.new"), *objects.glob("tmp_objdir-*")]
-    found += [*objects.glob("incoming-*"), *objects.glob("*/tmp_*"), *objects.glob("info/*.lock")]
-    found += [*objects.glob("pack/.tmp-*"), *objects.glob("info/commit-graphs/*.lock")]
+    paths = [*place.glob("*.lock"), *place.glob("packed-refs.new"), *objects.glob("tmp_objdir-*")]
+    paths += [*objects.glob("incoming-*"), *objects.glob("*/tmp_*"), *objects.glob("info/*.lock")]
+    paths += [*objects.glob("pack/.tmp-*"), *objects.glob("info/commit-graphs/*.lock")]
     for folder in (place / "refs", place / "logs"):
-        found += folder.rglob("*.lock")
-    found += [path for path in (place / "refs").rglob("*") if path.is_file() and path.stat().st_size == 0]
+        paths += folder.rglob("*.lock")
+    paths += [path for path in (place / "refs").rglob("*") if path.is_file() and path.stat().st_size == 0]
     for worktree in (place / "worktrees").glob("*"):
-        found += [*worktree.rglob("*.lock")]
-        found += [path for path in [worktree / "locked"] if path.is_file() and path.read_text() == "initializing"]
-    return list(dict.fromkeys(found))
+        paths += [*worktree.rglob("*.lock")]
+        paths += [path for path in [worktree / "locked"] if path.is_file() and path.read_text() == "initializing"]
+    return list(dict.fromkeys(paths))
 
 
 def _make_bare(git: Git) -> None:
-    """Settings of a bare repository whose worktrees have settings of their own (git-worktree, "Configuration file")."""
+    """Set what makes it a bare repository whose worktrees have settings of their own (git-worktree, "Configuration
+    file")."""
     (git.directory / "index").unlink(missing_ok=True)
     git.run("config", "extensions.worktreeConfig", "true")
     git.run("config", "--unset-all", "core.bare", fine=(0, 5))

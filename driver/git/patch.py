@@ -38,14 +38,15 @@ class ChangedFile:
 
 
 def parse_patch(patch: str) -> list[ChangedFile]:
-    """The files of a patch as ``git diff-tree --patch --unified=0`` prints it."""
+    """Parse the files of a patch as ``git diff-tree --patch --unified=0`` prints it."""
     files: list[ChangedFile] = []
-    left = 0  # lines of the present hunk that are still to come; git counts them, so that no line is taken for a header
+    # Lines of the present hunk that are still to come: git counts them, so that no line is taken for a header.
+    remaining = 0
     for line in patch.split("\n"):
-        if left and line.startswith(("+", "-")):
+        if remaining and line.startswith(("+", "-")):
             hunk = files[-1].hunks[-1]
             (hunk.added if line[0] == "+" else hunk.removed).append(line[1:])
-            left -= 1
+            remaining -= 1
         elif line.startswith("diff --git "):
             files.append(ChangedFile(*_paths(line.removeprefix("diff --git "))))
         elif not files:
@@ -56,16 +57,16 @@ def parse_patch(patch: str) -> list[ChangedFile]:
             files[-1].was = _unquoted(line.removeprefix("rename from "))
         elif line.startswith("rename to "):
             files[-1].path = _unquoted(line.removeprefix("rename to "))
-        elif found := _HUNK.match(line):
-            before_it, after_it = _lines(found[1], found[2]), _lines(found[3], found[4])
-            files[-1].hunks.append(Hunk(before_it, after_it, found[5]))
-            left = len(before_it) + len(after_it)
+        elif match := _HUNK.match(line):
+            before, after = _lines(match[1], match[2]), _lines(match[3], match[4])
+            files[-1].hunks.append(Hunk(before, after, match[5]))
+            remaining = len(before) + len(after)
     return files
 
 
 def _paths(both: str) -> tuple[str, str]:
-    """The paths after and before, of a header's ``a/PATH b/PATH``: equal but where a file was renamed, which further
-    lines say."""
+    """Return the paths after and before, of a header's ``a/PATH b/PATH``: equal but where a file was renamed, which
+    further lines say."""
     if both.startswith('"'):
         before = re.match(r'"(?:[^"\\]|\\.)*"', both)
         first = before[0] if before else both
@@ -78,12 +79,12 @@ def _paths(both: str) -> tuple[str, str]:
 
 
 def _unquoted(path: str) -> str:
-    """A path as git writes it: in quotation marks, with escapes as C has them, where it has such characters."""
+    """Return a path that git wrote in quotation marks, with escapes as C has them, or as it is."""
     if len(path) < 2 or path[0] != '"' or path[-1] != '"':
         return path
     return codecs.escape_decode(path[1:-1].encode("utf-8", "surrogateescape"))[0].decode("utf-8", "surrogateescape")
 
 
 def _lines(first: str, count: str | None) -> range:
-    """The lines of one side, as a hunk's header has them."""
+    """Return the lines of one side, as a hunk's header has them."""
     return range(int(first), int(first) + (1 if count is None else int(count)))

@@ -20,7 +20,7 @@ LOCAL_TAGS = "refs/local/tags/"
 LOCAL_HEAD = "refs/local/HEAD"
 
 _BEGIN = re.compile(r"[0-9a-f]{4,39}")
-_WHOLE_ID = re.compile(r"[0-9a-f]{40}")
+_FULL_ID = re.compile(r"[0-9a-f]{40}")
 _SIMILAR = 5
 
 
@@ -42,15 +42,15 @@ class Fetched:
 
 
 def read_refs(git: Git, under: str = "refs/") -> dict[str, str]:
-    """Every ref but the symbolic ones, with the id that it holds (of a tag object, if it is one)."""
+    """Return every ref but the symbolic ones, with the id that it holds (of a tag object, if it is one)."""
     lines = git.text("for-each-ref", "--format=%(refname)%00%(objectname)%00%(symref)", under).splitlines()
-    found = (line.split("\0") for line in lines)
-    return {name: target for name, target, symbolic in found if not symbolic}
+    refs = (line.split("\0") for line in lines)
+    return {name: target for name, target, symbolic in refs if not symbolic}
 
 
-def write_refs(git: Git, wanted: Mapping[str, str], unwanted: set[str]) -> None:
-    """Set and remove refs. Removed first, all of them: a branch "a" makes room for a branch "a/b"."""
-    for commands in ([f"delete {name}\n" for name in unwanted], [f"update {n} {i}\n" for n, i in wanted.items()]):
+def write_refs(git: Git, targets: Mapping[str, str], unwanted: set[str]) -> None:
+    """Set and remove refs. All are removed first: a branch "a" makes room for a branch "a/b"."""
+    for commands in ([f"delete {name}\n" for name in unwanted], [f"update {n} {i}\n" for n, i in targets.items()]):
         if commands:
             git.run("update-ref", "--stdin", "--no-deref", stdin="".join(commands).encode("utf-8", "surrogateescape"))
 
@@ -59,23 +59,23 @@ def drop_dangling(git: Git) -> None:
     """Remove refs whose object is gone: the user's repository, from which it was borrowed, was cleaned up meanwhile."""
     refs = read_refs(git)
     lost = missing(git, set(refs.values()))
-    gone = {name for name, target in refs.items() if target in lost}
-    for name in sorted(gone):
+    dangling = {name for name, target in refs.items() if target in lost}
+    for name in sorted(dangling):
         log.warning("%s: its commit %s is no longer in the repository: dropped", name, refs[name][:12])
-    write_refs(git, {}, gone)
+    write_refs(git, {}, dangling)
 
 
-def mirror(git: Git, wanted: Mapping[str, str], under: str) -> None:
-    """Make the refs below a prefix equal to those given, passing over any whose object isn't there."""
+def mirror(git: Git, targets: Mapping[str, str], under: str) -> None:
+    """Make the refs below a prefix equal to those given, except any whose object isn't there."""
     present = read_refs(git, under)
-    lost = missing(git, set(wanted.values()) - set(present.values()))
-    usable = {name: target for name, target in wanted.items() if target not in lost}
+    lost = missing(git, set(targets.values()) - set(present.values()))
+    usable = {name: target for name, target in targets.items() if target not in lost}
     changed = {name: target for name, target in usable.items() if present.get(name) != target}
     write_refs(git, changed, present.keys() - usable.keys())
 
 
 def moved(git: Git, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Moved, ...]:
-    """The remote's branches that are in both and whose old tip is not in the one that they have after it."""
+    """Return the remote's branches that are in both and whose old tip is not in their new one."""
     forced = (
         name
         for name, new in after.items()
@@ -94,17 +94,17 @@ class Names:
     git: Git
 
     def resolve(self, name: str) -> Commit:
-        """The commit of a whole id, a branch of the remote, its tag, a tag of the user's, a branch of theirs, or the
-        beginning of an id, in that order.
+        """Return the commit of a full id, a branch of the remote, its tag, a tag of the user's, a branch of theirs, or
+        the beginning of an id, in that order.
 
         Raises:
             UnknownCommit: there is none, or several ids begin so.
         """
-        if _WHOLE_ID.fullmatch(name.lower()) and (found := _peeled(self.git, name.lower())):
-            return found
+        if _FULL_ID.fullmatch(name.lower()) and (commit := _peeled(self.git, name.lower())):
+            return commit
         refs = read_refs(self.git)
-        if found := self._held_by(name, refs, (BRANCHES, TAGS, LOCAL_TAGS, LOCAL)):
-            return found
+        if commit := self._commit_of_ref(name, refs, (BRANCHES, TAGS, LOCAL_TAGS, LOCAL)):
+            return commit
         if _BEGIN.fullmatch(name.lower()):
             ids = _commits_that_begin(self.git, name.lower())
             if len(ids) == 1:
@@ -116,30 +116,30 @@ class Names:
         raise UnknownCommit(f"{name!r}: no branch, tag or commit of that name{hint}")
 
     def branch(self, name: str) -> Commit:
-        """The newest commit of a branch of the remote, or else of the user's own; or the commit of a whole id.
+        """Return the newest commit of a branch of the remote, or else of the user's own; or the commit of a full id.
 
         Raises:
             UnknownCommit: there is none; a tag of that name, or an id that begins so, does not stand in for it.
         """
-        if _WHOLE_ID.fullmatch(name):
+        if _FULL_ID.fullmatch(name):
             return Names.resolve(self, name)
         refs = read_refs(self.git)
-        if found := self._held_by(name, refs, (BRANCHES, LOCAL)):
-            return found
+        if commit := self._commit_of_ref(name, refs, (BRANCHES, LOCAL)):
+            return commit
         raise UnknownCommit(f"{name!r}: no branch of that name{_similar(name, refs, (BRANCHES, LOCAL))}")
 
     def has_branches(self) -> bool:
-        """Whether there are any commits at hand: branches of the remote, or of the user's repository."""
+        """Tell whether there are any commits at hand: branches of the remote, or of the user's repository."""
         return any(read_refs(self.git, under) for under in (BRANCHES, LOCAL))
 
     def default_branch(self) -> str:
-        """The remote's; if that is not known: main or master, or the only one, or what the user has checked out.
+        """Return the remote's; if that is not known: main or master, or the only one, or what the user has checked out.
 
         Raises:
             UsageError: none of these, or the remote's default branch was deleted.
         """
         refs = read_refs(self.git)
-        if head := known_default(self.git):
+        if head := read_default(self.git):
             if BRANCHES + head not in refs:
                 raise UsageError(f"the remote's default branch {head!r} was deleted: name a branch with --branch")
             return head
@@ -152,18 +152,18 @@ class Names:
         raise UsageError(f"the repository has no default branch ({len(branches)} branches): name one with --branch")
 
     def branches_with(self, commit: Commit) -> list[str]:
-        """The remote's branches that hold a commit, sorted."""
-        found = self.git.text("for-each-ref", f"--contains={commit.id}", "--format=%(refname)", BRANCHES)
-        return sorted(name.removeprefix(BRANCHES) for name in found.splitlines() if name != REMOTE_HEAD)
+        """Return the remote's branches that hold a commit, sorted."""
+        refs = self.git.text("for-each-ref", f"--contains={commit.id}", "--format=%(refname)", BRANCHES)
+        return sorted(name.removeprefix(BRANCHES) for name in refs.splitlines() if name != REMOTE_HEAD)
 
-    def _held_by(self, name: str, refs: Mapping[str, str], prefixes: Sequence[str]) -> Commit | None:
-        """The commit of the first ref of that name."""
-        peeled = (_peeled(self.git, refs[prefix + name]) for prefix in prefixes if prefix + name in refs)
-        return next((one for one in peeled if one), None)
+    def _commit_of_ref(self, name: str, refs: Mapping[str, str], prefixes: Sequence[str]) -> Commit | None:
+        """Return the commit of the first ref of that name."""
+        commits = (_peeled(self.git, refs[prefix + name]) for prefix in prefixes if prefix + name in refs)
+        return next((commit for commit in commits if commit), None)
 
 
-def known_default(git: Git) -> str:
-    """The name of the remote's default branch as it was last told, whether or not the branch is still there."""
+def read_default(git: Git) -> str:
+    """Return the name of the remote's default branch as last fetched, whether or not the branch is still there."""
     return _target(git, REMOTE_HEAD).removeprefix(BRANCHES)
 
 
@@ -172,7 +172,8 @@ def _target(git: Git, symbolic: str) -> str:
 
 
 def _peeled(git: Git, id: str) -> Commit | None:
-    """The commit of an id, or that a tag comes to in the end; None for a tag of something else, or an unknown id."""
+    """Return the commit of an id, or that a tag comes to in the end; None for a tag of something else, or an unknown
+    id."""
     try:
         return read_commit(git, f"{id}^{{commit}}")
     except GitFailed as error:
@@ -190,13 +191,13 @@ def _commits_that_begin(git: Git, prefix: str) -> list[str]:
 
 
 def missing(git: Git, ids: set[str]) -> set[str]:
-    """Those of the ids of which the repository has no object."""
+    """Return those of the ids of which the repository has no object."""
     answer = git.run("cat-file", "--batch-check", stdin="\n".join(sorted(ids)).encode()) if ids else b""
     return {line.split()[0] for line in answer.decode().splitlines() if line.endswith("missing")}
 
 
 def _similar(name: str, refs: Iterable[str], prefixes: Sequence[str]) -> str:
-    """A hint at names that are nearly the same, if there are any."""
+    """Return a hint at names that are nearly the same, if there are any."""
     names = {ref.removeprefix(prefix) for ref in refs for prefix in prefixes if ref.startswith(prefix)}
     similar = difflib.get_close_matches(name, sorted(names), _SIMILAR, 0.5)
     return f"; similar: {', '.join(similar)}" if similar else ""

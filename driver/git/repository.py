@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,9 +10,10 @@ from pathlib import Path
 from opduel.driver.git import files, history, mirror, refs, worktree
 from opduel.driver.git.access import Access, access_to, is_url, refuse_secrets, write_askpass
 from opduel.driver.git.alternates import Checkout, inspect
-from opduel.driver.git.command import NETWORK_SECONDS, Git, GitFailed, RemoteGone, wait_for_leftovers
+from opduel.driver.git.command import Git, GitFailed, wait_for_leftovers
 from opduel.driver.git.refs import Fetched
 from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.driver.version_control import NETWORK_SECONDS, RemoteGone
 from opduel.records import Commit, RunError, UsageError, disk_error, is_full
 
 log = logging.getLogger(__name__)
@@ -36,6 +36,7 @@ class Repository(refs.Names, history.Commits, files.Trees):
 
     @property
     def directory(self) -> Path:
+        """The bare repository's folder."""
         return self.git.directory
 
     def fetch(self) -> Fetched:
@@ -49,16 +50,16 @@ class Repository(refs.Names, history.Commits, files.Trees):
             RemoteGone: every attempt failed, or another one could not succeed. What was there before stays usable.
             UsageError: the remote is shallow, or borrowed objects are gone.
         """
-        before, default = refs.read_refs(self.git, refs.BRANCHES), refs.known_default(self.git)
+        before, default = refs.read_refs(self.git, refs.BRANCHES), refs.read_default(self.git)
         if url := self.git.access.url:
             self._follow(url)
         mirror.take_local(self.git, self.checkout_of_user)
-        now = refs.known_default(self.git)
+        now = refs.read_default(self.git)
         changed = (default, now) if default and now != default else None
         return Fetched(refs.moved(self.git, before, refs.read_refs(self.git, refs.BRANCHES)), changed)
 
     def resolve(self, name: str) -> Commit:
-        """As `Names.resolve`; or what the user's repository takes the name for, such as HEAD or HEAD~2.
+        """Resolve as `Names.resolve` does, or as the user's repository does: HEAD, HEAD~2.
 
         Raises:
             UnknownCommit: there is none, or several ids begin so.
@@ -66,10 +67,10 @@ class Repository(refs.Names, history.Commits, files.Trees):
         try:
             return super().resolve(name)
         except history.UnknownCommit:
-            known = self.checkout_of_user.commit_id(name) if self.checkout_of_user else None
-            if known is None:
+            commit_id = self.checkout_of_user.commit_id(name) if self.checkout_of_user else None
+            if commit_id is None:
                 raise
-            return history.read_commit(self.git, known)
+            return history.read_commit(self.git, commit_id)
 
     def checkout(
         self, commit: Commit, folder: Path, patterns: Sequence[str] = (), submodules: Sequence[str] = ()
@@ -78,8 +79,8 @@ class Repository(refs.Names, history.Commits, files.Trees):
         worktree.checkout(self.git, commit, folder, patterns, submodules)
 
     def _follow(self, url: str) -> None:
-        """Take what the remote has."""
-        self.git.insist(f"fetching from {url}", self._fetch, lambda: mirror.sweep(self.directory))
+        """Fetch what the remote has."""
+        self.git.retry(f"fetching from {url}", self._fetch, lambda: mirror.sweep(self.directory))
         if (self.directory / "shallow").exists():
             raise UsageError(f"--remote_repository {url}: {mirror.SHALLOW}")
         self._follow_head()
@@ -89,7 +90,7 @@ class Repository(refs.Names, history.Commits, files.Trees):
         try:
             return self.git.run("fetch", *options, "origin", _BRANCHES, network=True, fatal=_SHALLOW)
         except GitFailed as error:
-            if "shallow" in error.said:
+            if "shallow" in error.reason:
                 raise UsageError(f"--remote_repository {self.git.access.url}: {mirror.SHALLOW}") from error
             raise
 
@@ -98,7 +99,7 @@ class Repository(refs.Names, history.Commits, files.Trees):
         try:
             self.git.run("remote", "set-head", "origin", "--auto", network=True)
         except GitFailed as error:
-            log.info("the remote's default branch is not known: git said: %s", error.said)
+            log.info("the remote's default branch is not known: git said: %s", error.reason)
 
 
 def open_repository(
@@ -108,16 +109,15 @@ def open_repository(
     *,
     sleep: Callable[[float], None] = time.sleep,
     time_limit: float = NETWORK_SECONDS,
-    insists: bool = True,
+    retries: bool = True,
 ) -> Repository:
-    """The repository at ``work/repository.git``, made on first use, which clones the remote or borrows from
-    ``repo_dir``.
+    """Open the repository at ``work/repository.git``; on first use, clone the remote or borrow from ``repo_dir``.
 
     Without ``repo_dir``, ``remote`` is a URL or a folder. With it, ``remote`` is the name of one of its remotes, or a
     URL; nothing is fetched before `Repository.fetch`, but what the checkout knows of the remote is there at once. None:
     there is no remote, and nothing is ever fetched.
     ``time_limit`` is for one git command that uses the network, in seconds; ``sleep`` waits between attempts;
-    without ``insists`` there is only one.
+    without ``retries`` there is only one.
 
     Raises:
         UsageError: a remote or folder that can't be meant, is shallow, or holds a secret; borrowed objects that are
@@ -125,14 +125,12 @@ def open_repository(
         RemoteGone: it could not be cloned, or is a folder that is not there. Once cloned, it is missed by ``fetch``.
         RunError: the folder can't be written, or git is missing.
     """
-    if shutil.which("git") is None:
-        raise RunError("git is not installed, or not in PATH: install it")
     place = work.absolute() / "repository.git"
     mirror.check_ours(place)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         git = Git(place, place.with_name("repository.lock"), place.with_name("repository.askpass"), sleep=sleep)
-        git = replace(git, time_limit=time_limit, pauses=git.pauses if insists else ())
+        git = replace(git, time_limit=time_limit, pauses=git.pauses if retries else ())
         checkout = inspect(repo_dir, git, "--repo_dir") if repo_dir else None
         git = replace(git, access=_access(git, remote, checkout))
         wait_for_leftovers(git.lock)
@@ -178,7 +176,7 @@ def _access(git: Git, remote: str | None, checkout: Checkout | None) -> Access:
 
 
 def _effective(git: Git, url: str, settings: tuple[tuple[str, str], ...]) -> str:
-    """The URL after url.<x>.insteadOf: git-ls-remote, --get-url. Asked without credentials in the command."""
+    """Return the URL after url.<x>.insteadOf (git-ls-remote, --get-url), without credentials in the command."""
     clean = access_to(url, url).url or url
-    asking = replace(git, access=Access(config=settings))
-    return asking.text("ls-remote", "--get-url", "--", clean, folder=git.directory.parent)
+    reader = replace(git, access=Access(config=settings))
+    return reader.text("ls-remote", "--get-url", "--", clean, folder=git.directory.parent)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from opduel.driver.git.command import Git, GitFailed
+from opduel.driver.git.files import Trees
 from opduel.records import Commit, RunError
 
 log = logging.getLogger(__name__)
@@ -30,20 +31,21 @@ def checkout(git: Git, commit: Commit, folder: Path, patterns: Sequence[str], su
     for lock in admin.rglob("*.lock"):
         lock.unlink(missing_ok=True)
     modules = _gitlinks(git, commit)
-    wanted = [path for path in submodules if path in modules]
-    _choose(git, folder, admin, patterns, wanted)
+    chosen = [path for path in submodules if path in modules]
+    _choose(git, folder, admin, patterns, chosen)
     _refresh(git, folder)
     git.run("reset", "--quiet", "--hard", commit.id, folder=folder)
     git.run("clean", "--quiet", "-ffdx", folder=folder)
     for path in modules:
-        if path not in wanted and any((folder / path).glob("*")):
+        if path not in chosen and any((folder / path).glob("*")):
             git.run("submodule", "--quiet", "deinit", "--force", "--", path, folder=folder)
-    if wanted:
-        _update(git, commit, folder, wanted)
+    if chosen:
+        _update(git, commit, folder, chosen)
 
 
 def _admin(git: Git, folder: Path) -> Path | None:
-    """The worktree's own folder in the repository; None where there is none yet, after clearing what a kill left.
+    """Return the worktree's own folder in the repository; None where there is none yet, after clearing what a kill
+    left.
 
     Raises:
         RunError: the folder holds files that are not ours to remove.
@@ -53,7 +55,7 @@ def _admin(git: Git, folder: Path) -> Path | None:
     link = folder / ".git"
     target = link.read_text(encoding="utf-8", errors="surrogateescape") if link.is_file() else ""
     admin = Path(target.removeprefix("gitdir:").strip())
-    if target and admin.parent.resolve() == (git.directory / "worktrees").resolve() and _whole(admin, link):
+    if target and admin.parent.resolve() == (git.directory / "worktrees").resolve() and _is_complete(admin, link):
         return admin
     ours = admin.parts[-3:-1] == (git.directory.name, "worktrees")
     if not ours and any(path.name != ".git" or path.is_dir() for path in folder.iterdir()):
@@ -65,7 +67,7 @@ def _admin(git: Git, folder: Path) -> Path | None:
     return None
 
 
-def _whole(admin: Path, link: Path) -> bool:
+def _is_complete(admin: Path, link: Path) -> bool:
     try:
         pointer = os.fsdecode((admin / "gitdir").read_bytes()).strip()
         complete = (admin / "HEAD").stat().st_size > 0 and (admin / "commondir").is_file()
@@ -75,7 +77,7 @@ def _whole(admin: Path, link: Path) -> bool:
 
 
 def _add(git: Git, commit: Commit, folder: Path) -> Path:
-    """A worktree without files yet."""
+    """Add a worktree without files, and return its own folder in the repository."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     git.run("worktree", "prune", "--expire=now")
     git.run("worktree", "add", "--quiet", "--force", "--detach", "--no-checkout", str(folder), commit.id)
@@ -102,33 +104,33 @@ def _refresh(git: Git, folder: Path) -> None:
 
 
 def _gitlinks(git: Git, commit: Commit) -> dict[str, str]:
-    """The commit's submodules: path -> revision."""
-    listing = os.fsdecode(git.run("ls-tree", "-r", "-z", "--full-tree", commit.id))
-    found = (entry.partition("\t") for entry in listing.split("\0") if entry.startswith("160000 "))
-    return {path: what.split()[2] for what, _, path in found}
+    """Return the commit's submodules: path -> revision."""
+    entries = Trees(git).list_entries(commit.id, recursive=True)
+    return {entry.path: entry.id for entry in entries if entry.kind == "commit"}
 
 
-def _update(git: Git, commit: Commit, folder: Path, wanted: Sequence[str]) -> None:
+def _update(git: Git, commit: Commit, folder: Path, submodules: Sequence[str]) -> None:
+    """Check out the submodules (by path), which may need the network."""
     names = _module_names(git, commit)
 
     def clear() -> None:
-        for path in wanted:
+        for path in submodules:
             _drop_half_made(git, folder, path, names.get(path, path))
 
     clear()
-    for path in wanted:
+    for path in submodules:
         if (folder / path / ".git").exists():
             _refresh(git, folder / path)
-    git.run("submodule", "--quiet", "sync", "--", *wanted, folder=folder)
-    command = ("submodule", "--quiet", "update", "--init", "--force", "--checkout", "--", *wanted)
+    git.run("submodule", "--quiet", "sync", "--", *submodules, folder=folder)
+    command = ("submodule", "--quiet", "update", "--init", "--force", "--checkout", "--", *submodules)
 
-    git.insist(f"submodules of {commit.short}", lambda: git.run(*command, folder=folder, network=True), clear)
-    for path in wanted:
+    git.retry(f"submodules of {commit.short}", lambda: git.run(*command, folder=folder, network=True), clear)
+    for path in submodules:
         git.run("clean", "--quiet", "-ffdx", folder=folder / path)
 
 
 def _module_names(git: Git, commit: Commit) -> dict[str, str]:
-    """path -> name, as .gitmodules has them."""
+    """Return path -> name of the submodules in .gitmodules."""
     blob = f"--blob={commit.id}:.gitmodules"
     listing = os.fsdecode(git.run("config", blob, "--null", "--get-regexp", r"^submodule\..*\.path$", fine=(0, 1, 128)))
     pairs = (entry.partition("\n") for entry in listing.split("\0") if entry)

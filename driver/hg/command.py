@@ -1,4 +1,4 @@
-"""One hg command: unattended, with an end in any case; and a command server, for thousands of them."""
+"""Run hg unattended, with an end in any case; and a command server, for thousands of commands."""
 
 import os
 import re
@@ -13,21 +13,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from opduel.driver.git.command import (
-    DIES_WITH_US,
-    FULL,
+from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.driver.version_control import (
     NETWORK_SECONDS,
     PAUSES,
     CommandFailed,
     end_session,
-    insist,
+    is_full_disk,
     one_line,
+    retry,
 )
-from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.records import NoSpaceError, RunError
 
 # What another attempt would not change: the address is wrong, or the access to it. Mercurial's own words.
-_FOR_GOOD = re.compile(
+_PERMANENT = re.compile(
     r"does not appear to be an hg repository|unsupported URL|repository is unrelated|authorization (?:failed|required)"
     r"|certificate|Host key verification failed|Permission denied|HTTP Error 4(?!04|08|25|29)\d\d|requires features"
 )
@@ -46,11 +45,11 @@ class HgNoSpace(HgFailed, NoSpaceError):
 
 
 def find_hg() -> str:
-    """The program; RunError if there is none."""
-    found = shutil.which("hg")
-    if found is None:
+    """Return the program's path; RunError if there is none."""
+    program = shutil.which("hg")
+    if program is None:
         raise RunError(_MISSING)
-    return found
+    return program
 
 
 @dataclass(frozen=True)
@@ -77,23 +76,24 @@ class Hg:
             raise self._failure(arguments[0], errors, process.returncode)
         return output
 
-    def insist(self, what: str, action: Callable[[], bytes], between: Callable[[], None], known: bool) -> bytes:
-        """Do what uses the network, several times where that may help; ``known``: the remote was there before.
+    def retry(
+        self, task: str, action: Callable[[], bytes], clean_up: Callable[[], None], is_new: bool = False
+    ) -> bytes:
+        """Run what uses the network, again after a pause where that may help; ``clean_up`` follows each failure.
+        ``is_new``: the remote has not been there before.
 
         Raises:
-            RemoteGone: the last attempt failed too, or another one could not succeed.
+            RemoteGone: the last attempt failed too, or another one can't help.
         """
 
-        def may_help(error: BaseException) -> bool:
-            if not isinstance(error, HgFailed) or isinstance(error, HgNoSpace):
-                return False
-            return not _FOR_GOOD.search(error.said) and (known or not _NOT_THERE.search(error.said))
+        def may_succeed(error: CommandFailed) -> bool:
+            return not _PERMANENT.search(error.reason) and not (is_new and _NOT_THERE.search(error.reason))
 
-        return insist("hg", what, action, between, may_help, self.pauses, self.sleep)
+        return retry("hg", task, action, clean_up, may_succeed, self.pauses, self.sleep)
 
     @contextmanager
     def serving(self) -> Iterator["CommandServer"]:
-        """A process that runs one command after the other: starting one for each takes a tenth of a second."""
+        """Start a process that runs one command after the other: one for each would take a tenth of a second."""
         serve = ("serve", "--cmdserver", "pipe")
         with tempfile.TemporaryFile() as errors, self._started(serve, self.directory, errors) as process:
             assert process.stdin
@@ -108,20 +108,20 @@ class Hg:
                 raise self._failure("serve", errors.read(), process.returncode) from None
 
     def _failure(self, command: str, errors: bytes, status: int) -> HgFailed:
-        said = one_line(errors)
-        if any(words in errors for words in FULL):
-            said = f"{said}: free some space for {self.directory.parent}, or {ANOTHER_FOLDER}"
-            return HgNoSpace(f"hg {command}", said, status)
-        return HgFailed(f"hg {command}", said, status)
+        reason = one_line(errors)
+        if is_full_disk(errors):
+            reason = f"{reason}: free some space for {self.directory.parent}, or {ANOTHER_FOLDER}"
+            return HgNoSpace(f"hg {command}", reason, status)
+        return HgFailed(f"hg {command}", reason, status)
 
     @contextmanager
     def _started(
         self, arguments: Sequence[str], folder: Path, errors: int | IO[bytes]
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """The process, in a session of its own, so that nothing can ask on a terminal; it ends with the context."""
+        """Start a process in a session of its own, so that nothing can ask on a terminal; it ends with the context."""
         serves = arguments[0] == "serve"
         process = subprocess.Popen(
-            [*DIES_WITH_US, find_hg(), "--noninteractive", *arguments],
+            [find_hg(), "--noninteractive", *arguments],
             cwd=folder,
             env=_environment(),
             stdin=subprocess.PIPE if serves else subprocess.DEVNULL,
@@ -146,7 +146,7 @@ class CommandServer:
         self._frame()
 
     def run(self, *arguments: bytes) -> bytes:
-        """One command's output; HgFailed if it fails, EOFError if the server ends."""
+        """Run one command and return its output; HgFailed if it fails, EOFError if the server ends."""
         packed = b"\0".join(arguments)
         self._requests.write(b"runcommand\n" + struct.pack(">I", len(packed)) + packed)
         self._requests.flush()
@@ -178,6 +178,8 @@ class CommandServer:
 
 
 def _environment() -> dict[str, str]:
-    """The user's, as their settings say how remotes are reached; but no aliases, no other language, no questions."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("HGPLAINEXCEPT", "HGREVISION", "HG_NODE")}
-    return {**kept, "HGPLAIN": "1", "HGENCODING": "UTF-8", "LANGUAGE": "en", "SSH_ASKPASS_REQUIRE": "never"}
+    """Return the user's environment, which says how remotes are reached, without aliases, other languages and
+    questions."""
+    unwanted = ("HGPLAINEXCEPT", "HGREVISION", "HG_NODE")
+    inherited = {name: value for name, value in os.environ.items() if name not in unwanted}
+    return {**inherited, "HGPLAIN": "1", "HGENCODING": "UTF-8", "LANGUAGE": "en", "SSH_ASKPASS_REQUIRE": "never"}

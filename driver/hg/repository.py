@@ -15,24 +15,18 @@ from pathlib import Path
 
 from opduel.driver.git import mirror, refs
 from opduel.driver.git.access import Access, is_url, refuse_secrets, write_askpass
-from opduel.driver.git.command import (
-    FIRST_PAUSES,
-    NETWORK_SECONDS,
-    PAUSES,
-    Git,
-    RemoteGone,
-    wait_for_leftovers,
-)
+from opduel.driver.git.command import Git, wait_for_leftovers
 from opduel.driver.git.ids import ConvertedIds
 from opduel.driver.git.repository import Repository
 from opduel.driver.hg.command import Hg, find_hg
 from opduel.driver.hg.conversion import convert
 from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.driver.version_control import FIRST_PAUSES, NETWORK_SECONDS, PAUSES, RemoteGone
 from opduel.records import RunError, UsageError, disk_error, is_full
 
 log = logging.getLogger(__name__)
 
-_INSTEAD = "put it into your hgrc (hg help config.auth)"
+_ALTERNATIVE = "put it into your hgrc (hg help config.auth)"
 _DEFAULTS = ("@", "default")  # what hg clone checks out: the bookmark, else the branch
 # What git-check-ref-format refuses in a name of a branch or tag.
 _NOT_A_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[./]|[./]$|/\.|\.lock(/|$)")
@@ -62,7 +56,7 @@ class HgRepository(Repository):
     def _follow(self, url: str) -> None:
         """Pull; bookmarks become the remote's. What the remote has stripped stays."""
         options = ("--quiet", "--config", "paths.default:bookmarks.mode=mirror")
-        self.hg.insist(f"pulling from {url}", lambda: self.hg.run("pull", *options, network=True), self._recover, True)
+        self.hg.retry(f"pulling from {url}", lambda: self.hg.run("pull", *options, network=True), self._recover)
         self.refresh()
 
     def _recover(self) -> None:
@@ -71,11 +65,11 @@ class HgRepository(Repository):
             self.hg.run("recover")
 
     def _names(self, command: str, name: str) -> dict[str, str]:
-        """Name -> id of our commit."""
+        """Return name -> id of our commit."""
         assert self.git.ids is not None
         lines = os.fsdecode(self.hg.run(command, "--template", f"{name}\\0{{node}}\\n")).splitlines()
         pairs = (line.split("\0") for line in lines)
-        return {one: self.git.ids.ours(node) for one, node in pairs if node in self.git.ids}
+        return {label: self.git.ids.ours(node) for label, node in pairs if node in self.git.ids}
 
 
 def open_hg_repository(
@@ -84,12 +78,12 @@ def open_hg_repository(
     *,
     sleep: Callable[[float], None] = time.sleep,
     time_limit: float = NETWORK_SECONDS,
-    insists: bool = True,
+    retries: bool = True,
 ) -> HgRepository:
-    """The repository in ``work/hg``, which is made on first use: cloned and converted.
+    """Open the repository in ``work/hg``; on first use, clone and convert it.
 
     ``remote`` is a URL or a folder; ``time_limit`` is for one hg command that uses the network, in seconds; ``sleep``
-    waits between attempts; without ``insists`` there is only one.
+    waits between attempts; without ``retries`` there is only one.
 
     Raises:
         UsageError: a remote that can't be meant, or holds a secret; what is there was not made here.
@@ -110,7 +104,7 @@ def open_hg_repository(
         wait_for_leftovers(git.lock)
         mirror.sweep(place)
         write_askpass(git.askpass)
-        hg = Hg(clone, time_limit, PAUSES if insists else (), sleep)
+        hg = Hg(clone, time_limit, PAUSES if retries else (), sleep)
         _clone(hg, url)
         if not place.exists():
             (folder / "ids").unlink(missing_ok=True)
@@ -129,8 +123,8 @@ def open_hg_repository(
 
 
 def _url(remote: str) -> str:
-    """The URL, or the folder's whole path."""
-    refuse_secrets(remote, _INSTEAD)
+    """Return the URL, or the folder's absolute path."""
+    refuse_secrets(remote, _ALTERNATIVE)
     if not remote.strip() or remote.startswith("-"):
         raise UsageError(f"--remote_repository {remote!r}: neither a URL nor a folder")
     if is_url(remote):
@@ -143,8 +137,8 @@ def _url(remote: str) -> str:
 
 
 def _clone(hg: Hg, url: str) -> None:
-    """Make the clone, whole or not at all; clones of other remotes are removed."""
-    made = hg.directory.with_name(hg.directory.name + ".making")
+    """Make the clone, completely or not at all; clones of other remotes are removed."""
+    unfinished = hg.directory.with_name(hg.directory.name + ".making")
     for other in hg.directory.parent.glob("clone-*"):
         if other != hg.directory:
             shutil.rmtree(other, ignore_errors=True)
@@ -152,22 +146,23 @@ def _clone(hg: Hg, url: str) -> None:
         return
     if not is_url(url) and not Path(url).exists():
         raise RemoteGone(f"--remote_repository {url}: no such folder: give an existing one, or a URL")
-    replace(hg, pauses=hg.pauses and FIRST_PAUSES).insist(
+    command = ("clone", "--quiet", "--noupdate", "--", url, str(unfinished))
+    replace(hg, pauses=hg.pauses and FIRST_PAUSES).retry(
         f"cloning {url}",
-        lambda: hg.run("clone", "--quiet", "--noupdate", "--", url, str(made), folder=made.parent, network=True),
-        lambda: shutil.rmtree(made, ignore_errors=True),
-        False,
+        lambda: hg.run(*command, folder=unfinished.parent, network=True),
+        lambda: shutil.rmtree(unfinished, ignore_errors=True),
+        is_new=True,
     )
-    made.rename(hg.directory)
+    unfinished.rename(hg.directory)
 
 
 def _take(git: Git, names: Mapping[str, str], under: str) -> None:
     """Make refs of the names, except of those that git can't have, which are logged: a changeset's id names it, too."""
-    taken: dict[str, str] = {}
+    usable: dict[str, str] = {}
     for name in sorted(names):
         folders = {name[:end] for end, character in enumerate(name) if character == "/"}
-        if _NOT_A_REF.search(name) or folders & taken.keys():
+        if _NOT_A_REF.search(name) or folders & usable.keys():
             log.warning("%r: a name that git can't have: give the changeset's id instead", name)
             continue
-        taken[name] = names[name]
-    refs.mirror(git, {under + name: id for name, id in taken.items()}, under)
+        usable[name] = names[name]
+    refs.mirror(git, {under + name: id for name, id in usable.items()}, under)

@@ -8,9 +8,9 @@ import pytest
 
 from opduel.commands.notifying import Notifications
 from opduel.commands.pass_notices import FAILED, WORKS, Line, PassNotices
-from opduel.driver.git.command import RemoteGone
 from opduel.driver.investigation import Outcome
 from opduel.driver.journal import Journal
+from opduel.driver.version_control import RemoteGone
 from opduel.driver.watch_settings import Tally
 from opduel.records import Commit, RunError, UsageError
 from opduel.reporters.alert_text import plain_text, variables

@@ -8,11 +8,11 @@ from typing import Any
 
 from made_runs import MadeHarness, a_build, a_commit
 
-from opduel.driver.git.command import RemoteGone
 from opduel.driver.git.refs import Fetched, Moved
 from opduel.driver.investigation import Outcome
 from opduel.driver.journal import Journal
 from opduel.driver.runs import Runs
+from opduel.driver.version_control import RemoteGone
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.records import Build, Commit, UsageError
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run, serve
 
-from opduel.driver.git.command import RemoteGone
 from opduel.driver.git.refs import UnknownCommit
 from opduel.driver.git.repository import Repository, open_repository
+from opduel.driver.version_control import RemoteGone
 from opduel.records import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from made_repository import Made, command_lines, run, serve
 
-from opduel.driver.git.command import RemoteGone
 from opduel.driver.git.repository import Repository, open_repository
+from opduel.driver.version_control import RemoteGone
 from opduel.records import RunError
 
 OPEN = (
@@ -84,7 +84,7 @@ def test_a_clone_that_fails_is_tried_three_times(work: Path, made: Made) -> None
 def test_who_only_wants_to_look_waits_for_no_remote(work: Path, made: Made) -> None:
     pauses: list[float] = []
     with pytest.raises(RemoteGone, match=r"^cloning http://127.0.0.1:9/x: git said: fatal: "):
-        open_repository(work, "http://127.0.0.1:9/x", sleep=pauses.append, insists=False)
+        open_repository(work, "http://127.0.0.1:9/x", sleep=pauses.append, retries=False)
     assert pauses == []
 
 
@@ -134,17 +134,32 @@ def test_a_clone_killed_half_way_is_repeated(made: Made, work: Path, tmp_path: P
         assert clones(server.url)
         child.kill()
         child.wait()
-        end = time.monotonic() + 30
-        while clones(server.url) and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not clones(server.url)  # though the server still keeps it waiting
         assert (work / "repository.git.making").exists()
         assert not (work / "repository.git").exists()
         server.hold = None
         released.set()
-        repository = open_repository(work, f"{server.url}/remote.git")
+        repository = open_repository(work, f"{server.url}/remote.git")  # waits for the end of the clone
+        assert not clones(server.url)
     assert child.returncode == -signal.SIGKILL
     assert ids(repository, "main") == [made.tip("main")]
+
+
+def test_an_interrupt_ends_the_running_command(made: Made, work: Path, tmp_path: Path) -> None:
+    reached, released = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        reached.set()
+        released.wait(60)
+
+    with serve(tmp_path) as server:
+        server.hold = hold
+        child = start("sys.argv[2])", work, f"{server.url}/remote.git")
+        assert reached.wait(60)
+        assert clones(server.url)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(30) != 0
+        assert not clones(server.url)  # though the server still keeps it waiting
+        released.set()
 
 
 @pytest.mark.parametrize("borrow", [False, True])

@@ -10,8 +10,9 @@ import pytest
 from made_repository import Made, Server, Submodule, isolate, run, serve
 
 from opduel.driver.git.access import split
-from opduel.driver.git.command import GitFailed, RemoteGone, one_line
+from opduel.driver.git.command import GitFailed
 from opduel.driver.git.repository import Repository, open_repository
+from opduel.driver.version_control import RemoteGone, one_line
 from opduel.records import UsageError
 
 USER, SECRET = "robot", "s3cret/To@ken"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from made_repository import Content, Made, Submodule, isolate, run, serve
 
-from opduel.driver.git.command import RemoteGone
 from opduel.driver.git.repository import Repository, open_repository
+from opduel.driver.version_control import RemoteGone
 from opduel.records import RunError
 
 ROOT = Path(__file__).resolve().parents[2]

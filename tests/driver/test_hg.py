@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from opduel.driver.git.command import RemoteGone
 from opduel.driver.git.history import UnknownCommit
 from opduel.driver.hg.repository import HgRepository, open_hg_repository
+from opduel.driver.version_control import RemoteGone
 from opduel.records import RunError, UsageError
 
 NOON = 1_700_000_000
@@ -53,7 +53,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeHg:
 
 
 def opened(made: MadeHg, tmp_path: Path) -> HgRepository:
-    return open_hg_repository(tmp_path / "work", str(made.path), insists=False)
+    return open_hg_repository(tmp_path / "work", str(made.path), retries=False)
 
 
 def test_changesets_keep_ids_authors_dates_and_files(made: MadeHg, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_errors_are_one_line(made: MadeHg, tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(RemoteGone, match=r"nowhere: no such folder"):
         open_hg_repository(tmp_path / "other", str(tmp_path / "nowhere"))
     with pytest.raises(RemoteGone, match=r"^cloning http://127\.0\.0\.1:9/r: hg said: abort: "):
-        open_hg_repository(tmp_path / "other", "http://127.0.0.1:9/r", insists=False)
+        open_hg_repository(tmp_path / "other", "http://127.0.0.1:9/r", retries=False)
     made.path.rename(tmp_path / "away")
     with pytest.raises(RemoteGone, match=r"^pulling from .*theirs: hg said: abort: repository .*theirs.* not found"):
         repository.fetch()

@@ -13,5 +13,8 @@ if __name__ == "__main__":
     importlib.import_module(
         "opduel.harness.pair"
     ).MOST_FORKS = 1  # quicker, and enough for changes as large as the toy's
-    importlib.import_module("opduel.driver.git.command").PAUSES = (0.1, 0.1)  # seconds, between the attempts to fetch
+    importlib.import_module("opduel.driver.version_control").PAUSES = (
+        0.1,
+        0.1,
+    )  # seconds, between the attempts to fetch
     raise SystemExit(importlib.import_module(f"opduel.commands.{command}").main(arguments))

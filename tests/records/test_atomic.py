@@ -12,7 +12,7 @@ import pytest
 from opduel.commands.config import write_config
 from opduel.driver.documents import write_document
 from opduel.driver.git.access import write_askpass
-from opduel.driver.git.mirror import borrow
+from opduel.driver.git.borrowing import borrow
 from opduel.records import RunError
 from opduel.records.atomic import write_atomically
 
