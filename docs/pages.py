@@ -24,6 +24,7 @@ from opduel.commands.fleet import fleet_parser  # noqa: E402
 from opduel.commands.options import harness_parser  # noqa: E402
 from opduel.commands.run_bench import run_bench_parser  # noqa: E402
 from opduel.commands.spec_from import spec_from_parser  # noqa: E402
+from opduel.driver.catalogue.rules import Rules  # noqa: E402
 from opduel.harness.specs.schema import schema_text  # noqa: E402
 from opduel.records.report import Report  # noqa: E402
 from opduel.records.run_record import JsonObject  # noqa: E402
@@ -65,6 +66,11 @@ def generated() -> dict[str, str]:
         "A `report.json` is one JSON object ([reports](report.md)). The fields of `RunConfiguration` are options of "
         "[harness.py](options/harness.md) and [repo_driver.py](options/repo_driver.md).",
         report_schema(),
+    )
+    pages["reference/catalogue-rules.md"] = schema_page(
+        "Rules of a catalogue",
+        "The [catalogue](specs.md#the-catalogue) is made by these rules, a YAML file for each framework.",
+        Rules.model_json_schema(),
     )
     pages["explanation/architecture.md"] = architecture()
     return pages

@@ -14,7 +14,7 @@ from opduel.records.validation import explain
 class Strict(BaseModel):
     """A part of a data file: no fields but its own, no conversions."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 _Model = TypeVar("_Model", bound=Strict)

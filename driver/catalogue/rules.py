@@ -21,46 +21,67 @@ class Category(Strict):
     """Operators that become one spec."""
 
     description: str
-    operators: list[str] = Field(min_length=1)  # functions' names, or globs over them
-    but: list[str] = Field(default_factory=list)  # globs over those that its own globs don't mean
-    kinds: list[FunctionKind] | None = None  # of those that globs match; all of them by default
-    inputs: dict[str, Any] = Field(default_factory=dict)  # for those of its operators that have such an argument
-    arguments: dict[str, Any] = Field(default_factory=dict)  # the same where it is required; before those of all
-    # Each of them, for operators whose inputs can be of it: the first for all sizes, the others for the last one.
+    """of the spec"""
+    operators: list[str] = Field(min_length=1)
+    """names, or globs over the build's functions"""
+    but: list[str] = Field(default_factory=list)
+    """globs over names that its own globs don't mean"""
+    kinds: list[FunctionKind] | None = None
+    """the kinds of functions that globs match"""
+    inputs: dict[str, Any] = Field(default_factory=dict)
+    """values for those of its operators that have such an argument"""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """values for those that require such an argument"""
     dtypes: list[str] = Field(default_factory=list)
+    """a case of each that the operator takes, the first in all sizes, the others in the last one"""
     backward: bool = False
-    sizes: list[Size] = Field(default=["small", "large", "skewed"])  # of those that its values have
-    prefix: str = ""  # of the cases' names
+    """whether operators have backward cases"""
+    sizes: list[Size] = Field(default=["small", "large", "skewed"])
+    """those of its values' sizes that make cases"""
+    prefix: str = ""
+    """of identifiers"""
 
 
 class Operator(Strict):
-    """What one operator is given in place of its category's."""
+    """What one operator has in place of its category's. A name may be a glob; the first that matches holds."""
 
     inputs: dict[str, Any] = Field(default_factory=dict)
     cases: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """named sets of inputs, each a case of its own, with settings under ``case``"""
     backward: bool | None = None
     sizes: list[Size] | None = None
     dtypes: list[str] | None = None
-    hybrid: bool | None = None  # false: a block that says it can be hybridized, and can't
+    hybrid: bool | None = None
+    """false for a block that claims to be hybrid but can't be hybridized"""
 
 
 class Rules(Strict):
-    """The whole file."""
+    """The rules of a catalogue. An operator is left out if it has an argument for which no rule gives a value."""
 
-    shapes: dict[str, Any] = Field(default_factory=dict)  # for YAML's anchors; not read
+    shapes: dict[str, Any] = Field(default_factory=dict)
+    """values with anchors, for use in the others"""
     arguments: dict[str, Any]
+    """values of tensors and required arguments where neither operator nor category has one"""
     categories: dict[str, Category] = Field(min_length=1)
+    """by name"""
     operators: dict[str, Operator] = Field(default_factory=dict)
-    # A function's name, or a glob -> between how many sets of inputs its calls alternate: its time depends on them.
+    """by name or glob"""
     input_sets: dict[str, int] = Field(default_factory=dict)
-    # A function's or registered operator's name, or a glob -> why it is no case.
+    """function or glob: how many sets of inputs its calls take in turn"""
     cannot: dict[str, str] = Field(default_factory=dict)
-    unlisted: dict[str, str] = Field(default_factory=dict)  # the same of functions that no category names
-    beside: list[str] = Field(default_factory=list)  # specs written by hand that the bundle lists, too
-    more: list[str] = Field(default_factory=list)  # other files of rules beside this one
-    namespaces: list[str] = Field(default_factory=list)  # what the registry's script lists: its arguments
-    folder: str = "operators"  # of the specs, below specifications/
-    bundle: str = "all"  # the spec that lists them, without suffix
+    """function, registered operator or glob: the reason why it has no case"""
+    unlisted: dict[str, str] = Field(default_factory=dict)
+    """the same for functions that no category names"""
+    beside: list[str] = Field(default_factory=list)
+    """specs written by hand that the bundle lists, too"""
+    more: list[str] = Field(default_factory=list)
+    """other files of rules beside this one"""
+    namespaces: list[str] = Field(default_factory=list)
+    """modules and classes whose public functions are listed, for the framework ``python``"""
+    folder: str = "operators"
+    """where specs are written, below specifications/"""
+    bundle: str = "all"
+    """the spec that lists them, without suffix"""
 
 
 def catalogue_names(framework: Framework) -> list[str]:

@@ -63,10 +63,11 @@ def test_an_option_is_shown_as_its_help_says() -> None:
     assert "secret" not in page
 
 
-def test_every_field_of_a_spec_and_of_a_report_is_there() -> None:
+def test_every_field_of_a_spec_a_report_and_a_catalogue_is_there() -> None:
     schemas = {
         "reference/spec-fields.md": json.loads((ROOT / "specifications/spec.schema.json").read_text(encoding="utf-8")),
         "reference/report-fields.md": PAGES.report_schema(),
+        "reference/catalogue-rules.md": PAGES.Rules.model_json_schema(),
     }
     for path, schema in schemas.items():
         parts = {schema["title"].capitalize(): schema, **PAGES.described(schema)}
