@@ -22,7 +22,7 @@ NOT_TAKEN: Mapping[Sequence[str], str] = {
     ("--android_dir", "--ios_dir", "--monsoon_map", "--hash_platform_mapping", "--device_name_mapping"): _PHONES,
     ("--reboot",): "is decided on each host: use opduel fleet worker --before_run COMMAND, or leave it out (each round "
     "starts fresh processes)",
-    ("--set_freq",): "is decided on each host: use opduel fleet worker --set_freq FREQUENCY, or --governor NAME",
+    ("--set_freq",): "is decided on each host: use opduel fleet worker --set_freq FREQUENCY",
     ("--platform_sig",): "use --platform NAME, a name for this kind of machine",
     ("--backend",): "a build has the backend that it was compiled with: name such builds with --control and "
     "--treatment, or use --ctx gpu",

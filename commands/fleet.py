@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from opduel.commands.option_types import frequency, path, positive, seconds
 from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.fleet.address import FleetChoice, parse_address
 from opduel.fleet.dashboard import parse_dashboard, require_bokeh
-from opduel.fleet.frequency import FrequencyChoice, frequency_set
+from opduel.fleet.frequency import frequency_set
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
@@ -169,7 +170,6 @@ def fleet_parser() -> Parser:
         type=seconds,
         default=BEFORE_RUN_S,
     )
-    add("--governor NAME", "the frequency governor while this is a worker, such as performance; put back at its end")
     add(
         "--set_freq FREQUENCY",
         "one frequency for all processors while this is a worker: a number in MHz, or max, mid or min; put back at "
@@ -213,10 +213,10 @@ def run_fleet_command(arguments: Sequence[str]) -> int:
         return DONE
     name = options.name or service.own_name()
     place = _writable(options.folder or service.default_folder() / path_part(name))  # hosts may share a home folder
-    frequency = FrequencyChoice(options.governor, options.set_freq)
     settings = HostSettings(name, place, options.exec_dir, None, options.before_run, options.before_run_timeout)
-    tags = tuple(dict.fromkeys([*service.host_tags(), *frequency.tags, *(options.tag or ())]))
-    with frequency_set(frequency, place):
+    own_tags = [*([] if options.set_freq is None else [f"freq-{options.set_freq}"]), *(options.tag or ())]
+    tags = tuple(dict.fromkeys([*service.host_tags(), *own_tags]))
+    with nullcontext() if options.set_freq is None else frequency_set(options.set_freq):
         service.run_worker(address, service.WorkerOptions(settings, tags), secured)
     return DONE
 

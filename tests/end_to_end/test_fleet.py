@@ -192,33 +192,29 @@ def test_a_scheduler_on_all_addresses_serves_its_dashboard_on_loopback(tmp_path:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("end_it", ["SIGTERM", "SIGKILL"])
-def test_a_worker_that_ends_puts_the_governor_back(fleet: Fleet, tmp_path: Path, end_it: str) -> None:
-    policy = tmp_path / "sys" / "cpu0" / "cpufreq"
+def test_a_worker_that_ends_puts_the_frequency_back(fleet: Fleet, tmp_path: Path) -> None:
+    policy = tmp_path / "cpufreq" / "policy0"
     policy.mkdir(parents=True)
-    (policy / "scaling_available_governors").write_text("performance powersave\n")
-    (policy / "scaling_governor").write_text("powersave\n")
+    for name in ("cpuinfo_min_freq", "cpuinfo_max_freq", "scaling_min_freq", "scaling_max_freq"):
+        (policy / name).write_text("800000" if "min" in name else "3600000")
     code = "import sys; from functools import partial; from pathlib import Path; "
     code += "from opduel.commands import fleet; from opduel.commands.entry import run_command; "
-    code += "fleet.frequency_set = partial(fleet.frequency_set, cpus=Path(sys.argv[1])); "
+    code += "fleet.frequency_set = partial(fleet.frequency_set, policies=Path(sys.argv[1])); "
     code += "run_command('x', lambda: fleet.run_fleet_command(sys.argv[2:]))"
-    words = ["worker", fleet.address, "--certificates", str(fleet.certificates), "--name", f"governed-{end_it}"]
-    words += ["--folder", str(tmp_path), "--governor", "performance"]
-    command = [sys.executable, "-c", code, str(tmp_path / "sys"), *words]
+    words = ["worker", fleet.address, "--certificates", str(fleet.certificates), "--name", "steady"]
+    words += ["--folder", str(tmp_path), "--set_freq", "max"]
+    command = [sys.executable, "-c", code, str(policy.parent), *words]
     log = tmp_path / "log"
     with log.open("wb") as errors:
         process = subprocess.Popen(command, cwd=ROOT, stderr=errors, start_new_session=True)
     try:
         fleet.wait_for(lambda: "measures for" in log.read_text())
-        assert (policy / "scaling_governor").read_text() == "performance\n"
-        asked = FleetChoice(parse_address(fleet.address), fleet.certificates, LONG_S, tags=("governor-performance",))
-        with connect(asked) as client:
-            assert list(wait_for_hosts(client, asked)) == [f"governed-{end_it}"]
-        if end_it == "SIGKILL":
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.send_signal(signal.SIGTERM)
-        fleet.wait_for(lambda: (policy / "scaling_governor").read_text() == "powersave\n")
+        assert (policy / "scaling_min_freq").read_text() == "3600000\n"
+        choice = FleetChoice(parse_address(fleet.address), fleet.certificates, LONG_S, tags=("freq-max",))
+        with connect(choice) as client:
+            assert list(wait_for_hosts(client, choice)) == ["steady"]
+        process.send_signal(signal.SIGTERM)
+        fleet.wait_for(lambda: (policy / "scaling_min_freq").read_text() == "800000\n")
     finally:
         end_process(process)
 
