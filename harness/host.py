@@ -26,7 +26,7 @@ _BUSY_FIELDS = ("user", "nice", "system", "irq", "softirq")
 
 
 def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> dict[str, Any]:
-    """What the host is, as JSON data; None for whatever it doesn't tell. Keys and units: docs/reference/report.md."""
+    """What the host is, as JSON data; None for whatever it doesn't tell. Keys and units: ``HostRecord``."""
     first = text_of(proc / "cpuinfo").partition("\n\n")[0]  # of several CPUs
     cpuinfo = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
     memory, swap = _tolerant(psutil.virtual_memory), _tolerant(psutil.swap_memory)
@@ -168,7 +168,7 @@ class HostMonitor:
         self._begin = len(self._samples) - 1
 
     def summary(self) -> dict[str, Any]:
-        """``{"before": ..., "during": ...}``, each as docs/reference/report.md says; None without any sample."""
+        """``{"before": ..., "during": ...}``, each a ``NoiseRecord``; None without any sample."""
         if self._begin is None:
             return {"before": _summed(self._samples), "during": None}
         return {"before": _summed(self._samples[: self._begin + 1]), "during": _summed(self._samples[self._begin :])}

@@ -65,7 +65,7 @@ class PriorRuns:
         return self.cases.get((case.id, case.context))
 
     def record(self, expected: RunForecast | None) -> dict[str, Any]:
-        """What a report's ``run["prior_runs"]`` says: docs/reference/report.md."""
+        """Return the report's ``PriorRunsRecord``."""
         return {
             "reports": self.reports,
             "skipped": self.skipped,

@@ -140,7 +140,7 @@ class FailureOut(BaseModel):
 
 
 class Figures(BaseModel):
-    """What a run says of a case; as in ``comparisons`` of docs/reference/report.md."""
+    """What a run says of a case; as in ``Comparison``."""
 
     verdict: Verdict
     held_back: Verdict | None
