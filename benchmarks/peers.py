@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The same cases, the same injected slowdowns, the same machine: what other tools' procedures say, and what ours does.
+"""Measure the same cases with the same injected slowdowns by opduel and by other tools, in turn on one machine.
 
     .venv/bin/python benchmarks/peers.py --spec all --sample 16 --sessions 10 --inject 5% --loads quiet bursts
     .venv/bin/python benchmarks/peers.py --spec all --sample 16 --sessions 10 --inject 1% --threshold 0.25% --seconds 5
-    .venv/bin/python benchmarks/peers.py --table --markdown
+    .venv/bin/python benchmarks/peers.py --table
 
-A session draws from its seed its cases and which of them are slowed, one of every two, as harness.py --inject does, and
-runs every tool on them, in random order, but for paired-t: last, as it gets the time that opduel took. Results are
-appended to --data; what is there is not done again, so a run that was stopped goes on where it was.
-docs/explanation/peers.md says what each tool is, benchmarks/loads.py what each load.
+The seed of a session decides its cases, and which half of them is slowed, as harness.py --inject does. All tools
+measure them in random order, but for paired-t, which is last, as it gets the time that opduel took. Results are
+appended to --data; the same command continues where it was stopped. Tables are in Markdown.
+docs/explanation/peers.md describes the tools, benchmarks/loads.py the loads.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import random
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -31,16 +32,17 @@ sys.path.insert(0, str(ROOT))
 import yaml  # noqa: E402
 
 from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
-from benchmarks.peer_tools.ours import Ours  # noqa: E402
+from benchmarks.peer_tools.opduel_itself import Opduel  # noqa: E402
 from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, PairedT, Tango  # noqa: E402
 from benchmarks.peer_tools.real_asv import Asv  # noqa: E402
 from benchmarks.peer_tools.real_pyperf import Pyperf  # noqa: E402
 from benchmarks.peer_tools.results import Result, append_result, read_results  # noqa: E402
-from benchmarks.peer_tools.table import markdown, plain, rows_of  # noqa: E402
+from benchmarks.peer_tools.table import markdown, rows_of  # noqa: E402
 from benchmarks.peer_tools.trial import Bench, Tool, Trial  # noqa: E402
 from benchmarks.raw_results import commit_of  # noqa: E402
-from opduel.commands import options as kinds  # noqa: E402
 from opduel.commands.entry import DONE, run_command  # noqa: E402
+from opduel.commands.option_types import positive, rounds, seconds, seed, share  # noqa: E402
+from opduel.commands.options import Parser  # noqa: E402
 from opduel.comparator import plan_looks  # noqa: E402
 from opduel.driver.builds import BuildCache, load_releases  # noqa: E402
 from opduel.driver.builds.environment_build import release_build  # noqa: E402
@@ -53,129 +55,70 @@ from opduel.records import USUAL_ROUNDS, RunError, UsageError  # noqa: E402
 
 DATA = ROOT / "benchmarks" / "results" / "peers.jsonl"
 PINS = ROOT / "benchmarks" / "peer_tools" / "pins.yaml"
-THRESHOLD = 0.02  # harness.py's default
-ON_REQUEST = ("pyperf-defaults", "opduel-default")  # some 80 s a case; on a quiet machine the same as opduel
+TOOLS = ("opduel", "naive", "asv", "pyperf", "benchstat", "benchstat-pairs", "tango", "paired-t")
 
 log = logging.getLogger(__name__)
 
 
-def tools_of(options: argparse.Namespace) -> dict[str, Tool]:
-    """Every tool there is, by name, with the settings that were asked for."""
-    tools: list[Tool] = [
-        Ours(options.threshold),
-        Ours(options.threshold, by_default=True),
-        Naive(options.seconds, options.threshold),
-        Asv("asv", options.asv_rounds, options.threshold),
-        Pyperf("pyperf", options.pyperf_options.split()),
-        Pyperf("pyperf-defaults", ()),
-        Benchstat(options.seconds, options.runs),
-        BenchstatPairs(options.seconds, options.runs),
-        Tango(options.seconds, options.threshold),
-        PairedT(options.threshold),
-    ]
-    return {tool.name: tool for tool in tools}
+@dataclass(frozen=True)
+class Settings:
+    """The options of the command line; --help describes them."""
 
+    build: str
+    spec: str
+    operators: Sequence[str]
+    sample: int | None
+    sessions: int
+    inject: Sequence[float]
+    threshold: float
+    seed: int
+    tools: Sequence[str]
+    seconds: float
+    runs: int
+    asv_rounds: int
+    pyperf_options: str
+    loads: Sequence[str]
+    minutes: float
+    data: Path
+    folder: Path
+    table: bool
 
-def parser() -> argparse.ArgumentParser:
-    """The options."""
-    made = kinds.Parser(
-        prog="peers.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    made.add_argument("--build", default="mxnet==1.9.1", help="the release on both sides; default: %(default)s")
-    made.add_argument("--spec", default="smoke", help="default: %(default)s")
-    made.add_argument("--operators", action="append", default=[], metavar="PATTERN", help="as harness.py's; repeatable")
-    made.add_argument("--sample", type=kinds.positive, metavar="N", help="so many of them, drawn for each session")
-    made.add_argument(
-        "--sessions", type=kinds.positive, default=1, help="sessions for each share; default: %(default)s"
-    )
-    made.add_argument("--inject", type=kinds.share, nargs="+", default=[0.05], metavar="SHARE", help="default: 0.05")
-    made.add_argument(
-        "--threshold",
-        type=kinds.share,
-        default=THRESHOLD,
-        metavar="SHARE",
-        help="of opduel, of paired-t, of asv's second factor, of the strict naive rule, and of tango's if smaller than "
-        "its own; default: 2%%",
-    )
-    made.add_argument("--seed", type=kinds.seed, default=1, help="of the first session; the next has the next")
-    made.add_argument("--tools", help=f"names with commas; default: all but {' and '.join(ON_REQUEST)}")
-    made.add_argument(
-        "--seconds",
-        type=kinds.seconds,
-        default=3.0,
-        help="timed a case by naive, benchstat and tango; default: %(default)s",
-    )
-    made.add_argument("--runs", type=kinds.rounds, default=10, help="values a side for benchstat; default: %(default)s")
-    made.add_argument("--asv_rounds", type=kinds.positive, default=2, help="default: asv's own, 2")
-    made.add_argument(
-        "--pyperf_options", default="--processes 3", help="of pyperf's runner, in one word; default: %(default)r"
-    )
-    made.add_argument("--loads", nargs="+", choices=LOADS, default=[QUIET], help="beside the sessions; default: quiet")
-    made.add_argument("--minutes", type=float, default=math.inf, help="no tool begins later; default: no limit")
-    made.add_argument("--data", type=Path, default=DATA, metavar="FILE", help=f"default: {DATA.relative_to(ROOT)}")
-    made.add_argument(
-        "--folder", type=Path, default=Path("reports/peers"), help="for what tools write; default: %(default)s"
-    )
-    made.add_argument("--table", action="store_true", help="measure nothing; print the table of what is there")
-    made.add_argument("--markdown", action="store_true", help="print the table in Markdown")
-    return made
-
-
-def make_bench(options: argparse.Namespace) -> Bench:
-    """The cases, and a build that holds the release, asv and pyperf.
-
-    Raises:
-        OpduelError: as harness.py's.
-    """
-    spec = load_spec(find_spec(options.spec))
-    cases = expand_cases(spec)
-    if options.operators:
-        cases = select_cases(cases, options.operators)
-    if len(cases) < 2:
-        raise UsageError("--operators: one case of two is slowed: give it two cases or more")
-    framework = get_framework(spec.framework)
-    lonely = [case.id for case in cases if not framework.can_fork(1, case.context)]
-    if lonely:
-        raise UsageError(f"--spec {options.spec}: {lonely[0]} can't be measured in a fork; leave such cases out")
-    package, _, version = options.build.partition("==")
-    recipe = load_releases(framework).recipe(package, version)
-    peers = yaml.safe_load(PINS.read_text(encoding="utf-8"))
-    cache = BuildCache()
-    with_peers = replace(recipe, pins={**recipe.pins, **peers})
-    build = release_build(options.build, with_peers, framework, cache)
-    return Bench(
-        build=build,
-        release=recipe.request,
-        requirements={recipe.package: recipe.version, **recipe.pins},
-        adaptor=framework.adaptor,
-        environment={**worker_environment(), **framework.environment(1)},
-        cpus=plan_cpus(1),
-        spec=options.spec,
-        operators=tuple(options.operators),
-        cases=cases,
-        cache=cache.directory.parent / "peers",
-    )
+    def make_tools(self) -> list[Tool]:
+        """Return the tools of --tools, in its order."""
+        tools: list[Tool] = [
+            Opduel(self.threshold),
+            Naive(self.seconds, self.threshold),
+            Asv(self.asv_rounds, self.threshold),
+            Pyperf(self.pyperf_options.split()),
+            Benchstat(self.seconds, self.runs),
+            BenchstatPairs(self.seconds, self.runs),
+            Tango(self.seconds, self.threshold),
+            PairedT(self.threshold),
+        ]
+        by_name = {tool.name: tool for tool in tools}
+        return [by_name[name] for name in self.tools]
 
 
 @dataclass(frozen=True)
 class Session:
-    """Which cases are slowed follows from ``seed``; by how much is ``share``."""
+    """The cases that all tools measure: drawn with ``seed``, every second one slowed by ``share``, beside a load."""
 
     number: int
     seed: int
     share: float
     load: str
 
-    def drawn(self, bench: Bench, sample: int | None) -> Bench:
-        """With ``sample`` of its cases, in their order; all if that is None or there are no more."""
+    def draw(self, bench: Bench, sample: int | None) -> Bench:
+        """Return the bench with ``sample`` of its cases in their order, or with all if that is None or not fewer."""
         if sample is None or sample >= len(bench.cases):
             return bench
         chosen = set(random.Random(f"cases {self.seed}").sample([case.id for case in bench.cases], sample))
-        patterns = tuple(f"[{name[0]}]{name[1:]}" for name in sorted(chosen))  # no other id has these as a part
+        # Brackets make an id a pattern, which matches no id that has it as a part.
+        patterns = tuple(f"[{case_id[0]}]{case_id[1:]}" for case_id in sorted(chosen))
         return replace(bench, cases=[case for case in bench.cases if case.id in chosen], operators=patterns)
 
     def injected(self, bench: Bench) -> frozenset[str]:
-        """The ids of the cases that harness.py --inject would slow."""
+        """Return the ids of the cases that harness.py --inject would slow."""
         return MeasurementPlan(bench.cases, plan_looks(USUAL_ROUNDS), 0.05, self.seed, inject=self.share).injected
 
     def __str__(self) -> str:
@@ -183,130 +126,192 @@ class Session:
 
     @property
     def file_name(self) -> str:
-        """Of its folder."""
+        """The name of its folder."""
         return f"{self.number}-{self.share:g}-{self.load}"
 
 
-def sessions_of(options: argparse.Namespace) -> list[Session]:
-    """In the order in which they are run."""
-    numbers = range(options.sessions)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, unless only the table is printed, and print the tables; return the exit code."""
+    settings = Settings(**vars(_parser().parse_args(arguments)))
+    failures = 0 if settings.table else measure(settings)
+    results = read_results(settings.data)
+    if not results:
+        raise UsageError(f"--data {settings.data}: holds no result: run without --table first")
+    for (spec, place, slowdown, cases), group in groupby(sorted(results, key=_table_key), key=_table_key):
+        share = -slowdown
+        slowed = f"half slowed by {100 * share:g} %" if share else "none slowed"
+        print(f"Spec: {spec}, load: {[*LOADS][place]}, {-cases} cases a session, {slowed}\n")
+        print(f"{markdown(rows_of(group), share)}\n")
+    if failures:
+        raise RunError(f"{failures} measurements failed; the same command tries them again")
+    return DONE
+
+
+def _table_key(result: Result) -> tuple[str, int, float, int]:
+    """Return what has a table of its own: spec, place of the load among all, slowdown (the largest first), cases."""
+    return result.spec, [*LOADS].index(result.load), -result.share, -len(result.cases)
+
+
+def measure(settings: Settings) -> int:
+    """Measure what is missing, as long as there is time; return the number of tools and sessions that failed."""
+    deadline = time.monotonic() + 60 * settings.minutes
+    tools = settings.make_tools()
+    full_bench = make_bench(settings)
+    for tool in tools:
+        tool.set_up(full_bench)
+    seconds_of = {result.key: result.seconds for result in read_results(settings.data)}
+    failures = 0
+    for session in sessions_of(settings):
+        bench = session.draw(full_bench, settings.sample)
+        cases = tuple(sorted(case.id for case in bench.cases))
+        key_of_bench = (bench.release, bench.spec, session.seed, session.share, session.load, cases)
+        key_of_opduel = (session.number, "opduel", Opduel(settings.threshold).settings, *key_of_bench)
+        order = random.Random(f"order {session}").sample(tools, len(tools))
+        for tool in sorted(order, key=lambda tool: isinstance(tool, PairedT)):
+            key = (session.number, tool.name, tool.settings, *key_of_bench)
+            if key in seconds_of:
+                continue
+            if time.monotonic() >= deadline:
+                return failures
+            folder = settings.folder / "work" / f"{session.file_name}-{tool.name}"
+            try:
+                result = run_tool(tool, bench, session, folder, seconds_of.get(key_of_opduel))
+            except (RunError, ValueError) as error:
+                log.warning("%s, %s: %s", session, tool.name, error)
+                failures += 1
+            else:
+                append_result(settings.data, result)
+                seconds_of[key] = result.seconds
+                log.info("%s, %s: %.1f s a case", session, tool.name, result.seconds / len(cases))
+    return failures
+
+
+def make_bench(settings: Settings) -> Bench:
+    """Return the cases, and a build that holds the release, asv and pyperf.
+
+    Raises:
+        OpduelError: as harness.py does.
+    """
+    spec = load_spec(find_spec(settings.spec))
+    cases = expand_cases(spec)
+    if settings.operators:
+        cases = select_cases(cases, settings.operators)
+    if len(cases) < 2:
+        raise UsageError("--operators: one case of two is slowed: give it two cases or more")
+    framework = get_framework(spec.framework)
+    not_forkable = [case.id for case in cases if not framework.can_fork(1, case.context)]
+    if not_forkable:
+        raise UsageError(f"--spec {settings.spec}: {not_forkable[0]} can't be measured in a fork; leave such cases out")
+    package, _, version = settings.build.partition("==")
+    recipe = load_releases(framework).recipe(package, version)
+    pins_of_peers = yaml.safe_load(PINS.read_text(encoding="utf-8"))
+    cache = BuildCache()
+    build = release_build(settings.build, replace(recipe, pins={**recipe.pins, **pins_of_peers}), framework, cache)
+    return Bench(
+        build=build,
+        release=recipe.request,
+        requirements={recipe.package: recipe.version, **recipe.pins},
+        adaptor=framework.adaptor,
+        environment={**worker_environment(), **framework.environment(1)},
+        cpus=plan_cpus(1),
+        spec=settings.spec,
+        operators=tuple(settings.operators),
+        cases=cases,
+        cache=cache.directory.parent / "peers",
+    )
+
+
+def sessions_of(settings: Settings) -> list[Session]:
+    """Return all sessions in their order."""
     return [
-        Session(number, options.seed + number, share, load)
-        for number in numbers
-        for share in options.inject
-        for load in options.loads
+        Session(number, settings.seed + number, share, load)
+        for number in range(settings.sessions)
+        for share in settings.inject
+        for load in settings.loads
     ]
 
 
-def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path, seconds: float | None) -> Result:
-    """One tool in one session; ``folder`` is recreated for what it writes, ``seconds`` as in ``Trial``.
+def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path, opduel_seconds: float | None) -> Result:
+    """Run one tool in one session; recreate ``folder`` for its files.
 
     Raises:
         RunError: it could not be run.
-        ValueError: what it said could not be read.
+        ValueError: its output could not be read.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     injected = session.injected(bench)
     with load(session.load):
-        started, began, commit = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), commit_of()
-        answers = tool.measure(Trial(bench, session.seed, session.share, injected, folder, seconds))
-        taken_s = time.monotonic() - began
+        started, start, commit = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), commit_of()
+        answers = tool.measure(Trial(bench, session.seed, session.share, injected, folder, opduel_seconds))
+        wall_s = time.monotonic() - start
+    host = {
+        "cpus": sorted(os.sched_getaffinity(0)),
+        "cpu_model": host_fingerprint()["cpu_model"],
+        "kernel": platform.release(),
+        "load": os.getloadavg()[0],
+    }
     return Result(
         session=session.number,
         tool=tool.name,
         settings=tool.settings,
-        origin=tool.origin,
         build=bench.release,
         spec=bench.spec,
         seed=session.seed,
         share=session.share,
         injected=sorted(injected),
-        seconds=taken_s,
+        seconds=wall_s,
         answers=answers,
-        host={
-            "cpus": sorted(os.sched_getaffinity(0)),
-            "cpu_model": host_fingerprint()["cpu_model"],
-            "kernel": platform.release(),
-            "load": os.getloadavg()[0],
-        },
+        host=host,
         load=session.load,
         started=started,
         commit=commit,
     )
 
 
-def measure(options: argparse.Namespace) -> int:
-    """All sessions, as long as there is time; a tool that fails costs its own result and no other's. Returns the number
-    of failures."""
-    ends = time.monotonic() + 60 * options.minutes
-    tools = chosen_tools(options)
-    every = make_bench(options)
-    for tool in tools:
-        tool.set_up(every)
-    seconds_of = {result.key: result.seconds for result in read_results(options.data)}
-    failures = 0
-    for session in sessions_of(options):
-        bench = session.drawn(every, options.sample)
-        cases = tuple(sorted(case.id for case in bench.cases))
-        of_bench = (bench.release, bench.spec, session.seed, session.share, session.load, cases)
-        ours = (session.number, "opduel", Ours(options.threshold).settings, *of_bench)
-        order = random.Random(f"order {session}").sample(tools, len(tools))
-        for tool in sorted(order, key=lambda tool: isinstance(tool, PairedT)):  # which takes as long as opduel did
-            key = (session.number, tool.name, tool.settings, *of_bench)
-            if key in seconds_of:
-                continue
-            if time.monotonic() >= ends:
-                return failures
-            folder = options.folder / "work" / f"{session.file_name}-{tool.name}"
-            try:
-                result = run_tool(tool, bench, session, folder, seconds_of.get(ours))
-            except (RunError, ValueError) as error:
-                log.warning("%s, %s: %s", session, tool.name, error)
-                failures += 1
-            else:
-                append_result(options.data, result)
-                seconds_of[key] = result.seconds
-                log.info("%s, %s: %.1f s a case", session, tool.name, result.seconds / len(cases))
-    return failures
-
-
-def chosen_tools(options: argparse.Namespace) -> list[Tool]:
-    """Those of --tools.
-
-    Raises:
-        UsageError: one is not known.
-    """
-    known = tools_of(options)
-    names = options.tools.split(",") if options.tools else [name for name in known if name not in ON_REQUEST]
-    unknown = [name for name in names if name not in known]
+def _tool_names(text: str) -> Sequence[str]:
+    names = text.split(",")
+    unknown = [name for name in names if name not in TOOLS]
     if unknown:
-        raise UsageError(f"--tools: {unknown[0]!r} is not known: use some of {', '.join(known)}")
-    return [known[name] for name in names]
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is unknown: use some of {', '.join(TOOLS)}")
+    return names
 
 
-def _group(result: Result) -> tuple[str, int, float, int]:
-    """What has a table of its own: spec, place of the load among all, slowdown (the largest first), cases a session."""
-    return result.spec, [*LOADS].index(result.load), -result.share, -len(result.cases)
-
-
-def _heading(spec: str, place: int, slowed: float, cases: int) -> str:
-    slowdown = f"half slowed by {-100 * slowed:g} %" if slowed else "none slowed"
-    return f"Spec: {spec}, load: {[*LOADS][place]}, {-cases} cases a session, {slowdown}"
-
-
-def main() -> int:
-    """Measure unless only the table is wanted; print the table."""
-    options = parser().parse_args()
-    failures = 0 if options.table else measure(options)
-    results = read_results(options.data)
-    if not results:
-        raise UsageError(f"--data {options.data}: holds no result: run without --table first")
-    for group, rows in groupby(sorted(results, key=_group), key=_group):
-        print(f"{_heading(*group)}\n\n{(markdown if options.markdown else plain)(rows_of(rows))}\n")
-    if failures:
-        raise RunError(f"{failures} measurements failed; the same command tries them again")
-    return DONE
+def _parser() -> Parser:
+    parser = Parser(
+        prog="peers.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    add = parser.add_argument
+    add("--build", default="mxnet==1.9.1", help="the release on both sides; default: %(default)s")
+    add("--spec", default="smoke", help="default: %(default)s")
+    add("--operators", action="append", default=[], metavar="PATTERN", help="as harness.py's; repeatable")
+    add("--sample", type=positive, metavar="N", help="cases of each session, drawn at random; default: all")
+    add("--sessions", type=positive, default=1, help="for each share and load; default: %(default)s")
+    add("--inject", type=share, nargs="+", default=[0.05], metavar="SHARE", help="default: 0.05")
+    add(
+        "--threshold",
+        type=share,
+        default=0.02,
+        metavar="SHARE",
+        help="of opduel, paired-t, asv's second factor, the strict naive rule, and tango below 1%%; default: 2%%",
+    )
+    add("--seed", type=seed, default=1, help="of the first session; the next one has the next seed")
+    add("--tools", type=_tool_names, default=TOOLS, help=f"names with commas; default: {','.join(TOOLS)}")
+    add(
+        "--seconds",
+        type=seconds,
+        default=3.0,
+        help="of timed calls a case, of naive, benchstat and tango; default: %(default)s",
+    )
+    add("--runs", type=rounds, default=10, help="values a side for benchstat; default: %(default)s")
+    add("--asv_rounds", type=positive, default=2, help="default: asv's own, 2")
+    add("--pyperf_options", default="--processes 3", help="of pyperf's runner, in one word; default: %(default)r")
+    add("--loads", nargs="+", choices=LOADS, default=[QUIET], help="beside the sessions; default: quiet")
+    add("--minutes", type=float, default=math.inf, help="no tool begins later; default: no limit")
+    add("--data", type=Path, default=DATA, metavar="FILE", help=f"default: {DATA.relative_to(ROOT)}")
+    add("--folder", type=Path, default=Path("reports/peers"), help="for the tools' files; default: %(default)s")
+    add("--table", action="store_true", help="measure nothing; print the tables of the results")
+    return parser
 
 
 if __name__ == "__main__":

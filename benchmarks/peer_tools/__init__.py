@@ -1,4 +1,1 @@
-"""Other tools' procedures and rules beside ours, one file a kind. benchmarks/peers.py runs them.
-
-docs/explanation/peers.md has the results.
-"""
+"""Procedures and rules of other tools; benchmarks/peers.py runs them, docs/explanation/peers.md has results."""

@@ -1,18 +1,18 @@
-"""One case as another tool's process runs it: the call and the injected work are our worker's own.
+"""A case inside another tool's process: the call and the injected work are those of opduel's worker.
 
-Imported by path, inside the build.  This is the one file that knows what harness/worker/main.py holds: ``Session``
-(prepare, call, spins), and ``spin`` and ``time_calls`` of timing.py.
+The module is imported by its path, in the build's interpreter. It is the only one that knows harness/worker/main.py:
+``Session`` (prepare, call, spins), and ``spin`` and ``time_calls`` of timing.py.
 """
 
 import importlib.util
 import json
 import os
 
-JOB = "OPDUEL_PEERS_JOB"  # the variable that names the file that trial.Trial.write_job writes
+JOB = "OPDUEL_PEERS_JOB"  # names the file that trial.Trial.write_job writes
 
 
 def load(path):
-    """A module by its path."""
+    """Import a module by its path."""
     spec = importlib.util.spec_from_file_location("opduel_worker", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -20,7 +20,7 @@ def load(path):
 
 
 class Operation:
-    """A case made ready: warmed up, and slowed if the job says so of this side."""
+    """A prepared and warmed-up case, which is slowed if the job says so of this side."""
 
     def __init__(self, case_id, side):
         with open(os.environ[JOB], encoding="utf-8") as stream:
@@ -32,16 +32,16 @@ class Operation:
         self.session.prepare(**request)
 
     def function(self):
-        """A function of no arguments: one call, then the injected work."""
+        """Return a function without arguments: one call, then the injected work."""
         call, spin, spins = self.session.call, self.worker.timing.spin, self.session.spins
 
-        def once():
+        def run():
             call()
             spin(spins)
 
-        return once
+        return run
 
     def seconds(self, loops):
-        """What ``loops`` calls take together."""
+        """Return the seconds that ``loops`` calls take together."""
         ns_a_call = self.worker.timing.time_calls(self.session.call, 1, loops, self.session.spins)[0]
         return 1e-9 * loops * ns_a_call

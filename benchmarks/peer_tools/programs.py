@@ -1,10 +1,12 @@
-"""Running another tool's program to its end."""
+"""Run another tool's program to its end."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from opduel.driver.builds.process import run
 from opduel.records import RunError
+
+LOG = "output.txt"
 
 
 def run_program(
@@ -14,16 +16,19 @@ def run_program(
     timeout_s: float,
     good: Collection[int] = (0,),
 ) -> str:
-    """What it printed. ``environment`` is its whole environment; what it says is kept in ``folder``.
+    """Return the program's standard output, and append all its output to a log in ``folder``, where it runs.
+
+    ``environment`` is its whole environment, ``good`` the exit codes that are no failure.
 
     Raises:
-        RunError: it ended with an exit code that is not ``good``, or not in time.
+        RunError: it ended with another exit code, or not in time.
     """
     outcome = run(command, timeout=timeout_s, whole_environment=environment, directory=folder)
-    with (folder / "said.txt").open("a", encoding="utf-8") as stream:
+    log = folder / LOG
+    with log.open("a", encoding="utf-8") as stream:
         stream.write(f"$ {' '.join(command)}\n{outcome.stdout}{outcome.stderr}\n")
     if outcome.code not in good:
         lines = outcome.stdout.strip().splitlines()
-        words = outcome.output_tail if outcome.stderr.strip() or not lines else lines[-1]
-        raise RunError(f"{' '.join(command[:4])}...: {words}; all that it said: {folder / 'said.txt'}")
+        message = outcome.output_tail if outcome.stderr.strip() or not lines else lines[-1]
+        raise RunError(f"{' '.join(command[:4])}...: {message}; its output: {log}")
     return outcome.stdout

@@ -1,4 +1,4 @@
-"""The script that pyperf runs, many times over: every case is a benchmark, each of its processes prepares but one."""
+"""The script that pyperf runs in many processes: each case is a benchmark, and each process prepares only one."""
 
 import json
 import os
@@ -9,14 +9,14 @@ import pyperf
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import inside
 
-READY = {}
+OPERATIONS = {}
 
 
-def timed(loops, case_id, side):
-    """Seconds that ``loops`` calls take; what comes before the first of them is not timed."""
-    if case_id not in READY:
-        READY[case_id] = inside.Operation(case_id, side)
-    return READY[case_id].seconds(loops)
+def seconds(loops, case_id, side):
+    """Return the seconds that ``loops`` calls take, without their preparation."""
+    if case_id not in OPERATIONS:
+        OPERATIONS[case_id] = inside.Operation(case_id, side)
+    return OPERATIONS[case_id].seconds(loops)
 
 
 def main():
@@ -26,7 +26,7 @@ def main():
     side = os.environ["OPDUEL_PEERS_SIDE"]
     runner = pyperf.Runner()
     for case_id in requests[side]:
-        runner.bench_time_func(case_id, timed, case_id, side)
+        runner.bench_time_func(case_id, seconds, case_id, side)
 
 
 if __name__ == "__main__":

@@ -11,27 +11,27 @@ from opduel.records.measurement import SIDES
 
 SCRIPT = Path(__file__).resolve().with_name("pyperf_cases.py")
 TIMEOUT_S = 6 * 3600.0
+SECTIONS: Mapping[str, Answer] = {"Slower": "slower", "Faster": "faster", "Same speed": "same"}
 _ENTRY = re.compile(r"- (.*): [^:]+ -> [^:]+: ([0-9.]+x (?:slower|faster)|no change)")
 
 
 @dataclass(frozen=True)
 class Pyperf:
-    """With ``options`` of its runner."""
+    """pyperf with ``options`` of its runner."""
 
-    name: str
     options: Sequence[str]
-    origin: str = "the real package"
+    name: str = "pyperf"
 
     @property
     def settings(self) -> str:
-        """Its options."""
-        return " ".join(self.options) or "its defaults: 20 processes of 3 values a side"
+        """The runner's options."""
+        return " ".join(self.options)
 
     def set_up(self, bench: Bench) -> None:
-        """Nothing: it is in the build's environment."""
+        """Do nothing: it is in the build's environment."""
 
     def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """Control first, then treatment, as its users do."""
+        """Measure the control first, then the treatment, as its users do."""
         bench = trial.bench
         job = {"OPDUEL_PEERS_JOB": str(trial.write_job())}
         files = [trial.folder.absolute() / f"{side}.json" for side in SIDES]
@@ -42,25 +42,25 @@ class Pyperf:
             command += ["--inherit-environ", ",".join(environment)]
             run_program(command, environment, trial.folder, TIMEOUT_S)
         compare = [bench.build.interpreter, "-m", "pyperf", "compare_to", "--group-by-speed", *map(str, files)]
-        said = run_program(compare, bench.environment, trial.folder, TIMEOUT_S)
-        return {f"{self.name}: compare_to": parse_compare_to(said, [case.id for case in bench.cases])}
+        output = run_program(compare, bench.environment, trial.folder, TIMEOUT_S)
+        return {"pyperf: compare_to": parse_compare_to(output, [case.id for case in bench.cases])}
 
 
-def parse_compare_to(said: str, cases: Collection[str]) -> dict[str, Answer]:
-    """Answers from ``pyperf compare_to --group-by-speed``: what is not under Slower or Faster is the same.
+def parse_compare_to(output: str, cases: Collection[str]) -> dict[str, Answer]:
+    """Parse ``pyperf compare_to --group-by-speed``: cases that are not listed as slower or faster are the same.
 
     Raises:
         ValueError: the text names a case that was not measured, or a line can't be read.
     """
     answers: dict[str, Answer] = dict.fromkeys(cases, "same")
     section: Answer | None = None
-    for line in said.splitlines():
+    for line in output.splitlines():
         heading = re.fullmatch(r"(Slower|Faster|Same speed) \(\d+\):", line)
         if heading:
-            section = {"Slower": "slower", "Faster": "faster"}.get(heading[1], "same")  # type: ignore[assignment]
+            section = SECTIONS[heading[1]]
         elif line.startswith("- ") and section:
             entry = _ENTRY.fullmatch(line)
             if not entry or entry[1] not in answers:
-                raise ValueError(f"pyperf compare_to said what can't be read: {line!r}")
+                raise ValueError(f"pyperf compare_to printed a line that can't be read: {line!r}")
             answers[entry[1]] = section
     return answers

@@ -1,4 +1,4 @@
-"""The results file: one JSON line for each tool and session, appended as soon as it is known."""
+"""The results file: a line of JSON for each tool and session."""
 
 import json
 from collections.abc import Mapping
@@ -13,54 +13,56 @@ from opduel.records import UsageError
 
 @dataclass(frozen=True)
 class Result:
-    """What one tool said in one session. ``seconds`` is wall time for all cases of the session together."""
+    """One tool's answers in one session."""
 
     session: int
     tool: str
     settings: str
-    origin: str
     build: str
     spec: str
     seed: int
-    share: float
-    injected: list[str]
-    seconds: float
+    share: float  # by which the injected cases were slowed
+    injected: list[str]  # case ids
+    seconds: float  # wall time of all cases together
     answers: Mapping[str, Mapping[str, Answer]]  # rule -> case id -> answer
     host: Mapping[str, Any]
-    load: str = "quiet"  # beside it: a name of benchmarks/loads.py
+    load: str = "quiet"  # beside the session: a name of benchmarks/loads.py
     started: str | None = None  # in UTC; the first results have neither this nor a commit
     commit: str | None = None  # of opduel
 
     @property
     def cases(self) -> list[str]:
         """The ids of all cases of the session."""
-        return sorted({case for by_case in self.answers.values() for case in by_case})
+        return sorted({case for answers in self.answers.values() for case in answers})
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What a later call need not do again."""
-        asked = (self.session, self.tool, self.settings, self.build, self.spec, self.seed, self.share, self.load)
-        return (*asked, tuple(self.cases))
+        """What identifies the measurement: one with the same key isn't made again."""
+        bench = (self.build, self.spec, self.seed, self.share, self.load, tuple(self.cases))
+        return (self.session, self.tool, self.settings, *bench)
 
 
 def read_results(path: Path) -> list[Result]:
-    """All of them; none if there is no file. A last line without an end was cut off when a run was killed.
+    """Return all results of a file, none if it doesn't exist; ignore a last line that was cut off as a run was killed.
 
     Raises:
         UsageError: a line can't be read.
     """
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     results = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], start=1):
         try:
             results.append(Result(**json.loads(line)))
         except (ValueError, TypeError) as error:
-            raise UsageError(f"{path}: line {number}: {error}: remove the line, and the run is made again") from None
+            raise UsageError(f"{path}: line {number}: {error}: remove the line, and measure again") from None
     return results
 
 
 def append_result(path: Path, result: Result) -> None:
-    """Add a line, on the disk when this returns. Raises UsageError: it can't be written."""
+    """Append a result.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
     append(path, json.dumps(asdict(result)))

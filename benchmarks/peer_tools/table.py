@@ -1,97 +1,68 @@
-"""The table: each rule's false flags and findings, with exact intervals, and what they cost."""
+"""The table of peers.py: each rule's false flags and detections with exact intervals, and what they cost."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from scipy import stats
-
 from benchmarks.peer_tools.results import Result
-
-FLAGS = ("slower", "faster")
-CONFIDENCE = 0.95
+from opduel.comparator.calibration import Rate
 
 
 @dataclass
 class Row:
-    """One rule on one tool's data, over all sessions. ``seconds`` are a case's, by session."""
+    """One rule on one tool's data, over all sessions with one slowdown."""
 
     rule: str
-    settings: str
-    origin: str
-    plain: int = 0
-    false: int = 0
-    injected: dict[float, int] = field(default_factory=dict)  # by share
-    found: dict[float, int] = field(default_factory=dict)
-    wrong_way: int = 0
+    unslowed: int = 0
+    false_flags: int = 0
+    slowed: int = 0
+    detected: int = 0
+    wrong_direction: int = 0
     failed: int = 0
-    seconds: list[float] = field(default_factory=list)
+    seconds_a_case: list[float] = field(default_factory=list)  # of each session
+
+    def add(self, answer: str, is_slowed: bool) -> None:
+        """Count the answer for one case."""
+        if answer == "failed":
+            self.failed += 1
+        elif is_slowed:
+            self.slowed += 1
+            self.detected += answer == "slower"
+            self.wrong_direction += answer == "faster"
+        else:
+            self.unslowed += 1
+            self.false_flags += answer != "same"
+
+    def cells(self) -> list[str]:
+        """Return the row's cells, without those of slowed cases if there are none."""
+        detected = [rate_text(self.detected, self.slowed)] if self.slowed else []
+        seconds = f"{sum(self.seconds_a_case) / len(self.seconds_a_case):.1f}"
+        false_flags = rate_text(self.false_flags, self.unslowed)
+        return [self.rule, false_flags, *detected, str(self.wrong_direction), str(self.failed), seconds]
 
 
 def rows_of(results: Iterable[Result]) -> list[Row]:
-    """A row for each rule and settings, in the order in which they first come."""
+    """Return a row for each rule and its tool's settings, in alphabetical order."""
     rows: dict[tuple[str, str], Row] = {}
     for result in results:
         for rule, answers in result.answers.items():
-            row = rows.setdefault((rule, result.settings), Row(rule, result.settings, result.origin))
-            row.seconds.append(result.seconds / len(answers))
+            row = rows.setdefault((rule, result.settings), Row(rule))
+            row.seconds_a_case.append(result.seconds / len(answers))
             for case, answer in answers.items():
-                _count(row, answer, result.share if case in result.injected else 0.0)
-    return sorted(rows.values(), key=lambda row: row.rule)
+                row.add(answer, bool(result.share) and case in result.injected)
+    return [rows[key] for key in sorted(rows)]
 
 
-def _count(row: Row, answer: str, share: float) -> None:
-    if answer == "failed":
-        row.failed += 1
-    elif not share:
-        row.plain += 1
-        row.false += answer in FLAGS
-    else:
-        row.injected[share] = row.injected.get(share, 0) + 1
-        row.found[share] = row.found.get(share, 0) + (answer == "slower")
-        row.wrong_way += answer == "faster"
-
-
-def interval(count: int, total: int) -> tuple[float, float]:
-    """The exact interval of a share (Clopper and Pearson 1934, Biometrika 26, 404-413); all of [0, 1] for no trial."""
-    if not total:
-        return 0.0, 1.0
-    low, high = stats.binomtest(count, total).proportion_ci(CONFIDENCE, method="exact")
-    return float(low), float(high)
-
-
-def share_text(count: int, total: int) -> str:
-    """``3 of 40 (1.6 to 20.4 %)``, or nothing where nothing was tried."""
+def rate_text(count: int, total: int) -> str:
+    """Return ``3 of 40 (1.6 to 20.4 %)``, or nothing if there is nothing to count."""
     if not total:
         return ""
-    low, high = interval(count, total)
+    low, high = Rate(count, total).interval
     return f"{count} of {total} ({100 * low:.1f} to {100 * high:.1f} %)"
 
 
-def cells_of(rows: Sequence[Row]) -> list[list[str]]:
-    """Heading and rows."""
-    shares = sorted({share for row in rows for share in row.injected})
-    heading = ["rule", "false flags of A/A", *(f"found of +{100 * share:g} %" for share in shares)]
-    heading += ["called faster though slowed", "failed", "s a case", "procedure", "what it is"]
-    cells = [heading]
-    for row in rows:
-        found = [share_text(row.found.get(share, 0), row.injected.get(share, 0)) for share in shares]
-        seconds = f"{sum(row.seconds) / len(row.seconds):.1f}"
-        line = [row.rule, share_text(row.false, row.plain), *found, str(row.wrong_way), str(row.failed)]
-        cells.append([*line, seconds, row.settings, row.origin])
-    return cells
-
-
-def markdown(rows: Sequence[Row]) -> str:
-    """For docs/explanation/peers.md."""
-    heading, *lines = cells_of(rows)
-    texts = [heading, ["---"] * len(heading), *lines]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in texts)
-
-
-def plain(rows: Sequence[Row]) -> str:
-    """For a terminal: columns padded to their widest cell."""
-    cells = cells_of(rows)
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
-    )
+def markdown(rows: Sequence[Row], share: float) -> str:
+    """Return the table of sessions in which cases were slowed by this share."""
+    detected = [f"found of +{100 * share:g} %"] if share else []
+    heading = ["rule", "false flags of A/A", *detected, "called faster though slowed", "failed", "s a case"]
+    lines = [heading, ["---"] * len(heading), *(row.cells() for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,4 +1,4 @@
-"""What every tool is given, and what it answers."""
+"""What each tool gets, and what it answers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import CpuPlan
 from opduel.harness.process import WORKER
 from opduel.records import Build, Case
-from opduel.records.measurement import Side
+from opduel.records.measurement import SIDES, Side
 
 Answer = Literal["slower", "faster", "same", "failed"]
 Answers = Mapping[str, Answer]  # by case id
@@ -19,10 +19,10 @@ Answers = Mapping[str, Answer]  # by case id
 
 @dataclass(frozen=True)
 class Bench:
-    """What stays the same for every tool and session: one build on both sides, with asv and pyperf in it."""
+    """What all tools and sessions have in common: one build on both sides, with asv and pyperf in it."""
 
     build: Build
-    release: str  # the build as harness.py is asked for it: "mxnet==1.9.1"
+    release: str  # as harness.py takes it: "mxnet==1.9.1"
     requirements: Mapping[str, str]  # the release and the packages it needs, name -> version
     adaptor: Path
     environment: Mapping[str, str]
@@ -35,37 +35,33 @@ class Bench:
 
 @dataclass(frozen=True)
 class Trial:
-    """One session's comparison: the treatment side of ``injected`` (case ids) is slowed by ``share``. ``seconds``: what
-    opduel took for it, if that is known."""
+    """One comparison: the treatment of the ``injected`` cases is slowed by ``share``."""
 
     bench: Bench
     seed: int
     share: float
-    injected: frozenset[str]
-    folder: Path  # empty, for what the tool writes
-    seconds: float | None = None
+    injected: frozenset[str]  # case ids
+    folder: Path  # empty, for the tool's files
+    opduel_seconds: float | None = None  # that opduel took for the same comparison, if it has made it
 
     @cached_property
     def requests(self) -> dict[str, CaseRequest]:
-        """By case id, as our own harness makes them: both sides calibrate the injected work, one does it."""
+        """By case id, as opduel's harness makes them: both sides calibrate the injected work, one does it."""
         return {
             case.id: CaseRequest(case, self.seed, self.share if case.id in self.injected else 0.0)
             for case in self.bench.cases
         }
 
     def prepare(self, case_id: str, side: Side) -> dict[str, Any]:
-        """The worker's "prepare" request."""
+        """Return the worker's "prepare" request."""
         return self.requests[case_id].message(side)
 
     def write_job(self) -> Path:
-        """The file that ``inside.py`` reads in another tool's processes; its path."""
+        """Write the file that ``inside.py`` reads in another tool's processes, and return its path."""
         job = {
             "worker": str(WORKER),
             "adaptor": str(self.bench.adaptor),
-            "requests": {
-                side: {case.id: self.prepare(case.id, side) for case in self.bench.cases}
-                for side in ("control", "treatment")
-            },
+            "requests": {side: {case.id: self.prepare(case.id, side) for case in self.bench.cases} for side in SIDES},
         }
         path = self.folder.absolute() / "job.json"
         path.write_text(json.dumps(job), encoding="utf-8")
@@ -77,25 +73,21 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """Short, as --tools takes it."""
+        """A short name, as --tools takes it."""
 
     @property
     def settings(self) -> str:
-        """What was chosen of it, in words."""
-
-    @property
-    def origin(self) -> str:
-        """Whether it is the real package or was written from its documentation."""
+        """The settings in words."""
 
     def set_up(self, bench: Bench) -> None:
-        """Make what is needed once; not part of the time that it is charged with.
+        """Prepare what is needed once; this time isn't counted.
 
         Raises:
-            RunError: it could not be made.
+            RunError: it failed.
         """
 
     def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """Measure every case; for each rule that decides on the same data, what it says of each case.
+        """Measure every case, and return the answers of each rule that decides on the data.
 
         Raises:
             RunError: the tool could not be run.
@@ -103,5 +95,5 @@ class Tool(Protocol):
 
 
 def direction(ratio: float) -> Answer:
-    """What a flag says, from treatment / control."""
+    """Return the answer for a significant ratio of treatment to control."""
     return "slower" if ratio > 1 else "faster"

@@ -21,9 +21,9 @@ def exact_p(control: list[float], treatment: list[float]) -> float:
         return sum(a < b for a in inside for b in outside)
 
     middle = len(control) * len(treatment) / 2
-    seen = abs(wins(tuple(range(len(control)))) - middle)
-    every = [abs(wins(chosen) - middle) for chosen in itertools.combinations(range(len(pooled)), len(control))]
-    return sum(one >= seen for one in every) / len(every)
+    observed = abs(wins(tuple(range(len(control)))) - middle)
+    distances = [abs(wins(chosen) - middle) for chosen in itertools.combinations(range(len(pooled)), len(control))]
+    return sum(distance >= observed for distance in distances) / len(distances)
 
 
 def tied_p(control: list[float], treatment: list[float]) -> float:
@@ -34,10 +34,10 @@ def tied_p(control: list[float], treatment: list[float]) -> float:
         outside = [pooled[i] for i in range(len(pooled)) if i not in chosen]
         return sum((pooled[i] > b) + (pooled[i] == b) / 2 for i in chosen for b in outside)
 
-    seen = wins(tuple(range(len(control))))
-    smaller = min(seen, len(control) * len(treatment) - seen)
-    every = [wins(chosen) for chosen in itertools.combinations(range(len(pooled)), len(control))]
-    return min(1.0, 2 * sum(one <= smaller for one in every) / len(every))
+    observed = wins(tuple(range(len(control))))
+    smaller = min(observed, len(control) * len(treatment) - observed)
+    counts = [wins(chosen) for chosen in itertools.combinations(range(len(pooled)), len(control))]
+    return min(1.0, 2 * sum(count <= smaller for count in counts) / len(counts))
 
 
 def mirrored(answer: str) -> str:
@@ -50,15 +50,15 @@ def noisy(rng: random.Random, scale: float, count: int) -> list[float]:
 
 def test_benchstat_agrees_with_all_assignments_enumerated() -> None:
     rng = random.Random(1)
-    told = set()
+    answers = set()
     for _ in range(40):
         control, treatment = noisy(rng, 1.0, 5), noisy(rng, rng.choice([0.95, 1.0, 1.03]), 5)
         answer = rules.benchstat(control, treatment)
-        told.add(answer)
+        answers.add(answer)
         assert (answer != "same") == (exact_p(control, treatment) <= 0.05)
         if answer != "same":
             assert (answer == "slower") == (statistics.median(treatment) > statistics.median(control))
-    assert told == {"slower", "faster", "same"}
+    assert answers == {"slower", "faster", "same"}
 
 
 def test_benchstat_counts_tied_values_exactly() -> None:
@@ -66,7 +66,7 @@ def test_benchstat_counts_tied_values_exactly() -> None:
     for _ in range(40):
         control = [float(rng.randint(1, 4)) for _ in range(5)]
         treatment = [float(rng.randint(1, 6)) for _ in range(5)]
-        assert rules.exact_with_ties(control, treatment) == pytest.approx(tied_p(control, treatment))
+        assert rules.exact_p_with_ties(control, treatment) == pytest.approx(tied_p(control, treatment))
 
 
 def test_three_values_a_side_can_never_satisfy_benchstat() -> None:
@@ -91,7 +91,7 @@ def test_a_small_sure_change_satisfies_the_naive_rule_and_not_the_strict_one() -
     assert rules.strict(control, [1.04 * value for value in treatment]) == "slower"
 
 
-def test_tango_wants_both_a_sure_difference_and_one_beyond_one_percent() -> None:
+def test_tango_requires_both_a_sure_difference_and_one_beyond_one_percent() -> None:
     # Differences of 10 +- 1 on 1000: mean 1.0 %, then 1.1 %; standard errors far below.
     control = [1000.0] * 20
     one_percent = [1009.0, 1011.0] * 10
@@ -110,7 +110,7 @@ def test_tangos_filter_drops_as_many_at_one_end_as_at_the_other() -> None:
     assert rules.tango(control, treatment) == "same"
     # One beyond the lower fence, two beyond the upper: one is dropped at either end, and one stays.
     ordered = sorted(after - before for before, after in zip(control, treatment, strict=True))
-    assert rules._outliers_an_end(ordered) == 1
+    assert rules.outliers_at_each_end(ordered) == 1
     both = [*treatment[:-2], 1020.0, 1020.0]
     assert rules.tango(control, both) == "same"
     assert rules.tango(control, both, filter_outliers=True) == "slower"

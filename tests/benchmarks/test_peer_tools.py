@@ -2,23 +2,23 @@
 
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.peer_tools import inside, ours, pairs
+from benchmarks.peer_tools import inside, opduel_itself
+from benchmarks.peer_tools.opduel_itself import Opduel
 from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, PairedT, Tango
+from benchmarks.peer_tools.real_asv import parse_compare
+from benchmarks.peer_tools.real_pyperf import parse_compare_to
 from benchmarks.peer_tools.trial import Bench, Tool, Trial
 from benchmarks.peers import Session
 from opduel.frameworks import worker_environment
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.specs import select_cases
-from opduel.records import Build, Case, Comparison, RunError
-from opduel.records.measurement import Side
+from opduel.records import Build, Case, Comparison, RunError, Verdict
 
 TOY = Path(__file__).resolve().parents[1] / "harness" / "toy_adaptor.py"
 
@@ -42,7 +42,7 @@ def trial(tmp_path: Path) -> Trial:
         cases=[case("plain"), case("slowed"), case("refused", "refuse"), case("lost", "abort")],
         cache=tmp_path / "cache",
     )
-    return Trial(bench, seed=1, share=9.0, injected=frozenset({"slowed"}), folder=tmp_path, seconds=6.0)
+    return Trial(bench, seed=1, share=9.0, injected=frozenset({"slowed"}), folder=tmp_path, opduel_seconds=6.0)
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ def trial(tmp_path: Path) -> Trial:
     [
         Naive(0.4, 0.02),
         *(
-            pytest.param(one, marks=pytest.mark.nightly)
-            for one in (Tango(0.4, 0.005), Benchstat(0.4, 10), BenchstatPairs(0.4, 5), PairedT(0.02))
+            pytest.param(tool, marks=pytest.mark.nightly)
+            for tool in (Tango(0.4, 0.005), Benchstat(0.4, 10), BenchstatPairs(0.4, 5), PairedT(0.02))
         ),
     ],
     ids=lambda tool: tool.name,
 )
-def test_each_procedure_finds_a_tenfold_time_and_tells_a_refused_case(tool: Tool, trial: Trial) -> None:
+def test_each_procedure_finds_a_tenfold_time_and_reports_refused_and_lost_cases(tool: Tool, trial: Trial) -> None:
     tool.set_up(trial.bench)
     by_rule = tool.measure(trial)
     assert by_rule
@@ -74,69 +74,33 @@ def test_a_case_that_fails_while_it_is_timed_fails_alone(tool: Tool, trial: Tria
 
 
 def test_paired_t_has_the_time_that_opduel_took(trial: Trial) -> None:
-    """In each pair as much, shared by the cases; which it can't know where opduel did not run."""
-    trial = replace(trial, bench=replace(trial.bench, cases=[case("plain"), case("slowed")]), seconds=3.0)
-    tool, began = PairedT(0.02, pairs=3), time.monotonic()
+    """Each pair has the same time, and shares it among the cases."""
+    trial = replace(trial, bench=replace(trial.bench, cases=[case("plain"), case("slowed")]), opduel_seconds=3.0)
+    tool, start = PairedT(0.02, pairs=3), time.monotonic()
     answers = tool.measure(trial)
-    assert 2.9 < time.monotonic() - began < 9
+    assert 2.9 < time.monotonic() - start < 9
     assert [by_case["slowed"] for by_case in answers.values()] == ["slower"] * 4
     with pytest.raises(RunError, match="add opduel to --tools"):
-        tool.measure(replace(trial, seconds=None))
+        tool.measure(replace(trial, opduel_seconds=None))
 
 
-@pytest.mark.parametrize("by_default", [False, True])
-def test_opduel_holds_back_only_where_it_is_asked_as_it_is_by_default(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch, by_default: bool
-) -> None:
-    calls: list[tuple[Sequence[str], Collection[int]]] = []
-
-    def harness(command: Sequence[str], _: object, __: object, ___: object, good: Collection[int]) -> str:
-        calls.append((command, good))
-        return ""
-
-    verdicts = {"plain": "unchanged", "slowed": "inconclusive", "refused": "failed", "lost": "failed"}
-    found = [
-        Comparison.without_figures(one, verdicts[one.id], injected=one.id in trial.injected)  # type: ignore[arg-type]
-        for one in trial.bench.cases
-    ]
-    monkeypatch.setattr(ours, "run_program", harness)
-    monkeypatch.setattr(ours, "read_report", lambda _: SimpleNamespace(comparisons=found))
-    tool = ours.Ours(0.02, by_default)
-    (answers,) = tool.measure(trial).values()
-    ((command, good),) = calls
-    assert ("--busy_host" in command) is not by_default
-    assert (3 in good) is by_default
-    assert answers == {"plain": "same", "slowed": "same", "refused": "failed", "lost": "failed"}
-    assert tool.name == ("opduel-default" if by_default else "opduel")
-    assert tool.settings == "harness.py --threshold 2%" + ("" if by_default else " --busy_host report")
-
-
-def test_neither_side_of_many_process_pairs_is_always_first(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    started, timed = [], []
-    sides = ("control", "treatment")
-
-    @contextmanager
-    def workers(_: Trial, order: Sequence[Side]) -> Iterator[dict[str, str]]:
-        started.append(order[0])
-        yield dict.fromkeys(sides, "")
-
-    @contextmanager
-    def prepared(*_: object) -> Iterator[tuple[dict[str, str], float]]:
-        yield {side: side for side in sides}, 1e6
-
-    def block(process: str, *_: object, **__: object) -> list[float]:
-        timed.append(process)
-        return [1.0]
-
-    for name, stand_in in (("_workers", workers), ("_prepared", prepared), ("_block", block)):
-        monkeypatch.setattr(pairs, name, stand_in)
-    BenchstatPairs(0.4, 40).measure(trial)
-    first = timed[::2]
-    assert len(started) == 40
-    assert len(first) == 40 * len(trial.bench.cases)
-    for found in (started, first, first[:: len(trial.bench.cases)]):  # of all cases, and of one
-        assert len(found) / 4 < found.count("control") < 3 * len(found) / 4
-    assert sorted(timed[:2]) == ["control", "treatment"]
+def test_opduels_verdicts_are_its_answers(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts: dict[str, Verdict] = {
+        "plain": "unchanged", "slowed": "inconclusive", "refused": "failed", "lost": "regressed",
+    }  # fmt: skip
+    report = SimpleNamespace(
+        comparisons=[
+            Comparison.without_figures(case, verdicts[case.id], injected=case.id in trial.injected)
+            for case in trial.bench.cases
+        ]
+    )
+    monkeypatch.setattr(opduel_itself, "run_program", lambda *_, **__: "")
+    monkeypatch.setattr(opduel_itself, "read_report", lambda _: report)
+    tool = Opduel(0.02)
+    assert tool.measure(trial) == {"opduel": {"plain": "same", "slowed": "same", "refused": "failed", "lost": "slower"}}
+    assert tool.settings == "harness.py --threshold 2% --busy_host report"
+    with pytest.raises(RunError, match="other cases"):
+        tool.measure(replace(trial, injected=frozenset({"plain"})))
 
 
 @pytest.mark.nightly
@@ -152,15 +116,67 @@ def test_another_tools_process_does_the_injected_work_on_the_treatment_alone(
     slow.function()()
 
 
-def test_each_session_draws_cases_of_its_own_and_opduel_is_asked_for_these_alone(trial: Trial) -> None:
-    every = replace(trial.bench, cases=[case(f"work_{number}") for number in range(30)])  # work_1 is part of work_10
-    seen = set()
+def test_each_session_draws_cases_of_its_own_and_opduel_gets_exactly_these(trial: Trial) -> None:
+    bench = replace(trial.bench, cases=[case(f"work_{number}") for number in range(30)])  # work_1 is part of work_10
+    draws = set()
     for seed in range(8):
         session = Session(0, seed, 0.05, "quiet")
-        drawn = session.drawn(every, 6)
-        assert [one.id for one in select_cases(every.cases, drawn.operators)] == [one.id for one in drawn.cases]
+        drawn = session.draw(bench, 6)
+        assert select_cases(bench.cases, drawn.operators) == drawn.cases
         assert len(drawn.cases) == 6
-        assert session.injected(drawn) < {one.id for one in drawn.cases}
-        seen.add(tuple(drawn.operators))
-    assert len(seen) == 8
-    assert session.drawn(every, 30) is session.drawn(every, None) is every
+        assert session.injected(drawn) < {case.id for case in drawn.cases}
+        draws.add(tuple(drawn.operators))
+    assert len(draws) == 8
+    assert session.draw(bench, 30) is session.draw(bench, None) is bench
+
+
+ASV = """
+All benchmarks:
+
+| Change   | Before [9d2873f6] <control>   | After [1910397c] <treatment>   | Ratio   | Benchmark (Parameter)   |
+|----------|-------------------------------|--------------------------------|---------|-------------------------|
+|          | 681±200μs                     | 645±200μs                      | ~0.95   | case_0.time_case        |
+| +        | 306±50μs                      | 490±100μs                      | 1.60    | case_1.time_case        |
+| -        | 152±30μs                      | 95.0±10μs                      | 0.62    | case_2.time_case        |
+| !        | 152±30μs                      | failed                         | n/a     | case_3.time_case        |
+|          | failed                        | failed                         | n/a     | case_4.time_case        |
+"""  # as asv 0.6.6 printed it
+
+PYPERF = """Slower (2):
+- dot/forward: 115 us +- 2 us -> 135 us +- 1 us: 1.17x slower
+- add/forward: 10.1 us +- 0.1 us -> 10.2 us +- 0.1 us: 1.00x slower
+
+Faster (1):
+- topk/backward: 1.70 ms +- 0.01 ms -> 1.20 ms +- 0.01 ms: 1.42x faster
+
+Benchmark hidden because not significant (2): exp/forward, transpose/forward
+
+Geometric mean: 1.05x slower
+"""  # as pyperf 2.10.0 printed it
+
+
+def test_asv_compare_is_parsed_row_by_row() -> None:
+    cases = ["exp/forward", "dot/forward", "transpose/forward", "a", "b", "without a row"]
+    assert parse_compare(ASV, {f"case_{number}.time_case": case for number, case in enumerate(cases)}) == {
+        "exp/forward": "same",
+        "dot/forward": "slower",
+        "transpose/forward": "faster",
+        "a": "failed",
+        "b": "failed",
+        "without a row": "failed",
+    }
+    with pytest.raises(ValueError, match="can't be read"):
+        parse_compare("| ? | 1±0μs | 1±0μs | 1.00 | case_0.time_case |", {"case_0.time_case": "exp/forward"})
+
+
+def test_pyperf_compare_to_is_parsed_by_section() -> None:
+    cases = ["exp/forward", "dot/forward", "transpose/forward", "add/forward", "topk/backward"]
+    assert parse_compare_to(PYPERF, cases) == {
+        "exp/forward": "same",
+        "dot/forward": "slower",
+        "transpose/forward": "same",
+        "add/forward": "slower",
+        "topk/backward": "faster",
+    }
+    with pytest.raises(ValueError, match="can't be read"):
+        parse_compare_to(PYPERF, ["exp/forward"])
