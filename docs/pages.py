@@ -53,7 +53,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def generated() -> dict[str, str]:
-    """All generated pages in Markdown, by their paths below docs/."""
+    """Return all generated pages in Markdown, by their paths below docs/."""
     pages = {f"reference/options/{name}.md": options_page(parser()) for name, parser in PARSERS.items()}
     pages["reference/spec-fields.md"] = schema_page(
         "Fields of a spec",
@@ -77,12 +77,12 @@ def generated() -> dict[str, str]:
 
 
 def architecture() -> str:
-    """ARCHITECTURE.md, with its links as they are from its place in the site."""
+    """Return ARCHITECTURE.md with links that fit its place in the site."""
     return (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").replace("](docs/", "](../")
 
 
 def options_page(parser: argparse.ArgumentParser) -> str:
-    """A command's options, in the groups and the order of its help, each subcommand in a section."""
+    """Return a page of a command's options, in the groups and the order of its help, each subcommand in a section."""
     lines = [f"# {parser.prog}", ""]
     for command in _commands(parser):
         if command is not parser:
@@ -138,7 +138,7 @@ def _metavar(action: argparse.Action) -> str:
 
 
 def _text(text: str) -> str:
-    """Plain text on one line of Markdown; options and what is quoted as code in docstrings stay code."""
+    """Write plain text as one line of Markdown; what docstrings quote as code stays code."""
     line = " ".join(text.split()).replace("``", "`")
     parts = re.split(r"(`[^`]*`)", line)
     return "".join(part.replace("|", "\\|") if part.startswith("`") else _escaped(part) for part in parts)
@@ -149,7 +149,7 @@ def _escaped(text: str) -> str:
 
 
 def schema_page(title: str, introduction: str, schema: Mapping[str, Any]) -> str:
-    """The fields of a JSON Schema: those of the document first, then those of each object within it."""
+    """Return a page of the fields of a JSON Schema: those of the document first, then those of each object within."""
     lines = [f"# {title}", "", introduction, "", f"## {schema['title'].capitalize()}", ""]
     lines += _fields(schema)
     for name, part in described(schema).items():
@@ -181,7 +181,7 @@ def _record_schemas(record: type[JsonObject]) -> dict[str, Any]:
 
 
 def described(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The definitions of what a document may hold, by name; not those that only restrict others."""
+    """Return the definitions of the objects within a document by name, without those that only restrict others."""
     return {name: part for name, part in sorted(schema.get("$defs", {}).items()) if "$comment" not in part}
 
 
@@ -206,13 +206,13 @@ def _paragraphs(text: str) -> str:
 
 
 def _type(field: Mapping[str, Any]) -> str:
-    """A field's type in words, with links to the objects on the page."""
+    """Describe a field's type, with links to the objects on the page."""
     name = field["$ref"].rpartition("/")[2] if "$ref" in field else field.get("title")
     if "$ref" in field or name in RECORDS:
         return f"[{name}](#{name.lower()})"
     for key in ("anyOf", "oneOf"):
         if key in field:
-            return " or ".join(dict.fromkeys(_type(one) for one in field[key]))
+            return " or ".join(dict.fromkeys(_type(alternative) for alternative in field[key]))
     if "enum" in field:
         return ", ".join(f"`{value}`" for value in field["enum"])
     if "const" in field:
@@ -234,5 +234,5 @@ def _plain_type(field: Mapping[str, Any]) -> str:
 
 def _bounds(field: Mapping[str, Any]) -> str:
     words = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
-    found = [f"{word} {field[key]}" for key, word in words.items() if key in field]
-    return f" ({', '.join(found)})" if found else ""
+    bounds = [f"{word} {field[key]}" for key, word in words.items() if key in field]
+    return f" ({', '.join(bounds)})" if bounds else ""
