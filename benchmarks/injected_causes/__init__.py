@@ -1,1 +1,1 @@
-"""A package of our own, and causes that are injected into it: what benchmarks/causes.py builds and judges."""
+"""A small package, and the causes that benchmarks/causes.py injects into it."""

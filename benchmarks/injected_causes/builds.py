@@ -1,4 +1,4 @@
-"""The two builds: environments with a copy of the package for each cause, which the treatment alone has."""
+"""Builds with a copy of the package for each cause, which the treatment alone has."""
 
 import json
 import re
@@ -7,13 +7,13 @@ import venv
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.injected_causes.cause import FILES, Cause, edited
+from benchmarks.injected_causes.cause import FILES, Cause, apply_edits
 
 HERE = Path(__file__).resolve().parent
 FLAGS = ("-O2", "-ftree-vectorize", "-g", "-shared", "-fPIC", "-w")
 MODULE = "smallnum"
-# Other names for the same functions; whole words.
-RENAMED = {
+# Function -> its name in the build "renamed".
+NEW_NAMES = {
     "total_contiguous": "sum_in_order", "total_strided": "sum_at_stride", "scale_row": "scale_line",
     "running_sums": "prefix_sums", "window_means": "means_of_windows", "all_finite": "is_all_finite",
     "dot_kernel": "inner_product", "reverse_into": "flip_into", "insertion_sort": "sort_by_insertion",
@@ -26,62 +26,54 @@ RENAMED = {
 
 
 def module_of(number: int) -> str:
-    """The copy of the package for the cause with this number; its name says nothing of the cause."""
+    """Return the name of the package's copy for a cause, which reveals nothing of it."""
     return f"{MODULE}_{number:02d}"
 
 
-def renamed(text: str) -> str:
-    """The text with other names for its functions."""
-    return re.sub(r"\b(?:" + "|".join(RENAMED) + r")\b", lambda found: RENAMED[found[0]], text)
+def rename_functions(text: str) -> str:
+    """Return the text with other names for its functions."""
+    return re.sub(r"\b(?:" + "|".join(NEW_NAMES) + r")\b", lambda match: NEW_NAMES[match[0]], text)
 
 
-def write_package(folder: Path, module: str, sources: Mapping[str, str]) -> None:
-    """The package as ``module`` in ``folder``, of these texts by file.
-
-    Raises:
-        subprocess.CalledProcessError: it doesn't compile.
-    """
-    place = folder / module
-    place.mkdir(parents=True)
-    (place / "__init__.py").write_text(sources[FILES["Python"]])
-    source = place / FILES["C"]  # beside the library, so that its debug information has a path in each build
-    source.write_text(sources[FILES["C"]])
-    command: list[str | Path] = ["gcc", *FLAGS, "-o", place / f"lib{MODULE}.so", source, "-lm", "-lpthread"]
-    subprocess.run(command, check=True)
-
-
-def make_environment(folder: Path, packages: Path) -> Path:
-    """An environment in ``folder`` of this interpreter, which also has what ``packages`` (a site-packages) has."""
-    venv.create(folder, symlinks=True, with_pip=False)
-    site = next(folder.glob("lib/python*/site-packages"))
-    (site / "numpy_of_the_build.pth").write_text(f"{packages}\n")
-    return site
-
-
-def write_builds(folder: Path, packages: Path, causes: Mapping[int, Cause]) -> dict[str, Path]:
-    """The environments "control" and "treatment", and two that the control is compared with: "same" is another copy of
-    it, and in "renamed" its functions have other names.
+def write_builds(folder: Path, packages: Path, causes: Mapping[int, Cause]) -> None:
+    """Write the environments "control" and "treatment", and two that the control is compared with: "same" is a copy of
+    it, and in "renamed" its functions have other names. All import what ``packages``, a site-packages folder, has.
 
     Raises:
         ValueError: an edit doesn't fit.
-        subprocess.CalledProcessError: something doesn't compile.
+        subprocess.CalledProcessError: a copy doesn't compile.
     """
     texts = {file: (HERE / file).read_text() for file in FILES.values()}
-    places = {name: folder / name for name in ("control", "treatment", "same", "renamed")}
-    for name, place in places.items():
-        site = make_environment(place, packages)
+    for name in ("control", "treatment", "same", "renamed"):
+        site_packages = _make_environment(folder / name, packages)
         for number, cause in causes.items():
             sources = dict(texts)
             if name == "treatment":
-                sources[FILES[cause.language]] = edited(texts[FILES[cause.language]], cause.edits)
+                sources[FILES[cause.language]] = apply_edits(texts[FILES[cause.language]], cause.edits)
             elif name == "renamed":
-                sources = {file: renamed(text) for file, text in texts.items()}
-            write_package(site, module_of(number), sources)
-    return places
+                sources = {file: rename_functions(text) for file, text in texts.items()}
+            _write_package(site_packages / module_of(number), sources)
+
+
+def _make_environment(folder: Path, packages: Path) -> Path:
+    venv.create(folder, symlinks=True, with_pip=False)
+    site_packages = next(folder.glob("lib/python*/site-packages"))
+    (site_packages / "numpy_of_the_build.pth").write_text(f"{packages}\n")
+    return site_packages
+
+
+def _write_package(folder: Path, sources: Mapping[str, str]) -> None:
+    """Write and compile a copy of the package. ``sources``: file -> text."""
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(sources[FILES["Python"]])
+    source = folder / FILES["C"]  # beside the library, so that its debug information has a path in each build
+    source.write_text(sources[FILES["C"]])
+    command: list[str | Path] = ["gcc", *FLAGS, "-o", folder / f"lib{MODULE}.so", source, "-lm", "-lpthread"]
+    subprocess.run(command, check=True)
 
 
 def write_spec(path: Path, causes: Mapping[int, Cause]) -> None:
-    """The spec of these causes' cases; a case is called as its copy of the package."""
+    """Write the spec of the causes' cases; each is named for its copy of the package."""
     tests = []
     for number, cause in causes.items():
         module = module_of(number)

@@ -1,7 +1,7 @@
-"""What a cause is: one passage of the package that the treatment has in another form, and what is true of it.
+"""A cause: a passage of the package that differs in the treatment, and the truth about it.
 
-The truth is what is written here: which part of the call is slower, and which share of the change it has, by
-construction. Where a passage also makes slower what comes after it, the share is measured, by the clock alone.
+The truth says which part of the call is slower, and its share of the change, by construction. Where a passage slows
+what comes after it, too, the share is measured by the clock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ FILES: Mapping[Language, str] = {"C": "kernels.c", "Python": "package.py"}
 
 @dataclass(frozen=True)
 class Truth:
-    """A part of the call that the cause is in.
+    """A part of the call that the cause makes slower.
 
-    ``name``: a pattern for what a right sentence names. ``share``: of the change that ``source`` saw, what the parts
-    have together that match ``parts`` (default: ``name``), 1 = all; None: it isn't known beforehand. ``reach``: how far
-    it may be off, where it was measured.
+    ``name``: a pattern for what a right sentence names. ``share``: of the change that ``source`` measures, the part of
+    all functions that match ``parts`` (default: ``name``); None: it isn't known. ``reach``: half the interval of a
+    share that was measured.
     """
 
     name: str
@@ -30,14 +30,14 @@ class Truth:
 
 @dataclass(frozen=True)
 class Cause:
-    """One thing that the treatment does otherwise: ``edits`` are passages of the control, each there once, and what
-    they become. ``operator`` is a function of the package, ``inputs`` its arguments as a spec has them.
+    """One difference of the treatment: ``edits`` are passages of the control, each of which occurs once, and their
+    replacements. ``operator`` is a function of the package, ``inputs`` are its arguments as in a spec.
 
-    ``clocked``: of a single truth whose share isn't known by construction, what clocked.py runs on either side."""
+    ``clocked``: if the share of a single truth isn't known by construction, what clocked.py runs on either side.
+    """
 
-    name: str
-    kind: str
     language: Language
+    name: str
     operator: str
     inputs: Mapping[str, Any]
     edits: Sequence[tuple[str, str]]
@@ -45,24 +45,24 @@ class Cause:
     clocked: Mapping[str, str] = field(default_factory=dict)
 
 
-def edited(text: str, edits: Sequence[tuple[str, str]]) -> str:
-    """The text with these passages replaced.
+def apply_edits(text: str, edits: Sequence[tuple[str, str]]) -> str:
+    """Return the text with these passages replaced.
 
     Raises:
-        ValueError: a passage isn't there exactly once.
+        ValueError: a passage doesn't occur exactly once.
     """
     for before, after in edits:
         if text.count(before) != 1:
-            raise ValueError(f"a passage is there {text.count(before)} times, not once: {before!r}")
+            raise ValueError(f"a passage occurs {text.count(before)} times, not once: {before!r}")
         text = text.replace(before, after)
     return text
 
 
 def vector(size: int) -> dict[str, Any]:
-    """An argument: random numbers."""
+    """Return an argument of random numbers."""
     return {"values": {"call": "numpy.random.rand", "args": [{"value": size}]}}
 
 
 def integers(count: int) -> dict[str, Any]:
-    """An argument: a list of integers."""
+    """Return an argument that is a list of integers."""
     return {"values": {"call": "builtins.list", "args": [{"call": "builtins.range", "args": [{"value": count}]}]}}

@@ -1,14 +1,15 @@
 """Causes in native code."""
 
+from functools import partial
+
 from benchmarks.injected_causes.cause import Cause, Truth, vector
 
-# What ctypes calls, whose lines that call, or compare what was returned, are a part of the cause.
+native = partial(Cause, "C")
+# The functions that ctypes calls: their lines that call a slower function, or compare its result, belong to the cause.
 CALLER = "sn_|ctypes|libffi"
 NATIVE = (
-    Cause(
+    native(
         "extra copy",
-        "extra copy",
-        "C",
         "reverse",
         vector(32768),
         [
@@ -20,19 +21,15 @@ NATIVE = (
         ],
         [Truth("memcpy|memmove", parts="memcpy|memmove|malloc|free|_int_")],
     ),
-    Cause(
+    native(
         "no fast path for contiguous data",
-        "lost fast path",
-        "C",
         "total",
         vector(8192),
         [("    if (stride == sizeof(double)) return total_contiguous(x, n);\n", "")],
         [Truth("total_strided|total_contiguous")],
     ),
-    Cause(
+    native(
         "a loop that is no longer vectorized",
-        "slower inner loop",
-        "C",
         "scale",
         vector(8192),
         [
@@ -43,10 +40,8 @@ NATIVE = (
         ],
         [Truth("scale_row")],
     ),
-    Cause(
+    native(
         "a workspace that is mapped for each call",
-        "allocation",
-        "C",
         "smooth",
         vector(50000),
         [
@@ -62,10 +57,8 @@ NATIVE = (
         ],
         [Truth("page faults|kernel", None, "resources")],
     ),
-    Cause(
+    native(
         "a lock for each element",
-        "lock",
-        "C",
         "histogram",
         vector(8192),
         [
@@ -77,10 +70,8 @@ NATIVE = (
         ],
         [Truth("pthread_mutex", parts=f"pthread_mutex|{CALLER}")],
     ),
-    Cause(
+    native(
         "a second pass over the data",
-        "extra pass",
-        "C",
         "normalise",
         vector(8192),
         [
@@ -91,14 +82,12 @@ NATIVE = (
         ],
         [Truth("find_range")],
     ),
-    Cause(
+    native(
         "a check of every element",
-        "O(n) check",
-        "C",
         "dot",
         {
-            "one": {"call": "numpy.random.rand", "args": [{"value": 8192}]},
-            "other": {"call": "numpy.random.rand", "args": [{"value": 8192}]},
+            "first": {"call": "numpy.random.rand", "args": [{"value": 8192}]},
+            "second": {"call": "numpy.random.rand", "args": [{"value": 8192}]},
         },
         [
             (
@@ -108,28 +97,22 @@ NATIVE = (
         ],
         [Truth("all_finite")],
     ),
-    Cause(
+    native(
         "a function that is no longer inlined",
-        "not inlined",
-        "C",
         "polynomial",
         {**vector(4096), "coefficients": {"call": "numpy.random.rand", "args": [{"value": 4}]}},
         [("static inline double horner", "static NOINLINE double horner")],
         [Truth("horner|sn_polynomial", parts=f"horner|{CALLER}")],
     ),
-    Cause(
+    native(
         "a helper that is called twice",
-        "more calls",
-        "C",
         "weigh",
         vector(2048),
         [("x[i] * weight_of(x[i])", "(weight_of(x[i] + 1) > 0 ? x[i] * weight_of(x[i]) : 0)")],
         [Truth("weight_of", parts=f"weight_of|{CALLER}")],
     ),
-    Cause(
+    native(
         "a system call for each block",
-        "system call",
-        "C",
         "block_maxima",
         vector(4096),
         [
@@ -140,19 +123,15 @@ NATIVE = (
         ],
         [Truth("kernel", None, "resources")],
     ),
-    Cause(
+    native(
         "insertion where division is quicker",
-        "slower sort",
-        "C",
         "sort",
         vector(2000),
         [("#define SMALL_RANGE 12", "#define SMALL_RANGE 200")],
         [Truth("insertion_sort|sort_range")],
     ),
-    Cause(
+    native(
         "a hash byte by byte",
-        "slower hash",
-        "C",
         "count_distinct",
         vector(4096),
         [
@@ -165,19 +144,15 @@ NATIVE = (
         ],
         [Truth("hash_value", parts="hash_value|insert")],
     ),
-    Cause(
+    native(
         "pow for a product",
-        "slower primitive",
-        "C",
         "cube",
         vector(4096),
         [("out[i] = x[i] * x[i] * x[i];", "out[i] = pow(x[i], 2.9999);")],
         [Truth("pow", parts=f"pow|{CALLER}")],
     ),
-    Cause(
+    native(
         "across the memory",
-        "access pattern",
-        "C",
         "column_sums",
         {"table": {"call": "numpy.random.rand", "args": [{"value": 1024}, {"value": 1024}]}},
         [
@@ -188,10 +163,8 @@ NATIVE = (
         ],
         [Truth("column_sums", 1.0, "Python functions")],
     ),
-    Cause(
+    native(
         "a function with another name, and slower",
-        "renamed",
-        "C",
         "convolve",
         {**vector(4096), "kernel": {"call": "numpy.random.rand", "args": [{"value": 16}]}},
         [
@@ -211,28 +184,22 @@ NATIVE = (
         # gcc folds the two into one; sn_convolve's loop, which calls it, has one instruction more
         [Truth("weighted_span", parts=f"weighted_|dot_kernel|{CALLER}")],
     ),
-    Cause(
+    native(
         "two loops with more turns, 7 to 3",
-        "two causes",
-        "C",
         "mix",
         vector(16),
         [("#define STIRS 6000", "#define STIRS 13000"), ("#define FOLDS 4000", "#define FOLDS 7000")],
         [Truth("stir", 0.7), Truth("fold", 0.3)],
     ),
-    Cause(
+    native(
         "one loop with more turns, another with fewer",
-        "two causes",
-        "C",
         "mix",
         vector(16),
         [("#define STIRS 6000", "#define STIRS 14000"), ("#define FOLDS 4000", "#define FOLDS 2000")],
         [Truth("stir", 8 / 6), Truth("fold", -2 / 6)],
     ),
-    Cause(
+    native(
         "a message that nobody reads, in C",
-        "message",
-        "C",
         "block_maxima",
         vector(4096),
         [

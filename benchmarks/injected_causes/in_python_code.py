@@ -1,6 +1,10 @@
 """Causes in Python code."""
 
+from functools import partial
+
 from benchmarks.injected_causes.cause import Cause, Truth, integers
+
+python = partial(Cause, "Python")
 
 
 def _in_python(name: str, parts: str = "") -> tuple[Truth, ...]:
@@ -11,19 +15,16 @@ def _importing(module: str, after: str = "import ctypes\n") -> tuple[str, str]:
     return after, f"{after}import {module}\n"
 
 
-def _clocked(part: str, rest: str) -> str:
-    """See clocked.py: the part, what comes after it, and that the part's result is dropped."""
-    lines = ["start = clock()", part or "part = None", "end = clock()", f"rest = {rest}", "del part, rest"]
-    return "def clocked(clock):\n" + "".join(
-        f"    {line}\n" for line in (*lines, "return end - start, clock() - start")
-    )
+def _clocked(part: str, work: str) -> str:
+    """Return the function that clocked.py runs: the slowed part, then the remaining work; both results are dropped."""
+    lines = ["start = clock()", part or "part = None", "end = clock()", f"result = {work}", "del part, result"]
+    lines.append("return end - start, clock() - start")
+    return "def clocked(clock):\n" + "".join(f"    {line}\n" for line in lines)
 
 
 PYTHON = (
-    Cause(
+    python(
         "two more calls of numpy.prod",
-        "extra call",
-        "Python",
         "reshape",
         {
             "array": {"call": "numpy.random.rand", "args": [{"value": 24}]},
@@ -32,16 +33,14 @@ PYTHON = (
         [
             (
                 "    return array.reshape(",
-                "    if np.prod(array.shape) % known or np.prod(shape) > array.size:\n"
+                "    if np.prod(array.shape) % fixed or np.prod(shape) > array.size:\n"
                 '        raise ValueError("not a shape")\n    return array.reshape(',
             )
         ],
         _in_python("prod", parts=r"prod|\.reshape$"),  # the lines that compare, too
     ),
-    Cause(
+    python(
         "a check of every element in Python",
-        "O(n) check",
-        "Python",
         "mean",
         integers(1000),
         [
@@ -54,19 +53,15 @@ PYTHON = (
         ],
         _in_python("_check_numbers"),
     ),
-    Cause(
+    python(
         "a cache that is gone",
-        "lost cache",
-        "Python",
         "plan",
         {"sizes": {"value": [30, 210, 1001, 77, 6, 97, 128]}},
         [("@functools.lru_cache(maxsize=64)\n", ""), ("import functools\n", "")],
         _in_python("_factors"),
     ),
-    Cause(
+    python(
         "a deep copy of the options",
-        "deep copy",
-        "Python",
         "pad",
         {"count": {"value": 200}, "widths": {"value": [1, 2]}},
         [
@@ -75,19 +70,15 @@ PYTHON = (
         ],
         _in_python("deepcopy"),
     ),
-    Cause(
+    python(
         "a regular expression that is compiled for each call",
-        "regular expression",
-        "Python",
         "parse",
         {"text": "a=1, b=2, c=3, d=4"},
         [("_PAIR.findall(text)", 're.compile(r"(\\w+)=(\\w+)").findall(text)')],
         _in_python("compile"),
     ),
-    Cause(
+    python(
         "an attribute that is computed",
-        "property",
-        "Python",
         "Grid.places",
         {"self": {"call": "smallnum.Grid", "args": [{"value": 7}, {"value": 9}]}, "turns": {"value": 300}},
         [
@@ -101,10 +92,8 @@ PYTHON = (
         ],
         _in_python("__getattr__", parts="__getattr__|listcomp"),
     ),
-    Cause(
+    python(
         "a message that nobody reads",
-        "message",
-        "Python",
         "describe",
         integers(300),
         [
@@ -116,10 +105,8 @@ PYTHON = (
         ],
         _in_python("_message"),
     ),
-    Cause(
+    python(
         "another layer of generators",
-        "generator",
-        "Python",
         "rows",
         {"count": {"value": 1000}},
         [
@@ -131,10 +118,8 @@ PYTHON = (
         ],
         _in_python("_counted"),
     ),
-    Cause(
+    python(
         "a lock that nobody else wants",
-        "lock",
-        "Python",
         "increment",
         {"turns": {"value": 500}},
         [
@@ -144,10 +129,8 @@ PYTHON = (
         ],
         _in_python("increment", parts=r"increment|_thread\.lock"),
     ),
-    Cause(
+    python(
         "an import within the function",
-        "import",
-        "Python",
         "encode",
         integers(10),
         [
@@ -158,28 +141,22 @@ PYTHON = (
         ],
         _in_python("encode", parts="encode|_handle_fromlist"),
     ),
-    Cause(
+    python(
         "a helper that is called twice, in Python",
-        "more calls",
-        "Python",
         "convert",
         integers(500),
         [("[_checked(value) for", "[_checked(_checked(value)) for")],
         _in_python("_checked", parts="_checked|listcomp"),  # the line that calls it, too
     ),
-    Cause(
+    python(
         "two functions with more turns, 7 to 3",
-        "two causes",
-        "Python",
         "tags",
         {"turns": {"value": 100}},
         [("_weights(5 * turns) + _labels(5 * turns)", "_weights(12 * turns) + _labels(8 * turns)")],
         [Truth("_weights", 0.7, "Python functions"), Truth("_labels", 0.3, "Python functions")],
     ),
-    Cause(
+    python(
         "a signature that is inspected for each call",
-        "inspection",
-        "Python",
         "bind",
         {"count": {"value": 100}},
         [
@@ -192,10 +169,8 @@ PYTHON = (
             "treatment": _clocked("part = inspect.signature(pad)", "list(part.parameters) * 100"),
         },
     ),
-    Cause(
+    python(
         "a copy of the array in Python",
-        "extra copy",
-        "Python",
         "gather",
         {"array": {"call": "numpy.random.rand", "args": [{"value": 200000}]}},
         [("    array = np.asarray(array)\n    return array[:", "    array = np.array(array)\n    return array[:")],

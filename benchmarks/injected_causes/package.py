@@ -32,19 +32,19 @@ def _vector(values):
 
 
 def total(values):
-    """The sum; not a number counts as nothing."""
+    """Return the sum without values that are not a number."""
     array = _vector(values)
     return _LIBRARY.sn_total(_address(array), ctypes.c_long(array.size), ctypes.c_long(array.strides[0]))
 
 
-def dot(one, other):
-    """The dot product."""
-    one, other = _vector(one), _vector(other)
-    return _LIBRARY.sn_dot(_address(one), _address(other), ctypes.c_long(one.size))
+def dot(first, second):
+    """Return the dot product."""
+    first, second = _vector(first), _vector(second)
+    return _LIBRARY.sn_dot(_address(first), _address(second), ctypes.c_long(first.size))
 
 
 def _mapped(kernel, values, *more):
-    """What a kernel makes of a vector: another one of the same length."""
+    """Return the vector that a kernel computes from another of the same length."""
     array = _vector(values)
     out = np.empty_like(array)
     kernel(_address(array), _address(out), ctypes.c_long(array.size), *more)
@@ -52,66 +52,66 @@ def _mapped(kernel, values, *more):
 
 
 def scale(values):
-    """Each times a factor, and one more."""
+    """Multiply each value by a factor, and add 1."""
     return _mapped(_LIBRARY.sn_scale, values, ctypes.c_double(1.5))
 
 
 def smooth(values):
-    """Means of a moving window."""
+    """Return means of a moving window."""
     return _mapped(_LIBRARY.sn_smooth, values, ctypes.c_long(9))
 
 
 def reverse(values):
-    """In the other order."""
+    """Return the values in reverse order."""
     return _mapped(_LIBRARY.sn_reverse, values)
 
 
 def sort(values):
-    """In increasing order."""
+    """Return the values in increasing order."""
     return _mapped(_LIBRARY.sn_sort, values)
 
 
 def count_distinct(values):
-    """How many values there are; 0 isn't counted."""
+    """Count the distinct values without 0."""
     array = _vector(values)
     return _LIBRARY.sn_count_distinct(_address(array), ctypes.c_long(array.size))
 
 
 def polynomial(values, coefficients):
-    """The polynomial at each value."""
+    """Evaluate a polynomial at each value."""
     c = _vector(coefficients)
     return _mapped(_LIBRARY.sn_polynomial, values, _address(c), ctypes.c_long(c.size))
 
 
 def weigh(values):
-    """Each times its weight."""
+    """Multiply each value by its weight."""
     return _mapped(_LIBRARY.sn_weigh, values)
 
 
 def cube(values):
-    """To the third power."""
+    """Return third powers."""
     return _mapped(_LIBRARY.sn_cube, values)
 
 
 def histogram(values):
-    """How many fall into each of 64 bins of 0 to 1."""
+    """Count the values in each of 64 bins of 0 to 1."""
     array, bins = _vector(values), np.zeros(64, dtype=np.int64)
     _LIBRARY.sn_histogram(_address(array), _address(bins), ctypes.c_long(array.size), ctypes.c_long(bins.size))
     return bins
 
 
 def normalise(values):
-    """From 0 to 1."""
+    """Scale the values to 0 to 1."""
     return _mapped(_LIBRARY.sn_normalise, values)
 
 
 def block_maxima(values):
-    """The largest of each 64 values."""
+    """Return the largest of each 64 values."""
     return _mapped(_LIBRARY.sn_block_maxima, values, ctypes.c_long(64))
 
 
 def column_sums(table):
-    """The sum of each column."""
+    """Sum each column."""
     table = np.asarray(table, dtype=np.float64)
     out = np.empty(table.shape[1])
     _LIBRARY.sn_column_sums(_address(table), _address(out), *map(ctypes.c_long, table.shape))
@@ -119,7 +119,7 @@ def column_sums(table):
 
 
 def convolve(values, kernel):
-    """The convolution."""
+    """Return the convolution."""
     weights = _vector(kernel)
     array = _vector(values)
     out = np.zeros_like(array)
@@ -129,7 +129,7 @@ def convolve(values, kernel):
 
 
 def mix(values):
-    """A number that depends on how many values there are."""
+    """Return a number that depends on the number of values."""
     return _LIBRARY.sn_mix(ctypes.c_uint64(_vector(values).size))
 
 
@@ -137,40 +137,40 @@ def mix(values):
 
 
 def reshape(array, shape):
-    """Another shape; -1 stands for what is left over."""
-    known = int(np.prod([one for one in shape if one >= 0]))
-    return array.reshape([array.size // known if one < 0 else one for one in shape])
+    """Return the array in another shape; -1 stands for the remaining size."""
+    fixed = int(np.prod([size for size in shape if size >= 0]))
+    return array.reshape([array.size // fixed if size < 0 else size for size in shape])
 
 
 def mean(values):
-    """The mean of a list of numbers."""
+    """Return the mean of a list of numbers."""
     return math.fsum(values) / len(values)
 
 
 @functools.lru_cache(maxsize=64)
 def _factors(number):
-    found, factor = [], 2
+    factors, factor = [], 2
     while number > 1:
         while number % factor == 0:
-            found.append(factor)
+            factors.append(factor)
             number //= factor
         factor += 1
-    return tuple(found)
+    return tuple(factors)
 
 
 def plan(sizes):
-    """The steps of a transform of each size."""
+    """Return the number of steps of a transform of each size."""
     return [len(_factors(size)) for size in sizes]
 
 
 def pad(count, **options):
-    """As many values as asked for, as the options say."""
+    """Return ``count`` values, as the options say."""
     settings = dict(_DEFAULTS, **options)
     return [settings["mode"]] * count
 
 
 def parse(text):
-    """``a=1, b=2`` as a dict."""
+    """Return ``a=1, b=2`` as a dict."""
     return dict(_PAIR.findall(text))
 
 
@@ -182,12 +182,12 @@ class Grid:
         self.area = rows * columns
 
     def places(self, turns):
-        """As many places, around the grid."""
+        """Return as many places, around the grid."""
         return [turn % self.area for turn in range(turns)]
 
 
 def describe(values):
-    """The range of the values."""
+    """Return the range of the values."""
     low, high = min(values), max(values)
     return low, high
 
@@ -198,12 +198,12 @@ def _records(table):
 
 
 def rows(count):
-    """What the records come to."""
+    """Return the sum of the records."""
     return sum(_records(range(count)))
 
 
 def increment(turns):
-    """Count on."""
+    """Count to ``turns``."""
     count = 0
     for _ in range(turns):
         count += 1
@@ -211,7 +211,7 @@ def increment(turns):
 
 
 def encode(values):
-    """As text."""
+    """Return the values as text."""
     return ",".join(map(repr, values))
 
 
@@ -220,7 +220,7 @@ def _checked(value):
 
 
 def convert(values):
-    """What the values are without their signs."""
+    """Return the values without their signs."""
     return [_checked(value) for value in values]
 
 
@@ -240,16 +240,16 @@ def _labels(turns):
 
 
 def tags(turns):
-    """Weights and labels: the same work under two names, so that their turns are their shares."""
+    """Sum weights and labels: the same work under two names, so that their turns are their shares."""
     return _weights(5 * turns) + _labels(5 * turns)
 
 
 def bind(count):
-    """The names of a function's parameters."""
+    """Return names of a function's parameters."""
     return ["values"] * count
 
 
 def gather(array):
-    """The first half."""
+    """Sum the first half."""
     array = np.asarray(array)
     return array[: array.size // 2].sum()
