@@ -118,13 +118,13 @@ def _folder(text: str) -> Path:
 
 def _libraries(text: str) -> list[Path]:
     """``A,B`` -> absolute paths of files that are there."""
-    found = [Path(os.path.abspath(os.path.expanduser(name.strip()))) for name in text.split(",")]
-    for name, path in zip(text.split(","), found, strict=True):
+    paths = [Path(os.path.abspath(os.path.expanduser(name.strip()))) for name in text.split(",")]
+    for name, path in zip(text.split(","), paths, strict=True):
         if not os.path.isfile(path):
             raise argparse.ArgumentTypeError(f"{name.strip()!r} is not a file: give paths of shared libraries")
         if os.pathsep in str(path.parent):
             raise argparse.ArgumentTypeError(f"{name.strip()!r}: a folder with {os.pathsep} in its name can't be used")
-    return found
+    return paths
 
 
 def _names(text: str) -> list[str]:

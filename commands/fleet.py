@@ -39,7 +39,7 @@ Measure = Callable[[RunRequest, Callable[[Progress], None]], Report]
 
 
 def fleet_choice(options: argparse.Namespace) -> FleetChoice | None:
-    """The fleet that is asked for; None without ``--fleet``. UsageError: options that don't go together."""
+    """Return the fleet that is asked for; None without ``--fleet``. UsageError: options that don't go together."""
     if options.fleet is None:
         for name in _WITH_IT:
             if getattr(options, name) is not None:
@@ -63,30 +63,29 @@ def fleet_choice(options: argparse.Namespace) -> FleetChoice | None:
 
 
 def _platforms(options: argparse.Namespace) -> tuple[str, ...]:
-    """The platforms that are measured each by itself; none where there is only one. UsageError: they can't be."""
-    given = str(options.platform)
-    names = tuple(name.strip() for name in given.split(","))
+    """Return the platforms that are measured each by itself; none where there is only one. UsageError: they can't
+    be."""
+    text = str(options.platform)
+    names = tuple(name.strip() for name in text.split(","))
     if len(names) < 2:
         return ()
     if options.fleet is None:
-        raise UsageError(f"--platforms {given}: this host is one platform: give one name, or add --fleet ADDRESS")
+        raise UsageError(f"--platforms {text}: this host is one platform: give one name, or add --fleet ADDRESS")
     if options.across is not None:
-        raise UsageError(
-            f"--platforms {given}: are kinds of hosts by tag, and --across by what they are: leave one out"
-        )
+        raise UsageError(f"--platforms {text}: are kinds of hosts by tag, and --across by what they are: leave one out")
     for name in names:
         if not KIND_NAME.fullmatch(name):
             raise UsageError(
-                f"--platforms {given}: {name!r} is no tag of a host: give names of letters, digits and ._+-, each once"
+                f"--platforms {text}: {name!r} is no tag of a host: give names of letters, digits and ._+-, each once"
             )
     if len(set(names)) < len(names):
-        raise UsageError(f"--platforms {given}: give each name once")
+        raise UsageError(f"--platforms {text}: give each name once")
     return names
 
 
 def measurer(options: argparse.Namespace, rank: int | None = None, suite: ChosenSuite | None = None) -> Measure:
-    """What measures: this host, or the fleet that the options name. ``rank``: of what is measured ahead, the lowest
-    first; all of it after what is needed now (None). ``suite``: the one that the cases are of. UsageError: as
+    """Return the function that measures: on this host, or on the fleet that the options name. ``rank``: of what is measured ahead, the
+    lowest first; all of it after what is needed now (None). ``suite``: the one that the cases are of. UsageError: as
     ``fleet_choice``, or the extra is not installed."""
     choice = fleet_choice(options)
     if choice is None:
@@ -106,7 +105,7 @@ def measurer(options: argparse.Namespace, rank: int | None = None, suite: Chosen
 
 
 def count_hosts(options: argparse.Namespace) -> int:
-    """How many hosts would measure now: 1 without a fleet, or if its scheduler doesn't answer."""
+    """Return how many hosts would measure now: 1 without a fleet, or if its scheduler doesn't answer."""
     choice = fleet_choice(options)
     if choice is None:
         return 1
@@ -124,7 +123,7 @@ def count_hosts(options: argparse.Namespace) -> int:
 
 
 def fleet_parser() -> Parser:
-    """``opduel fleet``."""
+    """Return the parser of ``opduel fleet``."""
     parser = Parser(
         prog="opduel fleet",
         description="The parts of a fleet: a scheduler anywhere, a worker on each host that measures, and the "
@@ -133,11 +132,11 @@ def fleet_parser() -> Parser:
     kinds = parser.add_subparsers(dest="do", metavar="SUBCOMMAND", required=True)
 
     def kind(name: str, summary: str) -> Parser:
-        found: Parser = kinds.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
-        return found
+        subparser: Parser = kinds.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
+        return subparser
 
-    def certified(one: Parser) -> None:
-        one.options()(
+    def certified(subparser: Parser) -> None:
+        subparser.options()(
             "--certificates DIR",
             "the folder of the fleet's certificates (default: in the user's configuration)",
             type=path,
@@ -190,7 +189,7 @@ def fleet_parser() -> Parser:
 
 
 def run_fleet_command(arguments: Sequence[str]) -> int:
-    """``opduel fleet``; returns the exit code, or raises an OpduelError that has it."""
+    """Run ``opduel fleet``; return the exit code, or raise an OpduelError that has it."""
     options = fleet_parser().parse_args(list(arguments))
     try:
         from opduel.fleet import security, service  # Dask is an extra
@@ -222,7 +221,7 @@ def run_fleet_command(arguments: Sequence[str]) -> int:
 
 
 def _writable(folder: Path) -> Path:
-    """``--folder``, made if it is not there. UsageError: it can't be."""
+    """Make ``--folder`` if it is not there, and return it. UsageError: it can't be made."""
     place = folder.absolute()
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)

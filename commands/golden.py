@@ -63,27 +63,26 @@ def _write(options: argparse.Namespace, command: Sequence[str]) -> int:
     began = time.monotonic()
     with ProgressDisplay(len(cases), sys.stderr) as display:
 
-        def show(done: int) -> None:
-            display.show_single(SingleProgress(1, 1, done, len(cases), time.monotonic() - began))
+        def show(count: int) -> None:
+            display.show_single(SingleProgress(1, 1, count, len(cases), time.monotonic() - began))
 
-        found = write_golden(request, options.golden, show)
-    return _print_outcome(options, found, len(cases))
+        results = write_golden(request, options.golden, show)
+    return _print_outcome(options, results, len(cases))
 
 
-def _print_outcome(options: argparse.Namespace, found: Mapping[str, GoldenCase], asked: int) -> int:
-    """Say what was kept and what was not; the exit code."""
-    failed = [f"{id} ({one.failure.reason})" for id, one in found.items() if one.failure is not None]
-    unlike = [id for id, one in found.items() if one.differs]
+def _print_outcome(options: argparse.Namespace, results: Mapping[str, GoldenCase], planned: int) -> int:
+    """Log what was kept and what was not, and return the exit code."""
+    failed = [f"{id} ({result.failure.reason})" for id, result in results.items() if result.failure is not None]
+    unlike = [id for id, result in results.items() if result.differs]
     if failed:
-        log.warning("no outputs of %s: %s", _counted(failed), some(failed))
+        log.warning("no outputs of %s: %s", counted(len(failed), "case"), some(failed))
     if unlike:
-        log.warning(
-            "%s whose outputs differ between two processes, and can't be compared: %s", _counted(unlike), some(unlike)
-        )
-    log.info("golden outputs of %s: %s", _counted(range(len(found) - len(failed))), options.golden)
-    if len(found) < asked:
+        count = counted(len(unlike), "case")
+        log.warning("%s whose outputs differ between two processes, and can't be compared: %s", count, some(unlike))
+    log.info("golden outputs of %s: %s", counted(len(results) - len(failed), "case"), options.golden)
+    if len(results) < planned:
         log.error("not completed: the time budget of %g s was spent", options.time_budget)
-    return DONE if len(found) == asked else INCOMPLETE
+    return DONE if len(results) == planned else INCOMPLETE
 
 
 def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
@@ -105,7 +104,7 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
     request = dataclasses.replace(session.request(manifest.build, treatment), golden=golden)
     env = recorded_environment(request.env, request.env, session.framework.name)
     if env != manifest.env:
-        words = [" ".join(f"{name}={value}" for name, value in one.items()) or "none" for one in (manifest.env, env)]
+        words = [" ".join(f"{name}={value}" for name, value in each.items()) or "none" for each in (manifest.env, env)]
         log.warning("--env: the golden outputs were computed with %s, and are compared with %s", *words)
     count = counted(len(request.cases), "case")
     names = session.choice.file_name, treatment.requested, manifest.build.requested, options.golden
@@ -115,13 +114,9 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
     if report.run.aborted:
         log.warning("not completed: %s; what was compared is in the report", report.run.stop_reason)
     tell(session.reporters, report)
-    others = [one.case for one in report.comparisons if one.note == OTHER_INPUTS]
-    if others:
-        log.error("error: %s with other inputs than the golden outputs: %s", _counted(others), some(others))
+    unlike = [comparison.case for comparison in report.comparisons if comparison.note == OTHER_INPUTS]
+    if unlike:
+        log.error("error: %s with other inputs than the golden outputs: %s", counted(len(unlike), "case"), some(unlike))
     code = exit_code(report)
-    compared = any(one.rounds or one.failure for one in report.comparisons)
-    return INCOMPLETE if code == DONE and (others or not compared) else code
-
-
-def _counted(things: Sequence[object]) -> str:
-    return f"{len(things)} case{'' if len(things) == 1 else 's'}"
+    compared = any(comparison.rounds or comparison.failure for comparison in report.comparisons)
+    return INCOMPLETE if code == DONE and (unlike or not compared) else code

@@ -1,7 +1,7 @@
 """Passes of the driver that fail: notified once, and once when it works again."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -38,56 +38,54 @@ class PassNotices:
         self._notifications = notifications
         self._line = line
         self._prefix = f"notified/driver/{line.key}/"
-        self._kept = True  # whether the journal could be written last time
+        self._has_journal = True  # whether the journal could be written last time
 
     def ended(self, tally: Tally) -> None:
-        """A pass came to its end. A journal that can't be written, its disk being full, say, ends no driver."""
+        """Notify of what a pass came to. A journal that can't be written, its disk being full, say, ends no driver."""
         try:
-            self._ended(tally)
-            self._kept = True
+            self._notify(tally)
+            self._has_journal = True
         except RunError as error:
-            self._send_unkept([*tally.failed.values()] or [str(error)])
+            self._send_without_journal([*tally.failed.values()] or [str(error)])
 
-    def _ended(self, tally: Tally) -> None:
-        new = {what: text for what, text in tally.failed.items() if self._journal.get_fact(self._item(what)) is None}
+    def _notify(self, tally: Tally) -> None:
+        new = {name: text for name, text in tally.failed.items() if self._journal.get_fact(self._item(name)) is None}
         if new:
-            self._tell(FAILED, list(new.values()), [*map(self._item, new), self._failing])
+            self._queue(FAILED, list(new.values()), [*map(self._item, new), self._failing])
             return
         worked = [commit for commit, _ in tally.outcomes if commit.id not in tally.failed]
-        whole = {what for what in tally.failed if not _is_commit(what)}
-        known = [*(one.id for one in worked), *self._told_whole()]
-        repaired = [self._item(what) for what in known if what not in whole]
-        if (
-            self._journal.get_fact(self._failing) is not None
-            and not whole
-            and (worked or not (tally.waiting or tally.failed))
-        ):
+        failed_services = {name for name in tally.failed if not _is_commit(name)}
+        candidates = [*(commit.id for commit in worked), *self._notified_services()]
+        repaired = [self._item(name) for name in candidates if name not in failed_services]
+        was_failing = self._journal.get_fact(self._failing) is not None
+        if was_failing and not failed_services and (worked or not (tally.waiting or tally.failed)):
             lines = [f"measured {commit_line(commit)}" for commit in worked] or ["nothing is left to be measured"]
-            self._tell(WORKS, lines, [], [*repaired, self._failing])
+            self._queue(WORKS, lines, [], [*repaired, self._failing])
         elif repaired:
             self._journal.forget_each(repaired)
         if not tally.failed and self._journal.get_fact(self._worked) is None:
             self._journal.set_fact(self._worked, "yes")
 
     def broke(self, error: OpduelError) -> None:
-        """A pass, or a start, ended with an error. Wrong usage is reported where the same command has worked before."""
-        what = "remote" if isinstance(error, RemoteGone) else "pass"
+        """Notify of a pass, or a start, that an error ended. Wrong usage is reported where the same command has worked
+        before."""
+        name = "remote" if isinstance(error, RemoteGone) else "pass"
         text = " ".join(str(error).split())
         try:
-            known = self._journal.get_fact(self._item(what)) is not None
-            if not known and (isinstance(error, RunError) or self._journal.get_fact(self._worked) is not None):
-                self._tell(FAILED, [text], [self._item(what), self._failing])
+            is_new = self._journal.get_fact(self._item(name)) is None
+            if is_new and (isinstance(error, RunError) or self._journal.get_fact(self._worked) is not None):
+                self._queue(FAILED, [text], [self._item(name), self._failing])
         except RunError:
-            self._send_unkept([text])
+            self._send_without_journal([text])
 
-    def _send_unkept(self, lines: Sequence[str]) -> None:
+    def _send_without_journal(self, lines: Sequence[str]) -> None:
         """Report what can't be kept in the journal, once in a row: what was reported can't be looked up."""
-        if self._kept:
+        if self._has_journal:
             self._notifications.send_now(self._alert(FAILED, lines))
-        self._kept = False
+        self._has_journal = False
 
-    def _tell(self, title: str, lines: Sequence[str], tells: Sequence[str], forgets: Sequence[str] = ()) -> None:
-        self._notifications.queue(self._alert(title, lines), tells, forgets)
+    def _queue(self, title: str, lines: Sequence[str], reported: Sequence[str], repaired: Sequence[str] = ()) -> None:
+        self._notifications.queue(self._alert(title, lines), reported, repaired)
 
     def _alert(self, title: str, lines: Sequence[str]) -> Alert:
         more = len(lines) - _MOST_NAMED
@@ -105,14 +103,14 @@ class PassNotices:
             lines=(*lines[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])),
         )
 
-    def _told_whole(self) -> list[str]:
-        """What is no commit and was reported: the remote, a branch, a pass."""
-        told: Mapping[str, str] = self._journal.facts(f"{self._prefix}item/")
-        names = (name.removeprefix(f"{self._prefix}item/") for name in told)
+    def _notified_services(self) -> list[str]:
+        """Return what is no commit and was reported: the remote, a branch, a pass."""
+        facts = self._journal.facts(f"{self._prefix}item/")
+        names = (name.removeprefix(f"{self._prefix}item/") for name in facts)
         return [name for name in names if not _is_commit(name)]
 
-    def _item(self, what: str) -> str:
-        return f"{self._prefix}item/{what}"
+    def _item(self, name: str) -> str:
+        return f"{self._prefix}item/{name}"
 
     @property
     def _failing(self) -> str:
@@ -123,5 +121,5 @@ class PassNotices:
         return f"{self._prefix}worked"
 
 
-def _is_commit(what: str) -> bool:
-    return len(what) == 40 and all(digit in "0123456789abcdef" for digit in what)
+def _is_commit(name: str) -> bool:
+    return len(name) == 40 and all(digit in "0123456789abcdef" for digit in name)

@@ -76,8 +76,8 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
     suite = None if options.harness.suite is None else suite_of_driver(options)
     chosen = None if suite is None else suite.none_yet
     session = plan_session(options.harness, config, command, frameworks_dir, 0, options.own, chosen=chosen)
-    asked = "--bisect_releases" if options.own.bisect_releases else "--ab_testing"
-    refuse_two_sided(session.framework, asked, "give a spec of one of them, or compare two builds with harness.py")
+    mode = "--bisect_releases" if options.own.bisect_releases else "--ab_testing"
+    refuse_two_sided(session.framework, mode, "give a spec of one of them, or compare two builds with harness.py")
     work = _work_directory(options.own, session)
     with sole_driver(work), logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         if options.own.local is not None:
@@ -105,9 +105,10 @@ class _Driver:
         self._own = own
         self._base_why = options.base_why
         # The driver reports its findings to these; all others get every run.
-        ours = [one for one in session.reporters if isinstance(one, Notifier | FindingsReporter)]
-        others = [one for one in session.reporters if one not in ours]
-        session = dataclasses.replace(session, reporters=others)
+        ours = [reporter for reporter in session.reporters if isinstance(reporter, Notifier | FindingsReporter)]
+        session = dataclasses.replace(
+            session, reporters=[reporter for reporter in session.reporters if reporter not in ours]
+        )
         self._notifications = Notifications(journal, session.reporters, ours)
         self._teller = Teller(self._notifications, session.reporters, ours, bool(self._sought()))
         self._measuring = session
@@ -137,16 +138,16 @@ class _Driver:
 
     def _line(self) -> Line:
         own, session = self._own, self._measuring
-        told = json.dumps([self._identity, own.branch, own.remote_repository, own.base_commit])
-        key = hashlib.sha256(told.encode()).hexdigest()[:12]
+        identity = json.dumps([self._identity, own.branch, own.remote_repository, own.base_commit])
+        key = hashlib.sha256(identity.encode()).hexdigest()[:12]
         return Line(key, session.framework.name, session.choice.name, branch_names(own.branch))
 
     def _commits(self, notices: PassNotices | None) -> int:
-        """``notices`` hears what each pass came to."""
+        """Measure commits; ``notices`` hears of each pass. Return the exit code."""
         own, framework = self._own, self._measuring.framework
-        for one in self._watch_settings().each():
-            if one.commit_file is not None:
-                kept_name(one.commit_file)  # a file of somebody else's is refused before anything is fetched
+        for settings in self._watch_settings().each():
+            if settings.commit_file is not None:
+                kept_name(settings.commit_file)  # a file of somebody else's is refused before anything is fetched
         if own.build == "source":  # else it may not be needed
             platform_of(framework, build_platform(own, self._measuring.framework))
         remote = self._remote()
@@ -185,15 +186,15 @@ class _Driver:
         return codes[-1]
 
     def _remote(self) -> str | None:
-        """Where commits come from; None: from the checkout alone."""
+        """Return where commits come from; None: from the checkout alone."""
         own = self._own
         if own.local is not None:
             return None
         framework = self._measuring.framework
-        whose = "program" if framework.programs else "package"
+        project = "program" if framework.programs else "package"
         if (framework.any_package or framework.programs) and not own.repo_dir and not own.remote_repository:
             raise UsageError(
-                f"--ab_testing: {framework.name} has no repository of its own: name the {whose}'s with "
+                f"--ab_testing: {framework.name} has no repository of its own: name the {project}'s with "
                 "--remote_repository (a URL or folder) or --repo_dir (your clone)"
             )
         usual = "origin" if own.repo_dir else own.remote_repository or load_repository_data(framework).remote
@@ -242,10 +243,10 @@ class _Driver:
             say([f"  {control.short}: {builder.describe(control, strategy)}"])
             say([f"  {treatment.short}: {builder.describe(treatment, strategy, [control])}"])
         follow = ", then verify and bisect" if self._sought() else ""
-        known = self._measuring.cases  # of a suite, none before there are builds
+        cases = self._measuring.cases  # of a suite, none before there are builds
         chosen = f" that match {' or '.join(self._suite.patterns)}" if self._suite and self._suite.patterns else ""
-        cases = counted(len(known), "case") if known else f"the suite's cases{chosen}"
-        say([f"{len(queue)} to measure on {cases}{follow}; nothing was built or measured"])
+        words = counted(len(cases), "case") if cases else f"the suite's cases{chosen}"
+        say([f"{len(queue)} to measure on {words}{follow}; nothing was built or measured"])
         return INCOMPLETE if tally.failures else DONE
 
     def _build_settings(self) -> BuildSettings:
@@ -288,20 +289,23 @@ class _Driver:
         )
 
     def _sought(self) -> tuple[Verdict, ...]:
-        """What is verified and traced."""
+        """Return what is verified and traced."""
         if not (self._own.regression or self._own.bisect_releases):
             return ()
         return (*WORSE, "improved") if self._own.improved else WORSE
 
     def _prune(self, tally: Tally) -> None:
         """Keep the cache to its size; the builds just used stay."""
-        reports = [one for _, outcome in tally.outcomes for one in (outcome.benchmark, outcome.verification) if one]
-        keep = {str(build.directory) for report in reports for build in (report.control, report.treatment)}
+        reports = [
+            report for _, outcome in tally.outcomes for report in (outcome.benchmark, outcome.verification) if report
+        ]
+        keep = {str(build.directory) for report in reports if report for build in (report.control, report.treatment)}
         prune(self._cache, self._own.cache_size * GIB, keep)
 
 
 def _has_text(repository: Repository, named: str | None, text: str) -> bool:
-    """Whether a file of that commit, or of the default branch's newest, has it; True, too, where there is none yet."""
+    """Tell whether a file of that commit, or of the default branch's newest, has it; True, too, where there is none
+    yet."""
     try:
         return repository.mentions(repository.resolve(named or repository.default_branch()), text)
     except UsageError:
@@ -318,7 +322,7 @@ def _warn_of_changes(repository: Repository, name: str) -> None:
 
 
 def _identity(options: DriverOptions, session: Session, suite: str | None = None) -> str:
-    """All that a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
+    """Return what a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
     identity), it is another run."""
     without_effect = {*reporter_options(), "single", "explain", "prior_runs", *HOST_OPTIONS}
     settings = {name: value for name, value in vars(options.harness).items() if name not in without_effect}
@@ -331,20 +335,21 @@ def _identity(options: DriverOptions, session: Session, suite: str | None = None
 
 
 def _work_directory(own: argparse.Namespace, session: Session) -> Path:
-    given: Path | None = own.work_dir
-    if given is None and own.local is not None:
+    if own.work_dir is not None:
+        return Path(own.work_dir.absolute())
+    if own.local is not None:
         return local_work_directory(own, session.framework)
     place = platformdirs.user_state_path("opduel") / "driver" / session.framework.name
-    if given is None and (session.framework.any_package or session.framework.programs) and not own.bisect_releases:
-        where = _place_of_repository(own)
-        name = Path(where.rstrip("/")).name.removesuffix(".git")
-        place = place / f"{path_part(name)}-{hashlib.sha256(where.encode()).hexdigest()[:8]}"
-    return given.absolute() if given else place
+    if (session.framework.any_package or session.framework.programs) and not own.bisect_releases:
+        address = _address_of_repository(own)
+        name = Path(address.rstrip("/")).name.removesuffix(".git")
+        place = place / f"{path_part(name)}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
+    return place
 
 
-def _place_of_repository(own: argparse.Namespace) -> str:
-    """Where commits come from, whatever folder the driver is started in; with ``--repo_dir``, ``--remote_repository``
-    is only the name of one of its remotes."""
+def _address_of_repository(own: argparse.Namespace) -> str:
+    """Return where commits come from, whatever folder the driver is started in; with ``--repo_dir``,
+    ``--remote_repository`` is only the name of one of its remotes."""
     if own.repo_dir is not None:
         return str(own.repo_dir.resolve())
     remote = str(own.remote_repository or "")

@@ -197,7 +197,7 @@ def suite_of_driver(options: DriverOptions) -> SuiteSelection:
     """
     suite, own = SuiteSelection(options.harness), options.own
     said = configured(suite.suite)
-    log.info("the suite of all commits: %s", suite.suite.shown)
+    log.info("the suite of all commits: %s", suite.suite.description)
     for line in said.not_followed:
         log.warning("%s", line)
     if own.local is None and not own.bisect_releases and own.repo_dir is None and own.remote_repository is None:

@@ -29,12 +29,12 @@ class Branch:
     """Investigates the commits of one branch."""
 
     def __init__(
-        self, services: Services, settings: WatchSettings, turns: BuildTurns, begun: set[str], alone: bool = True
+        self, services: Services, settings: WatchSettings, turns: BuildTurns, restarted: set[str], alone: bool = True
     ) -> None:
-        """``turns``: in which all branches make their builds. ``begun``: what --again has begun in this start, on any
-        branch: names of investigations and of facts. ``alone``: no other branch is to be measured in the same pass."""
+        """``turns``: in which all branches make their builds. ``restarted``: names of investigations and facts that
+        --again has begun anew in this start, on any branch. ``alone``: the pass measures no other branch."""
         self._repository, self._builder, self._runs = services.repository, services.builder, services.runs
-        self._begun_again = begun
+        self._restarted = restarted
         self._journal, self._listener = services.journal, services.listener
         self._settings = settings
         self._turns = turns
@@ -59,24 +59,25 @@ class Branch:
             waiting = len(self._troubled())
             log.info("nothing to measure%s", f"; {waiting} to be tried again later" if waiting else "")
         self._expect(queue, ahead)
-        held = False  # a commit is to be measured on, and the commit file stays before it
+        has_open = False  # a commit is to be measured on, and the commit file stays before it
         for position, commit in enumerate(queue):
             if self.stop_requested():
                 log.info("%s contains 0: stopping before %s", self._settings.status_file, commit.short)
                 break
             alone = self._alone and len(queue) == 1
             settled = self._was_settled(commit) or self._attempt(commit, tally, alone, ahead)
-            held |= not settled
+            has_open |= not settled
             if position >= len(new):  # one that is tried again may be on no branch any more, or on another
                 continue
-            if not held:
+            if not has_open:
                 self._finish(commit)
             elif settled:
                 self._journal.set_fact(self._beyond(commit), "")
         tally.waiting += len(self._troubled())
 
     def due(self) -> list[Commit]:
-        """The commits to measure in this pass, oldest first; those that failed before and are due again at the end."""
+        """Return the commits to measure in this pass, oldest first; those that failed before and are due again at the
+        end."""
         chosen = self._chosen()
         if chosen.note:
             log.warning("history: %s", chosen.note)
@@ -91,7 +92,7 @@ class Branch:
 
     def _expect(self, queue: Sequence[Commit], ahead: CommitsAhead) -> None:
         if self._settings.ahead:
-            ahead.expect([one for one in queue if not self._was_settled(one)], self._begin_ahead)
+            ahead.expect([commit for commit in queue if not self._was_settled(commit)], self._begin_ahead)
 
     def _begin_ahead(self, commit: Commit, rank: int, measures: bool, given_up: threading.Event) -> None:
         """Build a commit before its turn, on the processors for that, and perhaps measure it."""
@@ -99,14 +100,14 @@ class Branch:
         self._investigation(line, strategy, self._settings.ahead).begin_ahead(rank, measures, given_up)
 
     def _chosen(self) -> Pending:
-        """The commits that come after the last one processed; it is logged how many wait for more."""
+        """Return the commits that come after the last one processed; it is logged how many wait for more."""
         chosen = self._pending()
         if chosen.waiting:
             log.info("%d of %d commits have landed since the last one to measure", chosen.waiting, self._settings.step)
         return chosen
 
     def _pending(self) -> Pending:
-        """The commits that come after the last one processed."""
+        """Return the commits that come after the last one processed."""
         settings, repository = self._settings, self._repository
         tip = self._tip()
         if settings.commit is None:
@@ -119,16 +120,16 @@ class Branch:
                 tip, start = start, None
             if once and last is not None and last != tip and repository.is_ancestor(tip, last):
                 last = None  # an older one is asked for: that one alone
-        asked = once and settings.commit is not None
-        return pending(tip, last, start, settings.step, repository, with_tip=asked)
+        with_tip = once and settings.commit is not None
+        return pending(tip, last, start, settings.step, repository, with_tip)
 
     def _not_waiting(self, chosen: Pending) -> list[Commit]:
-        """Going on for ever, without those that failed and are not due yet."""
+        """Return the chosen commits; going on for ever, without those that failed and are not due yet."""
         later = {id for id, item in self._troubled().items() if not self._journal.is_due(item)}
-        return [one for one in chosen.commits if one.id not in later or self._settings.interval_s is None]
+        return [commit for commit in chosen.commits if commit.id not in later or self._settings.interval_s is None]
 
     def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
-        """For a treatment: its control, why that one, the commits of the line (control first), and the strategy."""
+        """Return a treatment's control, why that one, the commits of the line (control first), and the strategy."""
         settings = self._settings
         base = None if settings.base is None else self._named("--base_commit", settings.base)
         choice = control_of(treatment, base, settings.exact_base, self._repository)
@@ -146,20 +147,20 @@ class Branch:
         if self._repository.is_ancestor(last, self._tip()):
             is_ours = owner in (None, name) or self._settings.branch is None or not self.is_there(owner)
         else:
-            others = [owner] if owner else self._repository.branches_with(last)
-            is_ours = not others or name in others
-            owner = None if is_ours else others[0]
+            owners = [owner] if owner else self._repository.branches_with(last)
+            is_ours = not owners or name in owners
+            owner = None if is_ours else owners[0]
         if not is_ours and owner:
             raise shared_with(path, owner, name)
 
     def _owner(self, path: Path, last: Commit) -> str | None:
-        """The branch for which the driver wrote the commit file; None if that is not known, or another commit was put
-        there since."""
+        """Return the branch for which the driver wrote the commit file; None if that is not known, or another commit
+        was put there since."""
         name, _, id = (self._journal.get_fact(_owner_of(path)) or "").partition(" ")
         return name if id == last.id else None
 
     def is_there(self, name: str | None = None) -> bool:
-        """Whether the repository has the branch, or another one, as far as it was fetched."""
+        """Tell whether the repository has the branch, or another one, as far as it was fetched."""
         try:
             self._repository.branch(name or self.name)
         except UsageError:
@@ -167,7 +168,7 @@ class Branch:
         return True
 
     def _tip(self) -> Commit:
-        """The branch's newest commit; UsageError if there is no such branch (any more)."""
+        """Return the branch's newest commit; UsageError if there is no such branch (any more)."""
         try:
             return self._repository.branch(self.name)
         except UsageError as error:
@@ -179,19 +180,19 @@ class Branch:
         return self._settings.branch or self._repository.default_branch()
 
     def holder(self, commit: Commit) -> str | None:
-        """The branch, if it holds the commit: another one may have been asked for by its name."""
+        """Return the branch, if it holds the commit: another one may have been asked for by its name."""
         name = self.name
         return name if name != commit.id and self._repository.is_ancestor(commit, self._tip()) else None
 
     def _named(self, option: str, name: str) -> Commit:
-        """The commit that an option names; UsageError if there is none."""
+        """Return the commit that an option names; UsageError if there is none."""
         try:
             return self._repository.resolve(name)
         except UsageError as error:
             raise UsageError(f"{option} {error}") from None
 
     def stop_requested(self) -> bool:
-        """Whether the status file says 0."""
+        """Tell whether the status file says 0."""
         path = self._settings.status_file
         try:
             return path is not None and read_text(path, pipes=False).strip() == "0"
@@ -233,9 +234,9 @@ class Branch:
         return True
 
     def _was_settled(self, commit: Commit) -> bool:
-        """Whether an earlier pass processed a commit beyond the one in the commit file."""
+        """Tell whether an earlier pass processed a commit beyond the one in the commit file."""
         settings = self._settings
-        if (settings.again and self._beyond(commit) not in self._begun_again) or (
+        if (settings.again and self._beyond(commit) not in self._restarted) or (
             settings.commit is not None and settings.interval_s is None
         ):
             return False
@@ -244,7 +245,7 @@ class Branch:
         return not is_due and self._journal.get_fact(self._beyond(commit)) is not None
 
     def _beyond(self, commit: Commit) -> str:
-        """The fact that a commit was processed while the commit file stayed at an earlier one."""
+        """Return the fact that a commit was processed while the commit file stayed at an earlier one."""
         return f"beyond the commit file/{self._item(commit)}"
 
     def _fail(self, commit: Commit, error: OpduelError, tally: Tally, soon: bool = False) -> None:
@@ -262,11 +263,11 @@ class Branch:
         control, why, line, strategy = self.plan(treatment)
         self._listener.begins(control, treatment, why, line, strategy, self.holder(treatment))
         investigation = self._investigation(line, strategy)
-        if settings.again and self._beyond(treatment) not in self._begun_again:
+        if settings.again and self._beyond(treatment) not in self._restarted:
             self._journal.forget_each([self._beyond(treatment)])
-        if settings.again and investigation.name not in self._begun_again:  # once in this start, whatever its passes
+        if settings.again and investigation.name not in self._restarted:  # once in this start, whatever its passes
             self._runs.forget(investigation.name)
-        self._begun_again |= {investigation.name, self._beyond(treatment)}
+        self._restarted |= {investigation.name, self._beyond(treatment)}
         builds = investigation.ends()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
         write_document(info, info_document(*builds))
@@ -277,16 +278,17 @@ class Branch:
             document = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"
             write_document(document, culprits_document(outcome, investigation.name))
             culprits = (*outcome.known, *(outcome.culprits or ()))
-            named = [one.revisions[-1].commit for one in culprits if one.culprit.named]
-            write_document(info, info_document(*builds, [commit for commit in named if commit]))
+            commits = [finding.revisions[-1].commit for finding in culprits if finding.culprit.named]
+            write_document(info, info_document(*builds, [commit for commit in commits if commit]))
         self._listener.found(outcome, document)
         return outcome
 
     def _investigation(
         self, line: Sequence[Commit], strategy: str, processors: frozenset[int] | None = None
     ) -> Investigation:
-        """Of a line, whose last commit is the treatment; what is compiled is compiled on these processors."""
-        revisions = [commit_revision(one, self._builder, strategy, processors) for one in line]
+        """Return the investigation of a line, whose last commit is the treatment; builds are compiled on these
+        processors."""
+        revisions = [commit_revision(commit, self._builder, strategy, processors) for commit in line]
         branch = self.holder(line[-1])
         return Investigation(revisions, self._runs, self._journal, self._settings.identity, branch, self._turns)
 
@@ -306,7 +308,8 @@ class Branch:
             self._journal.set_fact(self._counted, commit.id)
 
     def _last(self) -> Commit | None:
-        """The last commit processed, by the commit file or in this process. UsageError: the file is somebody else's."""
+        """Return the last commit processed, by the commit file or in this process. UsageError: the file is somebody
+        else's."""
         path = self._commit_file
         if path is None:
             return self._processed or self._last_counted()
@@ -324,48 +327,48 @@ class Branch:
         return f"step/{self._settings.branch or ''}/{self._settings.digest}"
 
     def _counts(self) -> bool:
-        """Whether only every nth commit is measured, and no file keeps where counting starts."""
+        """Tell whether only every nth commit is measured, and no file keeps where counting starts."""
         return self._settings.step > 1 and self._settings.commit is None and self._settings.commit_file is None
 
     def _last_counted(self) -> Commit | None:
-        """The last commit that an earlier start processed, where only every nth is measured."""
-        kept = self._journal.get_fact(self._counted) if self._counts() and not self._settings.again else None
+        """Return the last commit that an earlier start processed, where only every nth is measured."""
+        last = self._journal.get_fact(self._counted) if self._counts() and not self._settings.again else None
         with suppress(UsageError):  # of another repository
-            return self._repository.commit(kept) if kept else None
+            return self._repository.commit(last) if last else None
         return None
 
     def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:
-        known = {one.id for one in new}
-        found: list[Commit] = []
+        new_ids = {commit.id for commit in new}
+        commits: list[Commit] = []
         for id, item in self._troubled().items() if self._settings.retries else ():
-            if id not in known and self._journal.is_due(item):
+            if id not in new_ids and self._journal.is_due(item):
                 with suppress(UsageError):  # of another repository
-                    found.append(self._repository.commit(id))
-        return found
+                    commits.append(self._repository.commit(id))
+        return commits
 
     def _item(self, commit: Commit) -> str:
-        """What the journal calls the commit when it fails with these settings."""
+        """Name the journal's entry of the commit when it fails with these settings."""
         branch = self._settings.branch
         return f"{commit.id}/{self._settings.digest}{f'/{branch}' if branch else ''}"
 
     def _troubled(self) -> dict[str, str]:
-        """Commit id -> the journal's item, of those that failed with these settings, on this branch.
+        """Return commit id -> the journal's item, of those that failed with these settings, on this branch.
 
         The remote's default branch, when it is measured without being named, writes down no branch: then the commit is
         to be tried again by whichever branch holds it.
         """
-        found: dict[str, str] = {}
+        items: dict[str, str] = {}
         own = self._settings.branch or ""
         for item in self._journal.troubled():
             id, digest, branch = _parts(item)
             if digest == self._settings.digest and branch == own:
-                found[id] = item
+                items[id] = item
             elif digest == self._settings.digest and not branch and self._holds(id):
-                found.setdefault(id, item)
-        return found
+                items.setdefault(id, item)
+        return items
 
     def _holds(self, id: str) -> bool:
-        """Whether the branch holds the commit of that id."""
+        """Tell whether the branch holds the commit of that id."""
         repository = self._repository
         try:
             return repository.is_ancestor(repository.commit(id), self._tip())
@@ -373,7 +376,7 @@ class Branch:
             return False
 
     def _clear_trouble(self, commit: Commit) -> None:
-        """It was measured with these settings: also what no named branch wrote down is done."""
+        """Forget that a commit failed with these settings, on this branch or on none that was named."""
         for item in self._journal.troubled():
             id, digest, branch = _parts(item)
             if id == commit.id and digest == self._settings.digest and branch in ("", self._settings.branch):
@@ -381,7 +384,7 @@ class Branch:
 
 
 def _parts(item: str) -> tuple[str, str, str]:
-    """Of the journal's name of a commit that failed: its id, the settings' digest, and the branch, which may hold
+    """Split the journal's name of a commit that failed: its id, the settings' digest, and the branch, which may hold
     slashes."""
     id, _, settings = item.partition("/")
     digest, _, branch = settings.partition("/")
@@ -389,5 +392,5 @@ def _parts(item: str) -> tuple[str, str, str]:
 
 
 def _owner_of(path: Path) -> str:
-    """What the journal calls the branch whose last commit a commit file holds."""
+    """Return what the journal calls the branch whose last commit a commit file holds."""
     return f"commit file/{path.absolute()}"

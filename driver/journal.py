@@ -56,11 +56,11 @@ class Journal(SqliteFile):
             self.note("damage", f"the previous journal was damaged: {self.damage}")
 
     def note(self, kind: str, text: str) -> None:
-        """Something happened that whoever looks later should know: "remote gone", "clock jump"..."""
+        """Record an event that whoever looks later should know of: "remote gone", "clock jump"..."""
         self.write("INSERT INTO events VALUES (?, ?, ?)", (self._clock(), kind, redact(text)))
 
     def events(self) -> list[tuple[float, str, str]]:
-        """All notes, in order: seconds since 1970, kind, text."""
+        """Return all notes, in order: seconds since 1970, kind, text."""
         return self.rows("SELECT at, kind, text FROM events ORDER BY rowid")
 
     def set_fact(self, name: str, text: str) -> None:
@@ -68,8 +68,8 @@ class Journal(SqliteFile):
         self.set_facts({name: text})
 
     def get_fact(self, name: str) -> str | None:
-        """The text kept under that name."""
-        return self._one("SELECT text FROM facts WHERE name = ?", (name,))
+        """Return the text kept under that name."""
+        return self._first_text("SELECT text FROM facts WHERE name = ?", (name,))
 
     def set_facts(self, facts: Mapping[str, str]) -> None:
         """Keep texts under their names: all of them, or none."""
@@ -77,21 +77,21 @@ class Journal(SqliteFile):
             connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts.items())
 
     def facts(self, prefix: str) -> dict[str, str]:
-        """All texts whose names begin so, by name."""
+        """Return all texts whose names begin so, by name."""
         query = "SELECT name, text FROM facts WHERE substr(name, 1, length(?)) = ?"
         return dict(self.rows(query, (prefix, prefix)))
 
     def forget_each(self, names: Sequence[str]) -> None:
         """Let the texts of these names go."""
         with self.transaction() as connection:
-            connection.executemany("DELETE FROM facts WHERE name = ?", [(one,) for one in names])
+            connection.executemany("DELETE FROM facts WHERE name = ?", [(name,) for name in names])
 
     def forget_facts(self, prefix: str) -> None:
         """Let all texts go whose names begin so."""
         self.write("DELETE FROM facts WHERE substr(name, 1, length(?)) = ?", (prefix, prefix))
 
     def rounds_of(self, run: str) -> "Rounds":
-        """The log of the rounds of one run, under the run's name."""
+        """Return the log of the rounds of one run, under the run's name."""
         return Rounds(self, run)
 
     def finish_run(self, run: str, report: str) -> None:
@@ -103,11 +103,11 @@ class Journal(SqliteFile):
             self.outbox.put(RUN, [RECIPIENT], run)
 
     def report(self, run: str) -> str | None:
-        """The report of a run that was finished."""
-        return self._one("SELECT text FROM reports WHERE run = ?", (run,))
+        """Return the report of a run that was finished."""
+        return self._first_text("SELECT text FROM reports WHERE run = ?", (run,))
 
     def runs(self, prefix: str) -> list[str]:
-        """The runs, finished or begun, whose names begin so."""
+        """Return the runs, finished or begun, whose names begin so."""
         query = "SELECT run FROM reports UNION SELECT run FROM rounds"
         return [row[0] for row in self.rows(query) if row[0].startswith(prefix)]
 
@@ -125,7 +125,7 @@ class Journal(SqliteFile):
             self.forget_run(run)
 
     def put_aside_notice(self, entry: Entry, reason: str) -> None:
-        """The same for a notice; what it reports may be queued again."""
+        """Do the same with a notice; what it reports may be queued again."""
         with self.transaction() as connection:
             query = "SELECT CAST(payload AS TEXT) FROM outbox WHERE number = ?"
             self._keep_damaged(f"{entry.key} for {entry.receiver}", reason, query, (entry.number,))
@@ -146,40 +146,40 @@ class Journal(SqliteFile):
         """
         with self.transaction() as connection:
             self.outbox.put(NOTICE, receivers, name, text.encode())
-            connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(one, name) for one in reported])
-            connection.executemany("DELETE FROM facts WHERE name = ?", [(one,) for one in removed])
+            connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(fact, name) for fact in reported])
+            connection.executemany("DELETE FROM facts WHERE name = ?", [(fact,) for fact in removed])
 
     def trouble(self, item: str) -> Trouble | None:
-        """What is the matter with the item, if anything."""
+        """Return why the item did not work, if it didn't."""
         return self.troubled().get(item)
 
     def troubled(self) -> dict[str, Trouble]:
-        """All items that did not work, those due first in front."""
+        """Return all items that did not work, those due first in front."""
         rows = self.rows("SELECT item, attempts, retry_at, text FROM troubled ORDER BY retry_at")
         return {item: Trouble(attempts, retry_at, text) for item, attempts, retry_at, text in rows}
 
     def is_due(self, item: str) -> bool:
-        """Whether to try the item: it never failed, or long enough ago. A clock that was set back makes it due."""
+        """Tell whether to try the item: it never failed, or long enough ago. A clock that was set back makes it due."""
         trouble = self.trouble(item)
         if trouble is None:
             return True
-        left = trouble.retry_at - self._clock()
-        return left <= 0 or left > pause_after(trouble.attempts)
+        pause = trouble.retry_at - self._clock()
+        return pause <= 0 or pause > pause_after(trouble.attempts)
 
     def record_trouble(self, item: str, text: str, soon: bool = False) -> Trouble:
-        """It failed (again): to be tried after a pause that doubles each time, or at once (``soon``)."""
+        """Record that an item failed (again): it is due after a pause that doubles each time, or at once (``soon``)."""
         before = self.trouble(item)
         attempts = (before.attempts if before else 0) + (not soon)  # the pause is for what did not help
-        found = Trouble(attempts, self._clock() + (0.0 if soon else pause_after(attempts)), redact(text))
-        row = (item, found.attempts, found.retry_at, found.text)
+        trouble = Trouble(attempts, self._clock() + (0.0 if soon else pause_after(attempts)), redact(text))
+        row = (item, trouble.attempts, trouble.retry_at, trouble.text)
         self.write("INSERT OR REPLACE INTO troubled VALUES (?, ?, ?, ?)", row)
-        return found
+        return trouble
 
     def clear_trouble(self, item: str) -> None:
-        """It works."""
+        """Forget that an item failed."""
         self.write("DELETE FROM troubled WHERE item = ?", (item,))
 
-    def _one(self, query: str, values: Sequence[object]) -> str | None:
+    def _first_text(self, query: str, values: Sequence[object]) -> str | None:
         return next((str(text) for (text,) in self.rows(query, values)), None)
 
 
@@ -191,16 +191,16 @@ class Rounds:
         self._run = run
 
     def rounds(self) -> list[str]:
-        """All that was kept."""
+        """Return all that was kept."""
         query = "SELECT text FROM rounds WHERE run = ? ORDER BY number"
         return [row[0] for row in self._journal.rows(query, (self._run,))]
 
     def keep(self, text: str) -> None:
-        """Durable when this returns."""
+        """Keep a text; it is durable when this returns."""
         statement = "INSERT INTO rounds SELECT ?, COALESCE(MAX(number) + 1, 0), ? FROM rounds WHERE run = ?"
         self._journal.write(statement, (self._run, text, self._run))
 
 
 def pause_after(attempts: int) -> float:
-    """Seconds until the next try."""
+    """Return the seconds until the next try."""
     return float(min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** min(30, max(0, attempts - 1))))

@@ -31,12 +31,12 @@ class Watch:
         self._offset = time.time() - time.monotonic()
         each = settings.each()
         self._turns = BuildTurns(services.builder.stop, services.builder.resume)
-        begun: set[str] = set()
-        self.branches = [Branch(services, one, self._turns, begun, alone=len(each) == 1) for one in each]
+        restarted: set[str] = set()
+        self.branches = [Branch(services, own, self._turns, restarted, alone=len(each) == 1) for own in each]
         self._recorded: dict[str, str] = {}  # what is the matter with branches, as the journal has it
 
     def once(self) -> Tally:
-        """One pass over the commits that are due.
+        """Make one pass over the commits that are due.
 
         Raises:
             UsageError: the commits asked for are not there, or no branch is.
@@ -68,26 +68,26 @@ class Watch:
         return tally
 
     def due(self, tally: Tally) -> list[tuple[Branch, Commit]]:
-        """The commits that a pass would measure, with their branch; nothing is written down.
+        """Return the commits that a pass would measure, with their branch; nothing is written down.
 
         Raises:
             UsageError: the commits asked for are not there, or no branch is.
         """
-        found: list[tuple[Branch, Commit]] = []
+        commits: list[tuple[Branch, Commit]] = []
         self._each(
             tally,
-            lambda branch: found.extend((branch, one) for one in branch.due()),
+            lambda branch: commits.extend((branch, commit) for commit in branch.due()),
             lambda _, text: log.error("error: %s", text),
         )
-        return found
+        return commits
 
     def _each(self, tally: Tally, act: Callable[[Branch], None], failed: Callable[[str, str], None]) -> None:
         """Do something with each branch; what is the matter with one holds up no other, unless it is the only one."""
         errors: list[OpduelError] = []
         for name, branch in zip(self._settings.branches or (None,), self.branches, strict=True):
             if branch.stop_requested():
-                what = f"branch {name}" if name else "the first commit"
-                log.info("%s contains 0: stopping before %s", self._settings.status_file, what)
+                next_item = f"branch {name}" if name else "the first commit"
+                log.info("%s contains 0: stopping before %s", self._settings.status_file, next_item)
                 break
             try:
                 act(branch)
@@ -101,11 +101,11 @@ class Watch:
             raise UsageError("; ".join(map(str, errors)))
 
     def stop_requested(self) -> bool:
-        """Whether the status file says 0."""
+        """Tell whether the status file says 0."""
         return self.branches[0].stop_requested()
 
     def for_ever(self, after_pass: Callable[[Tally], None]) -> None:
-        """Pass after pass, with at least the interval from one's beginning to the next, until told to stop.
+        """Make pass after pass, with at least the interval from one's beginning to the next, until told to stop.
 
         Raises:
             UsageError: a commit file is that of another branch; before the first pass.
@@ -154,6 +154,6 @@ class Watch:
             self._offset = offset
 
     def _wait(self, until: float) -> None:
-        """Until that moment of the monotonic clock, or until told to stop."""
-        while (left := until - time.monotonic()) > 0 and not self.stop_requested():
-            self._sleep(min(left, _POLL_S))
+        """Wait until that moment of the monotonic clock, or until told to stop."""
+        while (seconds := until - time.monotonic()) > 0 and not self.stop_requested():
+            self._sleep(min(seconds, _POLL_S))

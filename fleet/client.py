@@ -28,7 +28,7 @@ from opduel.fleet.hosts import hosts_of, wait_for_hosts
 from opduel.fleet.job import KIND_RESOURCE, SLOT, Answer, Job, shard_configuration, tag_resource
 from opduel.fleet.merge import HostReport
 from opduel.fleet.outcome import Course, of_family, report_of
-from opduel.fleet.run_log import KIND, count_samples, folder_of, identity, ids_of, kept_of
+from opduel.fleet.run_log import KIND, count_samples, folder_of, identity, ids_of, read_run
 from opduel.fleet.service import connect, dashboard_of
 from opduel.fleet.shards import Shard, cut
 from opduel.fleet.slots import slots_of
@@ -130,14 +130,14 @@ class _FleetRun:
         self._archives = archives
         self._states = HostStates()
         self._states.see(self._there)
-        self._kept = kept_of(request, self._run, self._cost)
+        self._kept = read_run(request, self._run, self._cost)
         if not self._kept.shards:
             shards = cut(request.cases, self._cost, hosts, request.seed)
             self._kept.add(self._run, shards)
             self._kept.start = secrets.token_hex(8)
             self._keep({"event": "cut", "shards": ids_of(shards), "start": self._kept.start})
         self._folder = folder_of(self._run, self._kept.start)
-        self._shards, self._done = self._kept.shards, self._kept.done
+        self._shards, self._done = self._kept.shards, self._kept.finished
         self._open = {key: 0 if key in self._done else len(one.cases) for key, one in self._shards.items()}
 
     def finish(self) -> Report:

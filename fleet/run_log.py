@@ -17,15 +17,18 @@ KIND = "fleet"  # of this run's texts in a log
 
 
 @dataclass
-class Kept:
-    """``shards`` by key, those that were moved included; what is ``done`` of them; ``earlier`` reports of those
-    that go on, as they have more time now; the ``rounds`` of each on each host;
-    ``moved``: the keys of shards that were made of other shards' open cases, and how many comparisons had been begun on
-    a host, and left to another, when each was made; ``given_up``: how many have been by now; ``start``: identifies the
-    run's first start, as what hosts keep of others is no part of it."""
+class LoggedRun:
+    """What the log has of a run.
+
+    ``shards`` are by key, those that were moved included. ``finished`` has their reports, and ``earlier`` the reports
+    of those that go on, as they have more time now; ``rounds`` has the rounds of each on each host. ``moved``: the keys
+    of shards that were made of other shards' open cases, and how many comparisons had been begun on a host, and left to
+    another, when each was made; ``given_up``: how many have been by now. ``start`` identifies the run's first start:
+    what hosts keep of others is no part of it.
+    """
 
     shards: dict[str, Shard] = field(default_factory=dict)
-    done: dict[str, HostReport] = field(default_factory=dict)
+    finished: dict[str, HostReport] = field(default_factory=dict)
     earlier: dict[str, HostReport] = field(default_factory=dict)
     rounds: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     moved: dict[str, int] = field(default_factory=dict)
@@ -33,60 +36,61 @@ class Kept:
     start: str = ""
 
     def add(self, run: str, shards: Sequence[Shard]) -> list[str]:
-        """Shards that are to be measured; returns their keys."""
+        """Add shards that are to be measured, and return their keys."""
         keys = [key_of(run, shard) for shard in shards]
         self.shards |= zip(keys, shards, strict=True)
         return keys
 
     def move(self, run: str, key: str, part: HostReport | None, shards: Sequence[Shard]) -> list[str]:
-        """A shard's open cases are ``shards`` from now on, whose numbers follow those of all others; ``part`` is the
-        report of its other cases, if it has any. Returns the new keys."""
+        """Move a shard's open cases to new ``shards``, and return their keys; their numbers follow those of all others.
+        ``part`` is the report of the shard's other cases, if it has any."""
         first = 1 + max(shard.number for shard in self.shards.values())
         shards = [replace(shard, number=first + number) for number, shard in enumerate(shards)]
         moved = {case.id for shard in shards for case in shard.cases}
         old = self.shards.pop(key)
         if part is not None:
             stay = tuple(case for case in old.cases if case.id not in moved)
-            self.shards[key] = replace(old, cases=stay, share=max(0.0, old.share - sum(one.share for one in shards)))
-            self.done[key] = part
+            self.shards[key] = replace(old, cases=stay, share=max(0.0, old.share - sum(new.share for new in shards)))
+            self.finished[key] = part
         keys = self.add(run, shards)
         self.given_up += sum(case.metric in SAMPLED for shard in shards for case in shard.cases)
         self.moved |= dict.fromkeys(keys, self.given_up)
         return keys
 
 
-def kept_of(request: RunRequest, run: str, cost: Callable[[Case], float]) -> Kept:
-    """What the request's log has of the run; without shards if it was not begun."""
-    kept = Kept()
+def read_run(request: RunRequest, run: str, cost: Callable[[Case], float]) -> LoggedRun:
+    """Return what the request's log has of the run; without shards if it was not begun."""
+    logged = LoggedRun()
     by_id = {case.id: case for case in request.cases}
-    whole = sum(map(cost, request.cases)) or 1.0
+    total_cost = sum(map(cost, request.cases)) or 1.0
 
     def shards(parts: Sequence[Sequence[str]]) -> list[Shard]:
         own = [tuple(by_id[case_id] for case_id in ids) for ids in parts]
-        return [Shard(number, cases, sum(map(cost, cases)) / whole) for number, cases in enumerate(own)]
+        return [Shard(number, cases, sum(map(cost, cases)) / total_cost) for number, cases in enumerate(own)]
 
     for entry in _entries(request, run):
         key = entry.get("key", "")
         if entry["event"] == "cut":
-            kept.shards.clear()
-            kept.start = entry["start"]
-            kept.add(run, shards(entry["shards"]))
+            logged.shards.clear()
+            logged.start = entry["start"]
+            logged.add(run, shards(entry["shards"]))
         elif entry["event"] == "round":
-            kept.rounds.setdefault(key, {}).setdefault(entry["host"], []).append(entry["text"])
-        elif entry["event"] == "report" and key in kept.shards:
-            found = HostReport(entry["host"], from_text(entry["report"]))
-            goes_on = _goes_on(found.report, entry.get("time_budget"), request)
-            kept.done.pop(key, None)
-            (kept.earlier if goes_on else kept.done)[key] = found
-        elif entry["event"] == "moved" and key in kept.shards and key not in kept.done:
+            logged.rounds.setdefault(key, {}).setdefault(entry["host"], []).append(entry["text"])
+        elif entry["event"] == "report" and key in logged.shards:
+            host_report = HostReport(entry["host"], from_text(entry["report"]))
+            goes_on = _goes_on(host_report.report, entry.get("time_budget"), request)
+            logged.finished.pop(key, None)
+            (logged.earlier if goes_on else logged.finished)[key] = host_report
+        elif entry["event"] == "moved" and key in logged.shards and key not in logged.finished:
             text = entry["report"]
             part = None if text is None else HostReport(entry["host"], from_text(text), whole=False)
-            kept.move(run, key, part, shards(entry["shards"]))
-    return kept
+            logged.move(run, key, part, shards(entry["shards"]))
+    return logged
 
 
 def _goes_on(report: Report, had_s: float | None, request: RunRequest) -> bool:
-    """Whether the time budget cut a shard short in a run that had ``had_s`` (seconds; None: no limit), and has more."""
+    """Tell whether the time budget cut a shard short in a run that had ``had_s`` (seconds; None: no limit), and has
+    more."""
     now_s = request.configuration.time_budget
     has_more = had_s is not None and (now_s is None or now_s > had_s)
     if not has_more or report.run.aborted or not report.run.resumable:
@@ -95,17 +99,17 @@ def _goes_on(report: Report, had_s: float | None, request: RunRequest) -> bool:
 
 
 def identity(request: RunRequest) -> str:
-    """Of all that has to be the same for one start to go on with the shards of another."""
-    asked = asdict(request.configuration)
-    asked.pop("time_budget")
+    """Identify all that has to be the same for one start to go on with the shards of another."""
+    configuration = asdict(request.configuration)
+    del configuration["time_budget"]
     return fingerprint(
         {
             "framework": request.framework.name,
             "builds": [request.control.digest, request.treatment.digest],
             "cases": [case.measured_by() for case in request.cases],
-            "configuration": asked,
+            "configuration": configuration,
             "seed": request.seed,
-            **({"suite": dict(of_suite)} if (of_suite := request.framework.suite_variables) else {}),
+            "suite": dict(request.framework.suite_variables),
         }
     )
 
@@ -122,18 +126,18 @@ def key_of(run: str, shard: Shard) -> str:
 
 
 def ids_of(shards: Iterable[Shard]) -> list[list[str]]:
-    """The ids of each shard's cases."""
+    """Return the ids of each shard's cases."""
     return [[case.id for case in shard.cases] for shard in shards]
 
 
 def count_samples(text: str) -> int:
-    """How many there are in a round, as a host sends it."""
+    """Count the samples of a round, as a host sends it."""
     entry = json.loads(text)
     return len(entry["result"]["samples"]) if entry.get("kind") == "round" else 0
 
 
 def _entries(request: RunRequest, run: str) -> Iterator[dict[str, Any]]:
-    """What this run's log has of it; whatever is damaged, or another's, is passed over."""
+    """Return what this run's log has of it; whatever is damaged, or another's, is passed over."""
     texts: Sequence[str] = request.log.rounds() if request.log else ()
     for text in texts:
         try:

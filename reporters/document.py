@@ -21,7 +21,7 @@ _ADAPTER: TypeAdapter[Report] = TypeAdapter(Report)
 
 
 def strict(value: Any) -> Any:
-    """``value`` as data that strict JSON can hold: numbers that are not finite become None.
+    """Return ``value`` as data that strict JSON can hold: numbers that are not finite become None.
 
     What JSON has no word for (a path, a date) becomes its text: a report is never lost to one odd entry of ``run``.
     """
@@ -42,13 +42,14 @@ def strict(value: Any) -> Any:
 
 
 def json_text(value: Any, indent: int | None = 1) -> str:
-    """``value`` as strict JSON, ending in a newline: on many lines, or without any blank where ``indent`` is None."""
+    """Return ``value`` as strict JSON, ending in a newline: on many lines, or without any blank where ``indent`` is
+    None."""
     separators = (",", ":") if indent is None else None
     return json.dumps(strict(value), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators) + "\n"
 
 
 def to_bytes(report: Report) -> bytes:
-    """The document in UTF-8, ending in a newline. An interval is two numbers, or else null as a whole."""
+    """Return the document in UTF-8, ending in a newline. An interval is two numbers, or else null as a whole."""
     document = strict(report.to_json())
     for comparison in document["comparisons"]:
         for figures in (comparison, comparison["verification"] or {}):
@@ -68,7 +69,7 @@ def write_report(path: Path, report: Report) -> None:
 
 
 def read_report(path: Path) -> Report:
-    """The report that ``path`` holds. Unknown keys are ignored.
+    """Read the report that ``path`` holds. Unknown keys are ignored.
 
     Raises:
         UsageError: it can't be read, is no such document, or has another schema version.
@@ -81,7 +82,7 @@ def read_report(path: Path) -> Report:
 
 
 def from_text(text: str) -> Report:
-    """The report that ``to_bytes`` made, as a text.
+    """Return the report that ``to_bytes`` made, as a text.
 
     Raises:
         UsageError: it is no such document, or has another schema version.
@@ -99,29 +100,29 @@ def _from_bytes(path: Path, content: bytes) -> Report:
     return replace(report, comparisons=tuple(map(_in_tuples, report.comparisons)), cases=tuple(report.cases))
 
 
-def _in_tuples(one: Comparison) -> Comparison:
-    again = one.verification
-    if again is not None:
-        again = replace(again, samples=tuple(again.samples))
-    parts = one.breakdown
-    if parts is not None:
-        parts = replace(parts, control=tuple(parts.control), treatment=tuple(parts.treatment))
-    cause = one.cause and _cause_in_tuples(one.cause)
-    return replace(one, samples=tuple(one.samples), verification=again, breakdown=parts, cause=cause)
+def _in_tuples(comparison: Comparison) -> Comparison:
+    verification, breakdown = comparison.verification, comparison.breakdown
+    if verification is not None:
+        verification = replace(verification, samples=tuple(verification.samples))
+    if breakdown is not None:
+        breakdown = replace(breakdown, control=tuple(breakdown.control), treatment=tuple(breakdown.treatment))
+    cause = comparison.cause and _cause_in_tuples(comparison.cause)
+    samples = tuple(comparison.samples)
+    return replace(comparison, samples=samples, verification=verification, breakdown=breakdown, cause=cause)
 
 
 def _cause_in_tuples(cause: Cause) -> Cause:
     return replace(cause, examinations=tuple(map(_examination_in_tuples, cause.examinations)))
 
 
-def _examination_in_tuples(one: Examination) -> Examination:
-    candidates = tuple(replace(part, merged=tuple(part.merged)) for part in one.candidates)
-    return replace(one, candidates=candidates, flame=tuple(one.flame))
+def _examination_in_tuples(examination: Examination) -> Examination:
+    candidates = tuple(replace(part, merged=tuple(part.merged)) for part in examination.candidates)
+    return replace(examination, candidates=candidates, flame=tuple(examination.flame))
 
 
 def _parse(path: Path, content: bytes) -> dict[str, Any]:
     try:
-        document = parse_json(content.decode("utf-8"), parse_constant=_refuse_constant, parse_int=_whole)
+        document = parse_json(content.decode("utf-8"), parse_constant=_refuse_constant, parse_int=_whole_number)
     except (UnicodeDecodeError, UnreadableError) as error:
         raise UsageError(f"{path}: not a JSON document ({error}): give the path of a {REPORT_NAME}") from None
     if not isinstance(document, dict):
@@ -133,7 +134,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON; null is")
 
 
-def _whole(digits: str) -> int:
+def _whole_number(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
         raise ValueError(f"a number of {len(digits)} digits is too large")
     return int(digits)

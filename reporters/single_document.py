@@ -18,13 +18,13 @@ _FIX = "give a file that harness.py wrote with --output-format json"
 
 
 def single_text(report: SingleReport) -> str:
-    """The document, ending in a newline. docs/how-to/single.md has its keys."""
+    """Return the document, ending in a newline. docs/how-to/single.md has its keys."""
     first = {"kind": KIND, "schema_version": report.schema_version, "results": opperf_results(report)}
     return json_text(first | asdict(report))
 
 
 def read_single(path: Path) -> SingleReport:
-    """The report that ``path`` holds. Unknown keys are ignored.
+    """Read the report that ``path`` holds. Unknown keys are ignored.
 
     Raises:
         UsageError: it can't be read, is no such document, or has another schema version.

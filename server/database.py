@@ -57,13 +57,13 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A transaction that only reads: what it sees does not change under it on SQLite."""
+        """Begin a transaction that only reads: what it sees does not change under it on SQLite."""
         with Session(self.engine) as session:
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """A transaction that writes: all of it is stored, or nothing."""
+        """Begin a transaction that writes: all of it is stored, or nothing."""
         with Session(self._writer) as session, session.begin():
             yield session
 
@@ -112,7 +112,7 @@ class Database:
             raise UsageError(f"the database {self.name} does not exist: give --database, or start the server first")
 
     def _make_file(self) -> None:
-        """An SQLite file that only its owner can read, in a folder made for it where there is none.
+        """Make an SQLite file that only its owner can read, in a folder made for it where there is none.
 
         Raises:
             UsageError: it can't be, or is there and something else's: then not a byte of it is changed.
@@ -129,7 +129,7 @@ class Database:
 
 
 def _refuse_foreign(path: Path, name: str) -> None:
-    """Raises UsageError for a database that is something else's. Opening it as ours would change its journal mode."""
+    """Raise UsageError for a database that is something else's. Opening it as ours would change its journal mode."""
     try:
         if not (os.path.isdir(path) or stat.S_ISREG(path.stat().st_mode)):
             raise UsageError(f"--database {name}: is not a regular file: give another")
@@ -142,16 +142,16 @@ def _refuse_foreign(path: Path, name: str) -> None:
 
 
 def state_of(connection: Connection) -> Standing:
-    """How the tables that are there stand to those of this version."""
+    """Return how the tables that are there stand to those of this version."""
     scripts = ScriptDirectory.from_config(alembic_config(connection))
     revision = MigrationContext.configure(connection).get_current_revision()
     if revision is None:
-        others = set(inspect(connection).get_table_names()) - {"alembic_version"}
-        return "foreign" if others else "empty"
+        tables = set(inspect(connection).get_table_names()) - {"alembic_version"}
+        return "foreign" if tables else "empty"
     if revision == scripts.get_current_head():
         return "current"
-    known = {script.revision for script in scripts.walk_revisions()}
-    return "older" if revision in known else "newer"
+    revisions = {script.revision for script in scripts.walk_revisions()}
+    return "older" if revision in revisions else "newer"
 
 
 def alembic_config(connection: Connection) -> Config:
@@ -217,13 +217,13 @@ def _sqlite(url: URL) -> Engine:
 
 
 def upsert(session: Session, table: type[DeclarativeBase]) -> Any:
-    """An insert that can handle a row that is already there. Both databases have one, each its own."""
+    """Return an insert that can handle a row that is already there. Both databases have one, each its own."""
     assert session.bind is not None
     dialect = sqlite_dialect if session.bind.dialect.name == "sqlite" else postgresql_dialect
     return dialect.insert(table)
 
 
 def batches(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """The rows, some at a time."""
+    """Yield the rows, some at a time."""
     for start in range(0, len(rows), _AT_A_TIME):
         yield rows[start : start + _AT_A_TIME]

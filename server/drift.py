@@ -66,13 +66,13 @@ class DriftAnalysis:
         """Nothing is weighed before it is asked for."""
         self._database = database
         self._lock = threading.Lock()
-        self._seen: Stamp | None = None  # of all runs, at the last computation
-        self._total = self._left = 0
+        self._stamp: Stamp | None = None  # of all runs, at the last computation
+        self._total = self._waiting = 0
         self._began = self._took = 0.0
         self._worker: threading.Thread | None = None
 
     def progress(self, patience_s: float = _PATIENCE_S) -> Progress:
-        """How far it is, after ``patience_s`` at most; begins to weigh what is new, if anything is."""
+        """Return how far it is, after ``patience_s`` at most; begins to weigh what is new, if anything is."""
         self._start_if_stale()
         worker = self._worker
         if worker is not None:
@@ -80,7 +80,7 @@ class DriftAnalysis:
         with self._lock:
             is_complete = self._worker is None or not self._worker.is_alive()
             took = self._took if is_complete else time.monotonic() - self._began
-            return Progress(self._total - self._left, self._total, is_complete, took)
+            return Progress(self._total - self._waiting, self._total, is_complete, took)
 
     def analyse(self) -> None:
         """Weigh all that is new, and return when that is done.
@@ -90,49 +90,49 @@ class DriftAnalysis:
         """
         with self._database.reading() as session:
             runs, stamps = _runs(session), _stamps(session)
-            known = _known(session)
-        for old, new in _named_now(known, stamps).items():
+            analysed_stamps = _analysed_stamps(session)
+        for old, new in _newly_named(analysed_stamps, stamps).items():
             with self._database.writing() as session:
                 session.execute(update(AnalysedSeries).filter_by(**old.key).values(branch=new.branch))
-            known[new] = known.pop(old)
-        stale = [one for one, stamp in stamps.items() if known.get(one) != stamp]
+            analysed_stamps[new] = analysed_stamps.pop(old)
+        stale = [series for series, stamp in stamps.items() if analysed_stamps.get(series) != stamp]
         with self._lock:
-            self._total, self._left = len(stamps), len(stale)
-        if gone := [one for one in known if one not in stamps]:
+            self._total, self._waiting = len(stamps), len(stale)
+        if removed := [series for series in analysed_stamps if series not in stamps]:
             with self._database.writing() as session:
-                for one in gone:
-                    session.execute(delete(AnalysedSeries).filter_by(**one.key))
+                for series in removed:
+                    session.execute(delete(AnalysedSeries).filter_by(**series.key))
         for start in range(0, len(stale), _AT_A_TIME):
             some = stale[start : start + _AT_A_TIME]
-            analysed = [self._one(series, runs) for series in some]
+            analysed = [self._analyse_series(series, runs) for series in some]
             with self._database.writing() as session:
                 for result in analysed:
                     _store(session, result, stamps[result.series])
             with self._lock:
-                self._left -= len(some)
+                self._waiting -= len(some)
 
     def _start_if_stale(self) -> None:
         with self._database.reading() as session:
             count, newest = session.execute(select(func.count(Run.number), func.max(Run.received))).one()
         now = (count, newest)
         with self._lock:
-            if now == self._seen or (self._worker is not None and self._worker.is_alive()):
+            if now == self._stamp or (self._worker is not None and self._worker.is_alive()):
                 return
             self._began = time.monotonic()
             self._worker = threading.Thread(target=self._work, args=(now,), daemon=True, name="weighing")
             self._worker.start()
 
-    def _work(self, seen: Stamp) -> None:
+    def _work(self, stamp: Stamp) -> None:
         try:
             self.analyse()
         except Exception:
             logger.exception("the histories could not be analysed; the next request tries again")
         else:
             with self._lock:
-                self._seen, self._took = seen, time.monotonic() - self._began
+                self._stamp, self._took = stamp, time.monotonic() - self._began
 
-    def _one(self, series: Series, runs: _Runs) -> _Analysed:
-        """The result for one series. One that fails, because of an odd upload, doesn't stop the others."""
+    def _analyse_series(self, series: Series, runs: _Runs) -> _Analysed:
+        """Analyse one series. One that fails, because of an odd upload, doesn't stop the others."""
         with self._database.reading() as session:
             try:
                 return _analysed(session, series, runs)
@@ -143,7 +143,7 @@ class DriftAnalysis:
 
 def _analysed(session: Session, series: Series, runs: _Runs) -> _Analysed:
     query = select(Result.run_number, Result.ratio, Result.ci_low, Result.ci_high, Result.threshold)
-    edges, seen, apart, threshold = [], [], set(), 0.0
+    edges, measured, apart, threshold = [], [], set(), 0.0
     trusted = query.where(Result.case_number == series.case_number, Result.trusted)
     rows = session.execute(trusted.order_by(Result.run_number))
     for number, ratio, low, high, its_threshold in rows:
@@ -157,39 +157,39 @@ def _analysed(session: Session, series: Series, runs: _Runs) -> _Analysed:
         edge = edge_from_interval(control.node, treatment.node, ratio, interval(low, high), run.alpha)
         if edge is not None:
             edges.append(edge)
-            seen += seen_of(run, control, treatment)
+            measured += seen_of(run, control, treatment)
             apart |= {control.node} if AGAINST in run.framework else set()
             threshold = its_threshold
-    minimal, order = max(0.0, threshold / 2), node_order(seen, apart)
+    minimal, order = max(0.0, threshold / 2), node_order(measured, apart)
     components = analyse_network(
         edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False, foreign=apart
     )
-    return _Analysed(series, components, {build.node: build for _, _, build in seen}, order, minimal)
+    return _Analysed(series, components, {build.node: build for _, _, build in measured}, order, minimal)
 
 
-def _store(session: Session, one: _Analysed, stamp: Stamp) -> None:
+def _store(session: Session, analysed: _Analysed, stamp: Stamp) -> None:
     """Keep what a series came to, and follow its change points."""
-    key = one.series.key
-    values = {"run_count": stamp[0], "newest": stamp[1], "method": METHOD, **_figures(one)}
+    key = analysed.series.key
+    values = {"run_count": stamp[0], "newest": stamp[1], "method": METHOD, **_figures(analysed)}
     statement = upsert(session, AnalysedSeries).values(**key, **values)
     session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
     series = session.scalars(select(AnalysedSeries).filter_by(**key)).one()
-    found = found_in(one.components, one.builds, one.minimal) if one.components else []
-    follow(session, series, found, one.order, one.minimal, datetime.now(UTC))
+    changes = found_in(analysed.components, analysed.builds, analysed.minimal) if analysed.components else []
+    follow(session, series, changes, analysed.order, analysed.minimal, datetime.now(UTC))
 
 
-def _figures(one: _Analysed) -> dict[str, object]:
-    if not one.components:
+def _figures(analysed: _Analysed) -> dict[str, object]:
+    if not analysed.components:
         none = dict.fromkeys(("drift_log", "drift_low", "drift_high", "minimal"), 0.0)
         return {"builds": 0, "runs": 0, "p_value": 1.0, "oldest": None, "newest_build": None, **none}
-    drift = one.components[0].drift
+    drift = analysed.components[0].drift
     return {
-        "builds": sum(len(part.nodes) for part in one.components),
-        "runs": sum(part.edges for part in one.components),
-        "p_value": min(1.0, len(one.components) * min(part.p_value for part in one.components)),
-        "minimal": one.minimal,
-        "oldest": asdict(one.builds[drift.oldest]),
-        "newest_build": asdict(one.builds[drift.newest]),
+        "builds": sum(len(part.nodes) for part in analysed.components),
+        "runs": sum(part.edges for part in analysed.components),
+        "p_value": min(1.0, len(analysed.components) * min(part.p_value for part in analysed.components)),
+        "minimal": analysed.minimal,
+        "oldest": asdict(analysed.builds[drift.oldest]),
+        "newest_build": asdict(analysed.builds[drift.newest]),
         "drift_log": drift.log_ratio,
         "drift_low": drift.ci[0],
         "drift_high": drift.ci[1],
@@ -197,14 +197,14 @@ def _figures(one: _Analysed) -> dict[str, object]:
 
 
 def _runs(session: Session) -> _Runs:
-    """All runs that count, as far as their results can be trusted."""
+    """Return all runs that count, as far as their results can be trusted."""
     columns = (Run.number, Run.framework, Run.platform, Run.threads, Run.branch, Run.started, Run.alpha, *BUILD_COLUMNS)
     rows = session.execute(select(*columns).where(Run.inject.is_(None)))
     return {row.number: (row, build_of(row, "control"), build_of(row, "treatment")) for row in rows}
 
 
 def _stamps(session: Session) -> dict[Series, Stamp]:
-    """Every series with its stamp: when that is the same, so is its history."""
+    """Return every series with its stamp: when that is the same, so is its history."""
     counts = and_(Run.inject.is_(None), Result.trusted)
     key = (Result.case_number, Run.platform, Run.threads, Run.branch)
     query = (
@@ -212,24 +212,28 @@ def _stamps(session: Session) -> dict[Series, Stamp]:
         .join(Run, Result.run_number == Run.number)
         .group_by(*key)
     )
-    found: dict[Series, Stamp] = {Series(*row[:4]): (row[4], row[5]) for row in session.execute(query)}
+    by_part: dict[Series, Stamp] = {Series(*row[:4]): (row[4], row[5]) for row in session.execute(query)}
     stamps: dict[Series, Stamp] = {}
-    for part, whole in by_branch(found).items():
-        count, newest = found[part]
+    for part, series in by_branch(by_part).items():
+        count, newest = by_part[part]
         if count:
-            before = stamps.get(whole, (0, None))
-            stamps[whole] = before[0] + count, max(one for one in (before[1], newest) if one is not None)
+            before = stamps.get(series, (0, None))
+            stamps[series] = before[0] + count, max(moment for moment in (before[1], newest) if moment is not None)
     return stamps
 
 
-def _named_now(known: Collection[Series], stamps: Collection[Series]) -> dict[Series, Series]:
-    """The histories whose runs named no branch, and that are a named branch's now, as it is the only one: they keep
-    their change points, and with these who acknowledged them."""
-    unnamed = {one: one.without_branch for one in stamps if one.is_only and one.branch and one not in known}
-    return {old: new for new, old in unnamed.items() if old in known}
+def _newly_named(analysed: Collection[Series], stamps: Collection[Series]) -> dict[Series, Series]:
+    """Return the histories whose runs named no branch, and that are a named branch's now, as it is the only one: they
+    keep their change points, and with these who acknowledged them."""
+    unnamed = {
+        series: series.without_branch
+        for series in stamps
+        if series.is_only and series.branch and series not in analysed
+    }
+    return {old: new for new, old in unnamed.items() if old in analysed}
 
 
-def _known(session: Session) -> dict[Series, Stamp]:
-    """The series that are weighed already, by this method, with their stamps then."""
+def _analysed_stamps(session: Session) -> dict[Series, Stamp]:
+    """Return the series that are weighed already, by this method, with their stamps then."""
     rows = session.scalars(select(AnalysedSeries))
     return {Series.kept(row): (row.run_count, row.newest) if row.method == METHOD else (-1, None) for row in rows}

@@ -86,7 +86,7 @@ class Submission:
 
 
 def accept(body: bytes, idempotency_key: str | None, max_report_bytes: int) -> Submission:
-    """What ``body`` (the JSON object of a post) submits.
+    """Validate what ``body``, the JSON object of a post, submits.
 
     Raises:
         Refused: 400 for what is no JSON, 413 for what would take too much memory, 422 for what is no report of ours;
@@ -110,7 +110,7 @@ def accept(body: bytes, idempotency_key: str | None, max_report_bytes: int) -> S
 
 
 def _taken_apart(body: bytes) -> tuple[str, bytes, str]:
-    """The category, the report's document and the SHA-256 of its meaning."""
+    """Return the category, the report's document and the SHA-256 of its meaning."""
     posted = _parse(body)
     if not isinstance(posted, dict) or set(posted) != {"category", "report"} or not isinstance(posted["report"], dict):
         raise Refused(422, 'the body must be {"category": "...", "report": {...}}')
@@ -123,7 +123,7 @@ def _taken_apart(body: bytes) -> tuple[str, bytes, str]:
 
 
 def readable(document: bytes) -> bytes:
-    """A stored document as the local reporters write it: for a report of ours, byte for byte."""
+    """Return a stored document as the local reporters write it: for a report of ours, byte for byte."""
     text = json.dumps(json.loads(document), ensure_ascii=False, allow_nan=False, indent=1)
     return text.encode("utf-8") + b"\n"
 
@@ -135,7 +135,7 @@ def _parse(body: bytes) -> Any:
             object_pairs_hook=_unique,
             parse_constant=_refuse,
             parse_float=_finite,
-            parse_int=_whole,
+            parse_int=_whole_number,
         )
     except RecursionError:
         raise Refused(400, "the body is nested too deeply") from None
@@ -144,10 +144,10 @@ def _parse(body: bytes) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         raise ValueError("an object has the same key twice")
-    return found
+    return document
 
 
 def _refuse(name: str) -> NoReturn:
@@ -161,7 +161,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _whole(text: str) -> int:
+def _whole_number(text: str) -> int:
     _finite(text)  # its column holds a float, perhaps
     return int(text)
 
@@ -184,33 +184,33 @@ def _facts(report: Report) -> RunFacts:
 
 
 def _problems(report: Report) -> Iterator[str]:
-    """What is valid for a document, but nothing that can be stored as results."""
+    """Yield what is valid for a document, but nothing that can be stored as results."""
     for build in (report.control, report.treatment):
         if not _is_name(build.framework, _LONGEST_FRAMEWORK) or AGAINST in build.framework:
             yield f"control.framework: must be 1 to {_LONGEST_FRAMEWORK} printable characters, and the treatment's too"
     for side, build in (("control", report.control), ("treatment", report.treatment)):
         yield from _build_problems(side, build)
-    seen = set()
-    for index, one in enumerate(report.comparisons):
+    case_ids = set()
+    for index, comparison in enumerate(report.comparisons):
         where = f"comparisons[{index}]"
-        if not _is_name(one.case, _LONGEST_CASE):
+        if not _is_name(comparison.case, _LONGEST_CASE):
             yield f"{where}.case: must be 1 to {_LONGEST_CASE} printable characters"
-        if one.case in seen:
+        if comparison.case in case_ids:
             yield f"{where}.case: occurs twice"
-        seen.add(one.case)
-        if not 0 <= one.rounds <= _LARGEST_NUMBER:
+        case_ids.add(comparison.case)
+        if not 0 <= comparison.rounds <= _LARGEST_NUMBER:
             yield f"{where}.rounds: must be 0 to {_LARGEST_NUMBER}"
-        yield from _figure_problems(where, one)
+        yield from _figure_problems(where, comparison)
 
 
-def _figure_problems(where: str, one: Comparison) -> Iterator[str]:
-    """What can't be a ratio, or a probability."""
-    if one.ratio is not None and one.ratio <= 0:
+def _figure_problems(where: str, comparison: Comparison) -> Iterator[str]:
+    """Yield what can't be a ratio, or a probability."""
+    if comparison.ratio is not None and comparison.ratio <= 0:
         yield f"{where}.ratio: must be more than 0"
-    if one.ci is not None and min(one.ci) < 0:
+    if comparison.ci is not None and min(comparison.ci) < 0:
         yield f"{where}.ci: must be 0 or more"
     for name in ("p_value", "q_value"):
-        value = getattr(one, name)
+        value = getattr(comparison, name)
         if value is not None and not 0 <= value <= 1:
             yield f"{where}.{name}: must be 0 to 1"
 

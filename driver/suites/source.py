@@ -63,29 +63,29 @@ class Suite:
         return json.dumps([self.digest, self.requirements])
 
     @property
-    def shown(self) -> str:
+    def description(self) -> str:
         """Which files these are, in words."""
         state = {True: ", with changes", False: ", as committed", None: ""}[self.dirty]
         at = "" if self.commit is None or self.commit in self.pinned else f" (commit {self.commit[:12]}{state})"
         return f"{redact(self.pinned)}{at}"
 
     def record(self) -> dict[str, Any]:
-        """What a report says of it."""
-        shown = {"requested": redact(self.requested), "pinned": redact(self.pinned), "folder": str(self.folder)}
-        return {**asdict(self), **shown}
+        """Return what a report says of it."""
+        texts = {"requested": redact(self.requested), "pinned": redact(self.pinned), "folder": str(self.folder)}
+        return {**asdict(self), **texts}
 
 
 def open_suite(requested: str, cache: Path, scratch: Path) -> Suite:
-    """The suite that ``requested`` names. ``cache`` is the folder for clones; ``scratch`` one for files taken out of a
-    repository, which the caller removes.
+    """Return the suite that ``requested`` names. ``cache`` is the folder for clones; ``scratch`` one for files taken
+    out of a repository, which the caller removes.
 
     Raises:
         UsageError: there is no such folder, repository or commit, or no benchmarks in it.
         RunError: the repository can't be had, or its files can't be written.
     """
-    given = Path(os.path.expanduser(requested))
-    if given.is_dir():
-        return _of_folder(requested, given.absolute())
+    folder = Path(os.path.expanduser(requested))
+    if folder.is_dir():
+        return _of_folder(requested, folder.absolute())
     parts = _PARTS.fullmatch(requested)
     if parts is None:
         raise UsageError(
@@ -101,24 +101,24 @@ def open_suite(requested: str, cache: Path, scratch: Path) -> Suite:
 
 
 def _of_folder(requested: str, folder: Path) -> Suite:
-    """The suite in a folder of the user's."""
+    """Return the suite in a folder of the user's."""
     if not folder.is_dir():
         raise UsageError(f"--suite {folder}: no such folder: give one that has {CONFIGURATION}, or the benchmarks' own")
-    found, name, needed = find_benchmarks(folder)
-    commit, dirty = _state_of(found)
-    return Suite(requested, str(folder), found, name, digest_of(found), commit, dirty, needed)
+    benchmarks, name, requirements = find_benchmarks(folder)
+    commit, dirty = _state_of(benchmarks)
+    return Suite(requested, str(folder), benchmarks, name, digest_of(benchmarks), commit, dirty, requirements)
 
 
 def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: Path, scratch: Path) -> Suite:
-    """The suite in a repository, at the commit of that name, or at the newest one."""
-    shown = redact(place)
+    """Return the suite in a repository, at the commit of that name, or at the newest one."""
+    address = redact(place)
     work = cache / f"{path_part(place)[-40:]}-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
     with sole_driver(work, waits=True):
         try:
             repository = _opened(place, work, name)
             commit = _commit_of(repository, name)
         except UsageError as error:
-            raise UsageError(f"--suite {shown}: {_without_option(error)}") from None
+            raise UsageError(f"--suite {address}: {_without_option(error)}") from None
         files = scratch / "suite"
         folder = str(inner).strip("/") or "."
         if Path(folder).name == CONFIGURATION:
@@ -126,22 +126,23 @@ def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: 
         try:
             repository.export(commit, folder, files)
         except UsageError as error:
-            raise UsageError(f"--suite {shown}: {error}: name one after a colon") from None
-    found, project, needed = find_benchmarks(files, f"{shown}@{commit.short}{'' if folder == '.' else f':{folder}'}")
+            raise UsageError(f"--suite {address}: {error}: name one after a colon") from None
+    label = f"{address}@{commit.short}{'' if folder == '.' else f':{folder}'}"
+    benchmarks, project, requirements = find_benchmarks(files, label)
     pinned = f"{place}@{commit.id}{'' if inner == '.' else f':{inner}'}"
-    return Suite(requested, pinned, found, project, digest_of(found), commit.id, False, needed)
+    return Suite(requested, pinned, benchmarks, project, digest_of(benchmarks), commit.id, False, requirements)
 
 
 def _opened(place: str, work: Path, name: str | None) -> Repository:
-    """The repository, with all commits that are asked for; a folder's objects are borrowed, an address is cloned."""
+    """Open the repository, with the commit of that name; a folder's objects are borrowed, an address is cloned."""
     if not is_url(place):
         return open_repository(work, None, Path(os.path.expanduser(place)))
     is_new = not (work / "repository.git").exists()
     if is_new:
         log.info("cloning %s, once, into %s", redact(place), work)
     repository = open_repository(work, place)
-    known = name is not None and re.fullmatch("[0-9a-f]{40}", name) is not None and _has(repository, name)
-    if not is_new and not known:
+    has_commit = name is not None and re.fullmatch("[0-9a-f]{40}", name) is not None and _has(repository, name)
+    if not is_new and not has_commit:
         repository.fetch()
     return repository
 
@@ -160,101 +161,103 @@ def _commit_of(repository: Repository, name: str | None) -> Commit:
 
 
 def _without_option(error: Exception) -> str:
-    """What is wrong with a repository, without the option of another command."""
+    """Return what is wrong with a repository, without the option of another command."""
     return re.sub(r"^--\w+ (\S+: )?", "", str(error))
 
 
-def find_benchmarks(folder: Path, shown: str | None = None) -> tuple[Path, str, tuple[str, ...]]:
-    """The folder of benchmarks that ``folder`` is or, by its configuration, names; the project's name; and what the
-    configuration says that they need. UsageError: it has no benchmarks."""
-    place = shown or str(folder)
+def find_benchmarks(folder: Path, label: str | None = None) -> tuple[Path, str, tuple[str, ...]]:
+    """Return the folder of benchmarks that ``folder`` is or, by its configuration, names; the project's name; and what
+    the configuration says that they need. ``label`` stands for the folder in errors. UsageError: it has no
+    benchmarks."""
+    place = label or str(folder)
     beside = folder if (folder / CONFIGURATION).is_file() else folder.parent
-    said = read_configuration(beside / CONFIGURATION) if (beside / CONFIGURATION).is_file() else {}
-    inner = str(said.get("benchmark_dir", USUAL_FOLDER))
-    if not said and (below := sorted(path.parent.name for path in folder.glob(f"*/{CONFIGURATION}"))):
+    configuration = read_configuration(beside / CONFIGURATION) if (beside / CONFIGURATION).is_file() else {}
+    inner = str(configuration.get("benchmark_dir", USUAL_FOLDER))
+    if not configuration and (below := sorted(path.parent.name for path in folder.glob(f"*/{CONFIGURATION}"))):
         raise UsageError(f"--suite {place}: has no {CONFIGURATION}, its folder {below[0]} has: name that one")
     if beside == folder:
-        found = folder / inner
-        if not found.is_dir():
+        benchmarks = folder / inner
+        if not benchmarks.is_dir():
             raise UsageError(f"--suite {place}: {CONFIGURATION}: benchmark_dir: there is no folder {inner}: correct it")
     elif any(folder.glob("*.py")) or any(folder.glob("*/*.py")):
-        found = folder
-        said = said if (beside / inner).resolve() == folder.resolve() else {}  # of another suite
+        benchmarks = folder
+        if (beside / inner).resolve() != folder.resolve():  # the configuration is another suite's
+            configuration = {}
     else:
         raise UsageError(f"--suite {place}: has neither {CONFIGURATION} nor Python files: name the suite's folder")
-    if not found.name.isidentifier():
-        raise UsageError(f"--suite {place}: {found.name} can't be imported under that name: rename the folder")
-    return found, path_part(str(said.get("project") or folder.name)), requirements_of(said)
+    if not benchmarks.name.isidentifier():
+        raise UsageError(f"--suite {place}: {benchmarks.name} can't be imported under that name: rename the folder")
+    return benchmarks, path_part(str(configuration.get("project") or folder.name)), requirements_of(configuration)
 
 
 def requirements_of(configuration: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the matrix of asv's configuration has installed beside the project: of several versions the first, any
-    where it is empty. What only another installer has (``conda``) is left out, and what is no requirement."""
-    found = []
+    """Return what the matrix of asv's configuration has installed beside the project: of several versions the first,
+    any where it is empty. What only another installer has (``conda``) is left out, and what is no requirement."""
+    requirements = []
     for name, versions in packages_of(configuration).items():
         version = versions[0] if isinstance(versions, list) and versions else versions or ""
         line = f"{name.removeprefix('pip+')}{version and f'=={version}'}"
         if version is not None and _REQUIREMENT.fullmatch(line):
-            found.append(line)
-    return tuple(found)
+            requirements.append(line)
+    return tuple(requirements)
 
 
 def packages_of(configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The packages of the matrix of asv's configuration -> their versions, as they are written there. UsageError: the
-    matrix is written wrongly."""
+    """Return the packages of the matrix of asv's configuration -> their versions, as they are written there.
+    UsageError: the matrix is written wrongly."""
     matrix = _object_in(configuration, "matrix", "matrix")
     if {"req", "env", "env_nobuild"} & matrix.keys():
         return _object_in(matrix, "req", "matrix.req")
     return matrix
 
 
-def _object_in(said: Mapping[str, Any], name: str, field: str) -> Mapping[str, Any]:
-    found = said.get(name)
-    if found is not None and not isinstance(found, dict):
+def _object_in(configuration: Mapping[str, Any], name: str, field: str) -> Mapping[str, Any]:
+    value = configuration.get(name)
+    if value is not None and not isinstance(value, dict):
         raise UsageError(f'{field}: is not a JSON object, such as {{"numpy": ["2.2"]}}: correct it')
-    return found or {}
+    return value or {}
 
 
 def read_configuration(path: Path) -> Mapping[str, Any]:
-    """asv's configuration: JSON, with comments and with commas before closing brackets. UsageError: it is none, or its
-    matrix is written wrongly."""
+    """Read asv's configuration: JSON, with comments and with commas before closing brackets. UsageError: it is none, or
+    its matrix is written wrongly."""
     try:
         text = read_text(path)
     except UnreadableError as error:
         raise UsageError(f"{path}: {error}: correct it") from None
     string = r'("(?:\\.|[^"\\])*")'
-    text = re.sub(rf"{string}|//[^\n]*|/\*.*?\*/", lambda found: found[1] or " ", text, flags=re.DOTALL)
-    text = re.sub(rf"{string}|,(\s*[}}\]])", lambda found: found[1] or found[2], text)
+    text = re.sub(rf"{string}|//[^\n]*|/\*.*?\*/", lambda match: match[1] or " ", text, flags=re.DOTALL)
+    text = re.sub(rf"{string}|,(\s*[}}\]])", lambda match: match[1] or match[2], text)
     try:
-        said = json.loads(text)
+        configuration = json.loads(text)
     except ValueError as error:
         raise UsageError(f"{path}: is not JSON with comments ({error}): correct it") from None
-    if not isinstance(said, dict):
+    if not isinstance(configuration, dict):
         raise UsageError(f"{path}: is not a JSON object: correct it")
     try:
-        packages_of(said)
+        packages_of(configuration)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
-    return said
+    return configuration
 
 
 def files_of(folder: Path) -> list[Path]:
-    """All files of a suite, relative to it, sorted; without what Python and asv write themselves.
+    """Return all files of a suite, relative to it, sorted; without what Python and asv write themselves.
 
     Raises:
         UsageError: there are too many. OSError: a folder can't be read.
     """
-    found = []
+    files = []
     for path in _walked(folder, (os.path.realpath(folder),)):
-        found.append(path.relative_to(folder))
-        if len(found) > MOST_FILES:
+        files.append(path.relative_to(folder))
+        if len(files) > MOST_FILES:
             raise UsageError(f"--suite {folder}: has more than {MOST_FILES} files: name a smaller one")
-    return sorted(path for path in found if path.suffix != ".pyc")
+    return sorted(path for path in files if path.suffix != ".pyc")
 
 
 def _walked(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
-    """The files in a folder, and in those that links lead to, but for links to one that it is in itself; ``above``: the
-    real paths of the folder and of those that it was reached through."""
+    """Yield the files in a folder, and in those that links lead to, but for links to one that it is in itself;
+    ``above``: the real paths of the folder and of those that it was reached through."""
     if len(above) > DEEPEST:
         raise UsageError(
             f"--suite {folder}: is more than {DEEPEST} folders deep: name one whose links lead nowhere else"
@@ -264,19 +267,20 @@ def _walked(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
             yield path
         elif not _is_left_out(path, at_top=len(above) == 1):
             real = os.path.realpath(path)
-            if not any(one == real or one.startswith(real.rstrip(os.sep) + os.sep) for one in above):
+            if not any(outer == real or outer.startswith(real.rstrip(os.sep) + os.sep) for outer in above):
                 yield from _walked(path, (*above, real))
 
 
 def _is_left_out(folder: Path, at_top: bool) -> bool:
-    """Whether a suite's folder has no part of it: a package is one, whatever it is called."""
+    """Tell whether a suite's folder has no part of it: a package is one, whatever it is called."""
     if folder.name in ("__pycache__", ".git"):
         return True
     return at_top and folder.name in LEFT_OUT and not (folder / "__init__.py").is_file()
 
 
 def digest_of(folder: Path) -> str:
-    """The SHA-256 of all files, with their names; UsageError where they are too large, RunError: one can't be read."""
+    """Return the SHA-256 of all files, with their names; UsageError where they are too large, RunError: one can't be
+    read."""
     total, digest = 0, hashlib.sha256()
     try:
         for path in files_of(folder):
@@ -294,8 +298,8 @@ def digest_of(folder: Path) -> str:
 
 
 def copy_suite(suite: Suite, folder: Path) -> Path:
-    """A copy of the benchmarks in ``folder``, under the name that they are imported by; RunError: it can't be made,
-    or the suite was changed."""
+    """Copy the benchmarks into ``folder``, under the name that they are imported by; RunError: it can't be
+    made, or the suite was changed."""
     destination = folder / suite.folder.name
     try:
         for path in files_of(suite.folder):
@@ -311,22 +315,23 @@ def copy_suite(suite: Suite, folder: Path) -> Path:
 
 
 def literal_words(pattern: str) -> list[str]:
-    """The parts of words that are in whatever matches this regular expression, as far as that is plain: none where it
-    has more than letters, digits, escaped punctuation, ``.``, ``.*``, ``.+``, ``^`` and ``$``. Names that a suite
-    composes (``"time_" + name``) are in no file as a whole, but their parts are."""
+    """Return the parts of words that are in whatever matches this regular expression, as far as that is plain: none
+    where it has more than letters, digits, escaped punctuation, ``.``, ``.*``, ``.+``, ``^`` and ``$``. Names that a
+    suite composes (``"time_" + name``) are in no file, but their parts are."""
     if re.fullmatch(r"(?:\w|\\[^\w\s]|\.[*+]?|[\^$ ,'<>:=-])*", pattern) is None:
         return []
     return re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}", re.sub(r"\\.", " ", pattern))
 
 
 def mentions(suite: Suite, word: str) -> bool:
-    """Whether a suite's file has that text, or its path."""
+    """Tell whether a suite's file has that text, or its path."""
     paths = (path for path in files_of(suite.folder) if (suite.folder / path).is_file())
     return any(word in str(path) or word.encode() in (suite.folder / path).read_bytes() for path in paths)
 
 
 def _state_of(folder: Path) -> tuple[str | None, bool | None]:
-    """The commit of the work tree that the folder is in, and whether the folder differs from it; None without one."""
+    """Return the commit of the work tree that the folder is in, and whether the folder differs from it; None without
+    one."""
     try:
         repository = git.Repo(folder, search_parent_directories=True)
         commit = repository.head.commit.hexsha

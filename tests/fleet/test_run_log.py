@@ -14,7 +14,7 @@ from report_samples import CONTROL, TREATMENT, report
 from opduel.comparator import RunAnalysis, plan_looks
 from opduel.fleet.host import _is_outdated
 from opduel.fleet.job import Job
-from opduel.fleet.run_log import KIND, Kept, folder_of, identity, kept_of
+from opduel.fleet.run_log import KIND, LoggedRun, folder_of, identity, read_run
 from opduel.frameworks import get_framework
 from opduel.harness.run_request import RunRequest
 from opduel.records import Case, Report, RunConfiguration
@@ -50,9 +50,9 @@ def say(texts: Texts, **entry: Any) -> None:
     texts.keep(json.dumps({"kind": KIND, "run": identity(request(texts)), **entry}))
 
 
-def read(texts: Texts) -> Kept:
+def read(texts: Texts) -> LoggedRun:
     made = request(texts)
-    return kept_of(made, identity(made), lambda case: 1.0)
+    return read_run(made, identity(made), lambda case: 1.0)
 
 
 def ids(cases: Sequence[Case]) -> list[str]:
@@ -61,10 +61,10 @@ def ids(cases: Sequence[Case]) -> list[str]:
 
 def test_a_run_that_was_not_begun_has_no_shards() -> None:
     texts = Texts()
-    assert read(texts) == Kept()
+    assert read(texts) == LoggedRun()
     texts.keep("{damaged")
     texts.keep(json.dumps({"kind": KIND, "run": "another", "event": "cut", "shards": [["c0"]]}))
-    assert read(texts) == Kept()
+    assert read(texts) == LoggedRun()
 
 
 @pytest.mark.parametrize("settled", [2, 0])
@@ -84,7 +84,7 @@ def test_what_moved_is_in_other_shards(settled: int) -> None:
     assert set(found.moved.values()) == {found.given_up}
     assert len({shard.number for shard in found.shards.values()}) == len(found.shards)
     assert sum(shard.share for shard in found.shards.values()) == pytest.approx(1)
-    assert {key: (one.host, one.whole) for key, one in found.done.items()} == (
+    assert {key: (one.host, one.whole) for key, one in found.finished.items()} == (
         {first: ("slow", False)} if settled else {}
     )
     assert not any(found.rounds.get(key) for key in found.moved)
@@ -95,7 +95,7 @@ def test_what_moved_is_in_other_shards(settled: int) -> None:
     again = read(texts)
     assert again.shards == found.shards
     assert again.given_up == found.given_up
-    assert again.done[key].host == "quick"
+    assert again.finished[key].host == "quick"
 
 
 def test_a_move_that_was_not_kept_leaves_the_shard_as_it_was() -> None:
@@ -106,7 +106,7 @@ def test_a_move_that_was_not_kept_leaves_the_shard_as_it_was() -> None:
     texts.texts[-1] = texts.texts[-1][:-20]  # a kill cut it off
     found = read(texts)
     assert [ids(shard.cases) for shard in found.shards.values()] == [ids(CASES)]
-    assert (found.done, found.given_up) == ({}, 0)
+    assert (found.finished, found.given_up) == ({}, 0)
 
 
 def cut_short(cases: Sequence[Case], **run: Any) -> str:
@@ -137,10 +137,10 @@ def test_a_shard_that_its_time_cut_short_goes_on_when_there_is_more(
     key = next(iter(read(texts).shards))
     say(texts, event="report", key=key, host="one", report=cut_short(CASES, **run), time_budget=had_s)
     asked = replace(request(texts).configured(time_budget=now_s), suspects_only=suspects_only)
-    found = kept_of(asked, identity(asked), lambda case: 1.0)
-    assert (list(found.earlier), list(found.done)) == (([key], []) if goes_on else ([], [key]))
+    found = read_run(asked, identity(asked), lambda case: 1.0)
+    assert (list(found.earlier), list(found.finished)) == (([key], []) if goes_on else ([], [key]))
     say(texts, event="report", key=key, host="one", report=cut_short(CASES), time_budget=now_s)
-    assert key in kept_of(asked, identity(asked), lambda case: 1.0).done
+    assert key in read_run(asked, identity(asked), lambda case: 1.0).finished
 
 
 @pytest.mark.parametrize(
