@@ -84,9 +84,11 @@ def _platforms(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def measurer(options: argparse.Namespace, rank: int | None = None, suite: ChosenSuite | None = None) -> Measure:
-    """Return the function that measures: on this host, or on the fleet that the options name. ``rank``: of what is measured ahead, the
-    lowest first; all of it after what is needed now (None). ``suite``: the one that the cases are of. UsageError: as
-    ``fleet_choice``, or the extra is not installed."""
+    """Return the function that measures: on this host, or on the fleet that the options name.
+
+    ``rank``: of what is measured ahead, the lowest first; all of it after what is needed now (None). ``suite``: the one
+    that the cases are of. UsageError: as ``fleet_choice``, or the extra is not installed.
+    """
     choice = fleet_choice(options)
     if choice is None:
         return run_ab

@@ -20,7 +20,7 @@ _BATCH_BYTES = 64 << 20  # of files, after which a batch ends early
 _REF = "refs/hg/converting"
 _NONE = "0" * 40
 _FIELDS = ("node", "p1.node", "p2.node", "date|hgdate", "user", "desc")
-_TEMPLATE = "".join(f"{{{one}}}\\0" for one in _FIELDS).encode()
+_TEMPLATE = "".join(f"{{{name}}}\\0" for name in _FIELDS).encode()
 _AUTHOR = re.compile(rb"\s*([^<]*?)\s*<([^<>]*)>\s*$")
 _UNSAFE = re.compile(rb"[<>\0\n]+")
 _MODES = {b"": b"100644", b"x": b"100755", b"l": b"120000"}
@@ -52,10 +52,10 @@ def convert(hg: Hg, git: Git, ids: ConvertedIds) -> int:
     with hg.serving() as server:
         for start in range(0, len(missing), _BATCH):
             chosen = missing[start : start + _BATCH]
-            _import(server, git, ids, [one for one in _read(server, chosen[0], chosen[-1]) if one.id not in ids])
-            done = start + len(chosen)
-            if done % (20 * _BATCH) == 0:
-                log.info("converted %d of %d changesets", done, len(missing))
+            _import(server, git, ids, [new for new in _read(server, chosen[0], chosen[-1]) if new.id not in ids])
+            count = start + len(chosen)
+            if count % (20 * _BATCH) == 0:
+                log.info("converted %d of %d changesets", count, len(missing))
     write_refs(git, {}, {_REF})
     return len(missing)
 
@@ -63,12 +63,12 @@ def convert(hg: Hg, git: Git, ids: ConvertedIds) -> int:
 def _read(server: CommandServer, first: str, last: str) -> list[_Changeset]:
     output = server.run(b"log", b"--hidden", b"-r", f"{first}:{last}".encode(), b"--template", _TEMPLATE)
     fields = output.split(b"\0")[:-1]
-    found = []
+    changesets = []
     for start in range(0, len(fields), len(_FIELDS)):
-        node, one_parent, other, date, user, description = fields[start : start + len(_FIELDS)]
-        parents = tuple(name for name in (one_parent.decode(), other.decode()) if name != _NONE)
-        found.append(_Changeset(node.decode(), parents, int(float(date.split()[0])), user, description))
-    return found
+        node, parent, other, date, user, description = fields[start : start + len(_FIELDS)]
+        parents = tuple(name for name in (parent.decode(), other.decode()) if name != _NONE)
+        changesets.append(_Changeset(node.decode(), parents, int(float(date.split()[0])), user, description))
+    return changesets
 
 
 def _import(server: CommandServer, git: Git, ids: ConvertedIds, changesets: Sequence[_Changeset]) -> None:
@@ -76,11 +76,11 @@ def _import(server: CommandServer, git: Git, ids: ConvertedIds, changesets: Sequ
     batch: list[_Changeset] = []
     stream: list[bytes] = []
     size = 0
-    for one in changesets:
+    for changeset in changesets:
         marks = {earlier.id: f":{number}" for number, earlier in enumerate(batch, 1)}
-        parents = [marks.get(parent) or ids.ours(parent) for parent in one.parents]
-        batch.append(one)
-        written = [_commit(one, f":{len(batch)}", parents), *_changes(server, one), b"\n"]
+        parents = [marks.get(parent) or ids.ours(parent) for parent in changeset.parents]
+        batch.append(changeset)
+        written = [_commit(changeset, f":{len(batch)}", parents), *_changes(server, changeset), b"\n"]
         stream += written
         size += sum(map(len, written))
         if size > _BATCH_BYTES:
@@ -92,20 +92,20 @@ def _import(server: CommandServer, git: Git, ids: ConvertedIds, changesets: Sequ
 
 def _store(git: Git, ids: ConvertedIds, batch: Sequence[_Changeset], stream: Sequence[bytes]) -> None:
     with tempfile.TemporaryDirectory(dir=git.directory.parent, prefix="marks-") as folder:
-        kept = Path(folder) / "marks"
-        git.run("fast-import", "--quiet", "--force", f"--export-marks={kept}", stdin=b"".join(stream))
-        made = dict(line.split() for line in kept.read_text(encoding="ascii").splitlines())
-    ids.add((one.id, made[f":{number}"]) for number, one in enumerate(batch, 1))
+        path = Path(folder) / "marks"
+        git.run("fast-import", "--quiet", "--force", f"--export-marks={path}", stdin=b"".join(stream))
+        commits = dict(line.split() for line in path.read_text(encoding="ascii").splitlines())
+    ids.add((changeset.id, commits[f":{number}"]) for number, changeset in enumerate(batch, 1))
 
 
 def _commit(changeset: _Changeset, mark: str, parents: Sequence[str]) -> bytes:
-    """The beginning of a commit, in the language of git-fast-import."""
-    found = _AUTHOR.match(changeset.user)
-    name, mail = found.groups() if found else (changeset.user, b"")
+    """Write the beginning of a commit, in the language of git-fast-import."""
+    match = _AUTHOR.match(changeset.user)
+    name, mail = match.groups() if match else (changeset.user, b"")
     author = b"%s <%s> %d +0000\n" % (_plain(name), _plain(mail), max(0, changeset.time))
-    first, _, rest = changeset.description.strip().partition(b"\n")
-    message = first + b"\n\n" + rest  # Mercurial's summary is the first line, git's subject the first paragraph
-    links = [f"{word} {one}\n" for word, one in zip(("from", "merge"), parents, strict=False)]
+    summary, _, details = changeset.description.strip().partition(b"\n")
+    message = summary + b"\n\n" + details  # Mercurial's summary is the first line, git's subject the first paragraph
+    links = [f"{word} {parent}\n" for word, parent in zip(("from", "merge"), parents, strict=False)]
     lines = [f"commit {_REF}\nmark {mark}\n".encode(), b"author ", author, b"committer ", author]
     lines += [b"data %d\n" % len(message), message, b"\n", "".join(links).encode()]
     # Without a parent, fast-import would go on from the commit before.
@@ -117,7 +117,7 @@ def _plain(text: bytes) -> bytes:
 
 
 def _changes(server: CommandServer, changeset: _Changeset) -> Iterator[bytes]:
-    """What differs from the first parent: what is gone first, since a file may be in a folder's place."""
+    """Yield what differs from the first parent: removed files first, since a file may be in a folder's place."""
     id = changeset.id.encode()
     before = changeset.parents[0].encode() if changeset.parents else b"null"
     compared = (b"--rev", before, b"--rev", id)
@@ -137,7 +137,7 @@ def _changes(server: CommandServer, changeset: _Changeset) -> Iterator[bytes]:
 
 
 def _contents(output: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """(path, content), of "path NUL length NUL content" without anything between."""
+    """Yield (path, content) of "path NUL length NUL content" without anything between."""
     place = 0
     while place < len(output):
         end = output.index(b"\0", place)
@@ -148,7 +148,7 @@ def _contents(output: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _is_possible(path: bytes) -> bool:
-    """Whether git can hold a file of that path."""
+    """Tell whether git can hold a file of that path."""
     if b".git" in path.lower().split(b"/"):
         log.warning("%s: no path that git can hold: left out", os.fsdecode(path))
         return False
@@ -156,7 +156,7 @@ def _is_possible(path: bytes) -> bool:
 
 
 def _quoted(path: bytes) -> bytes:
-    """A path as git-fast-import takes any."""
+    """Quote a path for git-fast-import."""
     plain = b"".join(
         b"\\%03o" % byte if byte < 0x20 or byte >= 0x7F or byte in b'"\\' else bytes([byte]) for byte in path
     )
