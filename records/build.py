@@ -52,8 +52,8 @@ class Build:
     """identifies the content: builds with equal digests are the same"""
     packages: Mapping[str, str] = field(default_factory=dict)
     """installed packages, name to version"""
-    details: Mapping[str, str] | None = None
-    """libraries and compilers: ``BLAS of numpy``, ``compiler of numpy``, ``compiler cc``; null if not recorded"""
+    details: Mapping[str, str] = field(default_factory=dict)
+    """libraries and compilers: ``BLAS of numpy``, ``compiler of numpy``, ``compiler cc``"""
     environment: Mapping[str, str] = field(default_factory=dict)
     """variables that the build itself needs"""
     directory: str | None = None
@@ -82,33 +82,30 @@ class Build:
 
 
 AGAINST = " against "
-COMPILER_OF = "compiler of "  # a package, in ``details``; a build that was made before that was recorded has none
+COMPILER_OF = "compiler of "  # a package, in ``details``, where its libraries name one
 
 
 def framework_label(control: Build, treatment: Build) -> str:
-    """The framework of both sides; of two, ``ONE against OTHER``, the treatment's first."""
+    """Return the framework of both sides; of two, ``ONE against OTHER``, the treatment's first."""
     names = treatment.framework, control.framework
     return names[0] if names[0] == names[1] else AGAINST.join(names)
 
 
 def differing_packages(control: Build, treatment: Build) -> dict[str, tuple[str, str]]:
-    """What else than the packages that both sides name, or that both are commits of, differs: Python, the numerical
-    libraries in the packages, compilers, and packages by name -> version on either side, ``none`` where it is
-    missing."""
-    builds = (control, treatment)
-    known = all(one.details is not None for one in builds)
-    details = [(known and one.details) or {} for one in builds]
-    sides = [{"python": one.python, **more, **one.packages} for one, more in zip(builds, details, strict=True)]
+    """Return what differs besides the packages that both sides name, or that both are commits of: Python, the
+    numerical libraries in the packages, compilers, and packages by name -> version on either side, ``none`` where it
+    is missing."""
+    sides = [{"python": build.python, **build.details, **build.packages} for build in (control, treatment)]
     named = _named(control) & _named(treatment)
     packages = sorted({*control.packages, *treatment.packages})
-    names = ["python", *sorted({*details[0], *details[1]}), *packages]
+    names = ["python", *sorted({*control.details, *treatment.details}), *packages]
     unknown = {name for name in names if name.startswith(COMPILER_OF) and not all(name in side for side in sides)}
     versions = {name: (sides[0].get(name, "none"), sides[1].get(name, "none")) for name in names if name not in unknown}
-    return {name: both for name, both in versions.items() if both[0] != both[1] and name not in named}
+    return {name: pair for name, pair in versions.items() if pair[0] != pair[1] and name not in named}
 
 
 def _named(build: Build) -> set[str]:
-    """The packages that a build was asked for by name, and the one that it is a commit of."""
-    asked = re.findall(r"(?:^|\s)([A-Za-z0-9._-]+)==", build.requested)
-    asked += [build.version.split()[0]] if build.commit else []
-    return {re.sub(r"[-_.]+", "-", name).lower() for name in asked}
+    """Return the packages that the request for a build names, and the one that it is a commit of."""
+    names = re.findall(r"(?:^|\s)([A-Za-z0-9._-]+)==", build.requested)
+    names += [build.version.split()[0]] if build.commit else []
+    return {re.sub(r"[-_.]+", "-", name).lower() for name in names}

@@ -151,7 +151,7 @@ class Manifest(BaseModel):
     python: str
     digest: str
     packages: dict[str, str]
-    details: dict[str, str] | None = None
+    details: dict[str, str] = {}
     environment: dict[str, str]
     created: str
     duration_s: float

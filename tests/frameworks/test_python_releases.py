@@ -42,7 +42,7 @@ def test_a_build_is_pinned_with_hashes(builds: tuple[Build, Build]) -> None:
     assert control.packages == {"numpy": "1.26.4"}
     assert (control.version, control.label, control.requested) == ("numpy 1.26.4", "numpy 1.26.4", "numpy==1.26.4")
     assert control.digest != treatment.digest
-    sides = [replace(one, details=None) for one in builds]
+    sides = [replace(one, details={}) for one in builds]
     assert differing_packages(*sides) == {}  # but for what was asked for
 
 
