@@ -66,7 +66,7 @@ def retry(
                 attempts = f"failed {len(pauses) + 1} times; {program}'s last error" if pauses else f"{program} said"
                 raise RemoteGone(f"{task}: {attempts}: {error.reason}") from None
             log.warning("%s: %s failed: %s; retrying in %g s", task, program, error.reason, pause)
-        sleep(pause)
+            sleep(pause)
     raise AssertionError("the last attempt returns or raises")
 
 
