@@ -1,4 +1,4 @@
-"""Hostile command lines, files, environments and outputs, drawn from a seed, and the exit codes that are right."""
+"""Random hostile command lines, files, environments and outputs, with the right exit codes."""
 
 import json
 import random
@@ -7,11 +7,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.hostile_input.world import ODD, PROGRAMS, SPEC
-from benchmarks.made_report import made_report
+from benchmarks.hostile_input.world import ODD, PROGRAMS, REPORT, SPEC
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.options import harness_parser
-from opduel.reporters.document import to_bytes
 from opduel.reporters.formats import FORMATS
 
 WRONG, NOT_DONE = 2, 3
@@ -22,10 +20,8 @@ TEXTS = (
     *("null", "'", "@", "@/dev/zero", "|", "a=b", "=", "==", "mxnet==", "==1.9.1", "--", "-", "%s%n", "\\", "*", "["),
     *("http://", "http://[::1", "https://me:secret@127.0.0.1:9/x?y#z", "file:///etc", "1,2,3", "json="),
 )  # fmt: skip
-NOWHERE = (
-    "{scratch}/no-build/bin/python"  # a build that isn't there: what comes so far has passed all checks of options
-)
-ODD_PATHS = (  # everything that can stand where a file's name is wanted
+NO_BUILD = "{scratch}/no-build/bin/python"  # doesn't exist, so that the command ends after it has checked its options
+ODD_PATHS = (  # in place of a file's name
     *(f"{{odd}}/{name}" for name in ODD),
     *("/dev/zero", "/dev/full", "/dev/stdin", "/dev/tty", "/proc/self/mem", "/proc/self/environ", "/", "."),
     *("{precious}/notes.txt", "x" * 300, "a/" * 3000, "~nobody-of-this-name/x"),
@@ -40,12 +36,13 @@ JSON_VALUES: tuple[Any, ...] = (
 
 @dataclass(frozen=True)
 class Trial:
-    """One command. ``script`` is its name, or a module; ``files``: what is put into its folder before, by path.
+    """One command: a script or a module, and its arguments.
 
-    ``environment``: None takes a variable away. ``fresh``: in an interpreter of its own, as what is tried concerns its
-    start. ``outputs``: what standard output and standard error lead to. ``file_limit``: bytes of any file that it
-    writes. ``signal_after_s``: when a signal comes, counted from the command's first lines. In arguments and variables
-    ``{scratch}`` is its own folder, ``{odd}`` that of odd files in it, ``{precious}`` one that must not change.
+    ``expected``: the right exit codes. ``files``: path in its folder -> content. ``environment``: None removes a
+    variable. ``fresh``: whether it runs in an interpreter of its own, to try its start. ``outputs``: the kinds of
+    standard output and standard error. ``file_limit``: bytes of any file that it writes. ``signal_after_s``: seconds
+    from the command's first lines to a signal. In arguments and variables ``{scratch}`` is its folder, ``{odd}`` the
+    folder of odd files in it, ``{precious}`` one that must not change.
     """
 
     kind: str
@@ -60,33 +57,33 @@ class Trial:
     signal_after_s: float | None = None
 
 
-def trials(seed: int, count: int) -> list[Trial]:
-    """``count`` trials of each kind; the same for the same seed."""
-    found = []
-    for kind, make in KINDS.items():
+def draw_trials(seed: int, count: int) -> list[Trial]:
+    """Return ``count`` trials of each kind, the same for the same seed."""
+    trials = []
+    for kind, draw in KINDS.items():
         rng = random.Random(f"{seed}/{kind}")
-        found += [make(rng) for _ in range(count)]
-    return found
+        trials += [draw(rng) for _ in range(count)]
+    return trials
 
 
 def _option(rng: random.Random) -> Trial:
-    """An option of harness.py or repo_driver.py with a value that nobody means."""
+    """Give an option of harness.py or repo_driver.py an odd value."""
     script, parser = rng.choice((("harness.py", harness_parser()), ("repo_driver.py", driver_parser())))
     names = [name for action in parser._actions if action.nargs != 0 for name in action.option_strings]
     option, value = rng.choice(names), rng.choice((*TEXTS, *ODD_PATHS))
-    given = (f"{option}={value}",) if rng.random() < 0.5 and option.startswith("--") else (option, value)
+    words = (f"{option}={value}",) if rng.random() < 0.5 and option.startswith("--") else (option, value)
     if script == "harness.py":
-        base = ("-b", "{precious}/spec.json", "--treatment", NOWHERE)
+        base = ("-b", "{precious}/spec.json", "--treatment", NO_BUILD)
         if option != "--control":
-            base += ("--control", NOWHERE) if rng.random() < 0.7 else ("--single",)
-        return Trial("option", script, (*base, *given))
-    nowhere = ("--remote_repository", "{scratch}/no-repository", "--work_dir", "{scratch}/work", "--dry_run")
-    base = ("--ab_testing", "-b", "{precious}/spec.json", *nowhere)
-    return Trial("option", script, (*base, *given), frozenset({WRONG, NOT_DONE}))
+            base += ("--control", NO_BUILD) if rng.random() < 0.7 else ("--single",)
+        return Trial("option", script, (*base, *words))
+    repository = ("--remote_repository", "{scratch}/no-repository", "--work_dir", "{scratch}/work", "--dry_run")
+    base = ("--ab_testing", "-b", "{precious}/spec.json", *repository)
+    return Trial("option", script, (*base, *words), frozenset({WRONG, NOT_DONE}))
 
 
 def _other_command(rng: random.Random) -> Trial:
-    """What run_bench.py does besides, and the server's command line."""
+    """Call other functions of run_bench.py, and the server's command line."""
     text, path = rng.choice(TEXTS), rng.choice(ODD_PATHS)
     either = rng.choice((text, path))
     form = rng.choice((*FORMATS, text))
@@ -101,9 +98,9 @@ def _other_command(rng: random.Random) -> Trial:
         ("run_bench.py", ("--flush", "--remote_access_token_file", either, *no_server)),
         ("run_bench.py", ("--flush", "--spool", path)),
         ("run_bench.py", ("--send", path, *no_server)),
-        ("run_bench.py", ("--spec_from", either, "--build", NOWHERE)),
-        ("run_bench.py", ("--spec_from", "{precious}/network.json", "--build", NOWHERE, "--shape", text)),
-        ("run_bench.py", ("--calibrate", "--control", NOWHERE, rng.choice(("--time_budget", "-b")), either)),
+        ("run_bench.py", ("--spec_from", either, "--build", NO_BUILD)),
+        ("run_bench.py", ("--spec_from", "{precious}/network.json", "--build", NO_BUILD, "--shape", text)),
+        ("run_bench.py", ("--calibrate", "--control", NO_BUILD, rng.choice(("--time_budget", "-b")), either)),
         ("repo_driver.py", ("--bisect_releases", either, "-b", "{precious}/spec.json", "--dry_run")),
         ("opduel.server", ("token", "add", text, "--scope", "read", "--database", f"sqlite:///{path}")),
         ("opduel.server", ("token", rng.choice(("list", "revoke", text)), "--database", text)),
@@ -115,32 +112,32 @@ def _other_command(rng: random.Random) -> Trial:
 
 
 def _spec(rng: random.Random) -> Trial:
-    """A spec with a value in it, or a byte, that is out of place."""
+    """Write a spec with a value, or a byte, that is out of place."""
     text = _mangled(json.dumps(_changed(SPEC, rng)), rng)
     name = rng.choice(("spec.json", "spec.yaml"))
-    options = ("-b", f"{{scratch}}/{name}", "--control", NOWHERE, "--treatment", NOWHERE)
+    options = ("-b", f"{{scratch}}/{name}", "--control", NO_BUILD, "--treatment", NO_BUILD)
     return Trial("spec", "harness.py", options, files={name: text})
 
 
 def _inputs(rng: random.Random) -> Trial:
-    """Documents on the command line, or in a file of it."""
+    """Give a document on the command line, or in a file."""
     document: Any = _changed(rng.choice(({"data": [8, 8]}, {"lhs": [2], "rhs": {"value": 3}})), rng)
     text = _mangled(json.dumps(document), rng)
-    named = "@{scratch}/document" if rng.random() < 0.5 else _as_argument(text)
+    argument = "@{scratch}/document" if rng.random() < 0.5 else _as_argument(text)
     if rng.random() < 0.5:
-        builds = ("--control", NOWHERE, "--treatment", NOWHERE)
+        builds = ("--control", NO_BUILD, "--treatment", NO_BUILD)
         return Trial(
-            "inputs", "harness.py", ("--operators", "nd.exp", "--inputs", named, *builds), files={"document": text}
+            "inputs", "harness.py", ("--operators", "nd.exp", "--inputs", argument, *builds), files={"document": text}
         )
-    info = {"control": {"commit": "a", "programs": {"program": {"location": NOWHERE}}}}
+    info = {"control": {"commit": "a", "programs": {"program": {"location": NO_BUILD}}}}
     text = _mangled(json.dumps(_changed({**info, "treatment": info["control"]}, rng)), rng)
     spec = ("-b", "{precious}/spec.json")
     return Trial("inputs", "harness.py", (*spec, "--info", "{scratch}/document"), files={"document": text})
 
 
 def _report(rng: random.Random) -> Trial:
-    """A report that was changed by hand, or cut off."""
-    document = json.loads(to_bytes(made_report(6)))
+    """Convert a report that was changed by hand, or cut off."""
+    document = json.loads(REPORT)
     text = _mangled(json.dumps(_changed(document, rng)), rng)
     name = rng.choice([*FORMATS])
     side = ("--side", "control") if FORMATS[name].sides == "one" else ()
@@ -149,29 +146,29 @@ def _report(rng: random.Random) -> Trial:
 
 
 def _config(rng: random.Random) -> Trial:
-    """A config of the user's, read by a command that needs it."""
-    known = {"control": "x", "remote_access_token_file": "y", "arguments": {"harness.py": {"threads": 1}}}
-    text = _mangled(json.dumps(_changed(known, rng)), rng)
-    arguments = rng.choice((("--flush",), ("-b", "{precious}/spec.json", "--control", NOWHERE)))
+    """Call a command that reads the user's config."""
+    config = {"control": "x", "remote_access_token_file": "y", "arguments": {"harness.py": {"threads": 1}}}
+    text = _mangled(json.dumps(_changed(config, rng)), rng)
+    arguments = rng.choice((("--flush",), ("-b", "{precious}/spec.json", "--control", NO_BUILD)))
     return Trial("config", "run_bench.py", arguments, ANY_END, files={"config/opduel/config.json": text})
 
 
 def _interpreter(rng: random.Random) -> Trial:
-    """A program that is no Python, in the place of a build."""
+    """Give a program that is no Python in place of a build."""
     programs = [f"{{odd}}/python-{name}" for name in (*PROGRAMS, "none")]
     program = rng.choice((*programs, "/bin/true", "/bin/false", "/usr/bin/env", *ODD_PATHS))
-    two = (("--control", NOWHERE, "--treatment"), ("--treatment", program, "--control"))
+    two = (("--control", NO_BUILD, "--treatment"), ("--treatment", program, "--control"))
     sides = rng.choice((("--single", "--treatment"), *two))
     return Trial("interpreter", "harness.py", ("-b", "{precious}/spec.json", *sides, program))
 
 
 def _environment(rng: random.Random) -> Trial:
-    """Variables that a shell, a service or a mistake can set; at an interpreter's start."""
+    """Set variables as a shell, a service or a mistake can set them."""
     places = ("", "relative", "/dev/null/x", "/proc/nothing", "{precious}/notes.txt", "x" * 5000)
     choices: tuple[tuple[str, tuple[str | None, ...]], ...] = (
         *((name, (*places, None)) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR")),
         *((name, ("1", "0", "x")) for name in ("PYTHONSAFEPATH", "PYTHONINSPECT", "PYTHONDEVMODE")),
-        ("PYTHONUTF8", ("1", "0")),  # any other value ends the interpreter before it runs a line of ours
+        ("PYTHONUTF8", ("1", "0")),  # any other value ends the interpreter before it runs a command
         ("PYTHONWARNINGS", ("error", "x:y:z")),
         ("PYTHONPATH", ("{odd}", "", ":::")),
         ("PYTHONIOENCODING", ("ascii", "utf-16", "latin-1:strict")),
@@ -199,7 +196,7 @@ def _environment(rng: random.Random) -> Trial:
 
 
 def _output(rng: random.Random) -> Trial:
-    """Nowhere to write: full disks, closed streams, a bound on the size of files."""
+    """Write to full disks, closed streams and files of limited size."""
     report = "{precious}/report.json"
     commands: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("run_bench.py", ("--list", "exp")),
@@ -212,13 +209,13 @@ def _output(rng: random.Random) -> Trial:
         ("opduel.server", ("token", "add", "ci", "--scope", "read", "--database", "sqlite:///{scratch}/new.sqlite")),
     )  # fmt: skip
     script, arguments = rng.choice(commands)
-    outputs = (rng.choice(("file", "full", "closed", "gone")), rng.choice(("file", "file", "full", "closed")))
+    outputs = (rng.choice(("file", "full", "closed", "no reader")), rng.choice(("file", "file", "full", "closed")))
     limit = rng.choice((None, 0, 100, 5000)) if "full" not in outputs else None
     return Trial("output", script, arguments, ANY_END, outputs=outputs, file_limit=limit, fresh="closed" in outputs)
 
 
 def _signal(rng: random.Random) -> Trial:
-    """A signal while the command starts: one line and 3, unless it has ended, or Python has not begun."""
+    """Send a signal while the command starts: it ends with 3, or with 2 if it was faster."""
     script, arguments = rng.choice(
         (
             ("harness.py", ("-b", "all", "--operators", "nothing-of-this-name")),
@@ -245,7 +242,7 @@ KINDS: Mapping[str, Callable[[random.Random], Trial]] = {
 
 
 def _changed(document: Any, rng: random.Random) -> Any:
-    """The document with one to three of its values, or keys, replaced, taken out or given another name."""
+    """Return the document with one to three of its values or keys replaced, removed or renamed."""
     copy = json.loads(json.dumps(document))
     for _ in range(rng.randint(1, 3)):
         places = list(_places(copy))
@@ -265,7 +262,7 @@ def _changed(document: Any, rng: random.Random) -> Any:
 
 
 def _places(document: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place in a document: what holds it, and under which key."""
+    """Yield every place in a document: its holder and its key."""
     entries = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
@@ -275,13 +272,13 @@ def _places(document: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _as_argument(text: str | bytes) -> str:
-    """What can be given on a command line."""
+    """Return the text as an argument of a command line."""
     decoded = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     return decoded.replace("\x00", "")[:100_000]
 
 
 def _mangled(text: str, rng: random.Random) -> str | bytes:
-    """Mostly the text as it is; now and then cut off, or with something in it that is no part of it."""
+    """Return mostly the text itself, sometimes cut off, or with something inserted."""
     how = rng.random()
     if how < 0.7:
         return text

@@ -1,4 +1,4 @@
-"""Files for trials of hostile input: odd ones, and ones that must not change."""
+"""Files for trials of hostile input: odd ones, and precious ones that must not change."""
 
 import hashlib
 import json
@@ -7,9 +7,11 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from benchmarks.made_report import made_report
-from opduel.reporters import write_report
+from made_report import made_report
 
+from opduel.reporters.document import to_bytes
+
+REPORT = to_bytes(made_report(6))
 SPEC: dict[str, Any] = {
     "framework": "mxnet",
     "defaults": {"timeout": 10},
@@ -18,7 +20,7 @@ SPEC: dict[str, Any] = {
         {"operator": "nd.dot", "inputs": {"lhs": [8, 8], "rhs": [8, 8], "transpose_a": {"value": True}}},
     ],
 }  # fmt: skip
-PROGRAMS = {  # in the place of an interpreter
+PROGRAMS = {  # in place of an interpreter
     "yes": "exec yes",
     "yes-on-stderr": "exec yes >&2",
     "silent": "exit 0",
@@ -39,22 +41,22 @@ ODD = (
 
 
 def make_precious(folder: Path) -> None:
-    """Files that no command may change."""
+    """Write files that no command may change."""
     folder.mkdir(parents=True)
     (folder / "notes.txt").write_text("my notes\n")
     (folder / "spec.json").write_text(json.dumps(SPEC))
     (folder / "inputs.json").write_text('{"data": [8, 8]}')
     (folder / "network.json").write_text('{"nodes": [], "arg_nodes": [], "heads": []}')
-    write_report(folder / "report.json", made_report(6))
+    (folder / "report.json").write_bytes(REPORT)
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """What is in the folder's files."""
+    """Return the digest of each file in a folder."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
 
 
 def make_odd(folder: Path) -> None:
-    """Everything that a naive reader waits for, fills its memory with, or stumbles over."""
+    """Write files that a naive reader waits for, fills its memory with, or fails at."""
     folder.mkdir(parents=True)
     os.mkfifo(folder / "pipe")
     (folder / "folder").mkdir()
