@@ -2,7 +2,7 @@
 
 A processor fetches and decodes code by lines of 64 bytes, and what a jump costs depends on where in them it lies (Intel
 64 and IA-32 Architectures Optimization Reference Manual, 3.4.1.4 and 3.4.2.2). The same loop, moved by 32 bytes, can
-take a third longer: benchmarks/code_placement.py times it at each place.
+take a third longer.
 """
 
 import re
