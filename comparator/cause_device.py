@@ -5,76 +5,85 @@ from collections.abc import Sequence
 
 from opduel.comparator.cause_leads import NAMED, OFTEN
 from opduel.comparator.cause_wording import described, short_name
+from opduel.comparator.causes import find_examination
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Source
 
-# Share of a call's time, by the device's clock, from which on it is the kernels' time: between two kernels there is
-# always about a microsecond. Where they take less, the device waits for the processor, and how long a kernel takes
-# need not change the call's time at all.
+# From this share of a call's time on, the device is busy with kernels (between two there is always about a
+# microsecond). Below it the device waits for the processor, and a kernel's time need not change the call's time at all.
 BUSY = 0.75
-CUDA_CALL = re.compile(r"cu(da)?[A-Z]")  # of the CUDA runtime, or driver: no operator
+CUDA_CALL = re.compile(r"cu(da)?[A-Z]")  # of the CUDA runtime or driver, not an operator
 
 
 def kernels_of(examinations: Sequence[Examination]) -> Examination | None:
-    """What was seen of kernels, if there are any."""
-    return next((one for one in examinations if one.source == "kernels" and one.control is not None), None)
+    """Return the examination of kernels; None if it saw nothing."""
+    kernels = find_examination(examinations, "kernels")
+    return kernels if kernels and kernels.control is not None else None
 
 
 def is_busy(comparison: Comparison, kernels: Examination) -> bool:
-    """Whether the device is busy with kernels on both sides, nearly all of a call's time."""
+    """Return whether the device is busy with kernels for nearly all of a call's time, on both sides."""
     return all(share >= BUSY for share in _shares(comparison, kernels))
 
 
 def _shares(comparison: Comparison, kernels: Examination) -> tuple[float, float]:
-    """What kernels take of a call's time as it was measured, on either side."""
+    """Return the share of kernels in a call's time as it was measured, for control and treatment."""
     sides = (kernels.control, comparison.control), (kernels.treatment, comparison.treatment)
-    first, second = ((seen or 0.0) / measured if measured else 0.0 for seen, measured in sides)
+    first, second = ((kernels_ns or 0.0) / call_ns if call_ns else 0.0 for kernels_ns, call_ns in sides)
     return first, second
 
 
 def without_hidden(examinations: Sequence[Examination]) -> list[Examination]:
-    """Without the operators' time on the processor where a device has kernels: the one hides behind the other."""
+    """Return the examinations; where a device has kernels, without the operators, whose time on the processor is hidden
+    behind them."""
     on_device = kernels_of(examinations) is not None
-    return [one for one in examinations if not (on_device and one.source == "operators")]
+    return [examination for examination in examinations if not (on_device and examination.source == "operators")]
 
 
 def launched_otherwise(chosen: Examination, examinations: Sequence[Examination]) -> str:
-    """``; the operator aten::add is new``, where kernels have the sentence."""
+    """Return ``; the operator aten::add is new``, if the sentence is about kernels."""
     if chosen.source != "kernels":
         return ""
-    operators = [one for one in _called(examinations, "operators") if not CUDA_CALL.match(one.name)]
-    alone = [one for one in operators if not all(one.calls)]
-    more = f" and {len(alone) - NAMED} more" if len(alone) > NAMED else ""
-    said = [f"{short_name(one.name)} is {'gone' if one.calls[0] else 'new'}" for one in alone[:NAMED]]
-    noun = "operator" if len(alone) == 1 else "operators"
-    return f"; the {noun} {', '.join(said)}{more}" if said else ""
+    operators = [
+        operator for operator in _called_unequally(examinations, "operators") if not CUDA_CALL.match(operator.name)
+    ]
+    one_sided = [operator for operator in operators if not all(operator.calls)]
+    more = f" and {len(one_sided) - NAMED} more" if len(one_sided) > NAMED else ""
+    words = [
+        f"{short_name(operator.name)} is {'gone' if operator.calls[0] else 'new'}" for operator in one_sided[:NAMED]
+    ]
+    noun = "operator" if len(one_sided) == 1 else "operators"
+    return f"; the {noun} {', '.join(words)}{more}" if words else ""
 
 
 def by_launches(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
-    """Where a device is not busy on both sides: what kernels take of the time, and what is called more often, or less,
-    in the direction in which the case's time changed. How much time that takes is not claimed: a profiler takes as long
-    as the operators do."""
+    """Return the sentence for a device that is not busy on both sides: the kernels' share of the time, and what is
+    called more often (less often if the case's time fell). It claims no share for that, since profiling an operator
+    takes as long as the operator."""
     kernels = kernels_of(examinations)
     if kernels is None or comparison.measure.unit != "ns" or is_busy(comparison, kernels):
         return ""
     first, second = _shares(comparison, kernels)
-    words = [f"{100 * share:.0f} %" for share in (first, second)]
-    taken = f"kernels take {words[1]} of a call" + (f" ({words[0]} before)" if words[0] != words[1] else "")
-    if waits := max(first, second) < BUSY:
-        taken += ": the device waits for the processor"
-    other = _called(examinations, "operators" if waits else "kernels", change > 1)
-    if not other:
-        return f"not explained: {taken}"
-    return f"partly explained: {', '.join(described(one).rstrip(',') for one in other[:NAMED])}; {taken}"
+    percentages = [f"{100 * share:.0f} %" for share in (first, second)]
+    before = f" ({percentages[0]} before)" if percentages[0] != percentages[1] else ""
+    kernels_words = f"kernels take {percentages[1]} of a call{before}"
+    if device_waits := max(first, second) < BUSY:
+        kernels_words += ": the device waits for the processor"
+    parts = _called_unequally(examinations, "operators" if device_waits else "kernels", change > 1)
+    if not parts:
+        return f"not explained: {kernels_words}"
+    return f"partly explained: {', '.join(described(part).rstrip(',') for part in parts[:NAMED])}; {kernels_words}"
 
 
-def _called(examinations: Sequence[Examination], source: Source, more: bool | None = None) -> list[Candidate]:
-    """The parts of this source that a call runs more often on one side, the largest difference first; with ``more``,
-    on the treatment, or less often there."""
-    seen = next((one for one in examinations if one.source == source), None)
-    found = []
-    for one in sorted(seen.candidates if seen else (), key=lambda one: (-abs(one.difference), one.name)):
-        before, after = (calls or 0.0 for calls in one.calls)
+def _called_unequally(examinations: Sequence[Examination], source: Source, more: bool | None = None) -> list[Candidate]:
+    """Return the parts of a source that are not called equally often, the largest difference first. ``more``: only
+    those called more often on the treatment (True), or less often there (False)."""
+    examination = find_examination(examinations, source)
+    parts = []
+    for part in sorted(
+        examination.candidates if examination else (), key=lambda part: (-abs(part.difference), part.name)
+    ):
+        before, after = (calls or 0.0 for calls in part.calls)
         if abs(after - before) >= OFTEN * max(before, after) > 0 and more in (None, after > before):
-            found.append(one)
-    return found
+            parts.append(part)
+    return parts

@@ -1,5 +1,5 @@
-"""Which candidates of an examination are named: those that changed in the direction of the whole, or that make up for
-others."""
+"""The leads of an examination: candidates that a cause's sentence names, since they changed in the direction of the
+total difference, or make up for others."""
 
 from dataclasses import replace
 
@@ -13,73 +13,86 @@ NAMED = 3  # candidates in the sentence
 LEAST_NAMED = 0.1  # share of each after the first
 EXCHANGED = 1.2  # sum of the shares of one direction from which on parts of both are named
 ENOUGH = 0.8  # shares that are enough together
-OFTEN = 0.1  # by which a function is called more often, or less, to be named for that alone
-OFTEN_SHARE = 0.25  # of the change that it seems to have, then
+OFTEN = 0.1  # a function that is called by this share more or less often may be named for that alone,
+OFTEN_SHARE = 0.25  # if its share of the change seems to be as large as this
 NATIVE = ("native functions", "sampled functions")  # sources
 
 
 def change_of(examination: Examination) -> float | None:
-    """The whole difference as a share of the control; None where there is none, or it has no control."""
+    """Return the total difference as a share of the control; None if either side's amount is unknown, or the control's
+    is 0."""
     if examination.treatment is None or not examination.control or examination.control <= 0:
         return None
     return examination.treatment / examination.control - 1
 
 
 def of_libraries(examination: Examination) -> Examination:
-    """The same without native functions of Python's own interpreter: what they execute follows from the Python code
-    that they run, and explains nothing."""
+    """Return an examination of native code without the functions of Python's own interpreter: what they execute follows
+    from the Python code that they run, and explains nothing."""
     if examination.source not in NATIVE or examination.explained is None:
         return examination
-    candidates = tuple(one for one in examination.candidates if not is_of_the_interpreter(one))
+    candidates = tuple(candidate for candidate in examination.candidates if not is_of_the_interpreter(candidate))
     return replace(
-        examination, candidates=candidates, explained=sum(one.share or 0.0 for one in candidates if is_named(one))
+        examination,
+        candidates=candidates,
+        explained=sum(candidate.share or 0.0 for candidate in candidates if is_named(candidate)),
     )
 
 
 def leads_of(examination: Examination) -> list[Candidate]:
-    """The candidates to name, the largest share first: those that changed in the direction of the whole. Where they
-    are enough, only those that came or went are named beside them: they are what to look for in the code."""
-    named = sorted((one for one in examination.candidates if is_named(one) and (one.share or 0) > 0), key=by_share)
-    found: list[Candidate] = []
-    for one in named[:NAMED]:
-        enough = sum(lead.share or 0 for lead in found) >= ENOUGH
-        if not found or ((one.share or 0) >= LEAST_NAMED and not (enough and one.control and one.treatment)):
-            found.append(one)
-    return found
+    """Return the candidates to name, the largest share first: those that changed in the direction of the total. Once
+    these explain enough, further ones must have come or gone, which is what to look for in the code."""
+    named = sorted(
+        (candidate for candidate in examination.candidates if is_named(candidate) and (candidate.share or 0) > 0),
+        key=by_share,
+    )
+    leads: list[Candidate] = []
+    for candidate in named[:NAMED]:
+        enough = sum(lead.share or 0 for lead in leads) >= ENOUGH
+        if not leads or (
+            (candidate.share or 0) >= LEAST_NAMED and not (enough and candidate.control and candidate.treatment)
+        ):
+            leads.append(candidate)
+    return leads
 
 
 def called_otherwise(examination: Examination) -> Candidate | None:
-    """Of Python functions none of which has a clear share, the one with the largest that is called more often where
-    time grew, or less often where it fell. How time divides between a short function and its callers is doubtful; how
-    often it is called is not."""
+    """Return the Python function with the largest share that is called more often if time grew, or less often if it
+    fell; None if there is none, or if some function has a clear share.
+
+    How time divides between a short function and its callers is doubtful; how often it is called is not.
+    """
     own = change_of(examination)
     if examination.source != "Python functions" or own is None or examination.explained is None:
         return None
     if leads_of(examination):
         return None
-    for one in sorted(examination.candidates, key=by_share):
-        before, after = one.calls
-        if before and after and not one.was and (one.share or 0.0) >= OFTEN_SHARE:
+    for candidate in sorted(examination.candidates, key=by_share):
+        before, after = candidate.calls
+        if before and after and not candidate.was and (candidate.share or 0.0) >= OFTEN_SHARE:
             often = after / before - 1
-            if abs(often) >= OFTEN and (often > 0) == (own > 0) == (one.difference > 0):
-                return one
+            if abs(often) >= OFTEN and (often > 0) == (own > 0) == (candidate.difference > 0):
+                return candidate
     return None
 
 
 def by_share(candidate: Candidate) -> tuple[float, str]:
+    """Return the sort key by which the largest share comes first."""
     return -(candidate.share or 0.0), candidate.name
 
 
 def exchanged(examination: Examination, added: str) -> str:
-    """``f and 2 more gave way to g: together 98 % of the added instructions``, where parts that changed one way make up
-    for others; empty elsewhere."""
+    """Return ``f and 2 more gave way to g: together 98 % of the added instructions`` if parts that changed one way make
+    up for others; otherwise empty."""
     named = sorted(filter(is_named, examination.candidates), key=by_share)
-    more, less = ([one for one in named if (one.difference > 0) == way] for way in (True, False))
-    if not less or not more or sum(max(0.0, one.share or 0.0) for one in named) <= EXCHANGED:
+    more, less = ([candidate for candidate in named if (candidate.difference > 0) == way] for way in (True, False))
+    if not less or not more or sum(max(0.0, candidate.share or 0.0) for candidate in named) <= EXCHANGED:
         return ""
-    net = sum(one.share or 0.0 for one in named)
-    more, less = (sorted(group, key=lambda one: (-abs(one.difference), one.name)) for group in (more, less))
-    if all(one.control == 0 for one in more) and all(one.treatment == 0 for one in less):
+    net = sum(candidate.share or 0.0 for candidate in named)
+    more, less = (
+        sorted(group, key=lambda candidate: (-abs(candidate.difference), candidate.name)) for group in (more, less)
+    )
+    if all(candidate.control == 0 for candidate in more) and all(candidate.treatment == 0 for candidate in less):
         words = f"{listed(less)} gave way to {listed(more)}"
     else:
         words = f"less in {listed(less)}, more in {listed(more)}"

@@ -5,89 +5,95 @@ from collections.abc import Sequence
 
 from opduel.comparator.cause_leads import LEAST_NAMED, LEAST_REACH
 from opduel.comparator.cause_wording import is_of_the_interpreter, share_of, short_name
-from opduel.comparator.causes import is_named
+from opduel.comparator.causes import named_candidates
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Source
 from opduel.records.text import counted
 
-KERNEL, IN_THE_KERNEL = "kernel", 0.25  # a resource: its time; the share of it that is worth words
-LONGEST_COUNT_NS = 10_000.0  # that a page fault without a disk, or a switch to another thread, costs the kernel, by far
+KERNEL, IN_THE_KERNEL = "kernel", 0.25  # a resource: the kernel's time; the share of it that is worth words
+LONGEST_COUNT_NS = 10_000.0  # the most that a page fault without a disk, or a switch to another thread, costs
 ALLOCATIONS: Source = "allocations"
 MAPPED: Source = "mapped memory"
 MEMORY = (ALLOCATIONS, MAPPED)
 MISSES: Source = "simulated cache misses"
 OF_MEMORY = (*MEMORY, MISSES)
-LONGEST_MISS_NS = 100.0  # about what memory takes to answer: no miss of the first-level cache costs more
-MOST_BY_INSTRUCTIONS = 0.5  # share of a change that instructions account for, up to which memory may be its cause
+LONGEST_MISS_NS = 100.0  # the most that a miss of the first-level cache costs: about the latency of memory
+MOST_BY_INSTRUCTIONS = 0.5  # if instructions account for less than this share of a change, memory may be its cause
 SAME = 0.01  # instructions that differ by less, at 95 %, are the same
 LEAST_BYTES = 4096.0  # a page: less adds no page fault
 LEAST_OFTEN = 0.5  # allocations per call
-AS_MAPPED = 0.5  # share of a function's allocated bytes that it maps, from which on they are mapped each time
+AS_MAPPED = 0.5  # from this share of mapped bytes on, what a function allocates is mapped each time
 
 
 def in_the_kernel(chosen: Examination, examinations: Sequence[Examination]) -> str:
-    """``; 60 % [50, 70] of the added time is the kernel's (page faults: 98 more per call)``, where that is a good part
-    and another source has the sentence."""
-    resources = [one for one in examinations if one.source == "resources" and one is not chosen]
-    named = [(part, one.unit) for one in resources for part in one.candidates if is_named(part)]
-    kernel = next((part for part, unit in named if part.name == KERNEL and unit == "ns"), None)
+    """Return ``; 60 % [50, 70] of the added time is the kernel's (page faults: 98 more per call)`` if that is a good
+    part, and the sentence is about another source."""
+    not_chosen = [examination for examination in examinations if examination is not chosen]
+    kernel = next((part for part in named_candidates(not_chosen, "resources", "ns") if part.name == KERNEL), None)
     if chosen.unit not in ("ns", "instructions") or kernel is None or (kernel.share or 0.0) < IN_THE_KERNEL:
         return ""
     added = kernel.difference > 0
-    counts = [part for part, unit in named if unit == "count" and (part.difference > 0) == added]
-    counts = [one for one in counts if abs(one.difference) * LONGEST_COUNT_NS >= LEAST_NAMED * abs(kernel.difference)]
-    most = max(counts, key=lambda one: abs(one.difference), default=None)
+    least = LEAST_NAMED * abs(kernel.difference) / LONGEST_COUNT_NS
+    counts = [part for part in named_candidates(not_chosen, "resources", "count") if (part.difference > 0) == added]
+    large_counts = [part for part in counts if abs(part.difference) >= least]
+    largest = max(large_counts, key=lambda part: abs(part.difference), default=None)
     more = "more" if added else "fewer"
-    often = "" if most is None else f" ({short_name(most.name)}: {abs(most.difference):.4g} {more} per call)"
+    often = "" if largest is None else f" ({short_name(largest.name)}: {abs(largest.difference):.4g} {more} per call)"
     return f"; {share_of(kernel)} of the {'added time' if added else 'time saved'} is the kernel's{often}"
 
 
 def changed_resource(comparison: Comparison, examination: Examination, change: float) -> str:
-    """The resource that changed most, in the direction of the case's change: ``page faults: 513 more per call``; none
-    of which there are too few to matter."""
-    if examination.source != "resources" or examination.unit != "count":
+    """Return ``page faults: 513 more per call`` for the resource that changed most in the direction of the case's
+    change; empty if there are too few to matter."""
+    named = named_candidates([examination], "resources", "count")
+    candidates = [candidate for candidate in named if (candidate.difference > 0) == (change > 1)]
+    if not candidates:
         return ""
-    clear = [one for one in examination.candidates if is_named(one) and (one.difference > 0) == (change > 1)]
-    if not clear:
+    largest = max(candidates, key=lambda candidate: abs(candidate.difference))
+    longest = LONGEST_COUNT_NS if not largest.name.startswith("major") else math.inf
+    if abs(largest.difference) * longest < LEAST_REACH * (comparison.control or 0.0) * abs(change - 1):
         return ""
-    most = max(clear, key=lambda one: abs(one.difference))
-    longest = LONGEST_COUNT_NS if not most.name.startswith("major") else math.inf
-    if abs(most.difference) * longest < LEAST_REACH * (comparison.control or 0.0) * abs(change - 1):
-        return ""
-    return f"{short_name(most.name)}: {abs(most.difference):.4g} {'more' if change > 1 else 'fewer'} per call"
+    return f"{short_name(largest.name)}: {abs(largest.difference):.4g} {'more' if change > 1 else 'fewer'} per call"
 
 
 def concerns_memory(examinations: Sequence[Examination], change: float) -> bool:
-    """Whether a case's ``change`` (a ratio of costs) may lie in the memory that it asks for: a good part of it is the
-    kernel's, page faults became more or fewer, or instructions account for less than half of it."""
-    named = [one for seen in examinations if seen.source == "resources" for one in seen.candidates if is_named(one)]
-    if any(one.name == KERNEL and (one.share or 0.0) >= IN_THE_KERNEL for one in named):
+    """Return whether a case's ``change`` (a ratio of costs) may be due to memory: a good part of it is the kernel's,
+    page faults became more or fewer, or instructions account for less than half of it."""
+    named = named_candidates(examinations, "resources")
+    if any(candidate.name == KERNEL and (candidate.share or 0.0) >= IN_THE_KERNEL for candidate in named):
         return True
-    return any("fault" in one.name for one in named) or _by_other_than_instructions(examinations, change)
+    return any("fault" in candidate.name for candidate in named) or _by_other_than_instructions(examinations, change)
 
 
 def _by_other_than_instructions(examinations: Sequence[Examination], change: float) -> bool:
-    """Whether native functions were seen, and their instructions changed by less than half as much, in logs."""
-    seen = next((one for one in examinations if one.unit == "instructions" and one.difference_ci), None)
-    if seen is None or not seen.control or not seen.treatment or change <= 0 or change == 1:
+    """Return whether instructions were counted, and changed by less than half as much as the case, in logs."""
+    work = next(
+        (
+            examination
+            for examination in examinations
+            if examination.unit == "instructions" and examination.difference_ci
+        ),
+        None,
+    )
+    if work is None or not work.control or not work.treatment or change <= 0 or change == 1:
         return False
-    return math.log(seen.treatment / seen.control) / math.log(change) < MOST_BY_INSTRUCTIONS
+    return math.log(work.treatment / work.control) / math.log(change) < MOST_BY_INSTRUCTIONS
 
 
-def same_instructions(examinations: Sequence[Examination]) -> bool:
-    """Whether native functions were seen, and execute as much on both sides."""
+def has_same_instructions(examinations: Sequence[Examination]) -> bool:
+    """Return whether instructions were counted, and are equally many on both sides."""
     return any(
-        max(abs(limit) for limit in one.difference_ci) / one.control < SAME
-        for one in examinations
-        if one.unit == "instructions" and one.difference_ci and one.control and one.treatment
+        max(abs(limit) for limit in work.difference_ci) / work.control < SAME
+        for work in examinations
+        if work.unit == "instructions" and work.difference_ci and work.control and work.treatment
     )
 
 
 def by_allocations(examinations: Sequence[Examination], more: bool) -> str:
-    """``; 1 allocation of 4.0 MiB per call, new, by f``: the function whose allocated memory became most (``more``), or
-    less; of memory that it maps itself, ``; 4.0 MiB per call mapped by f, new``. It says what differs, and claims no
-    share of the time. Empty where nothing is clear, or it is less than a page."""
-    allocated, mapped = (_most(examinations, source, more, least=LEAST_BYTES) for source in MEMORY)
+    """Return ``; 1 allocation of 4.0 MiB per call, new, by f`` for the function whose allocated memory grew most (fell
+    most if not ``more``), or ``; 4.0 MiB per call mapped by f, new`` for memory that it maps itself; empty if nothing
+    is clear, or it is less than a page. It claims no share."""
+    allocated, mapped = (_largest_candidate(examinations, source, more, least=LEAST_BYTES) for source in MEMORY)
     if allocated is None:
         return "" if mapped is None else f"; {_mapped(mapped)}"
     same = mapped is not None and mapped.name == allocated.name
@@ -96,33 +102,33 @@ def by_allocations(examinations: Sequence[Examination], more: bool) -> str:
 
 
 def by_cache_misses(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
-    """``; simulated cache misses: 918,000 more per call, in f``: the function whose misses became most, or less, where
-    they are so many that they can make a tenth of the change. Of times alone: it claims no share of them."""
+    """Return ``; simulated cache misses: 918,000 more per call, in f`` for the function whose misses grew (or fell)
+    most, if a tenth of the case's change can be due to them. It is for times only, and claims no share."""
     more = change > 1
-    most = _most(examinations, MISSES, more, "count")
-    if most is None or comparison.measure.unit != "ns":
+    largest = _largest_candidate(examinations, MISSES, more, "count")
+    if largest is None or comparison.measure.unit != "ns":
         return ""
-    if abs(most.difference) * LONGEST_MISS_NS < LEAST_REACH * (comparison.control or 0.0) * abs(change - 1):
+    if abs(largest.difference) * LONGEST_MISS_NS < LEAST_REACH * (comparison.control or 0.0) * abs(change - 1):
         return ""
-    number = f"{float(f'{abs(most.difference):.3g}'):,.0f}"
-    return f"; {MISSES}: {number} {'more' if more else 'fewer'} per call, in {short_name(most.name)}"
+    number = f"{float(f'{abs(largest.difference):.3g}'):,.0f}"
+    return f"; {MISSES}: {number} {'more' if more else 'fewer'} per call, in {short_name(largest.name)}"
 
 
-def _most(
+def _largest_candidate(
     examinations: Sequence[Examination], source: Source, more: bool, unit: str = "bytes", least: float = 1.0
 ) -> Candidate | None:
-    """The part that changed most in this direction; by ``least`` at least."""
-    seen = next((one for one in examinations if one.source == source and one.unit == unit), None)
-    clear = [one for one in seen.candidates if is_named(one) and (one.difference > 0) == more] if seen else []
+    """Return the part that changed most in this direction, by at least ``least``; None if there is none."""
+    named = named_candidates(examinations, source, unit)
+    candidates = [candidate for candidate in named if (candidate.difference > 0) == more]
     if source in MEMORY:
-        clear = [one for one in clear if _is_in_each_call(one, source)]
-    most = max(clear, key=lambda one: abs(one.difference), default=None)
-    return None if most is None or abs(most.difference) < least else most
+        candidates = [candidate for candidate in candidates if _is_in_each_call(candidate, source)]
+    largest = max(candidates, key=lambda candidate: abs(candidate.difference), default=None)
+    return None if largest is None or abs(largest.difference) < least else largest
 
 
 def _is_in_each_call(part: Candidate, source: Source) -> bool:
-    """Whether it is more than growth that falls into the calls that are counted on one side alone: a list that is
-    enlarged, or an arena that Python maps for its objects, once in many calls."""
+    """Return whether memory is asked for in each call. Once in many calls a list is enlarged, or Python maps an arena
+    for its objects; that may be counted on one side alone by chance."""
     if source == MAPPED:
         return not is_of_the_interpreter(part)
     often = max((calls for calls in part.calls if calls is not None), default=1.0)
@@ -149,6 +155,6 @@ def _mapped(part: Candidate) -> str:
 
 
 def _size(size: float) -> str:
-    """Bytes in the largest unit of which there is one: ``391 KiB``."""
+    """Return bytes in the largest unit of which there is at least one: ``391 KiB``."""
     power = min(3, max(0, int(math.log(max(size, 1.0), 1024))))
     return f"{size / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB')[power]}"

@@ -31,16 +31,16 @@ from opduel.comparator.cause_resources import (
     by_cache_misses,
     changed_resource,
     concerns_memory,
+    has_same_instructions,
     in_the_kernel,
-    same_instructions,
 )
 from opduel.comparator.cause_wording import NOUNS, claims, described
-from opduel.comparator.causes import is_named
+from opduel.comparator.causes import find_examination, is_named
 from opduel.records import Comparison
 from opduel.records.cause import ELSEWHERE, OF_MEASURED, Candidate, Cause, Examination, Source
 from opduel.records.text import one_line
 
-# What a person can act on comes first, where several sources explain the change to the same degree.
+# If several sources explain the change to the same degree, the one that a person can best act on comes first.
 PREFERENCE: tuple[Source, ...] = (
     "Python functions",
     "primitives",
@@ -51,21 +51,21 @@ PREFERENCE: tuple[Source, ...] = (
     "resources",
     *OF_MEMORY,
 )
-BESIDE: Source = "sampled functions"  # said beside Python functions
+BESIDE: Source = "sampled functions"  # only named beside Python functions
 AS_GOOD = 0.1  # shares of the change that are closer than this explain it to the same degree
-COMPARABLE = 0.8  # share of the case's change (of logs) from which on a source's own change is as large
+COMPARABLE = 0.8  # from this share of the case's change (in logs) on, a source's own change counts as equally large
 
-# In which a thread waits for others, by the last part of their names: functions of MXNet, PyTorch and Python, and the
+# The last parts of names of functions (of MXNet, PyTorch and Python) in which a thread waits for others, and of the
 # resource.
 WAITING = frozenset(
     ("wait_to_read", "wait_to_write", "waitall", "synchronize", "acquire", "wait", "join", "poll", "waiting")
 )
 
-USER_CODE = "user code"  # a resource: that it takes longer is what was to be explained
+USER_CODE = "user code"  # a resource, whose time is what is to be explained
 
-OF_A_PART = ("primitives", "kernels", "operators")  # sources that don't see the whole call
-MOST_OF_A_CALL = 1.1  # times a call's measured time, that such a source may see
-# What the case's metric counts -> units of the sources that its change can follow from; the first is its own.
+PARTIAL_SOURCES = ("primitives", "kernels", "operators")  # they see only a part of a call
+MOST_OF_A_CALL = 1.1  # the most that such a source may see, in units of a call's measured time
+# Unit of the case's metric -> units of the sources that can explain its change; the first is its own.
 EXPLAINED_BY = {"ns": ("ns", "instructions"), "instructions": ("instructions",), "bytes": ("bytes",)}
 UNEXPLAINED_WORK = "not explained by what is executed"
 HOW_IT_DIVIDES = "but how that divides among functions is not clear"
@@ -74,8 +74,8 @@ METRIC_NOUNS = {"error": "the error"}
 
 @dataclass(frozen=True)
 class _Reading:
-    """What one examination says of a case's change: ``change`` and ``reach`` are its own change (a share), and how
-    much of the case's it makes (1 = all of it, at most)."""
+    """What one examination says about a case's change: ``change`` is its own change (a share), and ``reach`` how much
+    of the case's change that is (at most 1, for all of it)."""
 
     examination: Examination
     change: float
@@ -83,11 +83,12 @@ class _Reading:
 
     @property
     def leads(self) -> list[Candidate]:
+        """The candidates to name."""
         return leads_of(self.examination)
 
     @property
     def waits(self) -> bool:
-        """Whether it names a function that waits for other threads: what those do is the cause."""
+        """Whether the first lead is a function that waits for other threads, whose work is the cause."""
         return self.leads[0].name.rpartition(".")[2] in WAITING
 
     @property
@@ -99,67 +100,73 @@ class _Reading:
 def cause_of(
     comparison: Comparison, examinations: Sequence[Examination], compilers: Mapping[str, str] | None = None
 ) -> Cause | None:
-    """Why a case changed; None of one that did not, or that the treatment breaks (its failure says why).
+    """Return why a case changed; None if it did not change, or failed on the treatment (its failure says why).
 
-    ``compilers``: a library's file name, or "" for the framework's -> ``GCC 14.2.1, before GCC 12.2.1``, of those that
-    another compiler compiled.
-    An examination explains the change as far as its own whole difference goes: in the same direction, and by as large
-    a ratio.  One whose difference is clear of 0 in the other direction explains nothing.
+    ``compilers``: for libraries that another compiler compiled, the file name ("" for the framework's library) ->
+    ``GCC 14.2.1, before GCC 12.2.1``.  An examination explains the change as far as its own total difference goes in
+    the same direction: one that is clear of 0 in the other direction explains nothing.
     """
     if comparison.finding not in ("regressed", "improved") or not comparison.ratio or comparison.ratio <= 0:
         return None
     change = comparison.ratio if comparison.measure.lower_is_better else 1 / comparison.ratio  # of the cost
     if change == 1:
         return None
-    readings = [_reading(comparison, one, change) for one in without_hidden(_without_other_code(examinations))]
-    found = _best(comparison, [one for one in readings if one is not None])
-    if found:
-        sentence = _explained(comparison, found, change) + in_native_code(found.examination, examinations, change)
-        if found.examination.source == "native functions" and is_other_code(found.examination):
-            sentence += OTHER_CODE
-        sentence += other_primitives(comparison, found.examination, examinations)
-        sentence += launched_otherwise(found.examination, examinations)
-        sentence += by_vectors(examinations) + by_branches(comparison, examinations)
-        if SAME_WORK in sentence:
-            sentence += by_placement(examinations)
-        sentence += in_the_kernel(found.examination, examinations)
-        if concerns_memory(examinations, change):
-            sentence += by_allocations(examinations, change > 1)
-            sentence += by_cache_misses(comparison, examinations, change)
-        sentence = _of_waiting(sentence, found, examinations)
+    readings = [
+        _reading(comparison, examination, change) for examination in without_hidden(_without_other_code(examinations))
+    ]
+    reading = _best(comparison, [reading for reading in readings if reading is not None])
+    if reading:
+        sentence = _explain(comparison, reading, examinations, change)
     else:
         sentence = _not_explained(comparison, examinations, change)
-    sentence += by_compiler(found.examination if found else None, examinations, sentence, compilers or {})
+    sentence += by_compiler(reading.examination if reading else None, examinations, sentence, compilers or {})
     return Cause(one_line(sentence), tuple(examinations))
 
 
 def _without_other_code(examinations: Sequence[Examination]) -> list[Examination]:
-    """The examinations that may explain a change. Samples do in place of counts that name code for other instructions
-    than the processor may run; else they are only said beside Python functions."""
-    native = next((of_libraries(one) for one in examinations if one.source == "native functions"), None)
-    sampled = next((one for one in examinations if one.source == BESIDE), None)
-    other_code = native is not None and is_other_code(native)
+    """Return the examinations that may explain a change: native code either counted, or sampled if the counts name code
+    for other instructions than the processor may run."""
+    native, sampled = find_examination(examinations, "native functions"), find_examination(examinations, BESIDE)
+    other_code = native is not None and is_other_code(of_libraries(native))
     left_out = "native functions" if other_code and sampled and sampled.explained is not None else BESIDE
-    return [one for one in examinations if one.source != left_out]
+    return [examination for examination in examinations if examination.source != left_out]
 
 
-def _of_waiting(sentence: str, found: _Reading, examinations: Sequence[Examination]) -> str:
-    """The sentence of a reading that names nothing but waiting, which is an effect: what other threads do meanwhile
-    explains it, and where no native function was seen, nothing is explained."""
-    if not found.waits:
+def _explain(comparison: Comparison, reading: _Reading, examinations: Sequence[Examination], change: float) -> str:
+    """Return the sentence of a reading, and what the other examinations add to it."""
+    chosen = reading.examination
+    sentence = _explained(comparison, reading, change) + in_native_code(chosen, examinations, change)
+    if chosen.source == "native functions" and is_other_code(chosen):
+        sentence += OTHER_CODE
+    sentence += other_primitives(comparison, chosen, examinations)
+    sentence += launched_otherwise(chosen, examinations)
+    sentence += by_vectors(examinations) + by_branches(comparison, examinations)
+    if SAME_WORK in sentence:
+        sentence += by_placement(examinations)
+    sentence += in_the_kernel(chosen, examinations)
+    if concerns_memory(examinations, change):
+        sentence += by_allocations(examinations, change > 1)
+        sentence += by_cache_misses(comparison, examinations, change)
+    return _with_waiting(sentence, reading, examinations)
+
+
+def _with_waiting(sentence: str, reading: _Reading, examinations: Sequence[Examination]) -> str:
+    """Return the sentence of a reading, with what follows if it names a function that waits. Waiting is an effect: the
+    work of other threads explains it, and if no native function was seen, nothing is explained."""
+    if not reading.waits:
         return sentence
-    if found.examination.source != "resources":
+    if reading.examination.source != "resources":
         sentence += "; it waits for other threads, whose work was not seen"
-    native = next((one for one in examinations if one.source == "native functions"), None)
+    native = find_examination(examinations, "native functions")
     if native is None or native.difference_ci is not None:
         same = _same_work(examinations)
         return sentence + (same if SAME_WORK not in sentence else "")
-    said = sentence.removeprefix("partly explained: ")
-    return f"not explained: {said}; native functions: {native.note.partition('; ')[0]}"
+    claim = sentence.removeprefix("partly explained: ")
+    return f"not explained: {claim}; native functions: {native.note.partition('; ')[0]}"
 
 
 def _reading(comparison: Comparison, examination: Examination, change: float) -> _Reading | None:
-    """What an examination can claim; None for nothing."""
+    """Return what an examination says about a case's change; None if it explains nothing."""
     examination = of_libraries(examination)
     own = change_of(examination)
     if own is None or examination.explained is None or not leads_of(examination):
@@ -170,32 +177,32 @@ def _reading(comparison: Comparison, examination: Examination, change: float) ->
         return None
     if (own > 0) != (change > 1) or leads_of(examination)[0].name == USER_CODE:
         return None
-    if examination.source in OF_A_PART:
-        return _reading_of_a_part(comparison, examination, own)
-    found = _Reading(examination, own, min(1.0, math.log(max(1 + own, 1e-9)) / math.log(change)))
-    return found if found.explained >= LEAST_REACH else None
+    if examination.source in PARTIAL_SOURCES:
+        return _reading_of_partial_source(comparison, examination, own)
+    reading = _Reading(examination, own, min(1.0, math.log(max(1 + own, 1e-9)) / math.log(change)))
+    return reading if reading.explained >= LEAST_REACH else None
 
 
-def _reading_of_a_part(comparison: Comparison, examination: Examination, own: float) -> _Reading | None:
-    """What an examination can claim that sees only a part of a call: its candidates' shares of what the case's time
-    changed by. Their intervals reach from the least to the most that both intervals allow."""
+def _reading_of_partial_source(comparison: Comparison, examination: Examination, own: float) -> _Reading | None:
+    """Return what an examination of a part of a call says, with its candidates' shares of the case's own change. Their
+    intervals reach from the least to the most that both intervals allow."""
     if _unit(comparison) != examination.unit or comparison.ci is None or comparison.control is None:
         return None
     sides = (examination.control, comparison.control), (examination.treatment, comparison.treatment)
-    if any((seen or 0.0) > MOST_OF_A_CALL * (measured or 0.0) for seen, measured in sides):
-        return None  # what watching costs is a large part of what was seen
+    if any((part or 0.0) > MOST_OF_A_CALL * (call or 0.0) for part, call in sides):
+        return None  # much of what the source saw is its own overhead
     if examination.source == "kernels" and not is_busy(comparison, examination):
         return None
     low, high = (comparison.control * (limit - 1) for limit in comparison.ci)
-    whole = (examination.treatment or 0.0) - (examination.control or 0.0)
+    difference = (examination.treatment or 0.0) - (examination.control or 0.0)
     if low <= 0 <= high or comparison.ratio is None:
         return None
-    share = whole / (comparison.control * (comparison.ratio - 1))
-    scales = whole / low, whole / high
-    candidates = tuple(_scaled(one, share, scales) for one in examination.candidates)
-    explained = sum(one.share or 0.0 for one in candidates if is_named(one))
-    seen = replace(examination, candidates=candidates, explained=explained)
-    return _Reading(seen, own, 1.0) if leads_of(seen) and explained >= LEAST_REACH else None
+    share = difference / (comparison.control * (comparison.ratio - 1))
+    scales = difference / low, difference / high
+    candidates = tuple(_scaled(candidate, share, scales) for candidate in examination.candidates)
+    explained = sum(candidate.share or 0.0 for candidate in candidates if is_named(candidate))
+    scaled = replace(examination, candidates=candidates, explained=explained)
+    return _Reading(scaled, own, 1.0) if leads_of(scaled) and explained >= LEAST_REACH else None
 
 
 def _scaled(candidate: Candidate, share: float, scales: tuple[float, float]) -> Candidate:
@@ -210,26 +217,30 @@ def _unit(comparison: Comparison) -> str:
 
 
 def _best(comparison: Comparison, readings: Sequence[_Reading]) -> _Reading | None:
-    """The reading that explains most; of those that explain as much, the one with names that a person can act on.
-    One that names a function that waits comes last."""
+    """Return the reading that explains most; of several that explain equally much, the one that a person can best act
+    on. A reading that names a function that waits comes last."""
     if not readings:
         return None
-    readings = [one for one in readings if not one.waits] or readings
-    most = max(readings, key=lambda one: one.explained)
-    as_good = [one for one in readings if one.explained >= most.explained - AS_GOOD or _overlap(one, most)]
-    return min(as_good, key=lambda one: (_rank(comparison, one.examination), -one.explained))
+    readings = [reading for reading in readings if not reading.waits] or readings
+    strongest = max(readings, key=lambda reading: reading.explained)
+    as_good = [
+        reading
+        for reading in readings
+        if reading.explained >= strongest.explained - AS_GOOD or _overlap(reading, strongest)
+    ]
+    return min(as_good, key=lambda reading: (_rank(comparison, reading.examination), -reading.explained))
 
 
-def _overlap(one: _Reading, most: _Reading) -> bool:
-    """Whether the first candidates' shares overlap, and the weaker reading explains half or more."""
-    a, b = one.leads[0].ci, most.leads[0].ci
-    if a is None or b is None or one.explained < PARTLY:
+def _overlap(weaker: _Reading, strongest: _Reading) -> bool:
+    """Return whether the first candidates' shares overlap, and the weaker reading explains half or more."""
+    a, b = weaker.leads[0].ci, strongest.leads[0].ci
+    if a is None or b is None or weaker.explained < PARTLY:
         return False
-    return a[1] * one.reach >= b[0] * most.reach and b[1] * most.reach >= a[0] * one.reach
+    return a[1] * weaker.reach >= b[0] * strongest.reach and b[1] * strongest.reach >= a[0] * weaker.reach
 
 
 def _rank(comparison: Comparison, examination: Examination) -> int:
-    """The place in ``PREFERENCE``; the last for a case's only operator, which says what the case is and no more."""
+    """Return the place in ``PREFERENCE``; the last for a case's only operator, which only says what the case is."""
     lead = leads_of(examination)[0]
     name = lead.name.rpartition(".")[2].lower()
     alone = (lead.control, lead.treatment) == (examination.control, examination.treatment)
@@ -239,71 +250,79 @@ def _rank(comparison: Comparison, examination: Examination) -> int:
 
 
 def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
+    """Return which candidates account for how much of the case's change."""
     noun = _noun(reading.examination.unit)
     partly = "partly explained: " if reading.explained < PARTLY else ""
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
-    grew, whole = _moved(noun, reading.change), change - 1
+    grew, case_change = _moved(noun, reading.change), change - 1
     if reading.reach >= COMPARABLE:
-        added = f"of the {'added ' + noun if whole > 0 else noun + ' saved'}"
-        other = f"; {grew}, {case} by {_percent(whole)}" if noun != case else ""
+        added = f"of the {'added ' + noun if case_change > 0 else noun + ' saved'}"
+        other = f"; {grew}, {case} by {_percent(case_change)}" if noun != case else ""
         return partly + (exchanged(reading.examination, added) or claims(reading.leads, added)) + other
     both_ways = exchanged(reading.examination, "of that")
-    said = f"{partly}{grew}" + (f": {both_ways}" if both_ways else f", of which {claims(reading.leads, '')}")
+    claim = f"{partly}{grew}" + (f": {both_ways}" if both_ways else f", of which {claims(reading.leads, '')}")
     if noun == case:
-        return f"{said}; as measured, {_moved(case, whole)}"
-    return f"{said}; the other {_percent(whole - reading.change)} of the {case} is not explained"
+        return f"{claim}; as measured, {_moved(case, case_change)}"
+    return f"{claim}; the other {_percent(case_change - reading.change)} of the {case} is not explained"
 
 
 def _same_work(examinations: Sequence[Examination]) -> str:
-    """That native code executes as much as before, in the same functions, and where it lies; empty where it doesn't."""
-    native = [one for one in examinations if one.source == "native functions"]
-    said = as_much_work(native[0]) if same_instructions(native) else ""
-    return said and said + by_placement(examinations)
+    """Return that native code executes as much as before, in the same functions, and where it lies; empty otherwise."""
+    native = find_examination(examinations, "native functions")
+    words = as_much_work(native) if native and has_same_instructions([native]) else ""
+    return words and words + by_placement(examinations)
 
 
 def _not_explained(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
-    """What each source says, or why it says nothing; resources that changed, where nothing else did."""
+    """Return the sentence of a change that no examination explains: resources that changed if nothing else did, or what
+    each source says."""
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
-    hints = [hint for one in examinations if (hint := changed_resource(comparison, one, change))]
+    hints = [hint for examination in examinations if (hint := changed_resource(comparison, examination, change))]
     if branches := by_branches(comparison, examinations).removeprefix("; "):
         hints.insert(0, branches)
-    same = same_instructions(examinations)
+    same = has_same_instructions(examinations)
     memory = ""
     if concerns_memory(examinations, change):
         memory = by_allocations(examinations, change > 1) + by_cache_misses(comparison, examinations, change)
     if hints and _unit(comparison) == "ns":
-        rest = ", while instructions are the same" if same else f"; its share of the {case} is open"
-        return "; ".join(hints) + rest + memory
+        remainder = ", while instructions are the same" if same else f"; its share of the {case} is open"
+        return "; ".join(hints) + remainder + memory
     if launches := by_launches(comparison, examinations, change):
         return launches
-    others = [one for one in without_hidden(examinations) if one.source != BESIDE]
+    visible = [examination for examination in without_hidden(examinations) if examination.source != BESIDE]
     if (work := _same_work(examinations)) and _unit(comparison) == "ns":
         rather = "perhaps where code lies" if ELSEWHERE in work else UNEXPLAINED_WORK
-        differ = [one for one in others if one.unit != "instructions" and _is_clear(one)]
-        said = [work.removeprefix("; "), *(words for one in differ if (words := _says(one, case, change)))]
-        return f"{rather}: {'; '.join(said)}{memory}"
-    for one in others:
-        if _is_clear(one) and (often := called_otherwise(one)) and ((change_of(one) or 0.0) > 0) == (change > 1):
-            grew = _moved(_noun(one.unit), change_of(one) or 0.0)
+        differ = [
+            examination for examination in visible if examination.unit != "instructions" and _is_clear(examination)
+        ]
+        sentences = [
+            work.removeprefix("; "),
+            *(words for examination in differ if (words := _says(examination, case, change))),
+        ]
+        return f"{rather}: {'; '.join(sentences)}{memory}"
+    for examination in visible:
+        if (
+            _is_clear(examination)
+            and (often := called_otherwise(examination))
+            and ((change_of(examination) or 0.0) > 0) == (change > 1)
+        ):
+            grew = _moved(_noun(examination.unit), change_of(examination) or 0.0)
             function = described(often).rstrip(",")
             return f"partly explained: {function}; {grew}, {HOW_IT_DIVIDES}{memory}"
-    said = [words for one in others if (words := _says(one, case, change))]
-    return "not explained: " + ("; ".join(said) if said else "nothing could be looked at") + memory
+    sentences = [words for examination in visible if (words := _says(examination, case, change))]
+    return "not explained: " + ("; ".join(sentences) if sentences else "nothing could be looked at") + memory
 
 
 def _is_clear(examination: Examination) -> bool:
-    """Whether its own difference is clear of 0, and its shares are of that."""
+    """Return whether an examination's total difference is clear of 0, and its shares are of that."""
     low, high = examination.difference_ci or (0.0, 0.0)
     return (low > 0 or high < 0) and examination.explained is not None and OF_MEASURED not in examination.note
 
 
 def _says(examination: Examination, case: str, change: float) -> str:
+    """Return why an examination does not explain the change of the ``case`` (such as ``time``)."""
     own, source = change_of(examination), examination.source
-    if source in (
-        *OF_MEMORY,
-        BRANCHES,
-        PLACEMENT,
-    ):  # what is allocated, missed or mispredicted explains no time by itself
+    if source in (*OF_MEMORY, BRANCHES, PLACEMENT):  # counts of these explain no time by themselves
         return ""
     if own is None or examination.difference_ci is None:
         return f"{source}: {examination.note}" if examination.note else ""
@@ -314,8 +333,8 @@ def _says(examination: Examination, case: str, change: float) -> str:
     if (own > 0) != (change > 1):
         return f"{noun} by {kind} {_verb(own)} {moved}"
     if (interpreter := (examination.explained or 0.0) - (of_libraries(examination).explained or 0.0)) > 0:
-        its = f"{_percent(interpreter)} of that in the Python interpreter itself"
-        return f"{noun} by {kind} {_verb(own)}, {its}: look at the Python functions"
+        interpreter_words = f"{_percent(interpreter)} of that in the Python interpreter itself"
+        return f"{noun} by {kind} {_verb(own)}, {interpreter_words}: look at the Python functions"
     return f"{noun} by {kind} {_verb(own)}, with nothing that accounts for it"
 
 

@@ -9,20 +9,21 @@ from opduel.records.text import clipped, counted
 NOUNS = {"ns": "time", "instructions": "instructions", "bytes": "memory"}  # by unit
 LONGEST_ARGUMENTS = 24  # characters of template arguments
 LONGEST_NAME = 120  # characters of a name in the sentence
-# Where CPython's own functions are: files of its source, or its library where there is no debug information.
+# Where CPython's own functions are: in its source files, or in its library if there is no debug information.
 _INTERPRETER = re.compile(
     r"(?:^|/)(?:Include|Modules|Objects|Parser|Python)/[\w./-]+\.[ch](?::\d+)?$|^(?:lib)?python\d"
 )
 
 
 def listed(parts: Sequence[Candidate]) -> str:
-    """``f and 2 more``."""
-    others = len(parts) - 1
-    return short_name(parts[0].name) + (f" and {others} more" if others else "")
+    """Return ``f and 2 more``."""
+    more = len(parts) - 1
+    return short_name(parts[0].name) + (f" and {more} more" if more else "")
 
 
 def claims(leads: Sequence[Candidate], added: str) -> str:
-    """``2 calls of f per call, new (file:12), account for 96 % [93, 99] of the added time``; several after colons."""
+    """Return ``2 calls of f per call, new (file:12), account for 96 % [93, 99] of the added time``; of several leads
+    ``f: 60 % [55, 65] of the added time, g: 30 % [25, 35]``."""
     if len(leads) == 1:
         lead = leads[0]
         if is_renamed(lead):
@@ -30,8 +31,8 @@ def claims(leads: Sequence[Candidate], added: str) -> str:
         verb = "account for" if described(lead)[:1].isdigit() and _plural(lead) else "accounts for"
         return f"{described(lead)} {verb} {share_of(lead)} {added}".rstrip()
     return ", ".join(
-        f"{described(one).rstrip(',')}: {share_of(one)}{' ' + added if added and not at else ''}"
-        for at, one in enumerate(leads)
+        f"{described(lead).rstrip(',')}: {share_of(lead)}{' ' + added if added and not at else ''}"
+        for at, lead in enumerate(leads)
     )
 
 
@@ -40,7 +41,7 @@ def _plural(candidate: Candidate) -> bool:
 
 
 def _calls_of(candidate: Candidate) -> tuple[float | None, str]:
-    """How often the side that alone has it calls it, and what became of it; empty for what both sides have."""
+    """Return how often the only side that has a part calls it, and its fate; (None, "") if both sides have it."""
     if candidate.control == 0 and not candidate.was:
         return candidate.calls[1], "new"
     if candidate.treatment == 0 and not candidate.was:
@@ -49,21 +50,21 @@ def _calls_of(candidate: Candidate) -> tuple[float | None, str]:
 
 
 def is_of_the_interpreter(candidate: Candidate) -> bool:
-    """Whether a native function is one of CPython's own: by its place, or by its name where that is not known. NumPy's
-    have such names, too (``PyArray_NewFromDescr_int``)."""
+    """Return whether a native function is one of CPython's own: by its place, or by its name if that is not known.
+    Some of NumPy's have such names, too (``PyArray_NewFromDescr_int``)."""
     if candidate.where:
         return bool(_INTERPRETER.search(candidate.where))
     return bool(re.match(r"_?Py(?:[A-Z]|_)", candidate.name))
 
 
 def is_renamed(candidate: Candidate) -> bool:
-    """Whether it has another name on the control, and not just a clone's, or that of another module."""
+    """Return whether a part has another name on the control, beyond the suffix of a clone or another module."""
     before, after = (without_clone(name).rpartition(".")[2] for name in (candidate.was, candidate.name))
     return bool(candidate.was) and before != after
 
 
 def described(candidate: Candidate) -> str:
-    """``2 calls of f per call, new (file:12),``: what is known of a candidate besides its share."""
+    """Return ``2 calls of f per call, new (file:12),``: what is known of a candidate besides its share."""
     name, where = short_name(candidate.name), f" ({short_name(candidate.where)})" if candidate.where else ""
     if candidate.merged:
         more = f" and {len(candidate.merged) - 1} more" if len(candidate.merged) > 1 else ""
@@ -87,40 +88,43 @@ def described(candidate: Candidate) -> str:
 
 
 def _of_vectors(candidate: Candidate) -> bool:
-    """Whether its implementations are what a native function works on."""
-    return any(one == ONE_BY_ONE or one.startswith(VECTORS) for one in candidate.implementations)
+    """Return whether the implementations say what a native function works on."""
+    return any(
+        implementation == ONE_BY_ONE or implementation.startswith(VECTORS)
+        for implementation in candidate.implementations
+    )
 
 
 def _counted_calls(calls: float) -> str:
-    """``1 call``, ``2.5 calls``."""
+    """Return ``1 call`` or ``2.5 calls``."""
     return counted(round(calls), "call") if calls == round(calls) else f"{calls:.3g} calls"
 
 
 def share_of(candidate: Candidate) -> str:
-    """``96 % [93, 99]``."""
+    """Return ``96 % [93, 99]``."""
     low, high = (round(100 * limit) for limit in candidate.ci or (0.0, 0.0))
     share = f"{100 * (candidate.share or 0.0):.0f} %"
     return share if low == high else f"{share} [{low}, {high}]"
 
 
 def bare(name: str) -> str:
-    """A function's name without its return type, its parameters and ``(anonymous namespace)::``, and with ``<...>`` for
-    long template arguments."""
+    """Return a function's name without its return type, its parameters and ``(anonymous namespace)::``, and with
+    ``<...>`` for long template arguments."""
     name = without_clone(name).replace("(anonymous namespace)::", "")
     if not name.endswith((")", ") const")) or "(" not in name:
         return name
-    kept, depth, angle = "", 0, 0
+    letters, depth, angle = "", 0, 0
     for char in name:
         depth += char == "("
         angle += char == "<"
         if not depth:
-            kept += "\0" if angle and char == " " else char
+            letters += "\0" if angle and char == " " else char
         angle -= char == ">"
         depth -= char == ")"
-    kept = kept.removesuffix(" const").rpartition(" ")[2].replace("\0", " ")
-    return re.sub(rf"<[^<>]{{{LONGEST_ARGUMENTS},}}>", "<...>", kept) or name
+    letters = letters.removesuffix(" const").rpartition(" ")[2].replace("\0", " ")
+    return re.sub(rf"<[^<>]{{{LONGEST_ARGUMENTS},}}>", "<...>", letters) or name
 
 
 def short_name(text: str) -> str:
-    """A name or place, as it is in a sentence."""
+    """Return a name or place as a sentence shows it."""
     return clipped(bare(text), LONGEST_NAME)

@@ -65,20 +65,20 @@ def find_change_points(
     scan = _Scan(heads, tails, weights, count)
     score = scan.scores(values[:, None])[:, 0]
     noise = scan.scores(_draws(len(weights), seed) / np.sqrt(weights)[:, None])
-    chosen = [(place, place + 1) for place in range(min(free, count - 1))]
-    free_steps = len(chosen)
+    ramps = [(place, place + 1) for place in range(min(free, count - 1))]
+    free_steps = len(ramps)
     p_values = [0.0] * free_steps
     first_p = 1.0
-    while len(chosen) < min(free_steps + MOST_CHANGES, count - 1):
-        sums, squares = scan.contrasts(score[:, None], chosen)
+    while len(ramps) < min(free_steps + MOST_CHANGES, count - 1):
+        sums, squares = scan.contrasts(score[:, None], ramps)
         z = np.abs(sums[:, 0]) / np.sqrt(squares)
-        p = _p_value(float(z.max()), scan, noise, chosen)
-        first_p = first_p if len(chosen) > free_steps else p
+        p = _p_value(float(z.max()), scan, noise, ramps)
+        first_p = first_p if len(ramps) > free_steps else p
         if p > level:
             break
-        chosen.append(_best_ramp(scan, score, chosen, z))
+        ramps.append(_best_ramp(scan, score, ramps, z))
         p_values.append(p)
-    fitted_changes = _fit_together(scan, score, chosen, p_values)
+    fitted_changes = _fit_together(scan, score, ramps, p_values)
     return [change for change in fitted_changes if change.start >= free_steps and abs(change.size) >= minimal], first_p
 
 
@@ -218,18 +218,18 @@ def _refine_ramp(
 
 
 def _fit_together(
-    scan: _Scan, score: Floats, chosen: Sequence[tuple[int, int]], p_values: Sequence[float]
+    scan: _Scan, score: Floats, ramps: Sequence[tuple[int, int]], p_values: Sequence[float]
 ) -> list[FittedChange]:
     """Return all changes, fitted together, in their order."""
-    if not chosen:
+    if not ramps:
         return []
-    shapes = scan.shape(chosen)
+    shapes = scan.shape(ramps)
     information = shapes.T @ scan.scores(shapes[scan.tails] - shapes[scan.heads])
     covariance = np.linalg.inv(information)
     sizes = covariance @ (shapes.T @ score)
     errors = np.sqrt(np.diag(covariance))
     changes = [
         FittedChange(start, end, float(size), float(error), p)
-        for (start, end), size, error, p in zip(chosen, sizes, errors, p_values, strict=True)
+        for (start, end), size, error, p in zip(ramps, sizes, errors, p_values, strict=True)
     ]
     return sorted(changes, key=lambda change: (change.start, change.end))

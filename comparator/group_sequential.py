@@ -61,8 +61,8 @@ def run_sequential_test(
 
     Each look takes all samples so far, of either stage.  A change of a noisy metric is confirmed only by
     ``FRESH_PAIRS`` later samples that agree: noise with two modes can agree with itself five times over.  ``closing``:
-    no more samples will come (see ``Looks.closing``).  ``is_replication``: the replication of a flagged case.  It is a suspect
-    from the start, and only samples of the confirmation count; the screening only tells how noisy the case is.
+    no more samples will come (see ``Looks.closing``).  ``is_replication``: the replication of a flagged case.  It is a
+    suspect from the start, and only samples of the confirmation count; the screening only tells how noisy the case is.
     """
     bound = math.log1p(case.threshold)
     path = _Path(looks, alpha, suspect=is_replication)

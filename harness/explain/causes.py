@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from opduel.comparator import by_call, cause_of, concerns_memory, examine, with_moved
+from opduel.comparator import cause_of, concerns_memory, divide_by_call, examine, rename_moved_functions
 from opduel.harness.explain import libraries, operators, primitives, python_functions, resources, samples
 from opduel.harness.explain.allocations import ALLOCATIONS, MAPPED, Kind, observe_allocations
 from opduel.harness.explain.flame import flame_of_stacks, same_functions
@@ -185,8 +185,8 @@ def _of_answers(answers: Answers, comparison: Comparison) -> list[Examination]:
     if isinstance(functions, str):
         found.append(Examination("Python functions", "ns", 0, note=functions))
     else:
-        functions, note = with_moved(functions), python_functions.function_note(answers)
-        seen = examine("Python functions", "ns", by_call(functions), note, _measured(comparison))
+        functions, note = rename_moved_functions(functions), python_functions.function_note(answers)
+        seen = examine("Python functions", "ns", divide_by_call(functions), note, _measured(comparison))
         stacks = python_functions.function_stacks(answers)
         found.append(replace(seen, flame=flame_of_stacks(stacks, same_functions(functions))))
     sampled = samples.sample_observations(answers)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opduel.comparator.cause_matching import matched_parts
+from opduel.comparator.cause_matching import match_parts
 from opduel.harness.explain.callgrind_file import CallgrindProfile
 from opduel.harness.explain.native_parts import part_name
 from opduel.records import Frame, Observation
@@ -126,7 +126,7 @@ def _cycles(graphs: Sequence[CallGraph]) -> dict[str, str]:
 
 def same_functions(observations: Sequence[Observation]) -> dict[str, str]:
     """The control's name -> the treatment's, of functions that were renamed between the sides."""
-    both = (part.names for part in matched_parts(observations) if part.only_on is None)
+    both = (part.names for part in match_parts(observations) if part.only_on is None)
     return {
         names["control"][0]: names["treatment"][0] for names in both if names["control"][0] != names["treatment"][0]
     }

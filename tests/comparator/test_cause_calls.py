@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opduel.comparator.cause_calls import REST, by_call
-from opduel.comparator.cause_matching import with_moved
+from opduel.comparator.cause_calls import REST, divide_by_call
 from opduel.comparator.causes import examine
+from opduel.comparator.moved_functions import rename_moved_functions
 from opduel.records.cause import Observation, Part
 from opduel.records.measurement import SIDES
 
@@ -50,7 +50,7 @@ def differences(observations: list[Observation]) -> dict[str, float]:
 
 def test_a_new_call_has_all_that_it_calls_and_the_place_that_calls_it() -> None:
     after: Tree = {**BEFORE, "prod": (30, 2, "reshape"), "reduce": (70, 2, "prod"), "add": (200, 2, "reduce")}
-    found = by_call(observed(BEFORE, after))
+    found = divide_by_call(observed(BEFORE, after))
     assert differences(found) == {"prod": 300}
     assert found[0]["treatment"]["prod"].where == "reshape.py:9"
 
@@ -58,13 +58,13 @@ def test_a_new_call_has_all_that_it_calls_and_the_place_that_calls_it() -> None:
 def test_a_call_that_got_slower_is_followed_to_where_it_did() -> None:
     before: Tree = {**BEFORE, "prod": (30, 2, "reshape"), "reduce": (70, 2, "prod")}
     after: Tree = {**before, "reduce": (170, 2, "prod")}
-    assert differences(by_call(observed(before, after))) == {"reduce": 100}
+    assert differences(divide_by_call(observed(before, after))) == {"reduce": 100}
 
 
 def test_a_difference_that_spreads_is_divided_where_it_does() -> None:
     before: Tree = {**BEFORE, "prod": (30, 1, "reshape"), "leaf": (5, 1, "prod")}
     after: Tree = {**before, "check": (80, 1, "reshape"), "leaf": (65, 1, "prod"), "reshape": (140, 1, "case")}
-    assert differences(by_call(observed(before, after))) == {"check": 60, "prod": 60, "reshape": 40}
+    assert differences(divide_by_call(observed(before, after))) == {"check": 60, "prod": 60, "reshape": 40}
 
 
 def test_each_part_of_a_difference_that_spreads_is_followed_to_a_call_that_came_or_went() -> None:
@@ -72,10 +72,17 @@ def test_each_part_of_a_difference_that_spreads_is_followed_to_a_call_that_came_
     before: Tree = {**BEFORE, "_expect": (30, 1, "reshape"), "fun": (5, 9, "_expect"), "pmf": (400, 9, "fun")}
     after: Tree = {**BEFORE, "_expect": (32, 1, "reshape"), "fun": (5, 9, "_expect"), "_pmf": (100, 9, "fun")}
     before["check"], after["check"] = (120, 1, "reshape"), (20, 1, "reshape")
-    assert differences(by_call(observed(before, after))) == {"check": -100, "pmf": -400, "_pmf": 100, "_expect": 2}
+    assert differences(divide_by_call(observed(before, after))) == {
+        "check": -100,
+        "pmf": -400,
+        "_pmf": 100,
+        "_expect": 2,
+    }
     slower: Tree = {**BEFORE, "check": (320, 1, "reshape"), "_expect": (30, 1, "reshape"), "fun": (505, 9, "_expect")}
     faster: Tree = {**slower, "check": (20, 1, "reshape"), "fun": (5, 9, "_expect")}
-    assert differences(by_call(observed(slower, faster))) == {"check": -300, "_expect": -500}, "nothing came or went"
+    assert differences(divide_by_call(observed(slower, faster))) == {"check": -300, "_expect": -500}, (
+        "nothing came or went"
+    )
 
 
 def test_a_caller_that_is_gone_does_not_hide_what_it_called() -> None:
@@ -84,14 +91,14 @@ def test_a_caller_that_is_gone_does_not_hide_what_it_called() -> None:
     inner: Tree = {"check": (20, 1, "getitem"), "take": (40, 1, "getitem")}
     before: Tree = {"case": (10, 1, None), "gone": (2, 1, "case"), "getitem": (5, 1, "gone"), **inner}
     after: Tree = {"case": (10, 1, None), "getitem": (6, 1, "case"), **inner, "check": (27, 1, "getitem")}
-    found = by_call(observed(before, after))
+    found = divide_by_call(observed(before, after))
     assert differences(found) == {"gone": -2, "getitem": 1, "check": 7}
 
 
 def test_a_call_that_is_made_more_often_is_not_looked_into() -> None:
     before: Tree = {**BEFORE, "prod": (30, 1, "reshape"), "leaf": (50, 1, "prod")}
     after: Tree = {**BEFORE, "prod": (60, 2, "reshape"), "leaf": (100, 2, "prod")}
-    assert differences(by_call(observed(before, after))) == {"prod": 80}
+    assert differences(divide_by_call(observed(before, after))) == {"prod": 80}
 
 
 def test_more_calls_belong_to_the_caller_that_makes_them() -> None:
@@ -105,13 +112,13 @@ def test_more_calls_belong_to_the_caller_that_makes_them() -> None:
             "prod": Part(10 * prods, prods, "", callers, "reshape.py:9", 10 * prods),
         }
 
-    found = by_call([{"control": parts(20, 1), "treatment": parts(20, 3)}] * 3)
+    found = divide_by_call([{"control": parts(20, 1), "treatment": parts(20, 3)}] * 3)
     assert differences(found) == {"prod": 20}
 
 
 def test_parts_without_inclusive_amounts_stay_as_they_are() -> None:
     seen: list[Observation] = [{side: {"f": Part(1.0), "g": Part(2.0)} for side in SIDES}] * 3
-    assert by_call(seen) == seen
+    assert divide_by_call(seen) == seen
 
 
 def test_recursion_and_callers_that_are_not_there_end() -> None:
@@ -120,7 +127,7 @@ def test_recursion_and_callers_that_are_not_there_end() -> None:
         "g": Part(4.0, 1, "", {"f": 1.0}, "", 5.0),
         "h": Part(4.0, 1, "", {"nowhere": 1.0, "h": 3.0}, "", 4.0),
     }
-    found = by_call([{"control": {}, "treatment": parts}] * 3)
+    found = divide_by_call([{"control": {}, "treatment": parts}] * 3)
     assert sum(part.amount for part in found[0]["treatment"].values()) == pytest.approx(9.0)
 
 
@@ -181,11 +188,11 @@ POLYDIV: tuple[Seen, Seen] = (
 
 def moved(sides: tuple[Seen, Seen]) -> list[Observation]:
     before, after = map(python_side, sides)
-    return with_moved([{"control": before, "treatment": after}] * 3)
+    return rename_moved_functions([{"control": before, "treatment": after}] * 3)
 
 
 def test_a_function_whose_module_has_another_name_is_followed_further_down() -> None:
-    found = examine("Python functions", "ns", by_call(moved(POLY1D)))
+    found = examine("Python functions", "ns", divide_by_call(moved(POLY1D)))
     first, second, *_ = found.candidates
     assert (first.name, first.was, first.calls) == (
         "numpy.lib._function_base_impl._arg_trim_zeros", "", (None, 1.0)
@@ -197,7 +204,7 @@ def test_a_function_whose_module_has_another_name_is_followed_further_down() -> 
 
 
 def test_of_functions_in_other_modules_those_that_came_and_went_are_no_pair() -> None:
-    found = examine("Python functions", "ns", by_call(moved(POLYDIV)))
+    found = examine("Python functions", "ns", divide_by_call(moved(POLYDIV)))
     by_name = {one.name.rpartition(".")[2]: one for one in found.candidates}
     assert [one.name.rpartition(".")[2] for one in found.candidates[:2]] == ["within_tol", "all"]
     assert (by_name["within_tol"].was, by_name["within_tol"].treatment) == ("", 0.0)
@@ -218,7 +225,7 @@ def test_a_new_function_between_two_others_has_nothing_of_what_it_calls_in_their
         ("_warnings", "warn", 954, 954, 1, wrapper),
     ]
     for sides, sign in (((before, after), 1), ((after, before), -1)):
-        assert differences(by_call(moved(sides))) == {
+        assert differences(divide_by_call(moved(sides))) == {
             f"scipy._lib.deprecation.{wrapper}": sign * (131 + 954),
             "scipy.spatial._distance_pybind.pdist_sokalmichener": sign * (1051 - 977),
             f"{distance}.pdist": sign * (1042 - 895),
@@ -228,14 +235,14 @@ def test_a_new_function_between_two_others_has_nothing_of_what_it_calls_in_their
 def test_a_function_that_gave_way_to_another_leaves_what_both_call_beside_them() -> None:
     before: Seen = [("m", "f", 10, 130, 1, None), ("m", "old", 20, 120, 1, "f"), ("m", "work", 100, 100, 1, "old")]
     after: Seen = [("m", "f", 10, 265, 1, None), ("m", "new", 150, 255, 1, "f"), ("m", "work", 105, 105, 1, "new")]
-    assert differences(by_call(moved((before, after)))) == {"m.old": -20, "m.new": 150, "m.work": 5}
+    assert differences(divide_by_call(moved((before, after)))) == {"m.old": -20, "m.new": 150, "m.work": 5}
     twice: Seen = [*after[:2], ("m", "work", 205, 205, 2, "new")]
-    assert differences(by_call(moved((before, twice))))["m.new"] == 255, "the added call is its own"
+    assert differences(divide_by_call(moved((before, twice))))["m.new"] == 255, "the added call is its own"
 
 
 def names_of(before: dict[str, Part], after: dict[str, Part]) -> dict[str, str]:
     """The control's name -> the treatment's, of the parts that are taken for moved."""
-    (found,) = with_moved([{"control": before, "treatment": after}])
+    (found,) = rename_moved_functions([{"control": before, "treatment": after}])
     return {part.was: name for name, part in found["control"].items() if part.was}
 
 
@@ -296,7 +303,7 @@ def test_the_amounts_of_a_side_add_up_to_what_they_did(rows: list[tuple[float, f
         for side in (0, 1):
             trees[side][NAMES[number]] = (row[side], float(row[2 + side]), caller if caller != NAMES[number] else None)
     before = observed(*trees)
-    found = by_call(before)
+    found = divide_by_call(before)
     for old, new in zip(before, found, strict=True):
         for side in SIDES:
             whole = sum(part.amount for part in old[side].values())
@@ -312,7 +319,7 @@ def test_calls_in_a_circle_are_below_the_part_that_calls_into_it() -> None:
         "deepcopy_dict": Part(40, 2, callers={"deepcopy": 1.0}, inclusive=90),
     }
     one: Observation = {"control": control, "treatment": treatment}
-    assert differences(by_call([one] * 3)) == {"deepcopy": 100}
+    assert differences(divide_by_call([one] * 3)) == {"deepcopy": 100}
 
 
 def test_a_call_s_doubt_is_that_of_all_that_it_calls() -> None:
@@ -320,7 +327,7 @@ def test_a_call_s_doubt_is_that_of_all_that_it_calls() -> None:
         own = Part(10.0, 1.0, inclusive=10.0 + ns, doubt=1.0)
         return {"own": own, "f": Part(ns, 1.0, callers={"own": 1.0}, inclusive=ns, doubt=4.0, inclusive_doubt=2.5)}
 
-    found = by_call([{"control": side(50.0), "treatment": side(80.0)}] * 3)
+    found = divide_by_call([{"control": side(50.0), "treatment": side(80.0)}] * 3)
     assert [one["treatment"]["f"].doubt for one in found] == [2.5] * 3
     assert found[0]["treatment"]["own"].doubt == 1.0
 
@@ -341,11 +348,11 @@ def entropy(own: float, more: dict[str, float]) -> dict[str, Part]:
 
 def test_what_several_calls_have_in_common_is_looked_into_in_their_place() -> None:
     before, after = entropy(20, {"pmf": 300, "ppf": 100}), entropy(30, {"_pmf": 120, "ppf": 90})
-    found = by_call([{"control": before, "treatment": after}] * 3)
+    found = divide_by_call([{"control": before, "treatment": after}] * 3)
     assert differences(found) == {"pmf": -300, "_pmf": 120, "ppf": -10, "_entropy": 10}
     assert found[0]["control"]["pmf"].where == "base.py:3764"
     spread = entropy(20, {"pmf": 300, "ppf": 400}), entropy(30, {"_pmf": 120, "ppf": 10})
-    found = by_call([{"control": spread[0], "treatment": spread[1]}] * 3)
+    found = divide_by_call([{"control": spread[0], "treatment": spread[1]}] * 3)
     assert differences(found) == {"_entropy": 160 - 720}, "no call in it has nearly all"
 
 
@@ -364,7 +371,7 @@ def test_of_what_has_the_same_code_the_callers_differ() -> None:
 
     def found(**codes: str) -> dict[str, float]:
         before, after = side(50, 50, {}), side(120, 80, codes)
-        return differences(by_call([{"control": before, "treatment": after}] * 3))
+        return differences(divide_by_call([{"control": before, "treatment": after}] * 3))
 
     assert found(case="other") == {"first": 70, "second": 30}
     assert found(case="other", spin="other") == {"spin": 100}
@@ -382,7 +389,10 @@ def test_what_only_a_few_of_its_calls_make_slower_is_no_place_to_look() -> None:
             "work": Part(work, 2, "", halves, "case.py:3", work),
         }
 
-    assert differences(by_call([{"control": side(50, 100), "treatment": side(100, 200)}] * 3)) == {"a": 100, "b": 100}
+    assert differences(divide_by_call([{"control": side(50, 100), "treatment": side(100, 200)}] * 3)) == {
+        "a": 100,
+        "b": 100,
+    }
 
 
 def test_what_is_called_within_other_parts_is_counted_once() -> None:
@@ -397,4 +407,4 @@ def test_what_is_called_within_other_parts_is_counted_once() -> None:
         }
 
     observations: list[Observation] = [{"control": side(0), "treatment": side(90)}] * 3
-    assert differences(by_call(observations)) == {"check": pytest.approx(90)}
+    assert differences(divide_by_call(observations)) == {"check": pytest.approx(90)}

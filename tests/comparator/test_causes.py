@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opduel.comparator.cause_matching import matched_parts, normalised
+from opduel.comparator.cause_matching import match_parts, normalised
 from opduel.comparator.causes import MOST_CANDIDATES, examine, is_named
 from opduel.records.cause import OF_MEASURED, Examination, Observation, Part
 
@@ -143,7 +143,7 @@ pairs = st.lists(st.fixed_dictionaries({"control": sides, "treatment": sides}), 
 @given(pairs)
 @settings(max_examples=60, deadline=None)
 def test_matching_never_changes_the_whole_difference(observations: list[Observation]) -> None:
-    matched = matched_parts(observations)
+    matched = match_parts(observations)
     for pair, one in enumerate(observations):
         for side in ("control", "treatment"):
             whole = sum(part.amount for part in one[side].values())  # type: ignore[index]
