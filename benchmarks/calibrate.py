@@ -246,7 +246,7 @@ def verdict_text(comparison: Comparison) -> str:
 
 
 def _plan_row(text: str) -> tuple[float, float]:
-    """``5%:2%`` -> (0.05, 0.02)."""
+    """Parse ``5%:2%`` into (0.05, 0.02)."""
     inject, colon, threshold = text.partition(":")
     if not colon:
         raise argparse.ArgumentTypeError(f"{text!r} is not SHARE:THRESHOLD: write 5%:2%")

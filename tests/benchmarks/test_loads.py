@@ -1,4 +1,4 @@
-"""benchmarks/loads.py: a load is there as long as its context, and does what it says."""
+"""benchmarks/loads.py: a load runs as long as its context, and slows what it is meant to slow."""
 
 import os
 import statistics
@@ -26,25 +26,25 @@ def has_real_time_right() -> bool:
 
 
 @pytest.mark.parametrize("name", ["steady", "bursts", "memory", "wandering"])
-def test_a_load_is_there_as_long_as_its_context(name: str) -> None:
+def test_a_load_runs_as_long_as_its_context(name: str) -> None:
     if name == "wandering" and not has_real_time_right():
         pytest.skip("it needs the right to a real-time priority")
     before = {child.pid for child in psutil.Process().children()}
     with load(name):
-        started = [child for child in psutil.Process().children() if child.pid not in before]
-        spent = [sum(one.cpu_times()[:2]) for one in started]
+        children = [child for child in psutil.Process().children() if child.pid not in before]
+        spent_s = [sum(child.cpu_times()[:2]) for child in children]
         deadline = time.monotonic() + 60  # bursts rest, and other tests take processors
-        while all(sum(one.cpu_times()[:2]) <= was for one, was in zip(started, spent, strict=True)):
+        while all(sum(child.cpu_times()[:2]) <= spent for child, spent in zip(children, spent_s, strict=True)):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-    assert not any(one.is_running() for one in started)
+    assert not any(child.is_running() for child in children)
 
 
 def test_a_load_that_lacks_a_right_is_wrong_usage() -> None:
     without = ["setpriv", "--bounding-set=-sys_nice"] if has_real_time_right() else []
     program = "from benchmarks.loads import load\nwith load('wandering'): pass"
-    done = subprocess.run([*without, sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert "UsageError: the load wandering can't run on this machine" in done.stderr
+    process = subprocess.run([*without, sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert "UsageError: the load wandering can't run on this machine" in process.stderr
 
 
 @pytest.mark.measures
@@ -55,10 +55,10 @@ def test_beside_a_wandering_neighbour_calls_take_one_of_two_times() -> None:
         pytest.skip("it needs the right to a real-time priority")
 
     def tenth_of_a_second() -> float:
-        times, ends = [], time.perf_counter() + 0.1
-        while (began := time.perf_counter()) < ends:
+        times, end = [], time.perf_counter() + 0.1
+        while (start := time.perf_counter()) < end:
             sum(range(20_000))
-            times.append(time.perf_counter() - began)
+            times.append(time.perf_counter() - start)
         return statistics.median(times)
 
     with this_thread_on(plan_cpus(1).measure):

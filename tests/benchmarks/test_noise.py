@@ -33,7 +33,7 @@ def test_components_are_the_variances_of_the_levels() -> None:
     values = np.zeros((2000, 4, 3, 6))
     for level, deviation in enumerate(deviations):
         values += rng.normal(0, deviation, (*values.shape[: level + 1], *[1] * (3 - level)))
-    assert components(values) == pytest.approx([deviation**2 for deviation in deviations], rel=0.1)
+    assert components(values) == pytest.approx([deviation**2 for deviation in deviations], rel=0.2)
 
 
 def test_two_levels_have_the_components_of_an_analysis_of_variance() -> None:

@@ -1,4 +1,4 @@
-"""Raw results are whole lines, and say of which commit they are."""
+"""Raw results are complete lines, and name the commit that measured them."""
 
 from pathlib import Path
 
@@ -28,16 +28,15 @@ def test_the_commit_says_whether_files_were_changed(tmp_path: Path) -> None:
     assert commit_of(tmp_path) is None
     (tmp_path / "file").write_text("one")
     repository.index.add(["file"])
-    made = repository.index.commit("one").hexsha
-    assert len(made) == 40
-    assert commit_of(tmp_path) == made[:12]
+    commit = repository.index.commit("one").hexsha
+    assert commit_of(tmp_path) == commit[:12]
     results = tmp_path / RESULTS / "data.jsonl"
     append(results, "one")
     repository.index.add([str(results)])
-    made = repository.index.commit("two").hexsha
+    commit = repository.index.commit("two").hexsha
     append(results, "two")
-    assert commit_of(tmp_path) == made[:12]
+    assert commit_of(tmp_path) == commit[:12]
     (tmp_path / "file").write_text("two")
-    assert commit_of(tmp_path) == f"{made[:12]}-dirty"
+    assert commit_of(tmp_path) == f"{commit[:12]}-dirty"
     (tmp_path / ".git" / "index").write_text("nonsense")
     assert commit_of(tmp_path) is None
