@@ -42,6 +42,7 @@ from toy_project import ToyProject  # noqa: E402
 OPTIONS = ("--regression", "--build", "source", "--operators", "sum")
 SLOW_COMMIT = "Check every sum twice"
 LONGEST_S = 600.0  # of a start that nobody kills
+MEAN_S = 4.0  # until a kill at a random time
 # By phase: the longest time into it after which the driver is killed.
 LONGEST_INTO_S = {"git": 0.02, "compile": 0.3, "environment": 0.2, "measure": 2.0, "report": 0.005}
 # Parts of the command lines of the driver's children -> its phase; the first match counts.
@@ -145,7 +146,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50, metavar="N", help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32), metavar="N", help="of the moments")
-    parser.add_argument("--mean", type=float, default=4.0, metavar="SECONDS", help="until a kill (default: 4)")
     options = parser.parse_args()
     rng = random.Random(options.seed)
     print(f"seed {options.seed}", flush=True)
@@ -153,7 +153,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="opduel-kills-") as folder:
         while counts.kills.total() < options.kills:
             driver = new_campaign(Path(folder) / str(counts.campaigns))
-            run_campaign(driver, rng, options.mean, options.kills, counts)
+            run_campaign(driver, rng, options.kills, counts)
             shutil.rmtree(driver.cache.parent)
             print(f"{counts.kills.total()} kills, {counts.campaigns} campaigns", flush=True)
     print("\n".join(counts.lines()))
@@ -169,13 +169,13 @@ def new_campaign(folder: Path) -> ToyDriver:
     return toy_driver(folder, project)
 
 
-def run_campaign(driver: ToyDriver, rng: random.Random, mean_s: float, kills: int, counts: Counts) -> None:
+def run_campaign(driver: ToyDriver, rng: random.Random, kills: int, counts: Counts) -> None:
     """Start the driver and kill it until it ends by itself; let it end once there were ``kills`` in all."""
     rounds = JournalledRounds()
     while True:
         process = driver.start(*OPTIONS)
         if counts.kills.total() < kills:
-            wait_for_kill(driver, process, rng, mean_s)
+            wait_for_kill(driver, process, rng)
         else:
             process.wait(LONGEST_S)
         if process.poll() is not None:
@@ -188,12 +188,12 @@ def run_campaign(driver: ToyDriver, rng: random.Random, mean_s: float, kills: in
         counts.rounds_lost += rounds.update(driver)
 
 
-def wait_for_kill(driver: ToyDriver, process: subprocess.Popen[str], rng: random.Random, mean_s: float) -> None:
+def wait_for_kill(driver: ToyDriver, process: subprocess.Popen[str], rng: random.Random) -> None:
     """Wait for an exponentially distributed time, or for a random moment of a phase, or for the end of the process."""
     phase = rng.choice(list(LONGEST_INTO_S)) if rng.random() < 2 / 3 else None
     if phase is None:
         with suppress(subprocess.TimeoutExpired):
-            process.wait(rng.expovariate(1 / mean_s))
+            process.wait(rng.expovariate(1 / MEAN_S))
         return
     while process.poll() is None and phase_of(driver, process.pid) != phase:
         time.sleep(0.001)

@@ -41,7 +41,7 @@ from benchmarks.peer_tools.table import markdown, rows_of  # noqa: E402
 from benchmarks.peer_tools.trial import Bench, Tool, Trial  # noqa: E402
 from benchmarks.raw_results import commit_of  # noqa: E402
 from opduel.commands.entry import DONE, run_command  # noqa: E402
-from opduel.commands.option_types import positive, rounds, seconds, seed, share  # noqa: E402
+from opduel.commands.option_types import positive, seconds, seed, share  # noqa: E402
 from opduel.commands.options import Parser  # noqa: E402
 from opduel.comparator import plan_looks  # noqa: E402
 from opduel.driver.builds import BuildCache, load_releases  # noqa: E402
@@ -74,9 +74,6 @@ class Settings:
     seed: int
     tools: Sequence[str]
     seconds: float
-    runs: int
-    asv_rounds: int
-    pyperf_options: str
     loads: Sequence[str]
     minutes: float
     data: Path
@@ -88,10 +85,10 @@ class Settings:
         tools: list[Tool] = [
             Opduel(self.threshold),
             Naive(self.seconds, self.threshold),
-            Asv(self.asv_rounds, self.threshold),
-            Pyperf(self.pyperf_options.split()),
-            Benchstat(self.seconds, self.runs),
-            BenchstatPairs(self.seconds, self.runs),
+            Asv(self.threshold),
+            Pyperf(),
+            Benchstat(self.seconds),
+            BenchstatPairs(self.seconds),
             Tango(self.seconds, self.threshold),
             PairedT(self.threshold),
         ]
@@ -303,9 +300,6 @@ def _parser() -> Parser:
         default=3.0,
         help="of timed calls a case, of naive, benchstat and tango; default: %(default)s",
     )
-    add("--runs", type=rounds, default=10, help="values a side for benchstat; default: %(default)s")
-    add("--asv_rounds", type=positive, default=2, help="default: asv's own, 2")
-    add("--pyperf_options", default="--processes 3", help="of pyperf's runner, in one word; default: %(default)r")
     add("--loads", nargs="+", choices=LOADS, default=[QUIET], help="beside the sessions; default: quiet")
     add("--minutes", type=float, default=math.inf, help="no tool begins later; default: no limit")
     add("--data", type=Path, default=DATA, metavar="FILE", help=f"default: {DATA.relative_to(ROOT)}")

@@ -109,7 +109,7 @@ class Benchstat(NeedsNoSetUp):
     """``go test -count``: one process a side, one side after the other, each case so many runs; a run gives a mean."""
 
     seconds: float  # of timed calls a case
-    runs: int
+    runs: int = 10
     name: str = "benchstat"
 
     @property
@@ -137,7 +137,7 @@ class BenchstatPairs(NeedsNoSetUp):
     """A careful user of benchstat: so many fresh processes a side, in turn; a process gives one mean."""
 
     seconds: float  # of timed calls a case
-    runs: int
+    runs: int = 10
     name: str = "benchstat-pairs"
 
     @property

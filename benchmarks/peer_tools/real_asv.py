@@ -44,16 +44,15 @@ def time_case():
 
 @dataclass(frozen=True)
 class Asv:
-    """asv with so many ``rounds`` a side (its default: 2), each in a fresh process."""
+    """asv with its default of 2 rounds a side, each in a fresh process."""
 
-    rounds: int
     threshold: float  # a share: 1 and this is the second factor
     name: str = "asv"
 
     @property
     def settings(self) -> str:
-        """The rounds; everything else is asv's default."""
-        return f"{self.rounds} interleaved rounds of 5 samples of 10 ms"
+        """asv's defaults."""
+        return "2 interleaved rounds of 5 samples of 10 ms"
 
     def set_up(self, bench: Bench) -> None:
         """Have asv make its environment, which stays in the cache."""
@@ -70,7 +69,7 @@ class Asv:
         variables = {"OPDUEL_PEERS_JOB": str(trial.write_job())}
         write_suite(folder, bench, sorted(trial.injected), with_cases=True)
         cpus = ",".join(map(str, sorted(bench.cpus.measure)))
-        command = ["continuous", *COMMITS, "--cpu-affinity", cpus, "--attribute", f"rounds={self.rounds}"]
+        command = ["continuous", *COMMITS, "--cpu-affinity", cpus, "--attribute", "rounds=2"]
         run_asv(bench, folder, *command, variables=variables, good=(0, 1, 2))  # 1: slower, 2: something failed
         names = {f"case_{number}.time_case": case.id for number, case in enumerate(bench.cases)}
         answers = {}
