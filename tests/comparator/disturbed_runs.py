@@ -152,10 +152,14 @@ class Run:
         control, treatment = float(self.control[number, column]), float(self.treatment[number, column])
         return PairSample(case_id, stage, number, math.exp(control), math.exp(treatment), treatment - control, 1, 1)
 
+    def analysis(self, looks: Looks, alpha: float) -> RunAnalysis:
+        """Return the analysis of all samples so far."""
+        return RunAnalysis(self.cases, self.samples, {}, looks, alpha)
+
     def settle(self, looks: Looks, alpha: float) -> None:
         """Rounds until all cases are settled, as on a quiet host."""
         while True:
-            interim = RunAnalysis(self.cases, self.samples, {}, looks, alpha).interim()
+            interim = self.analysis(looks, alpha).interim()
             stages = {case_id: place.stage for case_id, place in interim.items() if place.samples_needed}
             if not stages:
                 return
@@ -164,8 +168,8 @@ class Run:
     def measure_on(self, looks: Looks, alpha: float) -> None:
         """Rounds until all verdicts stand or have no look left, as ``opduel.harness.schedule`` does."""
         while True:
-            interim = RunAnalysis(self.cases, self.samples, {}, looks, alpha).interim()
-            standing = RunAnalysis(self.cases, self.samples, {}, looks, alpha).standing_cases(closing=False)
+            analysis = self.analysis(looks, alpha)
+            interim, standing = analysis.interim(), analysis.standing_cases(closing=False)
             stages: dict[str, Stage] = {}
             for case_id, samples in self.samples.items():
                 is_open = interim[case_id].verdict != "inconclusive" and case_id not in standing
@@ -187,10 +191,10 @@ class Outcome:
 def simulate(run: Run, looks: Looks, alpha: float) -> Outcome:
     """Both ways of reporting the same run."""
     run.settle(looks, alpha)
-    reported = RunAnalysis(run.cases, run.samples, {}, looks, alpha).comparisons()
+    reported = run.analysis(looks, alpha).comparisons()
     run.measure_on(looks, alpha)
-    standing = RunAnalysis(run.cases, run.samples, {}, looks, alpha).standing_cases()
-    final = RunAnalysis(run.cases, run.samples, {}, looks, alpha).comparisons()
+    standing = run.analysis(looks, alpha).standing_cases()
+    final = run.analysis(looks, alpha).comparisons()
     verdicts = [
         comparison.verdict if comparison.verdict == "inconclusive" or comparison.case in standing else "withheld"
         for comparison in final
@@ -204,10 +208,8 @@ def simulate_biased(run: Run, looks: Looks, alpha: float) -> Outcome | None:
     bias = run.bias(looks)
     if bias is None:
         return None
-    reported = tuple(
-        comparison.verdict for comparison in RunAnalysis(run.cases, run.samples, {}, looks, alpha).comparisons()
-    )
-    stand = RunAnalysis(run.cases, run.samples, {}, looks, alpha).standing_cases(loaded=False, bias=bias)
+    reported = tuple(comparison.verdict for comparison in run.analysis(looks, alpha).comparisons())
+    stand = run.analysis(looks, alpha).standing_cases(loaded=False, bias=bias)
     verdicts = zip(run.cases, reported, strict=True)
     standing = (verdict if verdict == "inconclusive" or case.id in stand else "withheld" for case, verdict in verdicts)
     return Outcome(reported, tuple(standing))

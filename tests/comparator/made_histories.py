@@ -42,7 +42,7 @@ def measured(
 
 def errors(count: int, rng: np.random.Generator, typical: float = 0.004) -> list[float]:
     """Standard errors that differ from run to run, by a factor of about 1.4."""
-    return [float(one) for one in typical * np.exp(rng.normal(0, 0.35, count))]
+    return [float(error) for error in typical * np.exp(rng.normal(0, 0.35, count))]
 
 
 def drift(count: int, first: int, last: int, each: float) -> list[float]:

@@ -23,11 +23,11 @@ def pair(case_id: str, stage: Stage, control: float, treatment: float, number: i
 
 def pairs(case_id: str, stage: Stage, log_ratios: Sequence[float], base: float = 1000.0) -> list[PairSample]:
     """Samples with these log ratios; the control's values differ, so that there are no ties."""
-    made = []
+    samples = []
     for number, log_ratio in enumerate(log_ratios):
         control = base * (1 + 1e-4 * ((7 * number) % 11))
-        made.append(pair(case_id, stage, control, control * math.exp(log_ratio), number))
-    return made
+        samples.append(pair(case_id, stage, control, control * math.exp(log_ratio), number))
+    return samples
 
 
 def in_stages(case_id: str, log_ratios: Sequence[float], screened: int = 5) -> list[PairSample]:

@@ -66,8 +66,8 @@ def test_the_interval_is_for_all_together() -> None:
 
 
 def test_too_few_samples_say_nothing() -> None:
-    (none, one) = checks([], [0.5])
-    for check, rounds in ((none, 0), (one, 1)):
+    (none, single) = checks([], [0.5])
+    for check, rounds in ((none, 0), (single, 1)):
         assert (check.ratio, check.ci, check.p_value, check.flagged, check.rounds) == (None, None, None, False, rounds)
 
 
@@ -97,9 +97,9 @@ def bias(*ratios: float | None) -> Bias:
     """That of checks with these ratios, one of which found a difference: the last."""
     last = len(ratios) - 1
     checks = [AACheck("a", ratio, None, None, 0.02, 5, number == last) for number, ratio in enumerate(ratios)]
-    found = Bias.of(checks)
-    assert found is not None
-    return found
+    bias_of_checks = Bias.of(checks)
+    assert bias_of_checks is not None
+    return bias_of_checks
 
 
 def test_a_bias_is_as_large_as_the_largest_difference_of_a_check() -> None:

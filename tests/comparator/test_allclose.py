@@ -37,11 +37,11 @@ def test_the_first_element_beyond_the_tolerance_is_named(a: np.ndarray, place: i
         max(RELATIVE_BY_SIZE[8] * usual_size(a), ROUNDINGS * np.finfo(np.float64).eps),
     )
     b[place:] += by * (absolute + relative * np.abs(a[place:]))
-    seen = compare(a, b, ANY)
-    assert seen.first == (place,)
-    assert seen.different == len(a) - place
-    assert seen.values == (a[place], b[place])
-    assert seen.figure == pytest.approx(by, rel=1e-3)
+    closeness = compare(a, b, ANY)
+    assert closeness.first == (place,)
+    assert closeness.different == len(a) - place
+    assert closeness.values == (a[place], b[place])
+    assert closeness.figure == pytest.approx(by, rel=1e-3)
 
 
 def test_a_dtype_that_numpy_lacks_has_its_own_tolerance() -> None:
@@ -71,9 +71,9 @@ def test_cancellation_among_large_numbers_is_no_difference() -> None:
     [(NAN, NAN, True), (INF, INF, True), (-INF, INF, False), (NAN, 1.0, False), (1.0, NAN, False), (1.0, INF, False)],
 )
 def test_what_is_not_finite_is_equal_only_to_the_same(a: float, b: float, close: bool) -> None:
-    seen = compare(np.array([1.0, a]), np.array([1.0, b]), ANY)
-    assert seen.close == close
-    assert seen.figure == (0 if close else INF)
+    closeness = compare(np.array([1.0, a]), np.array([1.0, b]), ANY)
+    assert closeness.close == close
+    assert closeness.figure == (0 if close else INF)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_what_is_not_finite_is_equal_only_to_the_same(a: float, b: float, close:
     ],
 )
 def test_whole_numbers_are_equal_or_not(a: np.ndarray, b: np.ndarray) -> None:
-    seen = compare(a, b, ANY)
-    assert (seen.first, seen.different) == ((1,), 1)
-    assert seen.figure >= 2
+    closeness = compare(a, b, ANY)
+    assert (closeness.first, closeness.different) == ((1,), 1)
+    assert closeness.figure >= 2
 
 
 def test_a_tolerance_that_is_said_holds() -> None:
@@ -104,6 +104,6 @@ def test_large_arrays_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) ->
     a = np.arange(24.0).reshape(2, 3, 4)
     b = a.copy()
     b[1, 0, 2] = b[1, 2, 3] = -1
-    seen = compare(a, b, ANY)
-    assert (seen.first, seen.different, seen.values) == ((1, 0, 2), 2, (14.0, -1.0))
+    closeness = compare(a, b, ANY)
+    assert (closeness.first, closeness.different, closeness.values) == ((1, 0, 2), 2, (14.0, -1.0))
     assert usual_size(a.reshape(-1)) == pytest.approx(math.sqrt(np.mean(a**2)))

@@ -16,8 +16,10 @@ FAILED = Failure("treatment", "error", "shapes differ")
 def result(case: str, p50: float | None, failure: Failure | None = None, **changed: Any) -> SingleResult:
     time = None if p50 is None else Distribution(p50, p50, p50, p50, p50, p50, 0.0)
     processes = () if p50 is None else (p50, 0.5 * p50, 50 * p50)  # the middle one counts
-    one = SingleResult(case, "nd.exp", "forward", "float32", "cpu", {}, time, 3, 3, processes, None, None, failure)
-    return dataclasses.replace(one, **changed)
+    single_result = SingleResult(
+        case, "nd.exp", "forward", "float32", "cpu", {}, time, 3, 3, processes, None, None, failure
+    )
+    return dataclasses.replace(single_result, **changed)
 
 
 def report(*cases: SingleResult, **host: Any) -> SingleReport:
@@ -28,10 +30,10 @@ def report(*cases: SingleResult, **host: Any) -> SingleReport:
     ("now", "verdict"), [(111.0, "slower"), (110.0, "within"), (100.0, "within"), (91.0, "within"), (90.0, "faster")]
 )
 def test_beyond_the_threshold_and_within(now: float, verdict: str) -> None:
-    (one,) = compare_with_baseline(report(result("a", now)), report(result("a", 100.0)), 0.1)
-    assert one.verdict == verdict
-    assert one.ratio == pytest.approx(now / 100)
-    assert one.is_worse == (verdict == "slower")
+    (comparison,) = compare_with_baseline(report(result("a", now)), report(result("a", 100.0)), 0.1)
+    assert comparison.verdict == verdict
+    assert comparison.ratio == pytest.approx(now / 100)
+    assert comparison.is_worse == (verdict == "slower")
 
 
 def test_what_can_not_be_compared_is_said() -> None:
@@ -51,8 +53,8 @@ def test_what_can_not_be_compared_is_said() -> None:
         result("other inputs", 1.0),
         result("too short", 0.0),
     )
-    found = {one.case: one for one in compare_with_baseline(now, then)}
-    assert {case: one.verdict for case, one in found.items()} == {
+    comparison_by_case = {comparison.case: comparison for comparison in compare_with_baseline(now, then)}
+    assert {case: comparison.verdict for case, comparison in comparison_by_case.items()} == {
         "new": "new",
         "fails": "failed",
         "fails still": "failed",
@@ -61,8 +63,8 @@ def test_what_can_not_be_compared_is_said() -> None:
         "too short": "incomparable",
         "gone": "gone",
     }
-    assert [case for case, one in found.items() if one.is_worse] == ["fails"]
-    assert all(one.ratio is None for one in found.values())
+    assert [case for case, comparison in comparison_by_case.items() if comparison.is_worse] == ["fails"]
+    assert all(comparison.ratio is None for comparison in comparison_by_case.values())
 
 
 def test_another_machine_is_noticed() -> None:

@@ -29,9 +29,9 @@ def crossings(counts: tuple[int, ...], levels: tuple[float, ...], seed: int) -> 
 def test_each_look_spends_what_it_may_and_no_less(counts: tuple[int, ...], error: float) -> None:
     spent = tuple(error / len(counts) for _ in counts)
     levels = nominal_levels(counts, spent)
-    seen = crossings(counts, levels, 1)
+    crossing_shares = crossings(counts, levels, 1)
     # Five standard errors: one run of all four in a million would fail by chance, and the seed is fixed.
-    assert seen == pytest.approx(spent, abs=5 * math.sqrt(spent[0] / SIMULATED))
+    assert crossing_shares == pytest.approx(spent, abs=5 * math.sqrt(spent[0] / SIMULATED))
 
 
 @pytest.mark.parametrize(("looks", "critical"), [(2, 2.178), (3, 2.289), (4, 2.361), (5, 2.413), (10, 2.555)])
@@ -57,9 +57,9 @@ counts_and_shares = st.lists(st.tuples(st.integers(1, 40), st.floats(0.1, 1)), m
 def test_no_level_is_below_bonferronis_nor_above_all_that_was_spent(
     looks: list[tuple[int, float]], error: float
 ) -> None:
-    counts = tuple(int(one) for one in np.cumsum([count for count, _ in looks]))
+    counts = tuple(int(look) for look in np.cumsum([count for count, _ in looks]))
     shares = np.array([share for _, share in looks])
-    spent = tuple(float(one) for one in error * shares / shares.sum() * 0.999)
+    spent = tuple(float(share) for share in error * shares / shares.sum() * 0.999)
     levels = nominal_levels(counts, spent)
     assert levels[0] == pytest.approx(spent[0])
     for level, own, upto in zip(levels, spent, np.cumsum(spent), strict=True):
@@ -68,7 +68,7 @@ def test_no_level_is_below_bonferronis_nor_above_all_that_was_spent(
 
 @given(counts_and_shares)
 def test_later_looks_change_no_earlier_level(looks: list[tuple[int, float]]) -> None:
-    counts = tuple(int(one) for one in np.cumsum([count for count, _ in looks]))
+    counts = tuple(int(look) for look in np.cumsum([count for count, _ in looks]))
     spent = tuple(0.05 * share / 8 for _, share in looks)
     assert nominal_levels(counts, spent)[:-1] == (nominal_levels(counts[:-1], spent[:-1]) if len(looks) > 1 else ())
 

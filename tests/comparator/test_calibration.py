@@ -62,7 +62,9 @@ def a_run(comparisons: Sequence[Comparison], inject: float | None = None, **chan
 def test_every_verdict_is_counted_where_it_belongs() -> None:
     slowed: list[Verdict] = ["regressed"] * 5 + ["unchanged"] * 2 + ["improved", "inconclusive", "failed"]
     clean: list[Verdict] = ["regressed", "improved"] + ["unchanged"] * 6 + ["inconclusive", "failed"]
-    comparisons = [comparison(verdict, injected=True) for verdict in slowed] + [comparison(one) for one in clean]
+    comparisons = [comparison(verdict, injected=True) for verdict in slowed] + [
+        comparison(verdict) for verdict in clean
+    ]
     (row,) = evaluate([a_run(comparisons, inject=0.05)])
     assert (row.share, row.threshold, row.runs, row.unfinished, row.held_back) == (0.05, 0.02, 1, 0, 0)
     assert (row.detected, row.missed_as_unchanged, row.backwards) == (Rate(5, 9), Rate(2, 9), 1)

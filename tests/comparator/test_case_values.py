@@ -18,11 +18,11 @@ samples_of_case = st.lists(st.tuples(st.integers(1, 200), forks_of_sample), min_
 
 
 def values_of(samples: list[tuple[int, list[tuple[float, float]]]]) -> Values:
-    made = pairs("a", "screening", [0.01 * number for number in range(len(samples))])
+    plain_samples = pairs("a", "screening", [0.01 * number for number in range(len(samples))])
     return Values.of(
         [
             replace(sample, blocks=blocks, forks=len(forks), fork_ratios=tuple(forks))
-            for sample, (blocks, forks) in zip(made, samples, strict=True)
+            for sample, (blocks, forks) in zip(plain_samples, samples, strict=True)
         ]
     )
 

@@ -39,20 +39,21 @@ BEFORE: Tree = {
 
 
 def differences(observations: list[Observation]) -> dict[str, float]:
-    one = observations[0]
-    names = one["control"].keys() | one["treatment"].keys()
+    observation = observations[0]
+    names = observation["control"].keys() | observation["treatment"].keys()
     nothing = Part(0.0)
-    found = {
-        name: one["treatment"].get(name, nothing).amount - one["control"].get(name, nothing).amount for name in names
+    differences_by_name = {
+        name: observation["treatment"].get(name, nothing).amount - observation["control"].get(name, nothing).amount
+        for name in names
     }
-    return {name: value for name, value in found.items() if abs(value) > 1e-9}
+    return {name: value for name, value in differences_by_name.items() if abs(value) > 1e-9}
 
 
 def test_a_new_call_has_all_that_it_calls_and_the_place_that_calls_it() -> None:
     after: Tree = {**BEFORE, "prod": (30, 2, "reshape"), "reduce": (70, 2, "prod"), "add": (200, 2, "reduce")}
-    found = divide_by_call(observed(BEFORE, after))
-    assert differences(found) == {"prod": 300}
-    assert found[0]["treatment"]["prod"].where == "reshape.py:9"
+    divided = divide_by_call(observed(BEFORE, after))
+    assert differences(divided) == {"prod": 300}
+    assert divided[0]["treatment"]["prod"].where == "reshape.py:9"
 
 
 def test_a_call_that_got_slower_is_followed_to_where_it_did() -> None:
@@ -91,8 +92,8 @@ def test_a_caller_that_is_gone_does_not_hide_what_it_called() -> None:
     inner: Tree = {"check": (20, 1, "getitem"), "take": (40, 1, "getitem")}
     before: Tree = {"case": (10, 1, None), "gone": (2, 1, "case"), "getitem": (5, 1, "gone"), **inner}
     after: Tree = {"case": (10, 1, None), "getitem": (6, 1, "case"), **inner, "check": (27, 1, "getitem")}
-    found = divide_by_call(observed(before, after))
-    assert differences(found) == {"gone": -2, "getitem": 1, "check": 7}
+    divided = divide_by_call(observed(before, after))
+    assert differences(divided) == {"gone": -2, "getitem": 1, "check": 7}
 
 
 def test_a_call_that_is_made_more_often_is_not_looked_into() -> None:
@@ -112,13 +113,13 @@ def test_more_calls_belong_to_the_caller_that_makes_them() -> None:
             "prod": Part(10 * prods, prods, "", callers, "reshape.py:9", 10 * prods),
         }
 
-    found = divide_by_call([{"control": parts(20, 1), "treatment": parts(20, 3)}] * 3)
-    assert differences(found) == {"prod": 20}
+    divided = divide_by_call([{"control": parts(20, 1), "treatment": parts(20, 3)}] * 3)
+    assert differences(divided) == {"prod": 20}
 
 
 def test_parts_without_inclusive_amounts_stay_as_they_are() -> None:
-    seen: list[Observation] = [{side: {"f": Part(1.0), "g": Part(2.0)} for side in SIDES}] * 3
-    assert divide_by_call(seen) == seen
+    observations: list[Observation] = [{side: {"f": Part(1.0), "g": Part(2.0)} for side in SIDES}] * 3
+    assert divide_by_call(observations) == observations
 
 
 def test_recursion_and_callers_that_are_not_there_end() -> None:
@@ -127,8 +128,8 @@ def test_recursion_and_callers_that_are_not_there_end() -> None:
         "g": Part(4.0, 1, "", {"f": 1.0}, "", 5.0),
         "h": Part(4.0, 1, "", {"nowhere": 1.0, "h": 3.0}, "", 4.0),
     }
-    found = divide_by_call([{"control": {}, "treatment": parts}] * 3)
-    assert sum(part.amount for part in found[0]["treatment"].values()) == pytest.approx(9.0)
+    divided = divide_by_call([{"control": {}, "treatment": parts}] * 3)
+    assert sum(part.amount for part in divided[0]["treatment"].values()) == pytest.approx(9.0)
 
 
 Seen = list[tuple[str, str, float, float, float, str | None]]  # module, function, own ns, inclusive ns, calls, caller
@@ -192,8 +193,8 @@ def moved(sides: tuple[Seen, Seen]) -> list[Observation]:
 
 
 def test_a_function_whose_module_has_another_name_is_followed_further_down() -> None:
-    found = examine("Python functions", "ns", divide_by_call(moved(POLY1D)))
-    first, second, *_ = found.candidates
+    examination = examine("Python functions", "ns", divide_by_call(moved(POLY1D)))
+    first, second, *_ = examination.candidates
     assert (first.name, first.was, first.calls) == (
         "numpy.lib._function_base_impl._arg_trim_zeros", "", (None, 1.0)
     )  # fmt: skip
@@ -204,9 +205,9 @@ def test_a_function_whose_module_has_another_name_is_followed_further_down() -> 
 
 
 def test_of_functions_in_other_modules_those_that_came_and_went_are_no_pair() -> None:
-    found = examine("Python functions", "ns", divide_by_call(moved(POLYDIV)))
-    by_name = {one.name.rpartition(".")[2]: one for one in found.candidates}
-    assert [one.name.rpartition(".")[2] for one in found.candidates[:2]] == ["within_tol", "all"]
+    examination = examine("Python functions", "ns", divide_by_call(moved(POLYDIV)))
+    by_name = {candidate.name.rpartition(".")[2]: candidate for candidate in examination.candidates}
+    assert [candidate.name.rpartition(".")[2] for candidate in examination.candidates[:2]] == ["within_tol", "all"]
     assert (by_name["within_tol"].was, by_name["within_tol"].treatment) == ("", 0.0)
     assert (by_name["all"].calls, by_name["all"].was) == ((15.0, 5.0), "numpy.core.fromnumeric.all")
 
@@ -242,21 +243,21 @@ def test_a_function_that_gave_way_to_another_leaves_what_both_call_beside_them()
 
 def names_of(before: dict[str, Part], after: dict[str, Part]) -> dict[str, str]:
     """The control's name -> the treatment's, of the parts that are taken for moved."""
-    (found,) = rename_moved_functions([{"control": before, "treatment": after}])
-    return {part.was: name for name, part in found["control"].items() if part.was}
+    (renamed,) = rename_moved_functions([{"control": before, "treatment": after}])
+    return {part.was: name for name, part in renamed["control"].items() if part.was}
 
 
 def in_module(module: str, *functions: str, callers: tuple[str, ...] = ()) -> dict[str, Part]:
     where = f"{module.replace('.', '/')}.py:12"
-    return {f"{module}.{one}": Part(1.0, 1, where, dict.fromkeys(callers, 1.0)) for one in functions}
+    return {f"{module}.{function}": Part(1.0, 1, where, dict.fromkeys(callers, 1.0)) for function in functions}
 
 
 def test_functions_are_the_same_in_modules_that_differ_in_underscores_and_endings() -> None:
-    found = names_of(
+    names = names_of(
         in_module("pkg.core.numeric", "allclose", "A.run") | in_module("pkg.lib.base", "trim", "_trim"),
         in_module("pkg._core.numeric", "allclose", "A.run") | in_module("pkg.lib._base_impl", "trim", "_trim"),
     )
-    assert found == {
+    assert names == {
         "pkg.core.numeric.allclose": "pkg._core.numeric.allclose",
         "pkg.core.numeric.A.run": "pkg._core.numeric.A.run",
         "pkg.lib.base.trim": "pkg.lib._base_impl.trim",
@@ -303,11 +304,11 @@ def test_the_amounts_of_a_side_add_up_to_what_they_did(rows: list[tuple[float, f
         for side in (0, 1):
             trees[side][NAMES[number]] = (row[side], float(row[2 + side]), caller if caller != NAMES[number] else None)
     before = observed(*trees)
-    found = divide_by_call(before)
-    for old, new in zip(before, found, strict=True):
+    divided = divide_by_call(before)
+    for old, new in zip(before, divided, strict=True):
         for side in SIDES:
-            whole = sum(part.amount for part in old[side].values())
-            assert sum(part.amount for part in new[side].values()) == pytest.approx(whole, abs=1e-3)
+            total = sum(part.amount for part in old[side].values())
+            assert sum(part.amount for part in new[side].values()) == pytest.approx(total, abs=1e-3)
             assert new[side].keys() <= old[side].keys() | {REST}
 
 
@@ -318,8 +319,8 @@ def test_calls_in_a_circle_are_below_the_part_that_calls_into_it() -> None:
         "deepcopy": Part(60, 13, callers={"pad": 0.1, "deepcopy_dict": 0.9}, inclusive=100),
         "deepcopy_dict": Part(40, 2, callers={"deepcopy": 1.0}, inclusive=90),
     }
-    one: Observation = {"control": control, "treatment": treatment}
-    assert differences(divide_by_call([one] * 3)) == {"deepcopy": 100}
+    observation: Observation = {"control": control, "treatment": treatment}
+    assert differences(divide_by_call([observation] * 3)) == {"deepcopy": 100}
 
 
 def test_a_call_s_doubt_is_that_of_all_that_it_calls() -> None:
@@ -327,33 +328,33 @@ def test_a_call_s_doubt_is_that_of_all_that_it_calls() -> None:
         own = Part(10.0, 1.0, inclusive=10.0 + ns, doubt=1.0)
         return {"own": own, "f": Part(ns, 1.0, callers={"own": 1.0}, inclusive=ns, doubt=4.0, inclusive_doubt=2.5)}
 
-    found = divide_by_call([{"control": side(50.0), "treatment": side(80.0)}] * 3)
-    assert [one["treatment"]["f"].doubt for one in found] == [2.5] * 3
-    assert found[0]["treatment"]["own"].doubt == 1.0
+    divided = divide_by_call([{"control": side(50.0), "treatment": side(80.0)}] * 3)
+    assert [observation["treatment"]["f"].doubt for observation in divided] == [2.5] * 3
+    assert divided[0]["treatment"]["own"].doubt == 1.0
 
 
 def entropy(own: float, more: dict[str, float]) -> dict[str, Part]:
     """``nbinom.entropy`` of SciPy: ``vectorize`` calls ``_entropy`` once to learn its type, once for the value; in
     ns."""
-    whole = own + sum(more.values())
+    inclusive = own + sum(more.values())
     halves = {"_get_ufunc_and_otypes": 0.5, "_vectorize_call": 0.5}
     return {
-        "entropy": Part(50, 1, inclusive=95 + whole),
-        "_get_ufunc_and_otypes": Part(20, 1, "", {"entropy": 1.0}, "base.py:2372", 20 + whole / 2),
-        "_vectorize_call": Part(25, 1, "", {"entropy": 1.0}, "base.py:2375", 25 + whole / 2),
-        "_entropy": Part(own, 2, "", halves, "base.py:2450", whole),
+        "entropy": Part(50, 1, inclusive=95 + inclusive),
+        "_get_ufunc_and_otypes": Part(20, 1, "", {"entropy": 1.0}, "base.py:2372", 20 + inclusive / 2),
+        "_vectorize_call": Part(25, 1, "", {"entropy": 1.0}, "base.py:2375", 25 + inclusive / 2),
+        "_entropy": Part(own, 2, "", halves, "base.py:2450", inclusive),
         **{name: Part(ns, 40, "", {"_entropy": 1.0}, "base.py:3764", ns) for name, ns in more.items()},
     }
 
 
 def test_what_several_calls_have_in_common_is_looked_into_in_their_place() -> None:
     before, after = entropy(20, {"pmf": 300, "ppf": 100}), entropy(30, {"_pmf": 120, "ppf": 90})
-    found = divide_by_call([{"control": before, "treatment": after}] * 3)
-    assert differences(found) == {"pmf": -300, "_pmf": 120, "ppf": -10, "_entropy": 10}
-    assert found[0]["control"]["pmf"].where == "base.py:3764"
+    divided = divide_by_call([{"control": before, "treatment": after}] * 3)
+    assert differences(divided) == {"pmf": -300, "_pmf": 120, "ppf": -10, "_entropy": 10}
+    assert divided[0]["control"]["pmf"].where == "base.py:3764"
     spread = entropy(20, {"pmf": 300, "ppf": 400}), entropy(30, {"_pmf": 120, "ppf": 10})
-    found = divide_by_call([{"control": spread[0], "treatment": spread[1]}] * 3)
-    assert differences(found) == {"_entropy": 160 - 720}, "no call in it has nearly all"
+    divided = divide_by_call([{"control": spread[0], "treatment": spread[1]}] * 3)
+    assert differences(divided) == {"_entropy": 160 - 720}, "no call in it has nearly all"
 
 
 def test_of_what_has_the_same_code_the_callers_differ() -> None:
@@ -369,12 +370,12 @@ def test_of_what_has_the_same_code_the_callers_differ() -> None:
             "spin": Part(work, 2, "", shares, "case.py:3", work, code=codes.get("spin", "d")),
         }
 
-    def found(**codes: str) -> dict[str, float]:
+    def differences_with_codes(**codes: str) -> dict[str, float]:
         before, after = side(50, 50, {}), side(120, 80, codes)
         return differences(divide_by_call([{"control": before, "treatment": after}] * 3))
 
-    assert found(case="other") == {"first": 70, "second": 30}
-    assert found(case="other", spin="other") == {"spin": 100}
+    assert differences_with_codes(case="other") == {"first": 70, "second": 30}
+    assert differences_with_codes(case="other", spin="other") == {"spin": 100}
 
 
 def test_what_only_a_few_of_its_calls_make_slower_is_no_place_to_look() -> None:

@@ -19,36 +19,38 @@ FASTER = replace(
 KERNEL = f"{CODE_OF}lib::Where<float>"
 
 
-def seen(source: Source, unit: str, control: dict[str, Part], treatment: dict[str, Part]) -> Examination:
+def examined(source: Source, unit: str, control: dict[str, Part], treatment: dict[str, Part]) -> Examination:
     return examine(source, unit, [{"control": control, "treatment": treatment}] * 3)
 
 
-def native(before: str, after: str, amounts: tuple[float, float] = (100_000, 40_000), rest: float = 0) -> Examination:
+def native(
+    before: str, after: str, amounts: tuple[float, float] = (100_000, 40_000), other_amount: float = 0
+) -> Examination:
     control, treatment = (
-        {KERNEL: Part(amount, implementation=said), "rest": Part(rest)}
-        for amount, said in zip(amounts, (before, after), strict=True)
+        {KERNEL: Part(amount, implementation=implementation), "rest": Part(other_amount)}
+        for amount, implementation in zip(amounts, (before, after), strict=True)
     )
-    return seen("native functions", "instructions", control, treatment)
+    return examined("native functions", "instructions", control, treatment)
 
 
 def branches(control: float, treatment: float) -> Examination:
-    return seen(
+    return examined(
         "mispredicted branches", "count", {KERNEL: Part(control), "f": Part(2)}, {KERNEL: Part(treatment), "f": Part(2)}
     )
 
 
-PYTHON = seen("Python functions", "ns", {"run": Part(100_000, 1)}, {"run": Part(20_000, 1)})
+PYTHON = examined("Python functions", "ns", {"run": Part(100_000, 1)}, {"run": Part(20_000, 1)})
 
 
 def sentence(*examinations: Examination, comparison: Comparison = FASTER) -> str:
-    found = cause_of(comparison, examinations)
-    assert found is not None
-    return found.sentence
+    cause = cause_of(comparison, examinations)
+    assert cause is not None
+    return cause.sentence
 
 
 def test_a_function_that_works_on_vectors_now_and_mispredicts_no_branches() -> None:
-    said = sentence(PYTHON, native(ONE_BY_ONE, f"{VECTORS}16 bytes"), branches(6500.0, 2.0))
-    assert said == (
+    words = sentence(PYTHON, native(ONE_BY_ONE, f"{VECTORS}16 bytes"), branches(6500.0, 2.0))
+    assert words == (
         f"run accounts for 100 % of the time saved; in native code, {KERNEL} accounts for 100 % of the instructions "
         f"saved; {KERNEL} works on vectors of 16 bytes, where it was single elements; 6,498 fewer branches are "
         f"mispredicted per call, 100 % of them in {KERNEL}"
@@ -65,19 +67,19 @@ def test_a_function_that_works_on_vectors_now_and_mispredicts_no_branches() -> N
     ],
 )
 def test_vectors_are_said_where_both_sides_are_clear_and_differ(before: str, after: str, words: str) -> None:
-    said = sentence(PYTHON, native(before, after))
-    assert (words in said) if words else ("works on" not in said)
-    assert "whose" not in said
+    explanation = sentence(PYTHON, native(before, after))
+    assert (words in explanation) if words else ("works on" not in explanation)
+    assert "whose" not in explanation
 
 
 def test_of_functions_that_are_counted_as_one_nothing_is_said_of_vectors() -> None:
     """What is left of the kernel is scalar; the rest of it, which is on vectors as before, has another name."""
     control = {KERNEL: Part(100_000.0, implementation=f"{VECTORS}16 bytes"), "f": Part(10.0)}
-    rest = Part(90_000.0, implementation=f"{VECTORS}16 bytes", callers={KERNEL: 1.0})
-    treatment = {KERNEL: Part(2000.0, implementation=ONE_BY_ONE), "run_rows": rest, "f": Part(10.0)}
-    found = seen("native functions", "instructions", control, treatment)
-    assert any(one.merged for one in found.candidates)
-    assert "works on" not in sentence(PYTHON, found)
+    inlined = Part(90_000.0, implementation=f"{VECTORS}16 bytes", callers={KERNEL: 1.0})
+    treatment = {KERNEL: Part(2000.0, implementation=ONE_BY_ONE), "run_rows": inlined, "f": Part(10.0)}
+    examination = examined("native functions", "instructions", control, treatment)
+    assert any(candidate.merged for candidate in examination.candidates)
+    assert "works on" not in sentence(PYTHON, examination)
 
 
 def test_too_few_process_pairs_say_nothing_of_vectors() -> None:
@@ -87,7 +89,7 @@ def test_too_few_process_pairs_say_nothing_of_vectors() -> None:
 
 
 def test_a_small_function_is_no_matter() -> None:
-    small = native(ONE_BY_ONE, f"{VECTORS}16 bytes", (100.0, 40.0), rest=100_000.0)
+    small = native(ONE_BY_ONE, f"{VECTORS}16 bytes", (100.0, 40.0), other_amount=100_000.0)
     assert "works on" not in sentence(PYTHON, small)
 
 
@@ -107,7 +109,7 @@ def test_as_much_work_as_before_is_said() -> None:
     assert (
         sentence(PYTHON, same) == f"{words}; native code executes as many instructions as before, in the same functions"
     )
-    moved = seen(
+    moved = examined(
         "native functions", "instructions", {"f": Part(50.0), "g": Part(50.0)}, {"f": Part(60.0), "g": Part(40.2)}
     )
     assert sentence(PYTHON, moved) == words, "as many, in others"
@@ -125,11 +127,11 @@ def test_of_more_instructions_in_less_time_branches_are_what_is_left() -> None:
 
 def test_shares_above_all_with_nothing_named_on_the_other_side_are_no_exchange() -> None:
     """Two functions make up for more than all of it, against thirty that are too small to be named."""
-    others = {f"h{number}": (Part(10.0), Part(1500.0)) for number in range(30)}
-    control = {"f": Part(100_000.0), "g": Part(60_000.0), **{name: sides[0] for name, sides in others.items()}}
-    treatment = {"f": Part(10_000.0), "g": Part(20_000.0), **{name: sides[1] for name, sides in others.items()}}
+    small_parts = {f"h{number}": (Part(10.0), Part(1500.0)) for number in range(30)}
+    control = {"f": Part(100_000.0), "g": Part(60_000.0), **{name: sides[0] for name, sides in small_parts.items()}}
+    treatment = {"f": Part(10_000.0), "g": Part(20_000.0), **{name: sides[1] for name, sides in small_parts.items()}}
     words = "run accounts for 100 % of the time saved; in native code, f accounts for 106 % of the instructions saved"
-    assert sentence(PYTHON, seen("native functions", "instructions", control, treatment)) == words
+    assert sentence(PYTHON, examined("native functions", "instructions", control, treatment)) == words
 
 
 COMPILERS = {"liba.so": "GCC 14.2.1, before GCC 12.2.1", "": "GCC 14.2.1, before GCC 12.2.1"}
@@ -138,29 +140,31 @@ COMPILERS = {"liba.so": "GCC 14.2.1, before GCC 12.2.1", "": "GCC 14.2.1, before
 def test_another_compiler_of_the_library_is_said_where_the_sentence_names_its_code() -> None:
     def of(where: str) -> Examination:
         control, treatment = ({KERNEL: Part(amount, where=where)} for amount in (100_000, 20_000))
-        return seen("native functions", "instructions", control, treatment)
+        return examined("native functions", "instructions", control, treatment)
 
-    def said(examinations: list[Examination], compilers: dict[str, str] = COMPILERS) -> bool:
-        found = cause_of(FASTER, examinations, compilers)
-        assert found is not None
-        return found.sentence.endswith("; compiled by GCC 14.2.1, before GCC 12.2.1")
+    def sentence_with(examinations: list[Examination], compilers: dict[str, str] = COMPILERS) -> bool:
+        cause = cause_of(FASTER, examinations, compilers)
+        assert cause is not None
+        return cause.sentence.endswith("; compiled by GCC 14.2.1, before GCC 12.2.1")
 
-    assert said([of("liba.so")])
-    assert said([PYTHON, of("liba.so")]), "beside a Python function"
-    assert said([of("src/pad.cc")]), "a source file is taken for the framework's"
-    assert not said([of("liba.so")], {})
-    assert not said([of("libc.so.6")]), "which another compiler did not compile"
-    assert not said([of("src/pad.cc")], {"liba.so": COMPILERS["liba.so"]})
-    assert not said([PYTHON]), "no native code is named"
-    unnamed = seen("native functions", "instructions", *({"un": Part(n, where="liba.so")} for n in (100_000, 99_000)))
-    assert not said([PYTHON, unnamed]), "only a part of another name"
+    assert sentence_with([of("liba.so")])
+    assert sentence_with([PYTHON, of("liba.so")]), "beside a Python function"
+    assert sentence_with([of("src/pad.cc")]), "a source file is taken for the framework's"
+    assert not sentence_with([of("liba.so")], {})
+    assert not sentence_with([of("libc.so.6")]), "which another compiler did not compile"
+    assert not sentence_with([of("src/pad.cc")], {"liba.so": COMPILERS["liba.so"]})
+    assert not sentence_with([PYTHON]), "no native code is named"
+    unnamed = examined(
+        "native functions", "instructions", *({"un": Part(n, where="liba.so")} for n in (100_000, 99_000))
+    )
+    assert not sentence_with([PYTHON, unnamed]), "only a part of another name"
 
 
 def test_another_compiler_is_said_where_instructions_are_as_many() -> None:
     same = native(ONE_BY_ONE, ONE_BY_ONE, (100_000, 100_000))
-    found = cause_of(FASTER, [PYTHON, same], COMPILERS)
-    assert found is not None
-    assert found.sentence.endswith(f"{SAME_WORK}; compiled by GCC 14.2.1, before GCC 12.2.1")
+    cause = cause_of(FASTER, [PYTHON, same], COMPILERS)
+    assert cause is not None
+    assert cause.sentence.endswith(f"{SAME_WORK}; compiled by GCC 14.2.1, before GCC 12.2.1")
 
 
 def placed(words: str) -> Examination:
@@ -186,7 +190,7 @@ def test_where_code_lies_is_said_beside_waiting_and_where_nothing_else_explains_
     ):
         assert sentence(same, placed(note)) == f"not explained by what is executed: {SAME_WORK}; {note}"
     assert sentence(same) == f"not explained by what is executed: {SAME_WORK}"
-    waiting = seen("resources", "ns", {"waiting": Part(100_000.0)}, {"waiting": Part(20_000.0)})
+    waiting = examined("resources", "ns", {"waiting": Part(100_000.0)}, {"waiting": Part(20_000.0)})
     assert sentence(waiting, same, placed(MOVED)) == (
         f"waiting accounts for 100 % of the time saved; {SAME_WORK}; {MOVED}"
     )
@@ -194,7 +198,7 @@ def test_where_code_lies_is_said_beside_waiting_and_where_nothing_else_explains_
 
 def test_what_other_sources_say_stays_beside_where_code_lies() -> None:
     same = native(ONE_BY_ONE, ONE_BY_ONE, (100_000.0, 100_020.0))
-    slower = seen("Python functions", "ns", {"run": Part(100_000)}, {"run": Part(110_000)})
+    slower = examined("Python functions", "ns", {"run": Part(100_000)}, {"run": Part(110_000)})
     assert sentence(same, placed(MOVED), slower) == (
         f"perhaps where code lies: {SAME_WORK}; {MOVED}; time by function grew by 10 % although time fell by 80 %"
     )
@@ -214,6 +218,6 @@ def test_a_change_of_instructions_is_no_matter_of_where_code_lies() -> None:
 
 
 def test_branches_of_the_interpreter_are_no_matter() -> None:
-    for where, said in (("libpython3.11.so.1.0", False), ("_multiarray_umath.so", True)):
-        found = seen("mispredicted branches", "count", {"_PyAdd": Part(6500, where=where)}, {})
-        assert ("mispredicted" in sentence(PYTHON, found)) is said
+    for where, is_said in (("libpython3.11.so.1.0", False), ("_multiarray_umath.so", True)):
+        examination = examined("mispredicted branches", "count", {"_PyAdd": Part(6500, where=where)}, {})
+        assert ("mispredicted" in sentence(PYTHON, examination)) is is_said

@@ -3,26 +3,26 @@
 from dataclasses import replace
 
 import pytest
-from test_cause_sentence import GROWN, NATIVE, PROD, seen, sentence
+from test_cause_sentence import GROWN, NATIVE, PROD, examined, sentence
 
 from opduel.comparator.cause_processor import SAME_WORK
 from opduel.comparator.cause_resources import by_allocations, concerns_memory
 from opduel.records.cause import Examination, Part
 
-SAME = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(100)})
-FAULTS = seen("resources", "count", {"page faults": Part(7)}, {"page faults": Part(520)})
-KERNEL = seen(
+SAME = examined("native functions", "instructions", {"f": Part(100)}, {"f": Part(100)})
+FAULTS = examined("resources", "count", {"page faults": Part(7)}, {"page faults": Part(520)})
+KERNEL = examined(
     "resources", "ns", {"user code": Part(90), "kernel": Part(10)}, {"user code": Part(95), "kernel": Part(17)}
 )
 MIB = 2.0**20
 
 
 def allocated(control: dict[str, Part], treatment: dict[str, Part]) -> Examination:
-    return seen("allocations", "bytes", control, treatment)
+    return examined("allocations", "bytes", control, treatment)
 
 
 def mapped(control: dict[str, Part], treatment: dict[str, Part]) -> Examination:
-    return seen("mapped memory", "bytes", control, treatment)
+    return examined("mapped memory", "bytes", control, treatment)
 
 
 NEW = allocated({"g": Part(500, 2)}, {"g": Part(500, 2), "foo": Part(4 * MIB, 1)})
@@ -99,11 +99,11 @@ def test_memory_that_another_function_maps_is_not_the_allocation() -> None:
 
 
 def test_cache_misses_are_said_where_they_can_make_a_good_part_of_the_change() -> None:
-    missed = seen("simulated cache misses", "count", {"sums": Part(131_000)}, {"sums": Part(1_048_700)})
+    missed = examined("simulated cache misses", "count", {"sums": Part(131_000)}, {"sums": Part(1_048_700)})
     slow = replace(GROWN, control=1e6, treatment=1.12e6)
     unexplained = f"not explained by what is executed: {SAME_WORK}"
-    said = f"{unexplained}; simulated cache misses: 918,000 more per call, in sums"
-    assert sentence(SAME, missed, comparison=slow) == said
+    words = f"{unexplained}; simulated cache misses: 918,000 more per call, in sums"
+    assert sentence(SAME, missed, comparison=slow) == words
     long = replace(GROWN, control=1e10, treatment=1.12e10)  # a hundred times as long as all of them take at most
     assert sentence(SAME, missed, comparison=long) == unexplained
     fewer = replace(slow, ratio=0.9, verdict="improved")
@@ -112,8 +112,8 @@ def test_cache_misses_are_said_where_they_can_make_a_good_part_of_the_change() -
 
 
 def test_when_memory_is_looked_at() -> None:
-    few = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(104)})
-    fewer = seen("native functions", "instructions", {"f": Part(100)}, {"f": Part(90)})
+    few = examined("native functions", "instructions", {"f": Part(100)}, {"f": Part(104)})
+    fewer = examined("native functions", "instructions", {"f": Part(100)}, {"f": Part(90)})
     assert concerns_memory([SAME], 1.12)
     assert concerns_memory([few], 1.12)
     assert concerns_memory([fewer], 1.12), "less is executed, and it takes longer"
@@ -126,5 +126,5 @@ def test_when_memory_is_looked_at() -> None:
 
 
 def test_a_case_that_is_counted_in_instructions_is_not_explained_by_memory_alone() -> None:
-    found = sentence(NEW, comparison=replace(GROWN, metric="instructions"))
-    assert found == "not explained: nothing could be looked at"
+    words = sentence(NEW, comparison=replace(GROWN, metric="instructions"))
+    assert words == "not explained: nothing could be looked at"

@@ -14,63 +14,63 @@ from opduel.records.cause import OF_MEASURED, Examination, Observation, Part
 FUNCTIONS = 20
 
 
-def seen(control: dict[str, float | Part], treatment: dict[str, float | Part], n: int = 3) -> list[Observation]:
+def observed(control: dict[str, float | Part], treatment: dict[str, float | Part], n: int = 3) -> list[Observation]:
     sides = {"control": control, "treatment": treatment}
-    parts = {s: {k: v if isinstance(v, Part) else Part(v) for k, v in one.items()} for s, one in sides.items()}
+    parts = {s: {k: v if isinstance(v, Part) else Part(v) for k, v in side.items()} for s, side in sides.items()}
     return [parts] * n  # type: ignore[list-item]
 
 
 def examined(control: dict[str, float | Part], treatment: dict[str, float | Part], n: int = 3) -> Examination:
-    return examine("native functions", "instructions", seen(control, treatment, n))
+    return examine("native functions", "instructions", observed(control, treatment, n))
 
 
 def test_exact_counts_give_points() -> None:
-    found = examined({"f": 100, "g": 50, "h": 7}, {"f": 190, "g": 60, "h": 7})
-    assert [(one.name, one.share, one.ci) for one in found.candidates] == [
+    examination = examined({"f": 100, "g": 50, "h": 7}, {"f": 190, "g": 60, "h": 7})
+    assert [(candidate.name, candidate.share, candidate.ci) for candidate in examination.candidates] == [
         ("f", 0.9, (0.9, 0.9)),
         ("g", 0.1, (0.1, 0.1)),
     ]
-    assert found.explained == pytest.approx(1)
-    assert found.difference_ci == (100, 100)
+    assert examination.explained == pytest.approx(1)
+    assert examination.difference_ci == (100, 100)
 
 
 def test_what_is_doubtful_in_all_pairs_widens_the_interval() -> None:
     """By the difference of the doubts over the whole difference; a doubt as large on both sides cancels."""
     sides = {"f": Part(100, doubt=10), "g": Part(50, doubt=30)}, {"f": Part(190, doubt=55), "g": Part(60, doubt=30)}
-    found = {one.name: one for one in examined(*sides).candidates}
-    assert found["f"].share == 0.9
-    assert found["f"].ci == pytest.approx((0.45, 1.35))
-    assert found["g"].ci == (0.1, 0.1)
+    candidate_by_name = {candidate.name: candidate for candidate in examined(*sides).candidates}
+    assert candidate_by_name["f"].share == 0.9
+    assert candidate_by_name["f"].ci == pytest.approx((0.45, 1.35))
+    assert candidate_by_name["g"].ci == (0.1, 0.1)
     alone = examined({"f": 100}, {"f": 100, "new": Part(50, doubt=60)})
     assert alone.candidates[0].ci == pytest.approx((-0.2, 2.2))
     assert alone.explained == 0, "an interval that holds 0 names nothing"
 
 
 def test_the_doubts_of_joined_parts_add_up() -> None:
-    found = examined({"f.cold": Part(10, doubt=1), "f": Part(90, doubt=2)}, {"f": Part(200, doubt=13)})
-    assert found.candidates[0].ci == pytest.approx((0.9, 1.1))
+    examination = examined({"f.cold": Part(10, doubt=1), "f": Part(90, doubt=2)}, {"f": Part(200, doubt=13)})
+    assert examination.candidates[0].ci == pytest.approx((0.9, 1.1))
 
 
 def test_nothing_is_claimed_on_fewer_than_three_pairs() -> None:
-    found = examined({"f": 100}, {"f": 200}, n=2)
-    assert found.explained is None
-    assert found.candidates[0].share is None
-    assert "2 process pairs of at least 3" in found.note
+    examination = examined({"f": 100}, {"f": 200}, n=2)
+    assert examination.explained is None
+    assert examination.candidates[0].share is None
+    assert "2 process pairs of at least 3" in examination.note
     assert examine("primitives", "ns", [], "no oneDNN").note == "no oneDNN"
     assert examine("primitives", "ns", []).note.startswith("0 process pairs of at least 3")
 
 
 def test_no_shares_of_a_difference_that_includes_0() -> None:
-    values = [seen({"f": 100}, {"f": 100 + change}, 1)[0] for change in (-5, 6, 1)]
-    found = examine("native functions", "ns", values)
-    assert found.explained is None
-    assert all(one.share is None for one in found.candidates)
+    values = [observed({"f": 100}, {"f": 100 + change}, 1)[0] for change in (-5, 6, 1)]
+    examination = examine("native functions", "ns", values)
+    assert examination.explained is None
+    assert all(candidate.share is None for candidate in examination.candidates)
 
 
 def test_names_are_bounded_and_the_record_is_short() -> None:
-    found = examined({}, {f"\x1b[31mf\n{at}" + "x" * 999: 5 + at for at in range(50)})
-    assert len(found.candidates) == MOST_CANDIDATES
-    assert all(len(one.name) <= 300 and one.name.isprintable() for one in found.candidates)
+    examination = examined({}, {f"\x1b[31mf\n{at}" + "x" * 999: 5 + at for at in range(50)})
+    assert len(examination.candidates) == MOST_CANDIDATES
+    assert all(len(candidate.name) <= 300 and candidate.name.isprintable() for candidate in examination.candidates)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,10 @@ def test_names_are_bounded_and_the_record_is_short() -> None:
     ],
 )
 def test_a_renamed_function_is_one_candidate(was: str, name: str) -> None:
-    found = examined({was: 100, "g": 10}, {name: 300, "g": 10})
-    assert [(one.name, one.was, one.share) for one in found.candidates] == [(name, was, 1.0)]
+    examination = examined({was: 100, "g": 10}, {name: 300, "g": 10})
+    assert [(candidate.name, candidate.was, candidate.share) for candidate in examination.candidates] == [
+        (name, was, 1.0)
+    ]
 
 
 def test_functions_of_unlike_names_are_two_candidates() -> None:
@@ -106,26 +108,31 @@ def test_functions_of_unlike_names_are_two_candidates() -> None:
     ],
 )
 def test_functions_of_alike_modules_are_two_candidates(was: str, name: str, callers: dict[str, float]) -> None:
-    found = examined({was: Part(100.0, 1, callers=callers)}, {name: Part(12.0, 1, callers=callers)})
-    assert [(one.name, one.was) for one in found.candidates] == [(was, ""), (name, "")]
+    examination = examined({was: Part(100.0, 1, callers=callers)}, {name: Part(12.0, 1, callers=callers)})
+    assert [(candidate.name, candidate.was) for candidate in examination.candidates] == [(was, ""), (name, "")]
 
 
 def test_a_generator_expression_is_no_function_of_another_name() -> None:
-    names = {one.name for one in examined({"m.f.<locals>.within": 100}, {"m.f.<locals>.<genexpr>": 150}).candidates}
+    names = {
+        candidate.name
+        for candidate in examined({"m.f.<locals>.within": 100}, {"m.f.<locals>.<genexpr>": 150}).candidates
+    }
     assert names == {"m.f.<locals>.within", "m.f.<locals>.<genexpr>"}
 
 
 def test_an_inlined_function_is_counted_in_its_caller() -> None:
-    found = examined({"f": 100, "g": Part(90, callers={"f": 1.0}), "k": 10}, {"f": 185, "k": 60})
-    assert [(one.name, one.difference, tuple(one.merged)) for one in found.candidates] == [
+    examination = examined({"f": 100, "g": Part(90, callers={"f": 1.0}), "k": 10}, {"f": 185, "k": 60})
+    assert [
+        (candidate.name, candidate.difference, tuple(candidate.merged)) for candidate in examination.candidates
+    ] == [
         ("k", 50, ()),
         ("f", -5, ("g",)),
     ]
 
 
 def test_a_new_callee_keeps_its_name() -> None:
-    found = examined({"f": 100}, {"f": 101, "g": Part(90, callers={"f": 1.0})})
-    assert [(one.name, tuple(one.merged)) for one in found.candidates] == [("g", ()), ("f", ())]
+    examination = examined({"f": 100}, {"f": 101, "g": Part(90, callers={"f": 1.0})})
+    assert [(candidate.name, tuple(candidate.merged)) for candidate in examination.candidates] == [("g", ()), ("f", ())]
 
 
 def test_operators_keep_their_names() -> None:
@@ -144,10 +151,10 @@ pairs = st.lists(st.fixed_dictionaries({"control": sides, "treatment": sides}), 
 @settings(max_examples=60, deadline=None)
 def test_matching_never_changes_the_whole_difference(observations: list[Observation]) -> None:
     matched = match_parts(observations)
-    for pair, one in enumerate(observations):
+    for pair, observation in enumerate(observations):
         for side in ("control", "treatment"):
-            whole = sum(part.amount for part in one[side].values())  # type: ignore[index]
-            assert sum(getattr(part, side)[pair] for part in matched) == pytest.approx(whole)
+            total = sum(part.amount for part in observation[side].values())  # type: ignore[index]
+            assert sum(getattr(part, side)[pair] for part in matched) == pytest.approx(total)
 
 
 def simulated(seed: int, n: int, change: float, heavy: bool) -> tuple[bool, bool, bool]:
@@ -160,21 +167,23 @@ def simulated(seed: int, n: int, change: float, heavy: bool) -> tuple[bool, bool
     for _ in range(n):
         noise = rng.standard_t(3, (2, FUNCTIONS)) / 3**0.5 if heavy else rng.standard_normal((2, FUNCTIONS))
         noise[:, FUNCTIONS // 2 :] = 0  # half of the parts repeat exactly
-        whole = 1 + 0.01 * rng.standard_normal((2, 1))
-        amounts = np.abs(np.stack([base, base + moved]) * (1 + 0.03 * noise) * whole)
-        control, treatment = ({f"f{at}": Part(float(one)) for at, one in enumerate(side)} for side in amounts)
+        total = 1 + 0.01 * rng.standard_normal((2, 1))
+        amounts = np.abs(np.stack([base, base + moved]) * (1 + 0.03 * noise) * total)
+        control, treatment = ({f"f{at}": Part(float(amount)) for at, amount in enumerate(side)} for side in amounts)
         observations.append({"control": control, "treatment": treatment})
-    found = examine("native functions", "ns", observations)  # type: ignore[arg-type]
+    examination = examine("native functions", "ns", observations)  # type: ignore[arg-type]
     truth = moved / moved.sum() if change else moved
     missed = any(
-        not one.ci[0] <= truth[int(one.name[1:])] <= one.ci[1] for one in found.candidates if one.ci is not None
+        not candidate.ci[0] <= truth[int(candidate.name[1:])] <= candidate.ci[1]
+        for candidate in examination.candidates
+        if candidate.ci is not None
     )
-    return found.explained is not None, any(map(is_named, found.candidates)), missed
+    return examination.explained is not None, any(map(is_named, examination.candidates)), missed
 
 
 def rates(runs: int, n: int, change: float, heavy: bool) -> tuple[int, int, int]:
-    shown, named, missed = np.sum([simulated(seed, n, change, heavy) for seed in range(runs)], axis=0)
-    return int(shown), int(named), int(missed)
+    with_shares, named, missed = np.sum([simulated(seed, n, change, heavy) for seed in range(runs)], axis=0)
+    return int(with_shares), int(named), int(missed)
 
 
 @pytest.mark.parametrize("heavy", [False, True])
@@ -183,10 +192,10 @@ def test_equal_sides_explain_nothing(heavy: bool) -> None:
 
 
 def test_intervals_hold_the_true_shares_together() -> None:
-    shown, named, missed = rates(150, 5, 0.1, False)
-    assert shown >= 140
+    with_shares, named, missed = rates(150, 5, 0.1, False)
+    assert with_shares >= 140
     assert named >= 100
-    assert missed <= 0.07 * shown
+    assert missed <= 0.07 * with_shares
 
 
 @pytest.mark.statistics
@@ -195,28 +204,29 @@ def test_intervals_hold_the_true_shares_together() -> None:
 @pytest.mark.parametrize(("n", "change"), [(3, 0.2), (5, 0.03), (5, 0.1), (10, 0.02), (20, 0.02)])
 def test_the_rates_hold_in_many_runs(n: int, change: float, heavy: bool) -> None:
     assert rates(3000, n, 0.0, heavy)[1] <= 150
-    shown, _, missed = rates(3000, n, change, heavy)
-    assert shown > 100
-    assert missed <= 0.07 * shown
+    with_shares, _, missed = rates(3000, n, change, heavy)
+    assert with_shares > 100
+    assert missed <= 0.07 * with_shares
 
 
 def test_doubt_alone_does_not_make_nothing_of_what_one_side_alone_calls() -> None:
     """``numpy.seterr``, which ``errstate`` no longer calls: watching adds more to it than it takes."""
     seterr = {"seterr": Part(2000.0, 4, doubt=9000.0)}
-    rest = {"rest": Part(10_000.0, 1)}
+    other_part = {"rest": Part(10_000.0, 1)}
     before: list[Observation] = [
-        {"control": {**rest, "seterr": replace(seterr["seterr"], amount=2000.0 + ns)}, "treatment": rest}
+        {"control": {**other_part, "seterr": replace(seterr["seterr"], amount=2000.0 + ns)}, "treatment": other_part}
         for ns in (0.0, 10.0, -10.0)
     ]
-    (found,) = examine("Python functions", "ns", before).candidates
-    assert found.ci is not None
-    assert found.ci[0] == pytest.approx(4 * 10 / 2000)
-    assert found.ci[1] == pytest.approx(1 + 9000 / 2000, abs=0.05)
-    assert is_named(found)
+    (candidate,) = examine("Python functions", "ns", before).candidates
+    assert candidate.ci is not None
+    assert candidate.ci[0] == pytest.approx(4 * 10 / 2000)
+    assert candidate.ci[1] == pytest.approx(1 + 9000 / 2000, abs=0.05)
+    assert is_named(candidate)
     (native,) = examine("native functions", "instructions", before).candidates
     assert not is_named(native), "of these it is not known what a call takes at the least"
     both: list[Observation] = [
-        {"control": {**one["control"]}, "treatment": {**rest, "seterr": Part(5.0, 4)}} for one in before
+        {"control": {**observation["control"]}, "treatment": {**other_part, "seterr": Part(5.0, 4)}}
+        for observation in before
     ]
     assert not is_named(examine("Python functions", "ns", both).candidates[0])
 
@@ -233,14 +243,14 @@ def unclear(new: float) -> list[Observation]:
 
 
 def test_of_an_unclear_difference_shares_are_of_what_was_measured() -> None:
-    found = examine("Python functions", "ns", unclear(20.0), "a note", (30.0, 40.0, 60.0))
-    new = next(one for one in found.candidates if one.name == "new")
-    assert found.note == f"{OF_MEASURED}; a note"
+    examination = examine("Python functions", "ns", unclear(20.0), "a note", (30.0, 40.0, 60.0))
+    new = next(candidate for candidate in examination.candidates if candidate.name == "new")
+    assert examination.note == f"{OF_MEASURED}; a note"
     assert new.share == pytest.approx(20.01 / 40)
     assert new.ci is not None
     assert new.ci[0] == pytest.approx(20.01 / 60, abs=0.01)
     assert new.ci[1] == pytest.approx(20.01 / 30, abs=0.01)
-    assert found.explained == new.share, "the rest is noise"
+    assert examination.explained == new.share, "the rest is noise"
     assert examine("Python functions", "ns", unclear(20.0)).explained is None
     assert examine("Python functions", "ns", unclear(20.0), "", (-1.0, 40.0, 60.0)).explained is None, (
         "not clear either"
@@ -253,7 +263,7 @@ def test_a_difference_that_the_process_pairs_rule_out_has_no_shares() -> None:
 
 
 def test_a_clear_difference_has_its_own_shares() -> None:
-    clear = seen({"f": 100}, {"f": 100, "new": 50})
+    clear = observed({"f": 100}, {"f": 100, "new": 50})
     assert examine("Python functions", "ns", clear, "", (30.0, 40.0, 60.0)) == examine("Python functions", "ns", clear)
 
 
@@ -267,6 +277,6 @@ def test_equal_sides_have_nothing_named_by_what_was_measured() -> None:
     runs, named = 400, 0
     for _ in range(runs):
         pairs: list[Observation] = [{"control": side(), "treatment": side()} for _ in range(5)]
-        found = examine("Python functions", "ns", pairs, "", (150.0, 200.0, 250.0))
-        named += OF_MEASURED in found.note and any(map(is_named, found.candidates))
+        examination = examine("Python functions", "ns", pairs, "", (150.0, 200.0, 250.0))
+        named += OF_MEASURED in examination.note and any(map(is_named, examination.candidates))
     assert named <= 4, "0.2 % of 400, with 99.8 % certainty"

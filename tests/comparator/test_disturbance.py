@@ -21,9 +21,9 @@ LOOKS = plan_looks(30)  # 5, 8, 13, 20 and 30
 LINE = math.log1p(0.02)
 
 
-def stand(log_ratios: list[float], others: int = 0, closing: bool = False) -> bool:
+def stand(log_ratios: list[float], other_cases: int = 0, closing: bool = False) -> bool:
     """Whether the verdict of a case stands that has these, among cases of which nothing is known."""
-    cases = [a_case(), *(a_case(f"other{number}") for number in range(others))]
+    cases = [a_case(), *(a_case(f"other{number}") for number in range(other_cases))]
     samples = {"a": in_stages("a", log_ratios)}
     return "a" in RunAnalysis(cases, samples, {}, LOOKS).standing_cases(closing=closing)
 
@@ -52,8 +52,8 @@ def around(change: float, rounds: int, spread: float = 1e-3) -> list[float]:
         (-0.0196, 13, 39, True),  # not slower
     ],
 )
-def test_what_stands_after_how_many_rounds(change: float, rounds: int, others: int, want: bool) -> None:
-    assert stand(around(change, rounds), others) is want
+def test_what_stands_after_how_many_rounds(change: float, rounds: int, other_cases: int, want: bool) -> None:
+    assert stand(around(change, rounds), other_cases) is want
 
 
 def test_a_closing_look_is_one() -> None:
@@ -119,10 +119,10 @@ def test_a_replication_is_judged_by_its_own_samples() -> None:
 def test_after_a_bias_a_change_stands_that_is_far_beyond_it(
     change: float, cases: int, changed: int, bias: Bias | None, stands: bool
 ) -> None:
-    made = [a_case(f"c{number}") for number in range(cases)]
-    changes = {case.id: change if number < changed else 0.0 for number, case in enumerate(made)}
+    cases_beside = [a_case(f"c{number}") for number in range(cases)]
+    changes = {case.id: change if number < changed else 0.0 for number, case in enumerate(cases_beside)}
     samples = {case_id: in_stages(case_id, around(size, 8)) for case_id, size in changes.items()}
-    standing = RunAnalysis(made, samples, {}, LOOKS).standing_cases(loaded=False, bias=bias)
+    standing = RunAnalysis(cases_beside, samples, {}, LOOKS).standing_cases(loaded=False, bias=bias)
     assert ("c0" in standing) is stands
 
 
@@ -130,16 +130,16 @@ def test_after_a_bias_a_change_stands_that_is_far_beyond_it(
 def test_a_noisy_change_is_compared_with_a_bias_by_the_nearer_end_of_its_interval(bias: float, stands: bool) -> None:
     """The nearer end lies 0.01 beyond the threshold, the other one 0.2: seven times 0.03."""
     samples = {"a": in_stages("a", around(0.12, 13, spread=0.025))}
-    found = RunAnalysis([a_case()], samples, {}, LOOKS).standing_cases(loaded=False, bias=Bias(bias, 4))
-    assert ("a" in found) is stands
+    standing = RunAnalysis([a_case()], samples, {}, LOOKS).standing_cases(loaded=False, bias=Bias(bias, 4))
+    assert ("a" in standing) is stands
 
 
 def test_after_a_bias_under_load_both_tests_must_support_a_verdict() -> None:
     samples = {rounds: {"a": in_stages("a", around(0.5, rounds))} for rounds in (8, 13)}
 
     def stands(rounds: int, loaded: bool, bias: float) -> bool:
-        found = RunAnalysis([a_case()], samples[rounds], {}, LOOKS).standing_cases(loaded=loaded, bias=Bias(bias, 4))
-        return "a" in found
+        standing = RunAnalysis([a_case()], samples[rounds], {}, LOOKS).standing_cases(loaded=loaded, bias=Bias(bias, 4))
+        return "a" in standing
 
     assert [stands(8, False, 0.01), stands(8, True, 0.01), stands(13, True, 0.01)] == [True, False, True]
     assert not stands(13, True, 0.3)
@@ -148,8 +148,10 @@ def test_after_a_bias_under_load_both_tests_must_support_a_verdict() -> None:
 @pytest.mark.parametrize(("metric", "stands"), [("time", True), ("cpu_time", False), ("value", False)])
 def test_after_a_bias_nothing_stands_that_no_check_is_about(metric: str, stands: bool) -> None:
     samples = {"a": in_stages("a", around(0.5, 13))}
-    found = RunAnalysis([a_case(metric=metric)], samples, {}, LOOKS).standing_cases(loaded=False, bias=Bias(0.003, 4))
-    assert ("a" in found) is stands
+    standing = RunAnalysis([a_case(metric=metric)], samples, {}, LOOKS).standing_cases(
+        loaded=False, bias=Bias(0.003, 4)
+    )
+    assert ("a" in standing) is stands
 
 
 def test_a_bias_of_time_leaves_counts_alone() -> None:
@@ -160,8 +162,11 @@ def test_a_bias_of_time_leaves_counts_alone() -> None:
 
 def test_what_stands_says_what_to_know_of_it() -> None:
     verdicts: dict[str, Verdict] = {"a": "regressed", "b": "failed"}
-    found = [Comparison.without_figures(a_case(name), verdict) for name, verdict in verdicts.items()]
-    assert [one.note for one in withhold_verdicts(found, {"a", "b"}, "busy", "with care")] == ["with care", ""]
+    comparisons = [Comparison.without_figures(a_case(name), verdict) for name, verdict in verdicts.items()]
+    assert [comparison.note for comparison in withhold_verdicts(comparisons, {"a", "b"}, "busy", "with care")] == [
+        "with care",
+        "",
+    ]
 
 
 Noise = Callable[[np.random.Generator], Callable[[], float]]
@@ -194,15 +199,15 @@ def verdicts_that_stand(seed: int, change: float, noise: Noise, cases: int = 4) 
     scales = dict(zip(draws, np.exp(rng.normal(0, 0.6, cases)), strict=True))
 
     def measure(case_id: str, stage: Stage) -> PairSample:
-        (one,) = pairs(case_id, stage, [math.log1p(change) + float(scales[case_id]) * draws[case_id]()])
-        return one
+        (sample,) = pairs(case_id, stage, [math.log1p(change) + float(scales[case_id]) * draws[case_id]()])
+        return sample
 
-    made = [a_case(name) for name in draws]
-    samples = measured(made, measure, LOOKS)
+    all_cases = [a_case(name) for name in draws]
+    samples = measured(all_cases, measure, LOOKS)
     for case_id, own in samples.items():  # the rounds of cases that are measured on
         own += [measure(case_id, own[-1].stage) for _ in range(30 - len(own))]
-    standing = RunAnalysis(made, samples, {}, LOOKS).standing_cases()
-    comparisons = RunAnalysis(made, samples, {}, LOOKS).comparisons()
+    standing = RunAnalysis(all_cases, samples, {}, LOOKS).standing_cases()
+    comparisons = RunAnalysis(all_cases, samples, {}, LOOKS).comparisons()
     return {comparison.verdict for comparison in comparisons if comparison.case in standing}
 
 
@@ -246,16 +251,16 @@ def test_a_change_of_fifty_percent_stands_after_all_rounds(noise: Noise) -> None
 @given(st.lists(st.sampled_from(get_args(Verdict))))
 def test_withholding_leaves_what_stands_and_loses_nothing(verdicts: list[Verdict]) -> None:
     before = [Comparison.without_figures(a_case(f"c{i}"), verdict) for i, verdict in enumerate(verdicts)]
-    assert withhold_verdicts(before, {one.case for one in before}, "busy") == before
-    for one, held in zip(before, withhold_verdicts(before, frozenset(), "busy"), strict=True):
-        if one.verdict in ("failed", "inconclusive"):
-            assert held == one
+    assert withhold_verdicts(before, {comparison.case for comparison in before}, "busy") == before
+    for comparison, withheld in zip(before, withhold_verdicts(before, frozenset(), "busy"), strict=True):
+        if comparison.verdict in ("failed", "inconclusive"):
+            assert withheld == comparison
         else:
-            assert (held.verdict, held.held_back) == ("inconclusive", one.verdict)
-            assert held.note == f"held back: would be {one.verdict_words}; busy"
-            assert replace(held, verdict=one.verdict, held_back=None, note="") == one
+            assert (withheld.verdict, withheld.held_back) == ("inconclusive", comparison.verdict)
+            assert withheld.note == f"held back: would be {comparison.verdict_words}; busy"
+            assert replace(withheld, verdict=comparison.verdict, held_back=None, note="") == comparison
 
 
 def test_counts_are_never_withheld() -> None:
-    one = Comparison.without_figures(a_case(metric="instructions"), "regressed")
-    assert withhold_verdicts([one], frozenset(), "busy") == [one]
+    comparison = Comparison.without_figures(a_case(metric="instructions"), "regressed")
+    assert withhold_verdicts([comparison], frozenset(), "busy") == [comparison]

@@ -118,7 +118,7 @@ def test_a_few_stray_cases_do_not_make_the_others_a_poor_guide() -> None:
 
 
 def made_cases(
-    seed: int, count: int, quad_sds: Sequence[float], pair_sd: float, forks: int = 1, known: bool = True
+    seed: int, count: int, quad_sds: Sequence[float], pair_sd: float, forks: int = 1, is_noise_known: bool = True
 ) -> tuple[Values, ...]:
     """Cases whose forks' blocks have noise of their own size, five samples each."""
     rng = np.random.default_rng(seed)
@@ -128,7 +128,7 @@ def made_cases(
         samples = []
         for _ in range(5):
             ratios = rng.normal(0, pair_sd) + rng.normal(0, error, forks)
-            fork_ratios = tuple((float(ratio), error) for ratio in ratios) if known else ()
+            fork_ratios = tuple((float(ratio), error) for ratio in ratios) if is_noise_known else ()
             (sample,) = pairs(f"c{number}", "screening", [float(ratios.mean())])
             samples.append(replace(sample, blocks=40 * forks, fork_ratios=fork_ratios))
         cases.append(Values.of(samples))
@@ -138,16 +138,19 @@ def made_cases(
 def test_the_prior_of_a_case_follows_its_own_noise() -> None:
     """Of cases whose blocks vary by 0.1 to 6 % the variances are predicted; without their forks they can't be."""
     sds = [0.001, 0.004, 0.015, 0.06]
-    known, unknown = (fit_prior_of_cases(made_cases(1, 80, sds, 0.003, known=known)) for known in (True, False))
-    assert known.degrees_of_freedom > 20 * unknown.degrees_of_freedom
-    assert 0.0015 < math.sqrt(known.pair_variance) < 0.006
-    assert 0.5 < known.scale < 2
+    with_noise, unknown = (
+        fit_prior_of_cases(made_cases(1, 80, sds, 0.003, is_noise_known=is_noise_known))
+        for is_noise_known in (True, False)
+    )
+    assert with_noise.degrees_of_freedom > 20 * unknown.degrees_of_freedom
+    assert 0.0015 < math.sqrt(with_noise.pair_variance) < 0.006
+    assert 0.5 < with_noise.scale < 2
     assert unknown.scale * unknown.pair_variance == pytest.approx(
         fit_prior([estimate_trimmed_mean(values.log_ratios) for values in made_cases(1, 80, sds, 0.003)]).scale
     )
     quiet, noisy = made_cases(2, 2, [0.001, 0.06], 0.003)
     for values, sd in ((quiet, math.hypot(0.001, 0.003)), (noisy, math.hypot(0.06, 0.003))):
-        moderated = shrink_variance(locate(values, known.pair_variance), known)
+        moderated = shrink_variance(locate(values, with_noise.pair_variance), with_noise)
         assert math.sqrt(moderated.variance) == pytest.approx(sd, rel=0.5)
 
 
@@ -196,7 +199,7 @@ def test_what_pairs_add_shows_where_rounds_get_more_blocks(pair_sd: float) -> No
 
 def test_cases_without_forks_have_todays_prior() -> None:
     """All samples count alike, and the prior's location is the variance itself."""
-    cases = made_cases(5, 20, [0.01], 0.005, known=False)
+    cases = made_cases(5, 20, [0.01], 0.005, is_noise_known=False)
     prior = fit_prior_of_cases(cases)
     plain = fit_prior([estimate_trimmed_mean(values.log_ratios) for values in cases])
     assert prior.degrees_of_freedom == pytest.approx(plain.degrees_of_freedom)

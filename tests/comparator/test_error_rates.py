@@ -100,8 +100,8 @@ def test_forty_cases_of_mixed_truth() -> None:
     flags = [(verdict, want) for run in runs for verdict, want in zip(run, right, strict=True) if verdict in FLAGGED]
     false = sum(verdict != want for verdict, want in flags)
     assert false <= most(len(flags), 0.05)
-    found = sum(run[i] == right[i] for run in runs for i in range(20, 36))
-    assert found >= fewest(25 * 16, 0.95)
+    detected = sum(run[i] == right[i] for run in runs for i in range(20, 36))
+    assert detected >= fewest(25 * 16, 0.95)
     wrongly = sum(run[i] == "unchanged" for run in runs for i in range(20, 40))
     assert wrongly <= most(25 * 20, 0.05)
 

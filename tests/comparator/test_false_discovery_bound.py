@@ -48,14 +48,14 @@ def test_the_test_has_its_power(rate: float, fewest: int, most: int) -> None:
     At BEYOND 5 are expected at most, and more than 9 have a probability of 3 %; the draws have a fixed seed.
     """
     rng = np.random.default_rng(11)
-    passed = sum(is_bounded(float(one) for one in rng.random(MOST_RUNS) < rate) for _ in range(100))
+    passed = sum(is_bounded(float(share) for share in rng.random(MOST_RUNS) < rate) for _ in range(100))
     assert fewest <= passed <= most
 
 
 def test_shares_count_as_errors_of_the_same_mean() -> None:
     rng = np.random.default_rng(12)
-    assert not is_bounded(float(one) for one in rng.random(MOST_RUNS) * 0.2)  # 10 % on average
-    assert is_bounded(float(one) for one in rng.random(MOST_RUNS) * 0.04)
+    assert not is_bounded(float(share) for share in rng.random(MOST_RUNS) * 0.2)  # 10 % on average
+    assert is_bounded(float(share) for share in rng.random(MOST_RUNS) * 0.04)
 
 
 def quiet(rng: np.random.Generator, cases: int) -> np.ndarray:
@@ -65,23 +65,26 @@ def quiet(rng: np.random.Generator, cases: int) -> np.ndarray:
 
 def false_share(verdicts: tuple[str, ...]) -> float:
     """Of a run's flags, how many are false."""
-    flagged = [(one, right) for one, right in zip(verdicts, RIGHT, strict=True) if one in FLAGGED]
-    return sum(one != right for one, right in flagged) / max(1, len(flagged))
+    flagged = [(verdict, right) for verdict, right in zip(verdicts, RIGHT, strict=True) if verdict in FLAGGED]
+    return sum(verdict != right for verdict, right in flagged) / max(1, len(flagged))
 
 
 @pytest.mark.nightly
 @pytest.mark.statistics
 @pytest.mark.parametrize(
     "disturbance",
-    [quiet, *(one for name, one in DISTURBANCES.items() if name != "one_sided")],  # it breaks what the test assumes
-    ids=lambda one: one.__name__,
+    [
+        quiet,
+        *(disturbance for name, disturbance in DISTURBANCES.items() if name != "one_sided"),
+    ],  # it breaks what the test assumes
+    ids=lambda disturbance: disturbance.__name__,
 )
 def test_false_discoveries_are_bounded(disturbance: Disturbance) -> None:
     runs = (
         simulate(Run(CHANGES, THRESHOLD, disturbance, np.random.default_rng(seed)), LOOKS, ALPHA)
         for seed in range(MOST_RUNS)
     )
-    assert is_bounded(false_share(one.reported if disturbance is quiet else one.standing) for one in runs)
+    assert is_bounded(false_share(run.reported if disturbance is quiet else run.standing) for run in runs)
 
 
 @pytest.mark.nightly
@@ -94,6 +97,6 @@ def test_false_discoveries_are_bounded_after_an_aa_check_that_found_a_difference
     def biased(rng: np.random.Generator, cases: int) -> np.ndarray:
         return 0.04 * BIASES[name](rng, cases)
 
-    made = (Run(CHANGES, THRESHOLD, biased, np.random.default_rng(seed), checks) for seed in range(MOST_RUNS))
-    runs = (simulate_biased(run, LOOKS, ALPHA) for run in made)
-    assert is_bounded(false_share(one.standing) for one in runs if one is not None)
+    biased_runs = (Run(CHANGES, THRESHOLD, biased, np.random.default_rng(seed), checks) for seed in range(MOST_RUNS))
+    runs = (simulate_biased(run, LOOKS, ALPHA) for run in biased_runs)
+    assert is_bounded(false_share(run.standing) for run in runs if run is not None)

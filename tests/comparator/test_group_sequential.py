@@ -273,11 +273,11 @@ def test_a_p_value_below_alpha_goes_with_an_interval_beyond_the_bound(seed: int,
 
 def test_the_smallest_p_over_the_looks_counts_and_gives_the_direction() -> None:
     up = noisy(np.random.default_rng(4), 3, 0.2, 0.01)
-    seen = sequential(LARGE + up)
+    test = sequential(LARGE + up)
     later = sequential([*LARGE, *up, 0.4, 0.3, 0.1, 0.0, 0.5])
-    assert seen.rises
+    assert test.rises
     assert later.rises
-    assert later.p_value == seen.p_value < 0.05
+    assert later.p_value == test.p_value < 0.05
 
 
 def test_a_retest_counts_fresh_samples_alone() -> None:

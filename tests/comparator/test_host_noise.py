@@ -29,7 +29,7 @@ from opduel.comparator.host_noise import (
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean
 
 RARE = 1e-6  # the chance that a test of a rate fails without a fault
-VALUES = st.lists(st.integers(-1000, 1000).map(lambda one: one / 1000), min_size=3, max_size=30, unique=True)
+VALUES = st.lists(st.integers(-1000, 1000).map(lambda number: number / 1000), min_size=3, max_size=30, unique=True)
 
 
 def history(rng: np.random.Generator, log_noise: np.ndarray, cases: int = 40, pairs: int = 6) -> list[float]:
@@ -60,17 +60,17 @@ def test_the_spread_is_that_which_was_drawn_however_few_the_pairs() -> None:
     """The mean of the log has no bias, so that long and short runs can be compared; of few pairs nothing is trimmed."""
     rng = np.random.default_rng(3)
     for pairs in (3, 4):
-        found = [log_spread(rng.normal(0.3, 0.02, pairs)) for _ in range(6000)]
-        logs = [one for one in found if one is not None]
+        spreads = [log_spread(rng.normal(0.3, 0.02, pairs)) for _ in range(6000)]
+        logs = [spread for spread in spreads if spread is not None]
         error = float(np.std(logs)) / math.sqrt(len(logs))
         assert abs(float(np.mean(logs)) - math.log(0.02)) < 5 * error
 
 
 def test_groups_are_pooled_by_their_degrees_of_freedom() -> None:
     first, second = [0.01, -0.02, 0.03, 0.0, 0.01], [0.1, -0.1, 0.05]
-    parts = [estimate_trimmed_mean(one) for one in (first, second)]
-    freedom = sum(one.degrees_of_freedom for one in parts)
-    variance = sum(one.degrees_of_freedom * one.variance for one in parts) / freedom
+    parts = [estimate_trimmed_mean(group) for group in (first, second)]
+    freedom = sum(part.degrees_of_freedom for part in parts)
+    variance = sum(part.degrees_of_freedom * part.variance for part in parts) / freedom
     # E log(chi2_df / df) = digamma(df / 2) - log(df / 2): from scipy's own distribution
     bias = float(stats.chi2(freedom).expect(lambda x: np.log(x / freedom)))
     assert log_spread(first, second) == pytest.approx(0.5 * (math.log(variance) - bias), abs=1e-5)
@@ -97,7 +97,7 @@ def test_a_change_of_the_case_is_no_noise_and_a_factor_is(values: list[float], s
 def test_the_noise_of_a_steady_host_stays_0_while_references_are_learnt() -> None:
     """A median over cases would drift by 17 %."""
     rng = np.random.default_rng(2)
-    late = [one for _ in range(20) for one in history(rng, np.zeros(30))[-8:]]
+    late = [noise for _ in range(20) for noise in history(rng, np.zeros(30))[-8:]]
     assert abs(float(np.mean(late))) < 0.05
 
 
@@ -126,7 +126,7 @@ def test_a_split_is_that_of_the_rank_sum_test_and_its_p_value_that_of_all_orders
     def largest(order: tuple[int, ...]) -> float:
         n = len(order)
         sums = [sum(order[k:]) - (n - k) * (n + 1) / 2 for k in range(1, n)]
-        return max(one / math.sqrt(k * (n - k) * (n + 1) / 12) for k, one in enumerate(sums, 1))
+        return max(rank_sum / math.sqrt(k * (n - k) * (n + 1) / 12) for k, rank_sum in enumerate(sums, 1))
 
     ranks = tuple(int(rank) for rank in stats.rankdata(values))
     all_orders = [largest(order) for order in permutations(range(1, len(values) + 1))]
@@ -155,15 +155,15 @@ def test_a_steady_host_is_rarely_marked(
 
 def test_a_host_that_became_noisier_is_marked_from_the_run_on() -> None:
     rng = np.random.default_rng(5)
-    found = []
+    latest_rises = []
     for _ in range(100):
         noise = rng.normal(0, 0.15, 50)
         noise[-6:] += math.log(2)
-        found.append(latest_rise(noise))
-    rises = [one for one in found if one is not None]
+        latest_rises.append(latest_rise(noise))
+    rises = [rise for rise in latest_rises if rise is not None]
     assert len(rises) >= 95
-    assert np.median([one.start for one in rises]) == 44
-    assert np.median([one.log_factor for one in rises]) == pytest.approx(math.log(2), abs=0.1)
+    assert np.median([rise.start for rise in rises]) == 44
+    assert np.median([rise.log_factor for rise in rises]) == pytest.approx(math.log(2), abs=0.1)
 
 
 def test_a_host_that_recovered_is_not_marked_and_one_that_relapsed_is() -> None:
@@ -189,7 +189,7 @@ def test_too_few_runs_mark_nothing() -> None:
 def test_one_host_against_others_is_a_t_test_of_a_further_value() -> None:
     rng = np.random.default_rng(7)
     levels = rng.normal(0.1, 0.2, (4000, 6))
-    p_values = [above_others_p(float(row[0]), [float(one) for one in row[1:]]) for row in levels]
+    p_values = [above_others_p(float(row[0]), [float(level) for level in row[1:]]) for row in levels]
     assert stats.kstest(p_values, "uniform").pvalue > RARE
     assert sum(p <= OTHERS_LEVEL for p in p_values) <= most(len(p_values), OTHERS_LEVEL)
     row = levels[0]

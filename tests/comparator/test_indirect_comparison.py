@@ -28,12 +28,12 @@ def test_an_implied_change_is_the_histories(
     how = link(first, second, ORDER)
     assert how is not None
     assert (how.older, how.newer) == (older, newer)
-    found = indirect_estimate(how, *edges, Z)
+    estimate = indirect_estimate(how, *edges, Z)
     middle = "abc".replace(older, "").replace(newer, "")
-    (whole,) = analyse_network(edges, {older: 0, middle: 1, newer: 2})
-    assert found.log_ratio == pytest.approx(whole.drift.log_ratio)
-    assert found.standard_error == pytest.approx(whole.drift.standard_error)
-    assert found.ci == pytest.approx(whole.drift.ci, rel=1e-6)
+    (component,) = analyse_network(edges, {older: 0, middle: 1, newer: 2})
+    assert estimate.log_ratio == pytest.approx(component.drift.log_ratio)
+    assert estimate.standard_error == pytest.approx(component.drift.standard_error)
+    assert estimate.ci == pytest.approx(component.drift.ci, rel=1e-6)
 
 
 def test_two_runs_of_the_same_builds_say_how_well_runs_repeat() -> None:

@@ -70,14 +70,16 @@ def test_words_agree_with_the_verdicts() -> None:
 
 
 def test_only_the_case_measured_by_time_is_reported_and_keeps_its_note() -> None:
-    one = [
+    comparisons = [
         compared("a", "regressed", 1.2, "a note"),
         compared("b", "regressed"),
         compared("a/instructions", "regressed"),
     ]
-    read = attribute_changes(one)
+    read = attribute_changes(comparisons)
     assert [comparison.note for comparison in read] == ["a note; slower, and does more", "", ""]
-    assert [replace(comparison, note="") for comparison in read] == [replace(comparison, note="") for comparison in one]
+    assert [replace(comparison, note="") for comparison in read] == [
+        replace(comparison, note="") for comparison in comparisons
+    ]
 
 
 def test_judging_reads_both() -> None:

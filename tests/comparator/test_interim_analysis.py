@@ -113,7 +113,7 @@ def test_a_case_that_failed_at_first_keeps_no_other_from_being_replicated() -> N
     samples = {"a": pairs("a", "screening", FAST), "f": pairs("f", "screening", [])}
     priors, apart = {"time": NO_PRIOR}, frozenset({"f"})
     places = RunAnalysis(cases, samples, {}, LOOKS, priors=priors, failed_before=apart).interim()
-    assert {case_id: (one.stage, one.samples_needed) for case_id, one in places.items()} == {
+    assert {case_id: (place.stage, place.samples_needed) for case_id, place in places.items()} == {
         "a": ("confirmation", 5),
         "f": ("confirmation", 5),
     }
@@ -189,7 +189,7 @@ def test_asking_in_between_changes_nothing() -> None:
     rng = np.random.default_rng(5)
     samples = {f"c{i}": pairs(f"c{i}", "screening", noisy(rng, 7, 0.0, 0.05)) for i in range(6)}
     cases = [a_case(name) for name in samples]
-    at_look = {name: taken[:5] for name, taken in samples.items()}
+    at_look = {name: case_samples[:5] for name, case_samples in samples.items()}
     before = RunAnalysis(cases, at_look, {}, LOOKS).interim()
     after = RunAnalysis(cases, samples, {}, LOOKS).interim()
     assert {name: place.verdict for name, place in before.items()} == {

@@ -36,9 +36,9 @@ def judged(run: Run, threshold: float = 0.02) -> list[Comparison]:
     return RunAnalysis([a_case(name, threshold) for name in run], run, {}, LOOKS).comparisons()
 
 
-def numbers(one: Comparison) -> list[float]:
+def numbers(comparison: Comparison) -> list[float]:
     """What a comparison says in numbers that have no unit."""
-    return [value for value in (one.ratio, *(one.ci or ()), one.p_value) if value is not None]
+    return [value for value in (comparison.ratio, *(comparison.ci or ()), comparison.p_value) if value is not None]
 
 
 seeds = st.integers(0, 10_000)
@@ -100,8 +100,8 @@ def test_the_order_up_to_the_first_look_does_not_matter(seed: int, random: "np.r
 
 @settings(max_examples=60, deadline=None)
 @given(seeds, st.floats(0, 0.2), st.floats(0, 0.2))
-def test_a_wider_threshold_flags_no_more_and_clears_no_less(seed: int, one: float, other: float) -> None:
-    low, high = sorted((one, other))
+def test_a_wider_threshold_flags_no_more_and_clears_no_less(seed: int, threshold: float, other: float) -> None:
+    low, high = sorted((threshold, other))
     run = drawn(seed)
     for narrow, wide in zip(judged(run, low), judged(run, high), strict=True):
         if wide.verdict in CHANGED:

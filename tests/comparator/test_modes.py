@@ -55,17 +55,17 @@ def test_two_modes_are_found(n: int, share: float, apart: float, least: float) -
     """Normal values, of which a share lies so many standard deviations higher."""
     rng = np.random.default_rng(3)
     values = rng.standard_normal((2000, n)) + apart * (rng.random((2000, n)) < share)
-    found = within_shares(np.sort(values, axis=1)).min(axis=1) < critical_share(n)
-    assert np.mean(found) > least
+    is_significant = within_shares(np.sort(values, axis=1)).min(axis=1) < critical_share(n)
+    assert np.mean(is_significant) > least
 
 
 def test_the_groups_are_those_that_were_made() -> None:
     rng = np.random.default_rng(5)
     values = [*(331e3 * np.exp(0.02 * rng.standard_normal(12))), *(3.5e6 * np.exp(0.02 * rng.standard_normal(4)))]
-    found = two_modes([[value] for value in rng.permutation(values)])
-    assert found is not None
-    assert (found.low, found.high) == (pytest.approx(331e3, rel=0.03), pytest.approx(3.5e6, rel=0.03))
-    assert (found.low_pairs, found.high_pairs) == (12, 4)
+    modes = two_modes([[value] for value in rng.permutation(values)])
+    assert modes is not None
+    assert (modes.low, modes.high) == (pytest.approx(331e3, rel=0.03), pytest.approx(3.5e6, rel=0.03))
+    assert (modes.low_pairs, modes.high_pairs) == (12, 4)
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_one_mode_is_seldom_taken_for_two_where_pairs_have_forks(
 ) -> None:
     """Less than 0.95 % of 4,000 samples: four standard deviations above 0.5 %."""
     rng = np.random.default_rng(11)
-    draw, found = ONE_MODE[kind], 0
+    draw, significant = ONE_MODE[kind], 0
     for _ in range(4000):
         pairs = [between * draw(rng, 1) + within * draw(rng, size) for size in forks]
-        found += two_modes([list(np.exp(pair)) for pair in pairs]) is not None
-    assert found < 0.0095 * 4000
+        significant += two_modes([list(np.exp(pair)) for pair in pairs]) is not None
+    assert significant < 0.0095 * 4000
 
 
 def test_of_pairs_with_forks_the_forks_have_the_modes() -> None:
@@ -105,10 +105,10 @@ def test_of_pairs_with_forks_the_forks_have_the_modes() -> None:
         [(3.0 if rng.random() < 0.5 else 1.0) * float(np.exp(0.02 * rng.standard_normal())) for _ in range(6)]
         for _ in range(12)
     ]
-    found = two_modes(pairs)
-    assert found is not None
-    assert (found.low, found.high) == (pytest.approx(1, rel=0.03), pytest.approx(3, rel=0.03))
-    assert found.high_pairs == sum(value > 2 for pair in pairs for value in pair)
+    modes = two_modes(pairs)
+    assert modes is not None
+    assert (modes.low, modes.high) == (pytest.approx(1, rel=0.03), pytest.approx(3, rel=0.03))
+    assert modes.high_pairs == sum(value > 2 for pair in pairs for value in pair)
     assert two_modes([[sum(sorted(pair)[1:5]) / 4] for pair in pairs]) is None
     assert two_modes([[1.0] * 6] * 10 + [[2.0] * 6] * 2) is None, "two pairs are outliers, whatever they have of forks"
 
@@ -126,13 +126,13 @@ def test_where_one_side_has_two_modes_the_other_is_looked_at_for_the_same() -> N
     control = [1.0, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5, 1.5, 1.15]
     treatment = [1.01, 1.5, 1.0, 1.51, 1.02, 1.5, 1.01, 1.49, 1.01]
     assert two_modes([[value] for value in control]) is None
-    samples = sampled(*([one] for one in zip(control, treatment, strict=True)))
-    found = modes_of(samples)
-    assert list(found) == ["control", "treatment"]
-    assert (found["control"].low, found["control"].high) == (1.0, 1.5)
-    assert (found["control"].low_pairs, found["control"].high_pairs) == (5, 4)
+    samples = sampled(*([values] for values in zip(control, treatment, strict=True)))
+    modes_by_side = modes_of(samples)
+    assert list(modes_by_side) == ["control", "treatment"]
+    assert (modes_by_side["control"].low, modes_by_side["control"].high) == (1.0, 1.5)
+    assert (modes_by_side["control"].low_pairs, modes_by_side["control"].high_pairs) == (5, 4)
     other_groups = [value * (1.2 if value > 1.1 else 1.0) for value in control]
-    assert list(modes_of(sampled(*([one] for one in zip(other_groups, treatment, strict=True))))) == ["treatment"]
+    assert list(modes_of(sampled(*([values] for values in zip(other_groups, treatment, strict=True))))) == ["treatment"]
 
 
 def test_modes_that_both_sides_have_at_the_same_time_are_not_named() -> None:
@@ -148,8 +148,8 @@ def test_modes_that_both_sides_have_at_the_same_time_are_not_named() -> None:
 
 def test_the_words() -> None:
     assert in_words({}) == ""
-    found = {"control": TwoModes(331.0, 3500.0, 12, 4), "treatment": TwoModes(330.0, 660.0, 8, 8)}
-    assert in_words(found) == (  # type: ignore[arg-type]
+    modes_by_side = {"control": TwoModes(331.0, 3500.0, 12, 4), "treatment": TwoModes(330.0, 660.0, 8, 8)}
+    assert in_words(modes_by_side) == (  # type: ignore[arg-type]
         "two modes: control 10.6 times as large in 4 of 16, treatment 2 times as large in 8 of 16 processes"
     )
 
@@ -159,9 +159,9 @@ def test_the_note_of_an_open_case_says_so_and_that_of_a_settled_one_does_not() -
 
     def compared(control: list[float], treatment: list[float]) -> str:
         samples = [pair("a", "screening", *values) for values in zip(control, treatment, strict=True)]
-        (one,) = RunAnalysis([a_case()], {"a": samples}, {}, LOOKS).comparisons()
-        assert bool(one.two_modes) == one.note.startswith("two modes")
-        return one.verdict + ": " + one.note
+        (comparison,) = RunAnalysis([a_case()], {"a": samples}, {}, LOOKS).comparisons()
+        assert bool(comparison.two_modes) == comparison.note.startswith("two modes")
+        return comparison.verdict + ": " + comparison.note
 
     slow = [1000.0, 3000.0] * 4
     noise = np.exp(0.01 * rng.standard_normal((2, 8)))

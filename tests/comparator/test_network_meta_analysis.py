@@ -35,24 +35,24 @@ def brute_force(nodes: tuple[str, ...], edges: list[Edge]) -> tuple[np.ndarray, 
             if index[name]:
                 design[row, index[name] - 1] = sign / edge.standard_error
         values[row] = edge.log_ratio / edge.standard_error
-    found, _, _, _ = np.linalg.lstsq(design, values, rcond=None)
+    positions, _, _, _ = np.linalg.lstsq(design, values, rcond=None)
     dispersion = 1.0
     if len(inside) > len(nodes) - 1:
-        dispersion = max(1.0, float(np.sum((values - design @ found) ** 2)) / (len(inside) - len(nodes) + 1))
+        dispersion = max(1.0, float(np.sum((values - design @ positions) ** 2)) / (len(inside) - len(nodes) + 1))
     covariance = np.linalg.inv(design.T @ design) * dispersion
-    return np.concatenate([[0.0], found]), np.concatenate([[0.0], np.sqrt(np.diag(covariance))])
+    return np.concatenate([[0.0], positions]), np.concatenate([[0.0], np.sqrt(np.diag(covariance))])
 
 
 @given(EDGES)
 def test_positions_are_those_of_least_squares(edges: list[Edge]) -> None:
     components = analyse_network(edges, order(COUNT))
-    assert sum(one.edges for one in components) == len(edges)
-    for one in components:
-        places, deviations = brute_force(one.nodes, edges)
-        assert [p.log_ratio for p in one.positions] == pytest.approx(places, abs=1e-9)
-        assert [p.standard_error for p in one.positions] == pytest.approx(deviations, rel=1e-6, abs=1e-12)
-        assert one.drift.log_ratio == pytest.approx(places[-1], abs=1e-9)
-        assert one.drift.standard_error == pytest.approx(deviations[-1], rel=1e-6)
+    assert sum(component.edges for component in components) == len(edges)
+    for component in components:
+        places, deviations = brute_force(component.nodes, edges)
+        assert [p.log_ratio for p in component.positions] == pytest.approx(places, abs=1e-9)
+        assert [p.standard_error for p in component.positions] == pytest.approx(deviations, rel=1e-6, abs=1e-12)
+        assert component.drift.log_ratio == pytest.approx(places[-1], abs=1e-9)
+        assert component.drift.standard_error == pytest.approx(deviations[-1], rel=1e-6)
 
 
 @given(EDGES, st.randoms(use_true_random=False))
@@ -64,51 +64,55 @@ def test_the_order_in_which_runs_came_in_does_not_matter(edges: list[Edge], shuf
 
 @given(EDGES)
 def test_a_run_the_other_way_round_says_the_same(edges: list[Edge]) -> None:
-    turned = [Edge(one.treatment, one.control, -one.log_ratio, one.standard_error) for one in edges]
-    for one, other in zip(analyse_network(edges, order(COUNT)), analyse_network(turned, order(COUNT)), strict=True):
-        assert other.nodes == one.nodes
-        assert [p.log_ratio for p in other.positions] == pytest.approx([p.log_ratio for p in one.positions], abs=1e-9)
+    turned = [Edge(edge.treatment, edge.control, -edge.log_ratio, edge.standard_error) for edge in edges]
+    for component, other in zip(
+        analyse_network(edges, order(COUNT)), analyse_network(turned, order(COUNT)), strict=True
+    ):
+        assert other.nodes == component.nodes
+        assert [p.log_ratio for p in other.positions] == pytest.approx(
+            [p.log_ratio for p in component.positions], abs=1e-9
+        )
 
 
 @given(st.lists(st.tuples(st.floats(-0.3, 0.3), st.floats(1e-3, 0.1)), min_size=1, max_size=12))
 def test_a_star_gives_the_ratios_themselves_and_a_chain_their_sums(figures: list[tuple[float, float]]) -> None:
     count = len(figures) + 1
-    ratios, deviations = [one[0] for one in figures], [one[1] for one in figures]
+    ratios, deviations = [figure[0] for figure in figures], [figure[1] for figure in figures]
     for pairs, places, variances in (
         (star(count), ratios, np.square(deviations)),
         (chain(count), np.cumsum(ratios), np.cumsum(np.square(deviations))),
     ):
-        edges = [Edge(node(a), node(b), *one) for (a, b), one in zip(pairs, figures, strict=True)]
-        (found,) = analyse_network(edges, order(count))
-        assert [p.log_ratio for p in found.positions[1:]] == pytest.approx(list(places), abs=1e-9)
-        assert [p.standard_error**2 for p in found.positions[1:]] == pytest.approx(list(variances), rel=1e-6)
+        edges = [Edge(node(a), node(b), *figure) for (a, b), figure in zip(pairs, figures, strict=True)]
+        (component,) = analyse_network(edges, order(count))
+        assert [p.log_ratio for p in component.positions[1:]] == pytest.approx(list(places), abs=1e-9)
+        assert [p.standard_error**2 for p in component.positions[1:]] == pytest.approx(list(variances), rel=1e-6)
 
 
 def test_the_reference_is_the_oldest_and_another_only_shifts() -> None:
     rng = np.random.default_rng(1)
     pairs = mixed(12)
     edges = measured(pairs, drift(12, 3, 9, 0.01), errors(len(pairs), rng), rng)
-    (one,) = analyse_network(edges, order(12))
+    (component,) = analyse_network(edges, order(12))
     (other,) = analyse_network(edges, {**order(12), node(7): -1.0})
-    assert (one.nodes[0], other.nodes[0]) == (node(0), node(7))
-    shift = {p.node: p.log_ratio for p in one.positions}[node(7)]
+    assert (component.nodes[0], other.nodes[0]) == (node(0), node(7))
+    shift = {p.node: p.log_ratio for p in component.positions}[node(7)]
     moved = {p.node: p.log_ratio for p in other.positions}
-    assert all(p.log_ratio - shift == pytest.approx(moved[p.node], abs=1e-12) for p in one.positions)
+    assert all(p.log_ratio - shift == pytest.approx(moved[p.node], abs=1e-12) for p in component.positions)
 
 
 def test_repeated_pairs_add_up() -> None:
     once = [Edge("a", "b", 0.02, 0.004)]
-    (found,) = analyse_network(once * 4, {"a": 0, "b": 1})
-    assert found.drift.standard_error == pytest.approx(0.002)
-    assert found.dispersion == 1.0
+    (component,) = analyse_network(once * 4, {"a": 0, "b": 1})
+    assert component.drift.standard_error == pytest.approx(0.002)
+    assert component.dispersion == 1.0
 
 
 def test_runs_that_contradict_each_other_widen_everything() -> None:
     edges = [Edge("a", "b", 0.00, 0.001), Edge("a", "b", 0.04, 0.001)]
-    (found,) = analyse_network(edges, {"a": 0, "b": 1})
-    assert found.dispersion == pytest.approx(2 * (0.02 / 0.001) ** 2)
-    assert found.drift.ci[0] < 0 < found.drift.ci[1]
-    assert not found.changes
+    (component,) = analyse_network(edges, {"a": 0, "b": 1})
+    assert component.dispersion == pytest.approx(2 * (0.02 / 0.001) ** 2)
+    assert component.drift.ci[0] < 0 < component.drift.ci[1]
+    assert not component.changes
 
 
 def test_what_no_run_connects_is_distinguished_the_newest_first() -> None:
@@ -177,24 +181,24 @@ def test_builds_apart_are_what_the_others_are_measured_against(neutrals: int) ->
     edges = measured(pairs, levels, errors(len(pairs), rng), rng)
     ranks = order(len(levels))
     (plain,) = analyse_network(edges, ranks)
-    assert any(math.exp(one.log_ratio) > 2 for one in plain.changes), "a change from one framework to another"
-    (found,) = analyse_network(edges, ranks, foreign=[node(i) for i in range(neutrals)])
-    (change,) = found.changes
+    assert any(math.exp(change.log_ratio) > 2 for change in plain.changes), "a change from one framework to another"
+    (component,) = analyse_network(edges, ranks, foreign=[node(i) for i in range(neutrals)])
+    (change,) = component.changes
     assert (change.before, change.after) == (node(neutrals + 5), node(neutrals + 6))
     assert change.log_ratio == pytest.approx(0.05, abs=0.01)
-    assert (found.drift.oldest, found.drift.newest) == (node(neutrals), node(len(levels) - 1))
-    assert found.drift.log_ratio == pytest.approx(0.05, abs=0.02)
-    assert found.positions[-1].log_ratio == pytest.approx(1.15, abs=0.02), "the ratio to the neutral build"
-    places = {one.node: one.log_ratio for one in found.positions}
-    assert found.drift.log_ratio == pytest.approx(places[node(len(levels) - 1)] - places[node(neutrals)])
+    assert (component.drift.oldest, component.drift.newest) == (node(neutrals), node(len(levels) - 1))
+    assert component.drift.log_ratio == pytest.approx(0.05, abs=0.02)
+    assert component.positions[-1].log_ratio == pytest.approx(1.15, abs=0.02), "the ratio to the neutral build"
+    places = {position.node: position.log_ratio for position in component.positions}
+    assert component.drift.log_ratio == pytest.approx(places[node(len(levels) - 1)] - places[node(neutrals)])
 
 
 def test_no_change_among_the_others_is_none() -> None:
     rng = np.random.default_rng(6)
     levels = [0.0] + [1.1] * 12
     edges = measured(star(13), levels, errors(12, rng), rng)
-    (found,) = analyse_network(edges, order(13), foreign=[node(0)])
-    assert found.changes == ()
-    assert found.p_value > 0.01
+    (component,) = analyse_network(edges, order(13), foreign=[node(0)])
+    assert component.changes == ()
+    assert component.p_value > 0.01
     (alone,) = analyse_network(edges[:1], order(2), foreign=[node(0)])
     assert (alone.changes, alone.drift.log_ratio, alone.drift.standard_error) == ((), 0.0, 0.0)

@@ -89,8 +89,11 @@ def test_with_a_threshold_of_0_a_case_is_settled_when_it_is_flagged() -> None:
 
 
 def test_an_easier_bar_takes_no_more_rounds() -> None:
-    seen = TrimmedMean(0.06, 0.012, 6, 5)
-    rounds = [project(seen, 5, Terms(0.02, LOOKS, ALPHA, share), True).rounds for share in (1.0, 0.5, 0.1, 1e-4, 1e-30)]
+    trimmed_mean = TrimmedMean(0.06, 0.012, 6, 5)
+    rounds = [
+        project(trimmed_mean, 5, Terms(0.02, LOOKS, ALPHA, share), True).rounds
+        for share in (1.0, 0.5, 0.1, 1e-4, 1e-30)
+    ]
     assert rounds[:2] == sorted(filter(None, rounds[:2]))
     assert rounds[0] is not None
     assert rounds[-1] is None

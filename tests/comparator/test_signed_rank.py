@@ -24,7 +24,7 @@ def test_against_all_signs_enumerated(sizes: list[int], data: st.DataObject) -> 
         return sum(scores[size] for size, sign in zip(sizes, some, strict=True) if sign > 0)
 
     totals = [total(some) for some in product((-1, 1), repeat=len(sizes))]
-    naive = sum(one >= total(signs) for one in totals) / len(totals)
+    naive = sum(other_total >= total(signs) for other_total in totals) / len(totals)
     values = tuple(float(size * sign) for size, sign in zip(sizes, signs, strict=True))
     assert signed_rank_p(values) == pytest.approx(naive)
 
@@ -50,8 +50,8 @@ def test_a_large_sample_has_the_normal_approximation() -> None:
 def test_its_level_is_exact_though_sizes_differ_by_orders_of_magnitude_and_depend_on_each_other() -> None:
     rng = np.random.default_rng(4)
     sizes = np.exp(np.cumsum(rng.normal(0, 1, (4000, 20)), axis=1))
-    found = [signed_rank_p(tuple(row.tolist())) <= 0.05 for row in sizes * rng.choice((-1, 1), sizes.shape)]
-    assert stats.binom.ppf(1e-4, 4000, 0.04) < sum(found) < stats.binom.isf(1e-4, 4000, 0.05)
+    is_rejected = [signed_rank_p(tuple(row.tolist())) <= 0.05 for row in sizes * rng.choice((-1, 1), sizes.shape)]
+    assert stats.binom.ppf(1e-4, 4000, 0.04) < sum(is_rejected) < stats.binom.isf(1e-4, 4000, 0.05)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,6 @@ def test_ties_and_zeros_count_against_the_alternative(values: tuple[float, ...],
 
 
 def test_a_contrary_value_costs_the_more_the_larger_it_is_up_to_a_quarter_of_the_ranks() -> None:
-    others = [1.0 + 0.01 * number for number in range(15)]
-    p_values = [signed_rank_p((*others, -contrary)) for contrary in (0.5, 1.005, 1.015, 2.0, 50.0)]
+    agreeing = [1.0 + 0.01 * number for number in range(15)]
+    p_values = [signed_rank_p((*agreeing, -contrary)) for contrary in (0.5, 1.005, 1.015, 2.0, 50.0)]
     assert p_values[0] < p_values[1] < p_values[2] < p_values[3] == p_values[4]

@@ -99,8 +99,8 @@ def test_t_equals_scipys_on_untrimmed_data(bound: float) -> None:
 
 
 @given(trimmed_means, st.floats(0, 0.5), st.floats(0, 0.5))
-def test_a_wider_bound_is_harder_to_exceed(trimmed_mean: TrimmedMean, one: float, other: float) -> None:
-    low, high = sorted((one, other))
+def test_a_wider_bound_is_harder_to_exceed(trimmed_mean: TrimmedMean, bound: float, other: float) -> None:
+    low, high = sorted((bound, other))
     assert shifted_t_p(trimmed_mean, low) <= shifted_t_p(trimmed_mean, high)
     assert shifted_t_p(trimmed_mean, 0) + shifted_t_p(mirrored(trimmed_mean), 0) == pytest.approx(1)
 

@@ -15,14 +15,16 @@ from opduel.records import Case, Comparison, Failure, PairSample
 LOOKS = Looks((5, 8, 13))
 
 
-def one(samples: list[PairSample], case: Case | None = None, looks: Looks = LOOKS, alpha: float = 0.05) -> Comparison:
+def comparison_of(
+    samples: list[PairSample], case: Case | None = None, looks: Looks = LOOKS, alpha: float = 0.05
+) -> Comparison:
     """The comparison of a run of one case."""
     return RunAnalysis([case or a_case()], {"a": samples}, {}, looks, alpha).comparisons()[0]
 
 
 def quiet(n: int, change: float, seed: int = 1, sd: float = 0.003) -> list[float]:
-    made: list[float] = noisy(np.random.default_rng(seed), n, change, sd)
-    return made
+    log_ratios: list[float] = noisy(np.random.default_rng(seed), n, change, sd)
+    return log_ratios
 
 
 def hint(n: int) -> list[float]:
@@ -61,7 +63,7 @@ EXACT = [0.01] * 8
 def test_verdicts(log_ratios: list[float], threshold: float, verdict: str, decided_on: str) -> None:
     base = 1000.0 if abs(log_ratios[0]) < 100 else 1e250
     samples = [*pairs("a", "screening", log_ratios[:5], base), *pairs("a", "confirmation", log_ratios[5:], base)]
-    comparison = one(samples, a_case(threshold=threshold))
+    comparison = comparison_of(samples, a_case(threshold=threshold))
     assert (comparison.verdict, comparison.decided_on) == (verdict, decided_on)
     assert comparison.rounds == len(samples)
     assert comparison.samples == tuple(samples)
@@ -87,15 +89,15 @@ def test_verdicts(log_ratios: list[float], threshold: float, verdict: str, decid
 def test_where_higher_is_better_a_rise_is_an_improvement(lower: bool | None, verdict: str) -> None:
     samples = in_stages("a", SLOWER)
     case = replace(a_case(metric="value"), unit="1/s", lower_is_better=lower)
-    assert one(samples, case).verdict == verdict
-    suspect = one([pair("a", "screening", 100.0, 110.0)], case)
+    assert comparison_of(samples, case).verdict == verdict
+    suspect = comparison_of([pair("a", "screening", 100.0, 110.0)], case)
     assert (suspect.suspected, suspect.unit) == (verdict, "1/s")
 
 
 def test_without_samples_and_with_one() -> None:
-    assert one([]).verdict == "inconclusive"
-    assert one([]).ratio is None
-    lone = one([pair("a", "screening", 100.0, 110.0)])
+    assert comparison_of([]).verdict == "inconclusive"
+    assert comparison_of([]).ratio is None
+    lone = comparison_of([pair("a", "screening", 100.0, 110.0)])
     assert lone.verdict == "inconclusive"
     assert lone.ratio == pytest.approx(1.1)
     assert (lone.control, lone.treatment) == (100.0, 110.0)
@@ -121,7 +123,7 @@ def test_a_failed_case_keeps_failure_and_samples_and_says_nothing_else() -> None
 
 def test_medians_and_figures_are_those_of_all_samples() -> None:
     samples = [*pairs("a", "screening", SLOWER[:5], base=5.0), *pairs("a", "confirmation", [0.25] * 8, base=1000.0)]
-    comparison = one(samples, looks=Looks((5, 13)))
+    comparison = comparison_of(samples, looks=Looks((5, 13)))
     assert comparison.control == pytest.approx(1000, rel=0.01)
     assert comparison.treatment == pytest.approx(1000 * math.exp(0.25), rel=0.01)
     assert comparison.ratio == pytest.approx(math.exp((5 * math.log(1.2) + 8 * 0.25) / 13), rel=0.02)
@@ -129,14 +131,14 @@ def test_medians_and_figures_are_those_of_all_samples() -> None:
 
 def test_a_cleared_case_shows_the_look_that_cleared_it() -> None:
     later = [0.5, 0.5, 0.5]
-    comparison = one(pairs("a", "screening", [*quiet(5, 0.0, sd=0.001), *later]))
+    comparison = comparison_of(pairs("a", "screening", [*quiet(5, 0.0, sd=0.001), *later]))
     assert comparison.verdict == "unchanged"
     assert comparison.ratio == pytest.approx(1, abs=0.01)
 
 
 def test_the_interval_spends_half_of_the_looks_share_on_each_side() -> None:
     values = quiet(5, 0.01, sd=0.02)
-    comparison = one(pairs("a", "screening", values))
+    comparison = comparison_of(pairs("a", "screening", values))
     trimmed_mean = estimate_trimmed_mean(values)
     tail = 0.05 / 2 / 3  # of three looks the first
     assert comparison.ci is not None
@@ -147,7 +149,7 @@ def test_the_interval_spends_half_of_the_looks_share_on_each_side() -> None:
 
 def test_samples_beyond_the_last_look_take_part_in_a_closing_one() -> None:
     samples = in_stages("a", quiet(17, 0.035, 2, sd=0.01))
-    closed, before = (one(some, looks=Looks((5, 8, 50))) for some in (samples, samples[:-4]))
+    closed, before = (comparison_of(some, looks=Looks((5, 8, 50))) for some in (samples, samples[:-4]))
     assert closed.p_value is not None
     assert before.p_value is not None
     assert closed.p_value < before.p_value
@@ -155,7 +157,7 @@ def test_samples_beyond_the_last_look_take_part_in_a_closing_one() -> None:
 
 def test_the_family_is_all_cases_of_the_run() -> None:
     samples = in_stages("a", quiet(8, 0.08, 2, sd=0.02))
-    alone = one(samples)
+    alone = comparison_of(samples)
     crowd = [a_case(), *[a_case(f"b{i}") for i in range(399)]]
     among = RunAnalysis(crowd, {"a": samples}, {}, LOOKS).comparisons()[0]
     assert alone.p_value == among.p_value
@@ -203,7 +205,7 @@ EDGE = [0.0198 + 0.004 * x for x in (1, -1, 0.8, -0.8, 0.2, -0.2, 0.5, -0.5, 0.0
     ],
 )
 def test_an_open_case_says_why_and_one_on_a_side_where_it_lies(log_ratios: list[float], note: str) -> None:
-    assert one(in_stages("a", log_ratios)).note == note
+    assert comparison_of(in_stages("a", log_ratios)).note == note
 
 
 @pytest.mark.parametrize(
@@ -217,14 +219,14 @@ def test_an_open_case_says_why_and_one_on_a_side_where_it_lies(log_ratios: list[
     ],
 )
 def test_the_words_are_those_of_the_metric(metric: str, lower: bool | None, note: str) -> None:
-    comparison = one(in_stages("a", EDGE), replace(a_case(metric=metric), lower_is_better=lower))
+    comparison = comparison_of(in_stages("a", EDGE), replace(a_case(metric=metric), lower_is_better=lower))
     assert comparison.verdict == ("not_worse" if lower is False else "not_better")
     assert comparison.note == note
 
 
 def test_small_ranges_have_two_digits() -> None:
     case = a_case(threshold=0.002)
-    assert one(in_stages("a", [x / 10 for x in EDGE]), case).note == "slower by 0.16 to 0.24 %"
+    assert comparison_of(in_stages("a", [x / 10 for x in EDGE]), case).note == "slower by 0.16 to 0.24 %"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +244,7 @@ def test_small_ranges_have_two_digits() -> None:
     ],
 )
 def test_what_stays_open_beyond_the_threshold_is_suspected(samples: list[PairSample], suspected: str | None) -> None:
-    comparison = one(samples)
+    comparison = comparison_of(samples)
     assert comparison.suspected == suspected
     assert comparison.note.startswith(f"looks {suspected}, but is not settled: ") == (suspected is not None)
 
@@ -254,7 +256,7 @@ def test_what_stays_open_beyond_the_threshold_is_suspected(samples: list[PairSam
 def test_refuses_values_that_are_no_measurement(control: float, treatment: float, log_ratio: float) -> None:
     sample = PairSample("a", "screening", 3, control, treatment, log_ratio, 1, 1)
     with pytest.raises(ValueError, match="a, round 3"):
-        one([sample])
+        comparison_of([sample])
 
 
 def test_identical_counts_are_unchanged_at_the_first_look_even_where_both_are_zero() -> None:
@@ -268,18 +270,18 @@ def test_identical_counts_are_unchanged_at_the_first_look_even_where_both_are_ze
 def test_refuses_what_does_not_fit_together() -> None:
     sample = pair("b", "screening", 1.0, 1.0)
     with pytest.raises(ValueError, match="another case"):
-        one([sample])
+        comparison_of([sample])
     with pytest.raises(ValueError, match="no such case: b"):
         RunAnalysis([a_case()], {"b": [sample]}, {}, LOOKS).comparisons()
     with pytest.raises(ValueError, match="same id"):
         RunAnalysis([a_case(), a_case()], {}, {}, LOOKS).comparisons()
     with pytest.raises(ValueError, match="threshold"):
-        one([], a_case(threshold=-0.1))
+        comparison_of([], a_case(threshold=-0.1))
     with pytest.raises(ValueError, match="no such metric"):
-        one([], a_case(metric="mood"))
+        comparison_of([], a_case(metric="mood"))
     for alpha in (0.0, 1.0, math.nan):
         with pytest.raises(ValueError, match="alpha"):
-            one([], alpha=alpha)
+            comparison_of([], alpha=alpha)
 
 
 def test_an_empty_run() -> None:
