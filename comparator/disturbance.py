@@ -89,7 +89,7 @@ class SignedRankTests:
         return min(1.0, 2 * self._one_sided(1 if rises else -1, self._bound))
 
     def shows(self, verdict: Verdict, lower_is_better: bool) -> bool:
-        """Whether the change is shown to lie within the threshold (``unchanged``), or on a side of it.
+        """Return whether the change is shown to lie within the threshold (``unchanged``), or on a side of it.
 
         Each side has alpha / 2 over the looks, as the interval has.
         """

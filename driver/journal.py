@@ -100,7 +100,7 @@ class Journal(SqliteFile):
             connection.execute("INSERT OR REPLACE INTO reports VALUES (?, ?)", (run, report))
             connection.execute("DELETE FROM rounds WHERE run = ?", (run,))
             self.outbox.remove_all(RUN, run)
-            self.outbox.put(RUN, [RECIPIENT], run)
+            self.outbox.add(RUN, [RECIPIENT], run)
 
     def report(self, run: str) -> str | None:
         """Return the report of a run that was finished."""
@@ -145,7 +145,7 @@ class Journal(SqliteFile):
         those named ``removed``: all of it, or nothing. A notice that was queued before stays as it was.
         """
         with self.transaction() as connection:
-            self.outbox.put(NOTICE, receivers, name, text.encode())
+            self.outbox.add(NOTICE, receivers, name, text.encode())
             connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(fact, name) for fact in reported])
             connection.executemany("DELETE FROM facts WHERE name = ?", [(fact,) for fact in removed])
 

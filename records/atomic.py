@@ -1,4 +1,4 @@
-"""The one atomic file writer, checks of what it is to write, and names that are safe as parts of a path."""
+"""The atomic file writer, checks of where it may write, and names that are safe as parts of a path."""
 
 import errno
 import hashlib
@@ -17,9 +17,10 @@ _LONGEST_PART = 80  # characters; two of them and ".." stay below the 255 bytes 
 
 
 def path_part(name: str) -> str:
-    """``name`` as one part of a path: ASCII letters, digits and ``._=+@-``; never ``.``, ``..``, hidden or empty.
+    """Return ``name`` as one part of a path: ASCII letters, digits and ``._=+@-``; never ``.``, ``..``, hidden or
+    empty.
 
-    A long name is cut, and a digest of the whole put behind it.
+    A long name is cut, and a digest of all of it appended.
     """
     part = re.sub(r"[^A-Za-z0-9._=+@-]+", "_", name)
     part = re.sub(r"^[.-]+", "_", part) or "_"
@@ -30,8 +31,8 @@ def path_part(name: str) -> str:
 
 
 def user_path(text: str, option: str) -> Path:
-    """The path that ``text`` means, with the folder of ``~`` or ``~user`` written out; UsageError, which names
-    ``option``, if there is no such user."""
+    """Return the path ``text`` with ``~`` and ``~user`` expanded; UsageError, which names ``option``, if there is no
+    such user."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -44,15 +45,14 @@ def write_atomically(
     before_replace: Callable[[Path], object] = lambda _: None,
     mode: int = 0o666,
 ) -> None:
-    """Write ``content``, or what it writes when called, to ``path``: to a temporary file in the same folder, which
-    is flushed to disk and then renamed.
+    """Write ``content`` (bytes, or a function that writes them) to a temporary file beside ``path``, flush it to disk,
+    and rename it to ``path``.
 
     ``before_replace`` is called with the temporary file when that is complete on disk, and the old file still in its
-    place. ``mode`` is the new file's, less the umask. On any error ``path`` stays as it was and nothing is left beside
-    it.
+    place. ``mode`` is the new file's, less the umask. On any error ``path`` stays as it was, without a temporary file.
 
     Raises:
-        OSError: it could not be written, or what is there is not a regular file; and what ``content`` and
+        OSError: it could not be written, or ``path`` is not a regular file; and what ``content`` and
             ``before_replace`` raise.
     """
     if is_special(path):
@@ -72,7 +72,7 @@ def write_atomically(
 
 
 def is_special(path: Path) -> bool:
-    """Whether a device, a pipe or a socket is there, or at the end of a link there: a new file would replace it."""
+    """Return whether ``path`` is, or links to, a device, a pipe or a socket, which a new file would replace."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -89,7 +89,7 @@ def check_file(path: Path, option: str) -> None:
 
 
 def check_folder(directory: Path, option: str) -> None:
-    """Make ``directory`` where it is missing; UsageError, which names ``option`` and the fix, unless files can be
+    """Create ``directory`` if it is missing. Raise UsageError, which names ``option`` and the fix, unless files can be
     written in it."""
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -50,15 +50,14 @@ SAMPLED = tuple(name for name, metric in METRICS.items() if metric.sampled)
 
 
 def measure_of(metric: str, unit: str | None, lower_is_better: bool | None) -> Metric:
-    """The metric of that name; ``unit`` and ``lower_is_better`` are those of ``value``. KeyError: there is no such
-    metric."""
+    """Return the metric of a name; ``unit`` and ``lower_is_better`` are those of ``value``. KeyError: there is none."""
     if metric != VALUE:
         return METRICS[metric]
     return replace(METRICS[VALUE], unit=unit or "", lower_is_better=lower_is_better is not False)
 
 
 def case_id_for(metric: str, time_id: str) -> str:
-    """The id of the case that measures by ``metric`` what the case ``time_id`` measures by time."""
+    """Return the id of the case that measures by ``metric`` what the case ``time_id`` measures by time."""
     return time_id if metric == DEFAULT_METRIC else f"{time_id}/{metric}"
 
 
@@ -69,14 +68,13 @@ _OF_KIND = re.compile(rf"(.+)@({KIND_NAME.pattern})(/[a-z_]+)?")
 
 
 def split_kind(case_id: str) -> tuple[str | None, str]:
-    """The kind of host that ends the id, if it ends with one, and the id without it."""
-    found = _OF_KIND.fullmatch(case_id)
-    return (found[2], found[1] + (found[3] or "")) if found else (None, case_id)
+    """Return the kind of host that ends the id (None if it ends with none), and the id without it."""
+    match = _OF_KIND.fullmatch(case_id)
+    return (match[2], match[1] + (match[3] or "")) if match else (None, case_id)
 
 
 def without_kind(case_id: str, kind: str | None) -> str:
-    """The id of the case that is measured on hosts of any kind, of one on hosts of this kind: ``add/forward@avx2`` ->
-    ``add/forward``."""
+    """Return the id without the kind of host: ``add/forward`` of ``add/forward@avx2``."""
     if kind is None:
         return case_id
     before, mark, behind = case_id.rpartition(f"@{kind}")
@@ -147,7 +145,8 @@ class Case:
     """the kind of host that measures it, with which its id ends (``of_kind``); null for any"""
 
     def measured_by(self) -> dict[str, Any]:
-        """Return the fields that decide what is measured, by which round logs and journals know a run: no labels."""
+        """Return the fields that decide what is measured, without labels: round logs and journals identify runs by
+        them."""
         return {name: value for name, value in asdict(self).items() if name not in ("category", "unit")}
 
     @property
@@ -167,6 +166,6 @@ class Case:
         return own if self.metric == DEFAULT_METRIC else own.removesuffix(f"/{self.metric}")
 
     def of_kind(self, kind: str) -> "Case":
-        """The case on hosts of this kind: ``add/forward/memory`` becomes ``add/forward@avx2/memory``."""
+        """Return the case on hosts of this kind: ``add/forward/memory`` becomes ``add/forward@avx2/memory``."""
         metric = without_kind(self.id, self.kind).removeprefix(self.time_id)
         return replace(self, id=f"{self.time_id}@{kind}{metric}", kind=kind)

@@ -146,11 +146,11 @@ class Cause:
 
 
 def without_clone(name: str) -> str:
-    """A function's name without what a compiler adds to its clones: ``.constprop.0``, ``.isra.0``, ``.cold``."""
+    """Return a function's name without the suffix of a compiler's clone: ``.constprop.0``, ``.isra.0``, ``.cold``."""
     return _CLONE.sub("", name)
 
 
 def source_file_of(name: str) -> str | None:
-    """The source file that code without symbols is of, by the name of its part; None if that says no file."""
-    found = _SOURCE_FILE.match(name)
-    return found[1] if found else None
+    """Return the source file in the name of a part of code without symbols; None if the name has none."""
+    match = _SOURCE_FILE.match(name)
+    return match[1] if match else None

@@ -1,4 +1,4 @@
-"""What one run was asked for, in one typed record: made once from the parsed options, and kept in the report."""
+"""The options of one run, in one typed record: made once from the parsed options, and stored in the report."""
 
 import functools
 import math
@@ -12,7 +12,7 @@ from opduel.records.typed import UNKNOWN, fitting
 
 USUAL_ROUNDS, MOST_USUAL_ROUNDS = 50, 160
 SMALL_THRESHOLD = 0.005
-_JOINED = {"separator": ","}  # an option that takes several values at once, not one each time
+_JOINED = {"separator": ","}  # an option that takes several values at once
 
 
 @dataclass(frozen=True)
@@ -107,17 +107,17 @@ class RunConfiguration:
 
     @property
     def platforms(self) -> tuple[str, ...]:
-        """The platforms that were named."""
+        """The names of platforms."""
         return tuple(name.strip() for name in self.platform.split(","))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "RunConfiguration":
-        """Of plain data. What is missing, or of another type than it should be, is as if it had not been given."""
-        known = {name: fitting(values[name], kind) for name, kind in kinds().items() if name in values}
-        return cls(**{name: value for name, value in known.items() if value is not UNKNOWN})
+        """Return the configuration of plain data. Values that are missing, or of another type, get their defaults."""
+        value_by_name = {name: fitting(values[name], kind) for name, kind in kinds().items() if name in values}
+        return cls(**{name: value for name, value in value_by_name.items() if value is not UNKNOWN})
 
     def words(self, names: Iterable[str]) -> list[str]:
-        """These options as a command line has them, in the order of ``names``; nothing for those not given."""
+        """Return the options ``names``, in their order, as words of a command line, without those not given."""
         return [word for name in names for word in self._words(name)]
 
     def _words(self, name: str) -> list[str]:
@@ -136,10 +136,10 @@ class RunConfiguration:
 
 
 def rounds_at(threshold: float) -> int:
-    """``--max_rounds`` at a threshold, a share, where it is not given: 50, or up to 160 below 0.5 %.
+    """Return the default of ``--max_rounds`` at a threshold (a share): 50, or up to 160 below 0.5 %.
 
-    They grow as (0.5 % / threshold) to the power of 3/4. The same power of the test would take the square, for which
-    few would wait.
+    It grows as (0.5 % / threshold) to the power of 3/4. An equally powerful test would take the square, which takes
+    too long.
     """
     if threshold >= SMALL_THRESHOLD:
         return USUAL_ROUNDS
@@ -149,25 +149,26 @@ def rounds_at(threshold: float) -> int:
 
 
 def usual_rounds(cases: Iterable[Case]) -> int:
-    """``--max_rounds`` of a run of these cases, where it is not given: as the smallest threshold of a noisy metric has
-    it."""
+    """Return the default of ``--max_rounds`` for these cases: that of the smallest threshold of a noisy metric."""
     noisy = (case.threshold for case in cases if case.metric in SAMPLED and case.measure.noisy)
     return rounds_at(min(noisy, default=SMALL_THRESHOLD))
 
 
 _DEFAULTS: dict[str, Any] = {name: getattr(RunConfiguration(), name) for name in RunConfiguration.__dataclass_fields__}
-OPTIONS = {one.name: one.metadata["option"] for one in fields(RunConfiguration) if "option" in one.metadata}
-SEPARATORS = {one.name: one.metadata["separator"] for one in fields(RunConfiguration) if "separator" in one.metadata}
+OPTIONS = {option.name: option.metadata["option"] for option in fields(RunConfiguration) if "option" in option.metadata}
+SEPARATORS = {
+    option.name: option.metadata["separator"] for option in fields(RunConfiguration) if "separator" in option.metadata
+}
 
 
 @functools.cache
 def kinds() -> dict[str, Any]:
-    """The type of each field."""
+    """Return the type of each field."""
     return get_type_hints(RunConfiguration)
 
 
 def _thresholds(shares: Mapping[str, float]) -> list[str]:
-    """``METRIC=SHARE`` for each metric; ``SHARE`` where it is that of them all."""
+    """Return ``METRIC=SHARE`` for each metric; ``SHARE`` alone if all metrics have the same."""
     if set(shares) == set(SAMPLED) and len(set(shares.values())) == 1:
         return [_percent(shares[SAMPLED[0]])]
     return [f"{metric}={_percent(share)}" for metric, share in shares.items()]

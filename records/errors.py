@@ -10,8 +10,8 @@ from opduel.records.text import one_line
 class OpduelError(Exception):
     """An error whose text is meant for the user: one line that names what is wrong and the fix.
 
-    Whatever it is given becomes one printable line without secrets, in which very long arguments are shortened: errors
-    are stored and sent, too.
+    The text becomes one printable line without secrets, in which very long arguments are shortened: errors are stored
+    and sent, too.
     """
 
     exit_code = 3
@@ -27,31 +27,31 @@ class UsageError(OpduelError):
 
 
 class RunError(OpduelError):
-    """The run could not be completed, though it was asked for rightly. Exit code 3."""
+    """The run could not be completed, although the usage was correct. Exit code 3."""
 
     exit_code = 3
 
 
 class BrokenBuildError(RunError):
-    """What was to be built is at fault itself, not a disk, the network or a setting: it would fail again."""
+    """The sources can't be built. It is not due to a disk, the network or a setting: building fails again."""
 
 
 class NoSpaceError(RunError):
-    """A disk has too little free: nobody's fault who asked, and over as soon as somebody frees some."""
+    """A disk has too little free space."""
 
 
 def is_full(error: OSError) -> bool:
-    """Whether a disk, or the user's share of it, is full."""
+    """Return whether a disk, or the user's quota of it, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def disk_error(place: str | os.PathLike[str], error: OSError, elsewhere: str) -> RunError:
-    """What an error of the file system is to the user, in one line: where, what, and what to do.
+def disk_error(place: str | os.PathLike[str], error: OSError, other_place: str) -> RunError:
+    """Return an error of the file system as one line for the user: where, what, and what to do.
 
-    ``place``: what was to be written, unless the error itself names a file. ``elsewhere`` says how another place can be
-    given ("give another folder with --work_dir").
+    ``place``: what was to be written, unless the error itself names a file. ``other_place`` says how to give another
+    place ("give another folder with --work_dir").
     """
     where = error.filename if isinstance(error.filename, str) else os.fspath(place)
     if is_full(error):
-        return NoSpaceError(f"{where}: {error.strerror}: free some space, or {elsewhere}")
-    return RunError(f"{where}: {error.strerror or error}: correct that, or {elsewhere}")
+        return NoSpaceError(f"{where}: {error.strerror}: free some space, or {other_place}")
+    return RunError(f"{where}: {error.strerror or error}: correct that, or {other_place}")

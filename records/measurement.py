@@ -62,7 +62,7 @@ class Failure:
     """the last lines that the worker printed"""
 
     def __post_init__(self) -> None:
-        """A framework may print anything, and reasons quote it: secrets are taken out."""
+        """Mask secrets: a framework may print anything, and reasons quote it."""
         object.__setattr__(self, "reason", redact(self.reason))
         object.__setattr__(self, "output_tail", redact(self.output_tail))
 

@@ -1,9 +1,10 @@
-"""The outbox: what must be delivered at least once waits in a table of a SQLite file until its receiver has it.
+"""The outbox: entries that must be delivered at least once wait in a table of a SQLite file until their receiver has
+them.
 
-An entry is on disk before the first attempt. After a crash between the receiver's answer and recording it the entry is
-delivered again, with the same key, by which the receiver can tell. The results servers' reports wait in a file of their
-own (opduel.reporters.remote.spool); the driver's notifications and its finished runs wait in its journal, where they
-are written in one transaction with what they report.
+An entry is on disk before the first attempt. After a crash between the receiver's answer and its recording the entry is
+delivered again, with the same key, by which the receiver recognizes it. The results servers' reports wait in a file of
+their own (opduel.reporters.remote.spool); the driver's notifications and its finished runs wait in its journal, where
+they are written in one transaction with what they report.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ from opduel.records.sqlite_file import SqliteFile
 
 State = Literal["waiting", "refused", "damaged", "delivered"]
 
-LONGEST_S = 90 * 24 * 3600.0  # that an entry waits, or is remembered
+LONGEST_S = 90 * 24 * 3600.0  # the longest time that an entry waits, or is remembered
 MOST_BYTES = 2 * 2**30  # of all payloads
 OUTBOX_TABLE = """
 CREATE TABLE IF NOT EXISTS outbox (number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, receiver TEXT NOT NULL,
@@ -34,8 +35,8 @@ log = logging.getLogger(__name__)
 class Entry:
     """Something to be delivered to one receiver.
 
-    ``key`` tells it from the receiver's other entries of its kind; ``created``: seconds since 1970; ``attempts``: those
-    that failed where the entry itself may be the cause; ``reason``: one line on the last one, empty before it.
+    ``key`` identifies it among the receiver's entries of its kind; ``created``: seconds since 1970; ``attempts``:
+    failed ones of which the entry itself may be the cause; ``reason``: one line on the last attempt, empty before it.
     """
 
     number: int
@@ -52,9 +53,9 @@ class Entry:
 class Attempt:
     """The result of one attempt, with the reason in one line.
 
-    ``failed``: later, and the entry may be the cause; ``away``: later, and it can't be; ``refused``: the receiver won't
-    take it, however often; ``damaged``: it isn't what was written. After ``failed`` and ``away`` the receiver gets no
-    other entry this time. ``page``: an address at the receiver's.
+    ``failed``: to be repeated, and the entry may be the cause; ``away``: to be repeated, and the entry can't be the
+    cause; ``refused``: the receiver will never take it; ``damaged``: it isn't what was written. After ``failed`` and
+    ``away`` the receiver gets no other entry this time. ``page``: a web address at the receiver.
     """
 
     state: Literal["delivered", "failed", "away", "refused", "damaged"]
@@ -64,7 +65,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What became of an entry. ``expired``: it waited too long, and was removed."""
+    """The state of an entry after a delivery. ``expired``: it waited too long, and was removed."""
 
     entry: Entry
     state: Literal["sent", "waiting", "refused", "damaged", "expired"]
@@ -85,7 +86,7 @@ class Outbox:
         self._clock = clock
         self._most_bytes = most_bytes
 
-    def put(
+    def add(
         self, kind: str, receivers: Sequence[str], key: str, payload: bytes = b"", created: float | None = None
     ) -> None:
         """Add an entry for each receiver. An entry that waits or was delivered stays as it is; one that was refused, or
@@ -102,20 +103,20 @@ class Outbox:
             connection.execute(
                 "DELETE FROM outbox WHERE state IN ('delivered', 'damaged') AND created < ?", (long_ago,)
             )
-            ((held,),) = connection.execute("SELECT COALESCE(SUM(LENGTH(payload)), 0) FROM outbox")
-            if held + len(payload) * len(receivers) > self._most_bytes:
-                raise NoSpaceError(f"the outbox is full: {held >> 20} MiB wait for their receivers")
-            for one in receivers:
-                connection.execute(statement, (kind, one, key, payload, _digest(one, key, payload), moment))
+            ((stored_bytes,),) = connection.execute("SELECT COALESCE(SUM(LENGTH(payload)), 0) FROM outbox")
+            if stored_bytes + len(payload) * len(receivers) > self._most_bytes:
+                raise NoSpaceError(f"the outbox is full: {stored_bytes >> 20} MiB wait for their receivers")
+            for receiver in receivers:
+                connection.execute(statement, (kind, receiver, key, payload, _digest(receiver, key, payload), moment))
 
     def entries(self, kind: str) -> list[Entry]:
-        """What was not delivered: the entries that failed least come first, and of these the oldest, so that an entry
-        which nobody takes blocks no other."""
+        """Return the entries that are not delivered, those with the fewest failures first, then the oldest, so that an
+        entry that always fails blocks no other."""
         query = f"SELECT {_COLUMNS} FROM outbox WHERE kind = ? AND state != 'delivered' ORDER BY attempts, number"
         return [Entry(*row) for row in self._file.rows(query, (kind,))]
 
     def payload(self, entry: Entry) -> bytes | None:
-        """The entry's payload; None if it has gone, or isn't what was written."""
+        """Return the entry's payload; None if it is gone, or isn't what was written."""
         query = "SELECT payload, sha256 FROM outbox WHERE number = ? AND receiver = ? AND key = ?"
         for payload, digest in self._file.rows(query, (entry.number, entry.receiver, entry.key)):
             content = payload if isinstance(payload, bytes) else str(payload).encode()
@@ -127,7 +128,7 @@ class Outbox:
         self._file.write("DELETE FROM outbox WHERE number = ?", (entry.number,))
 
     def remove_all(self, kind: str, key: str) -> None:
-        """Remove the entries of this key, whoever the receiver."""
+        """Remove the entries of this key for all receivers."""
         self._file.write("DELETE FROM outbox WHERE kind = ? AND key = ?", (kind, key))
 
     def deliver(
@@ -141,9 +142,9 @@ class Outbox:
     ) -> Iterator[Delivery]:
         """Attempt to deliver each entry, in order, and record the result before the next one.
 
-        ``server``: of several receivers behind one server none gets more once that is away. ``remember``: a delivered
-        entry stays, without its payload, so that ``put`` doesn't add it again. What is older than ``longest_s`` is
-        removed. What ``attempt`` raises leaves its entry as it was.
+        ``server``: the server of a receiver; once it is away, none of its receivers gets more. ``remember``: a
+        delivered entry stays, without its payload, so that ``add`` doesn't add it again. Entries older than
+        ``longest_s`` are removed. If ``attempt`` raises, its entry stays as it was.
         """
         closed: dict[str, str] = {}  # servers that get no more this time, and why
         for entry in entries:
@@ -158,25 +159,27 @@ class Outbox:
                 yield Delivery(entry, "waiting", closed[server(entry.receiver)])
             else:
                 payload = self.payload(entry)
-                made = Attempt("damaged", "it is not what was written") if payload is None else attempt(entry, payload)
-                if made.state in ("failed", "away"):
-                    closed[server(entry.receiver)] = made.reason
-                yield self._recorded(entry, made, remember)
+                result = (
+                    Attempt("damaged", "it is not what was written") if payload is None else attempt(entry, payload)
+                )
+                if result.state in ("failed", "away"):
+                    closed[server(entry.receiver)] = result.reason
+                yield self._record(entry, result, remember)
 
-    def _recorded(self, entry: Entry, made: Attempt, remember: bool) -> Delivery:
-        state: State = "waiting" if made.state in ("failed", "away") else made.state  # type: ignore[assignment]
-        reason = made.reason
+    def _record(self, entry: Entry, result: Attempt, remember: bool) -> Delivery:
+        state: State = "waiting" if result.state in ("failed", "away") else result.state  # type: ignore[assignment]
+        reason = result.reason
         try:
             if state == "delivered" and not remember:
                 self.remove(entry)
             else:
                 changes = "attempts = attempts + ?, state = ?, reason = ?"
                 changes += ", payload = x''" if state == "delivered" else ""
-                values = (made.state == "failed", state, reason, entry.number)
+                values = (result.state == "failed", state, reason, entry.number)
                 self._file.write(f"UPDATE outbox SET {changes} WHERE number = ?", values)
         except RunError as error:  # then it is attempted again next time
             reason = f"{reason}; that can't be recorded: {error}"
-        return Delivery(entry, "sent" if state == "delivered" else state, reason, made.page)
+        return Delivery(entry, "sent" if state == "delivered" else state, reason, result.page)
 
 
 def _digest(receiver: str, key: str, payload: bytes) -> str:

@@ -1,4 +1,4 @@
-"""A program's output: boiled down to the one line that says what went wrong, and kept within bounds on disk."""
+"""A program's output: the one line that says what went wrong, and bounds on its size on disk."""
 
 import os
 import re
@@ -8,9 +8,9 @@ from opduel.records.text import without_controls
 
 MOST_KEPT = 64 * 2**20  # bytes of output in a file
 KEPT_END = 2**20  # bytes of each end of longer output
-_MOST_READ = 2 * 2**20  # characters in which the line that tells is looked for
+_MOST_READ = 2 * 2**20  # characters in which the key line is searched
 _TRACEBACK = "Traceback (most recent call last):"
-# Tracebacks of what goes wrong while Python exits: they come after the exception that ended the program.
+# Beginnings of tracebacks while Python exits, which come after the exception that ended the program.
 _ON_EXIT = ("Exception ignored in", "Error in atexit._run_exitfuncs")
 _PLACE = re.compile(r'\s+File "(.+)", line (\d+)')
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Failure)(?::.*)?$")
@@ -50,13 +50,14 @@ _ROUTINE = re.compile(
 
 
 def key_line(text: str) -> str:
-    """The line of a program's output that says what went wrong, without color and indentation; empty without output.
+    """Return the line of a program's output that says what went wrong, without color and indentation; empty without
+    output.
 
-    It is the first of these that is there: a compiler's, linker's or CMake's first error; the exception that ended a
+    It is the first of these that exists: a compiler's, linker's or CMake's first error; the exception that ended a
     Python program; the first line about a fatal signal, a failed check or a C++ exception; the last line
-    ``error: ...``, or the innermost of its causes; the last line that is not routine; the last line. Where the
-    exception's first line ends in a colon the next one is added, and to a syntax error its file and line. Of very long
-    output the ends are searched alone.
+    ``error: ...``, or the innermost of its causes; the last line that is not routine; the last line. If an exception's
+    first line ends in a colon, the next one is added, and to a syntax error its file and line. Only both ends of very
+    long output are searched.
     """
     if len(text) > _MOST_READ:
         text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
@@ -64,16 +65,16 @@ def key_line(text: str) -> str:
     if not lines:
         return ""
     for find in (_compiler_error, _exception, _fatal_error, _plain_error):
-        if found := find(lines):
-            return found
+        if error_line := find(lines):
+            return error_line
     return next((line for line in reversed(lines) if not _ROUTINE.match(line.strip())), lines[-1]).strip()
 
 
 def keep_ends(descriptor: int, most: int, end: int = KEPT_END) -> None:
-    """Shorten a file that a program prints into, if it has more than ``most`` bytes, to ``end`` bytes of each end.
+    """Shorten a file of more than ``most`` bytes, into which a program prints, to ``end`` bytes of each end.
 
-    The file must be open for reading and appending, by the program, too (O_APPEND). What the program prints at the
-    same moment may be lost.
+    The file must be open for reading and appending, and the program must append, too (O_APPEND). Output of the same
+    moment may be lost.
     """
     size = os.fstat(descriptor).st_size
     if size <= most:
@@ -89,7 +90,7 @@ def _compiler_error(lines: Sequence[str]) -> str:
 
 
 def _exception(lines: Sequence[str]) -> str:
-    """The exception of the last traceback; without one, the last line that looks like an exception."""
+    """Return the exception of the last traceback; without one, the last line that looks like an exception."""
     starts = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
     ended_it = [number for number in starts if not (number and lines[number - 1].startswith(_ON_EXIT))]
     for start in reversed(ended_it or starts):
@@ -101,17 +102,17 @@ def _exception(lines: Sequence[str]) -> str:
 
 
 def _with_place(lines: Sequence[str], number: int) -> str:
-    """The exception's line; of a syntax error with its place."""
+    """Return the exception's line, with the place of a syntax error."""
     line = _completed(lines, number)
     if not _SYNTAX.match(line):
         return line
     places = (_PLACE.match(lines[before]) for before in range(number - 1, -1, -1))
-    place = next((found for found in places if found), None)
+    place = next((match for match in places if match), None)
     return f"{line} ({place[1]}, line {place[2]})" if place else line
 
 
 def _completed(lines: Sequence[str], number: int) -> str:
-    """The line; and the next one where this one ends in a colon, and so says nothing by itself."""
+    """Return the line, with the next one if it ends in a colon."""
     line = lines[number].strip()
     if line.endswith(":") and number + 1 < len(lines):
         return f"{line} {lines[number + 1].strip()}"

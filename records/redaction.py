@@ -1,7 +1,7 @@
-"""Secrets taken out of texts, command lines and variables: what is stored or logged passes through here first.
+"""Mask secrets in texts, command lines and variables, before they are stored or logged.
 
-Texts are searched for what looks like a secret. That can miss one, so command lines and variables work the other way
-round: only what is known to be harmless is kept.
+Texts are searched for what looks like a secret. That can miss one, so command lines and variables are treated the other
+way round: only what is known to be harmless stays.
 """
 
 import os
@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 MASK = "***"
-SHORTEST_SECRET = 8  # characters of a secret that is looked for in texts: "x" would be found everywhere
+SHORTEST_SECRET = 8  # characters; shorter ones would be found everywhere in texts
 
-# A name that says that its value is a secret; one of a file or folder that holds it says so of the content only.
+# Names whose values are secret; the name of a file or folder that holds a secret is not one of them.
 _NAMES_SECRET = (
     r"(?:token|secret|passw(?:or)?d|passphrase|credential|webhook|api[_-]?key|access[_-]?key|private[_-]?key|signature)"
     r"(?![\w.-]{0,80}(?:file|path|dir|directory|folder)\b)"
@@ -28,15 +28,15 @@ _ADDRESS = re.compile(r"\bhttps?://[^\s'\"<>]+", re.I)
 _PARAMETER = re.compile(r"([?&;])([\w.~-]+)=([^&;#]+)")
 _ASSIGNED = re.compile(rf"(?<![\w.-])([\w.-]{{0,80}}{_NAMES_SECRET}[\w.-]{{0,80}}=[\"']?)([^\s\"',;&]+)", re.I)
 _FIELD = re.compile(rf"(?<![\w.-])([\w.-]{{0,80}}{_NAMES_SECRET}[\w.-]{{0,80}}[\"']\s*:\s*([\"']))(.*?)(\2)", re.I)
-# An option and its value, as two words.  What follows may instead be the next option, or a file that holds the secret
-# (@FILE).  Of --notify_webhook our own messages speak, and these never show the address.
+# An option and its value, as two words, unless the second is the next option, or a file that holds the secret (@FILE).
+# Our own messages name --notify_webhook, and never show its address.
 _OPTION = re.compile(rf"--?[\w-]{{0,80}}{_NAMES_SECRET}[\w-]{{0,80}}", re.I)
 _OPTION_VALUE = re.compile(
     rf"(?<![\w-])(?!--notify_webhook )(--?[\w-]{{0,80}}{_NAMES_SECRET}[\w-]{{0,80}}[ \t]+)(?![-@])"
     r"(\"[^\"]*\"|'[^']*'|[^\s\"']+)",
     re.I,
 )
-_SAID = (  # what comes before the secret is the first group
+_SECRET_PATTERNS = (  # the first group is the text before the secret
     re.compile(
         r"\b((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token|digest|negotiate|apikey)\s+)?)"
         r"[^\s\"',;]+",
@@ -57,7 +57,7 @@ _SAID = (  # what comes before the secret is the first group
     re.compile(r"()\b(?:pypi-[\w-]{50,}|npm_\w{30,}|hf_\w{30,}|sk-[\w-]{20,}|AIza[\w-]{35})"),
 )
 
-# Variables that say how libraries compute: whoever sets one wants to read its value in the report.
+# Variables that say how libraries compute, whose values belong in the report.
 _HARMLESS_VARIABLES = (
     *(
         "OMP_",
@@ -76,80 +76,79 @@ _HARMLESS_VARIABLES = (
 )
 
 
-_GIVEN: set[str] = set()  # what the user gave this process to keep: mask_everywhere adds to it
+_MASKED_VALUES: set[str] = set()  # secrets that the user gave this process, from ``mask_everywhere``
 
 
 def mask_everywhere(values: Iterable[str]) -> None:
-    """From now on ``redact`` masks these values, and each of their lines, wherever they occur: all but short ones,
-    which would be found everywhere."""
+    """Let ``redact`` mask these values, and each of their lines, from now on, except for short ones."""
     for value in values:
         lines = {value, *(line.strip() for line in value.splitlines())}
-        _GIVEN.update(line for line in lines if len(line) >= SHORTEST_SECRET)
+        _MASKED_VALUES.update(line for line in lines if len(line) >= SHORTEST_SECRET)
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text without what is, or looks like, a secret: the given ones, those of ``mask_everywhere``, those in the
-    environment, user names and passwords in addresses, headers that log in, tokens of known services, assignments to
-    names such as PASSWORD, values of options such as ``--token``.
+    """Return the text with everything masked that is, or looks like, a secret: ``secrets``, those of
+    ``mask_everywhere`` and of the environment, user names and passwords in addresses, headers that log in, tokens of
+    known services, assignments to names such as PASSWORD, and values of options such as ``--token``.
 
-    A given secret is found as it is, as Python shows it, and percent-encoded. The bare user name of an ssh address
-    stays.
+    Known secrets are found as they are, as Python's repr shows them, and percent-encoded. The user name alone in an ssh
+    address stays.
     """
-    known = {*secrets, *_GIVEN, *secrets_of(os.environ)} - {""}
-    for secret in sorted(known, key=len, reverse=True):
+    all_secrets = {*secrets, *_MASKED_VALUES, *secrets_of(os.environ)} - {""}
+    for secret in sorted(all_secrets, key=len, reverse=True):
         for form in (secret, repr(secret)[1:-1], quote(secret, safe="", errors="surrogateescape")):
             text = text.replace(form, MASK)
-    for pattern in _SAID:
+    for pattern in _SECRET_PATTERNS:
         text = pattern.sub(rf"\g<1>{MASK}", text)
-    text = _ASSIGNED.sub(lambda found: found[1] + _masked(found[2]), text)
-    text = _FIELD.sub(lambda found: found[1] + _masked(found[3]) + found[2], text)
-    text = _OPTION_VALUE.sub(lambda found: found[1] + _masked(found[2]), text)
-    text = _ADDRESS.sub(lambda found: _PARAMETER.sub(_mask_parameter, found[0]), text)
+    text = _ASSIGNED.sub(lambda match: match[1] + _mask(match[2]), text)
+    text = _FIELD.sub(lambda match: match[1] + _mask(match[3]) + match[2], text)
+    text = _OPTION_VALUE.sub(lambda match: match[1] + _mask(match[2]), text)
+    text = _ADDRESS.sub(lambda match: _PARAMETER.sub(_mask_parameter, match[0]), text)
     return _USER_INFO.sub(_mask_user, text)
 
 
 def redacted(value: Any) -> Any:
-    """Plain data with every text in it redacted, and every text under a name such as PASSWORD, or after a word such as
+    """Return plain data with every text redacted, and every text under a name such as PASSWORD, or after a word such as
     ``--token``, masked."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
         return {
-            name: _masked(entry) if isinstance(entry, str) and _SECRET_NAME.search(str(name)) else redacted(entry)
+            name: _mask(entry) if isinstance(entry, str) and _SECRET_NAME.search(str(name)) else redacted(entry)
             for name, entry in value.items()
         }
     if isinstance(value, list | tuple):
-        found = [
-            _masked(entry) if isinstance(entry, str) and _belongs_to_secret_option(before, entry) else redacted(entry)
+        entries = [
+            _mask(entry) if isinstance(entry, str) and _belongs_to_secret_option(before, entry) else redacted(entry)
             for before, entry in zip([None, *value], value, strict=False)
         ]
-        return found if isinstance(value, list) else tuple(found)
+        return entries if isinstance(value, list) else tuple(entries)
     return value
 
 
 def redacted_inputs(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A case's inputs as they are stored: those of a program without the values of its variables, unless these can hold
-    no secret, and with its command line redacted. Others may have a name such as ``token_pattern`` and stay."""
+    """Return a case's inputs as they are stored: a program's command line redacted, and its variables masked unless
+    they are harmless. Other cases' inputs stay, whose arguments may have names such as ``token_pattern``."""
     command, variables = inputs.get("command"), inputs.get("env")
     if not isinstance(command, list | tuple):
         return inputs
-    found = {**inputs, "command": redacted(command)}
+    stored = {**inputs, "command": redacted(command)}
     if isinstance(variables, Mapping):
-        found["env"] = recorded_variables({name: str(value) for name, value in variables.items()})
-    return found
+        stored["env"] = recorded_variables({name: str(value) for name, value in variables.items()})
+    return stored
 
 
 def secret_arguments(words: Sequence[str]) -> set[str]:
-    """The values in a command line that its options' names call secret: ``--token VALUE``, ``--token=VALUE``."""
+    """Return the values of a command line's options with secret names: ``--token VALUE``, ``--token=VALUE``."""
     followed = {word for before, word in pairwise(words) if _belongs_to_secret_option(before, word)}
     assigned = {word.partition("=")[2] for word in words if _OPTION.fullmatch(word.partition("=")[0])}
-    return {word for word in followed | assigned if word and _masked(word) == MASK}
+    return {word for word in followed | assigned if word and _mask(word) == MASK}
 
 
 def secrets_of(variables: Mapping[str, str]) -> set[str]:
-    """The values of those variables whose names say that they are secret, without those too short to be looked for.
+    """Return the values of variables with secret names, without those that are too short to be masked in texts.
 
-    ``@FILE`` is no secret, though the file holds one.
+    ``@FILE`` is not a secret, though the file holds one.
     """
     return {
         value
@@ -158,48 +157,49 @@ def secrets_of(variables: Mapping[str, str]) -> set[str]:
     }
 
 
-def recorded_command(words: Sequence[str], kept: Collection[str]) -> list[str]:
-    """A command line as it is stored: program, names of options, and the values of the options ``kept``, redacted.
-
-    Every other value is masked, and so is what belongs to no option.
-    """
+def recorded_command(words: Sequence[str], harmless_options: Collection[str]) -> list[str]:
+    """Return a command line as it is stored: program, names of options, and the redacted values of
+    ``harmless_options``. All other words are masked."""
     recorded, option = list(words[:1]), ""
     for word in words[1:]:
         if not word.startswith("-") or _is_number(word):
-            recorded.append(redact(word) if option in kept else MASK)
+            recorded.append(redact(word) if option in harmless_options else MASK)
             continue
         option, equals, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:3], word[2:])
         separator = "=" if word.startswith("--") else ""
-        recorded.append(option + separator * bool(equals) + (redact(value) if option in kept else MASK) * bool(equals))
+        recorded.append(
+            option + separator * bool(equals) + (redact(value) if option in harmless_options else MASK) * bool(equals)
+        )
     return recorded
 
 
-def recorded_variables(variables: Mapping[str, str], known: Collection[str] = ()) -> dict[str, str]:
-    """Environment variables as they are stored: the values of those that ``known`` names, or of which it holds the
-    beginning (``NAME_``), and of those that say how common libraries compute. Every other value is masked.
-    """
-    begin = (*_HARMLESS_VARIABLES, *(name for name in known if name.endswith("_")))
+def recorded_variables(variables: Mapping[str, str], harmless: Collection[str] = ()) -> dict[str, str]:
+    """Return environment variables as they are stored: with the redacted values of ``harmless`` ones (names, or
+    beginnings such as ``NAME_``) and of those that say how common libraries compute. All other values are masked."""
+    prefixes = (*_HARMLESS_VARIABLES, *(name for name in harmless if name.endswith("_")))
     return {
-        name: redact(value) if (name in known or name.startswith(begin)) and not _SECRET_NAME.search(name) else MASK
+        name: redact(value)
+        if (name in harmless or name.startswith(prefixes)) and not _SECRET_NAME.search(name)
+        else MASK
         for name, value in variables.items()
     }
 
 
 def bare_address(location: str) -> str:
-    """A location fit to be shown and kept: without user, password, query and fragment."""
+    """Return a location without user, password, query and fragment, fit to be shown and stored."""
     if "://" not in location:
         return location
     try:
         parts = urlsplit(location)
-    except ValueError:  # it is none
+    except ValueError:  # not an address
         return redact(location)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def without_user(address: str) -> str:
-    """One address with all masked that stands before its last ``@``: a password may hold any character."""
-    scheme, separator, rest = address.rpartition("://") if "://" in address else ("", "", address)
-    _, at, host = rest.rpartition("@")
+    """Return an address with everything before its last ``@`` masked: a password may contain any character."""
+    scheme, separator, location = address.rpartition("://") if "://" in address else ("", "", address)
+    _, at, host = location.rpartition("@")
     return f"{scheme}{separator}{MASK}@{host}" if at else address
 
 
@@ -207,19 +207,19 @@ def _belongs_to_secret_option(before: Any, word: str) -> bool:
     return isinstance(before, str) and _OPTION.fullmatch(before) is not None and not word.startswith(("-", "@"))
 
 
-def _masked(value: str) -> str:
+def _mask(value: str) -> str:
     return value if _NO_SECRET.fullmatch(value) else MASK
 
 
-def _mask_parameter(found: re.Match[str]) -> str:
-    before, name, value = found.groups()
-    return f"{before}{name}={_masked(value) if _SECRET_PARAMETER.search(name) else value}"
+def _mask_parameter(match: re.Match[str]) -> str:
+    before, name, value = match.groups()
+    return f"{before}{name}={_mask(value) if _SECRET_PARAMETER.search(name) else value}"
 
 
-def _mask_user(found: re.Match[str]) -> str:
-    scheme, user = found.groups()
+def _mask_user(match: re.Match[str]) -> str:
+    scheme, user = match.groups()
     if "ssh" in scheme.lower() and ":" not in user:
-        return found.group()
+        return match.group()
     return f"{scheme}{MASK}@"
 
 

@@ -220,7 +220,7 @@ class Comparison:
         failure: Failure | None = None,
         injected: bool = False,
     ) -> "Comparison":
-        """What is said of ``case`` before, or without, any computing."""
+        """Return the comparison of ``case`` without any figures."""
         return cls(
             case=case.id,
             operator=case.operator,
@@ -333,41 +333,45 @@ class Report:
         every case left nothing undone."""
         if not self.comparisons and self.run.skipped:
             return False
-        return all(one.failure or (one.verdict == "inconclusive" and _is_untested(one)) for one in self.comparisons)
+        return all(
+            comparison.failure or (comparison.verdict == "inconclusive" and _is_untested(comparison))
+            for comparison in self.comparisons
+        )
 
     @property
     def standing(self) -> list[Comparison]:
-        """Of what depends on the host's load: the comparisons with a verdict that was not held back."""
+        """The comparisons of noisy metrics with a verdict that was not held back."""
         noisy = {name for name, metric in METRICS.items() if metric.noisy}
-        return [one for one in self.comparisons if one.verdict in CLAIMS and one.metric in noisy]
+        return [
+            comparison for comparison in self.comparisons if comparison.verdict in CLAIMS and comparison.metric in noisy
+        ]
 
     def withholds(self, *verdicts: Verdict) -> bool:
-        """Whether one of these verdicts was held back, or so many others that none stands."""
-        held = {one.held_back for one in self.comparisons if one.held_back}
-        return bool(held) and (not self.standing or not held.isdisjoint(verdicts))
+        """Return whether one of these verdicts was held back, or any verdict if no others stand."""
+        withheld_verdicts = {comparison.held_back for comparison in self.comparisons if comparison.held_back}
+        return bool(withheld_verdicts) and (not self.standing or not withheld_verdicts.isdisjoint(verdicts))
 
     @property
     def is_biased(self) -> bool:
         """Whether all ratios may be off, by what A/A checks found."""
         return bool(self.comparisons) and all(map(self.may_be_off, self.comparisons))
 
-    def may_be_off(self, one: Comparison) -> bool:
-        """Whether verdicts were to be held back, and an A/A check found a difference where this was measured.
-
-        On a fleet each shard has its own checks; a host of which no shard was disturbed has found nothing.
-        """
+    def may_be_off(self, comparison: Comparison) -> bool:
+        """Return whether verdicts are held back in this run, and an A/A check found a difference where this comparison
+        was measured: on a fleet, on its own host."""
         validity = self.run.validity
-        return bool(validity.hold) and validity.is_biased and self._is_of_disturbed_host(one)
+        return bool(validity.hold) and validity.is_biased and self._is_of_disturbed_host(comparison)
 
-    def can_be_trusted(self, one: Comparison) -> bool:
-        """Whether the host was not disturbed where this was measured: on a fleet, its own host."""
-        return self.run.validity.valid is not False or not self._is_of_disturbed_host(one)
+    def can_be_trusted(self, comparison: Comparison) -> bool:
+        """Return whether the host on which this comparison was measured was not disturbed."""
+        return self.run.validity.valid is not False or not self._is_of_disturbed_host(comparison)
 
-    def _is_of_disturbed_host(self, one: Comparison) -> bool:
-        """Of a disturbed run, whether this was measured on a host that was: with no fleet there is one host."""
+    def _is_of_disturbed_host(self, comparison: Comparison) -> bool:
+        """Return whether this comparison of a disturbed run was measured on a disturbed host: without a fleet there is
+        only one."""
         fleet = self.run.fleet
         hosts = () if fleet is None else fleet.hosts
-        return not hosts or any(host.name == one.host and host.valid is False for host in hosts)
+        return not hosts or any(host.name == comparison.host and host.valid is False for host in hosts)
 
     @property
     def is_open(self) -> bool:
@@ -376,14 +380,14 @@ class Report:
         return cut_short and not self.withholds(*FLAGGED) and (bool(self.open_suspects) or self.nothing_compared)
 
     def to_json(self) -> dict[str, Any]:
-        """The document as plain JSON data, ``schema_version`` first."""
+        """Return the document as plain JSON data, ``schema_version`` first."""
         document = {**dataclasses.asdict(self), "run": dict(self.run), "host": dict(self.host)}
         return {"schema_version": document.pop("schema_version"), **document}
 
     def count(self, verdict: Verdict) -> int:
-        """How many comparisons got this verdict."""
+        """Return how many comparisons have this verdict."""
         return sum(comparison.verdict == verdict for comparison in self.comparisons)
 
 
-def _is_untested(one: Comparison) -> bool:
-    return one.p_value is None and one.held_back is None and one.verification is None
+def _is_untested(comparison: Comparison) -> bool:
+    return comparison.p_value is None and comparison.held_back is None and comparison.verification is None

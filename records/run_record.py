@@ -24,7 +24,7 @@ class JsonObject(Mapping[str, Any]):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """``values``, or the object that they are already."""
+        """Return the record of ``values``; the same object if they are one already."""
         return values if type(values) is cls else cls(values)
 
     def __getitem__(self, key: str) -> Any:

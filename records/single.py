@@ -69,7 +69,7 @@ class SingleReport:
     schema_version: int = field(default=SINGLE_SCHEMA_VERSION)
 
     def __post_init__(self) -> None:
-        """As of a report: the texts of ``run``, and commands, hold no secret that can be recognised."""
+        """Mask what looks like a secret in ``run`` and in commands, as ``Report`` does."""
         object.__setattr__(self, "run", SingleRunRecord(redacted(self.run)))
         object.__setattr__(self, "host", HostRecord.of(self.host))
         cases = [replace(case, inputs=redacted_inputs(case.inputs)) for case in self.cases]

@@ -1,4 +1,4 @@
-"""A SQLite file: opened, or put aside when it is damaged, and written in durable transactions."""
+"""A SQLite file: opened, or renamed and replaced if it is damaged, and written in durable transactions."""
 
 import logging
 import os
@@ -25,15 +25,16 @@ class SqliteFile:
     def __init__(
         self, path: Path, tables: str, option: str, clock: Callable[[], float] = time.time, shared: bool = False
     ) -> None:
-        """A damaged file is renamed, with what SQLite keeps beside it, and logged; ``damage`` then says so.
+        """Open the file, or rename a damaged one (with SQLite's files beside it) and open an empty one; ``damage`` then
+        says so.
 
-        ``tables``: statements that create the tables where they are missing. ``option`` gives another folder.
-        ``shared``: several processes use the file, which may be in a home folder on NFS; it is readable by its user
-        alone. SQLite's write-ahead log needs memory that all processes share (https://www.sqlite.org/wal.html), so
-        such a file has a rollback journal.
+        ``tables``: statements that create the tables where they are missing. ``option``: the option for another folder.
+        ``shared``: several processes use the file, which may be in a home folder on NFS; only its user can read it.
+        SQLite's write-ahead log needs memory that all processes share (https://www.sqlite.org/wal.html), so such a file
+        has a rollback journal.
 
         Raises:
-            UsageError: it is a database of something else's; nothing in it was changed.
+            UsageError: it is another program's database, which stays unchanged.
         """
         self._path = path
         self._clock = clock
@@ -63,7 +64,7 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Everything written within is kept, or nothing. A transaction within another one is a part of it."""
+        """Commit all that is written within, or nothing. A transaction within another one is a part of it."""
         with self._lock:
             if self._connection.in_transaction:
                 yield self._connection
@@ -79,14 +80,14 @@ class SqliteFile:
                 raise
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg]
-        """The rows of a query."""
+        """Return the rows of a query."""
         try:
             return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise self._error(error) from None
 
     def write(self, statement: str, values: Sequence[object] = ()) -> None:
-        """One statement in a transaction."""
+        """Execute one statement in a transaction."""
         with self.transaction() as connection:
             connection.execute(statement, values)
 
@@ -105,8 +106,8 @@ class SqliteFile:
             os.close(os.open(self._path, flags, 0o600))
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30)
         connection.text_factory = lambda content: content.decode("utf-8", "replace")
-        found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if found and not found & set(re.findall(r"EXISTS (\w+)", tables)):
+        table_names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if table_names and not table_names & set(re.findall(r"EXISTS (\w+)", tables)):
             connection.close()
             raise UsageError(
                 f"{self._path}: is a database that is not opduel's: give another folder with {self._option}"

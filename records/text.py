@@ -4,7 +4,7 @@ import re
 import reprlib
 
 LONGEST_LINE = 1000  # characters of an error
-LONGEST_WORD = 300  # of one word of it: a path, or an argument that somebody pasted
+LONGEST_WORD = 300  # of one word of an error: a path, or a pasted argument
 LONGEST_QUOTE = 80  # of an argument that is quoted in an error
 LONGEST_VALUE = 40  # of a value that is quoted in an error
 _ELLIPSIS = "..."
@@ -25,28 +25,28 @@ _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 
 
 def counted(count: int, noun: str) -> str:
-    """``1 case``, ``2 cases``: a number with its noun."""
+    """Return a number with its noun: ``1 case``, ``2 cases``."""
     return f"{count:d} {noun}" if count == 1 else f"{count:d} {noun}s"
 
 
 def printable(text: str) -> str:
-    """``text`` with whatever could move a cursor, colour a terminal or fail to encode written as an escape."""
+    """Return ``text`` with all characters escaped that could move a cursor, colour a terminal or fail to encode."""
     return "".join(char if char.isprintable() else escape(char) for char in text)
 
 
 def without_controls(text: str) -> str:
-    """``text`` without escape sequences and control characters; tabs and line feeds stay."""
+    """Return ``text`` without escape sequences and control characters; tabs and line feeds stay."""
     return _CONTROLS.sub("", text)
 
 
 def escape(char: str) -> str:
-    """One character as an escape: ``\\x1b``."""
+    """Return one character as an escape: ``\\x1b``."""
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def clipped(text: str, longest: int) -> str:
-    """``text`` in at most ``longest`` characters (5 or more): the middle is left out, as the ends say most."""
+    """Return ``text`` in at most ``longest`` characters (5 or more), with its middle left out."""
     if len(text) <= longest:
         return text
     room = longest - len(_ELLIPSIS)
@@ -54,18 +54,19 @@ def clipped(text: str, longest: int) -> str:
 
 
 def show(value: object) -> str:
-    """A value as quoted in an error: short, on one line."""
+    """Return a value as it is quoted in an error: short, on one line."""
     text = _REPR.repr(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - len(_ELLIPSIS)] + _ELLIPSIS
 
 
 def one_line(text: str) -> str:
-    """``text`` on one printable line of at most ``LONGEST_LINE`` characters; long quotations and words are clipped."""
+    """Return ``text`` on one printable line of at most ``LONGEST_LINE`` characters, long quotations and words
+    clipped."""
     line = " ".join(text.splitlines())
-    line = _LONG_QUOTE.sub(lambda found: found[1] + clipped(found[2], LONGEST_QUOTE) + found[1], line)
+    line = _LONG_QUOTE.sub(lambda match: match[1] + clipped(match[2], LONGEST_QUOTE) + match[1], line)
     return clipped(printable(with_short_words(line)), LONGEST_LINE)
 
 
 def with_short_words(text: str) -> str:
-    """``text`` with each word clipped that nobody reads to its end."""
+    """Return ``text`` with very long words clipped."""
     return _LONG_WORD.sub(lambda word: clipped(word[0], LONGEST_QUOTE), text)

@@ -1,4 +1,4 @@
-"""The work that a call must do, and how fast it did it: for the roofline."""
+"""The work that a call must do, and the rate at which it was done, for the roofline."""
 
 from dataclasses import dataclass
 
@@ -17,14 +17,14 @@ class Work:
 
 @dataclass(frozen=True)
 class Achieved:
-    """The rates at which that was done: 10^9 operations and 10^9 bytes a second; None where the work isn't known."""
+    """The rates of a call in 10^9 operations and 10^9 bytes a second; None where the work isn't known."""
 
     gflops: float | None
     gbytes: float | None
 
 
 def achieved(work: Work, nanoseconds: float) -> Achieved:
-    """The rates of a call that took so long (> 0)."""
+    """Return the rates of a call that took ``nanoseconds`` (> 0)."""
     return Achieved(
         None if work.flop is None else work.flop / nanoseconds,
         None if work.bytes is None else work.bytes / nanoseconds,
@@ -32,8 +32,9 @@ def achieved(work: Work, nanoseconds: float) -> Achieved:
 
 
 def roof(work: Work, peak_gflops: float | None, gbytes: float | None) -> float | None:
-    """The fewest nanoseconds in which a machine of that peak (10^9 operations a second) and memory bandwidth (10^9
-    bytes a second) could do the work: the larger of what operations and bytes take; None if neither is known.
+    """Return the fewest nanoseconds in which a machine with that peak (10^9 operations a second) and memory bandwidth
+    (``gbytes``, 10^9 bytes a second) could do the work: the longer of the times for operations and bytes; None if
+    neither is known.
 
     That is the roofline of Williams, Waterman and Patterson (2009), in terms of time.
     """

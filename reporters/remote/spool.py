@@ -75,7 +75,7 @@ class Spool:
             OSError, RunError: it could not be kept.
         """
         with self.outbox() as outbox:
-            outbox.put(REPORT, [f"{place.endpoint}|{place.category}"], run, body)
+            outbox.add(REPORT, [f"{place.endpoint}|{place.category}"], run, body)
 
     def entries(self) -> list[Entry]:
         """Return the reports that wait, were refused or are damaged, in the order in which they are sent.

@@ -99,7 +99,7 @@ def test_a_configuration_has_no_field_for_what_may_be_a_secret() -> None:
 
 
 def test_a_program_s_variables_and_arguments_are_in_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_GIVEN", set())
+    monkeypatch.setattr(redaction, "_MASKED_VALUES", set())
     variables, spec = {"API_TOKEN": f"{MARKER}-1", "MODE": f"{MARKER}-2"}, tmp_path / "own.json"
     test = {"command": ["{program}", "{token}"], "env": variables, "identifier": "it"}
     spec.write_text(json.dumps({"framework": "generic", "tests": [test]}), encoding="utf-8")

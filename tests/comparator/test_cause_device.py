@@ -49,7 +49,7 @@ def sentence(comparison: Comparison, *examinations: Examination) -> str:
 
 
 @pytest.mark.parametrize(
-    ("comparison", "turned", "said"),
+    ("comparison", "turned", "expected"),
     [
         (
             SLOWER,

@@ -102,7 +102,7 @@ def test_a_name_from_a_build_stays_on_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "name", "said"),
+    ("was", "name", "is_said"),
     [
         ("numpy.core.fromnumeric.partition", "numpy._core.fromnumeric.partition", False),
         ("sort.constprop.0", "sort", False),
@@ -142,7 +142,7 @@ def test_parts_that_all_changed_one_way_make_up_for_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("sort", "sort"),
         ("numpy.core.sort", "numpy.core.sort"),

@@ -34,7 +34,7 @@ def around(change: float, rounds: int, spread: float = 1e-3) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("change", "rounds", "others", "want"),
+    ("change", "rounds", "other_cases", "want"),
     [
         (0.5, 8, 0, False),  # 2^-8 is above a look's share of the error
         (0.5, 13, 0, True),

@@ -63,7 +63,7 @@ def test_the_users_variables_reach_both_sides(metric: str) -> None:
 @pytest.mark.parametrize("metric", ["time", "memory", "error"])
 def test_a_users_variable_that_a_framework_prints_is_masked(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be a secret, whatever its name; the values that are known to be harmless stay."""
-    monkeypatch.setattr(redaction, "_GIVEN", set())
+    monkeypatch.setattr(redaction, "_MASKED_VALUES", set())
     case = replace(toy_case("a", "variable", asked="GIVEN"), metric=metric)
     report = run_ab(replace(request(case), env={"GIVEN": "wonderful horse", "DNNL_VERBOSE": "profile_exec"}))
     assert report.comparisons[0].failure is not None

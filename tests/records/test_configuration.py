@@ -84,10 +84,10 @@ def test_counts_have_no_noise_that_more_rounds_would_help_against() -> None:
 
 
 def test_rounds_that_were_given_are_given_again() -> None:
-    made = run_configuration(harness_parser().parse_args(["--max_rounds", "30", "--threshold", "0.1%"]))
-    assert (made.max_rounds, made.words(["max_rounds"])) == (30, ["--max_rounds", "30"])
-    made = run_configuration(harness_parser().parse_args(["--threshold", "0.1%"]))
-    assert (made.max_rounds, made.words(["max_rounds"])) == (None, [])
+    configuration = run_configuration(harness_parser().parse_args(["--max_rounds", "30", "--threshold", "0.1%"]))
+    assert (configuration.max_rounds, configuration.words(["max_rounds"])) == (30, ["--max_rounds", "30"])
+    configuration = run_configuration(harness_parser().parse_args(["--threshold", "0.1%"]))
+    assert (configuration.max_rounds, configuration.words(["max_rounds"])) == (None, [])
 
 
 def test_a_report_keeps_it() -> None:
@@ -95,7 +95,7 @@ def test_a_report_keeps_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "expected"),
+    ("value", "expected"),
     [
         ({"alpha": "much", "threads": True, "operators": "exp", "threshold": [1], "verify": 1}, RunConfiguration()),
         ({"operators": ["exp", 7, None], "threshold": {"time": "x", "memory": 0.1}, "new_option": 1},
@@ -104,5 +104,5 @@ def test_a_report_keeps_it() -> None:
         ({"time_budget": 1e400, "max_rounds": 2.5, "fuzz": 3}, RunConfiguration(fuzz=3)),
     ],
 )  # fmt: skip
-def test_what_is_of_another_type_is_as_if_not_given(kept: object, expected: RunConfiguration) -> None:
-    assert RunRecord(configuration=kept).configuration == expected
+def test_what_is_of_another_type_is_as_if_not_given(value: object, expected: RunConfiguration) -> None:
+    assert RunRecord(configuration=value).configuration == expected

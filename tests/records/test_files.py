@@ -55,18 +55,23 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
             path.chmod(0o600 | path.stat().st_mode & 0o100)
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(tmp_path / "socket"))
-        found = {path.name: path for path in tmp_path.iterdir()}
-        yield {**found, "null character": Path("a\0b"), "zeros": Path("/dev/zero"), "random": Path("/dev/urandom")}
+        path_by_name = {path.name: path for path in tmp_path.iterdir()}
+        yield {
+            **path_by_name,
+            "null character": Path("a\0b"),
+            "zeros": Path("/dev/zero"),
+            "random": Path("/dev/urandom"),
+        }
 
 
-@pytest.mark.parametrize("what", READERS)
-def test_every_reader_refuses_all_that_is_hostile(what: str, hostile: dict[str, Path]) -> None:
+@pytest.mark.parametrize("kind", READERS)
+def test_every_reader_refuses_all_that_is_hostile(kind: str, hostile: dict[str, Path]) -> None:
     for name, path in hostile.items():
-        if what == "the config" and name == "dangling":
+        if kind == "the config" and name == "dangling":
             assert read_config(path) == {}
             continue
         with pytest.raises(UsageError) as raised:
-            READERS[what](path)
+            READERS[kind](path)
         assert len(str(raised.value)) < 500
 
 
@@ -86,8 +91,8 @@ def test_hostile_files_cost_no_memory(hostile: dict[str, Path]) -> None:
     )
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-c", code, str(root), str(Path(__file__).parent), *paths]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stdout) == (0, "unharmed\n"), done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (process.returncode, process.stdout) == (0, "unharmed\n"), process.stderr
 
 
 @pytest.mark.parametrize(

@@ -146,9 +146,9 @@ atexit.register(fails)
 bad = Bad()
 raise ValueError("the reason")
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "while exiting" in done.stderr or "in a handler" in done.stderr
-    assert key_line(done.stderr) == "ValueError: the reason"
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "while exiting" in process.stderr or "in a handler" in process.stderr
+    assert key_line(process.stderr) == "ValueError: the reason"
 
 
 def test_very_long_output_is_searched_at_its_ends() -> None:
@@ -172,6 +172,6 @@ def test_of_long_output_in_a_file_the_ends_are_kept(tmp_path: Path) -> None:
 
 @given(st.text(alphabet=st.sampled_from("ab \n:.()[]'`Error/\t\x1b[0m\\1"), max_size=200))
 def test_it_is_always_one_printed_line(text: str) -> None:
-    found = key_line(text)
-    assert "\n" not in found
-    assert found == found.strip()
+    line = key_line(text)
+    assert "\n" not in line
+    assert line == line.strip()

@@ -24,7 +24,7 @@ SLACK = "https://hooks.slack.com/services/"
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("fatal: https://u:p@h/x", "fatal: https://***@h/x"),
         ("'https://u:p@ss@h/x.git/'", "'https://***@h/x.git/'"),
@@ -50,9 +50,9 @@ SLACK = "https://hooks.slack.com/services/"
         ("-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY----- x", "-----BEGIN PRIVATE KEY-----*** x"),
     ],
 )
-def test_what_is_a_secret_is_masked(text: str, shown: str) -> None:
-    assert redact(text, ["secret/1"]) == shown
-    assert redact(shown, ["secret/1"]) == shown, "masking twice changes nothing"
+def test_what_is_a_secret_is_masked(text: str, expected: str) -> None:
+    assert redact(text, ["secret/1"]) == expected
+    assert redact(expected, ["secret/1"]) == expected, "masking twice changes nothing"
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ def test_secrets_of_the_environment_are_found_anywhere(monkeypatch: pytest.Monke
 
 
 def test_what_the_user_gave_to_keep_is_found_anywhere_and_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_GIVEN", set())
+    monkeypatch.setattr(redaction, "_MASKED_VALUES", set())
     mask_everywhere(["a\\b is secret", "first line\nsecond line\nx", "short", "1234567"])
-    shown = repr(ValueError("a\\b is secret"))
-    assert redact(f"{shown}; a\\b is secret; second line; first%20line; x; short; 1234567") == (
+    text = repr(ValueError("a\\b is secret"))
+    assert redact(f"{text}; a\\b is secret; second line; first%20line; x; short; 1234567") == (
         "ValueError('***'); ***; ***; ***; x; short; 1234567"
     )
 
@@ -145,9 +145,9 @@ def test_no_value_of_another_option_is_ever_kept(words: list[str]) -> None:
     """Whatever the order, what is kept of a word is the name of an option, unless it belongs to ``--kept``."""
     recorded = recorded_command(["program", *words], {"--kept"})
     assert len(recorded) == len(words) + 1
-    for word, shown in zip(words, recorded[1:], strict=True):
+    for word, recorded_word in zip(words, recorded[1:], strict=True):
         name = word.partition("=")[0] if word.startswith("--") else word[:2]
-        assert shown in ("***", name, f"{name}=***", f"{name}***")
+        assert recorded_word in ("***", name, f"{name}=***", f"{name}***")
 
 
 def test_variables_are_kept_when_they_are_known_to_be_harmless() -> None:

@@ -11,11 +11,11 @@ from opduel.records.measurement import Side
 CASE = Case("a", "nd.add", "forward", {}, "float32", "cpu", 0.02, 60.0)
 
 
-@pytest.mark.parametrize("verdict", [one for one in get_args(Verdict) if one != "failed"])
+@pytest.mark.parametrize("verdict", [verdict for verdict in get_args(Verdict) if verdict != "failed"])
 def test_of_a_case_that_ran_the_verdict_is_the_finding(verdict: Verdict) -> None:
-    one = Comparison.without_figures(CASE, verdict)
-    assert one.finding == (verdict if verdict in FLAGGED else None)
-    assert one.is_worse == (verdict == "regressed")
+    comparison = Comparison.without_figures(CASE, verdict)
+    assert comparison.finding == (verdict if verdict in FLAGGED else None)
+    assert comparison.is_worse == (verdict == "regressed")
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,17 @@ def test_of_a_case_that_ran_the_verdict_is_the_finding(verdict: Verdict) -> None
     ],
 )
 def test_a_failure_is_worse_only_if_the_treatment_causes_it(side: Side, kind: str, finding: Verdict | None) -> None:
-    one = Comparison.without_figures(CASE, "failed", failure=Failure(side, kind, "died"))
-    assert (one.finding, one.is_worse, one.is_broken_by_treatment) == (finding, bool(finding), bool(finding))
+    comparison = Comparison.without_figures(CASE, "failed", failure=Failure(side, kind, "died"))
+    assert (comparison.finding, comparison.is_worse, comparison.is_broken_by_treatment) == (
+        finding,
+        bool(finding),
+        bool(finding),
+    )
 
 
 def test_a_verdict_that_is_withheld_is_no_finding() -> None:
-    one = replace(Comparison.without_figures(CASE, "inconclusive"), held_back="regressed")
-    assert (one.finding, one.is_worse) == (None, False)
+    comparison = replace(Comparison.without_figures(CASE, "inconclusive"), held_back="regressed")
+    assert (comparison.finding, comparison.is_worse) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +89,7 @@ def biased(hold: bool = True, flagged: bool = True, **run: Any) -> Report:
     ],
 )
 def test_ratios_may_be_off_where_an_aa_check_found_a_difference(report: Report, off: list[str]) -> None:
-    assert [one.case for one in report.comparisons if report.may_be_off(one)] == off
+    assert [comparison.case for comparison in report.comparisons if report.may_be_off(comparison)] == off
     assert report.is_biased == (len(off) == 2)
 
 

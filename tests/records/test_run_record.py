@@ -70,12 +70,12 @@ def test_it_does_not_change() -> None:
 
 
 def test_no_report_s_run_or_host_is_read_by_key() -> None:
-    found = []
-    for path in [*(ROOT / "opduel").glob("*.py"), *(one for room in ROOMS for one in (ROOT / room).rglob("*.py"))]:
+    uses = []
+    for path in [*(ROOT / "opduel").glob("*.py"), *(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if re.search(r"\.(run|host)(\[|\.get\()", line):
-                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
-    assert not found, "use the attribute; opduel.records.run_record has them"
+                uses.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert not uses, "use the attribute; opduel.records.run_record has them"
 
 
 def test_a_report_can_be_made_of_plain_mappings() -> None:
