@@ -132,11 +132,11 @@ class Way:
 def cheapest_way(noise: Noise, costs: Costs, goal: Goal) -> Way | None:
     """Return the cheapest way to the goal at one of its looks; None if pairs alone vary too much for every look.
 
-    Of a case that is as precise as its goal, and still open, nothing is needed.
+    For a case that is as precise as its goal, and still open, that is no further round.
     """
     needed = 1 / goal.standard_error**2 - goal.information if goal.standard_error > 0 else math.inf
     if needed <= 0:
-        return Way(0, Repetitions(1, costs.free_quads) if goal.pairs_count else most_informative(noise, costs), 0.0)
+        return Way(0, Repetitions(1, costs.free_quads), 0.0)
     ways = []
     for look in goal.looks:
         rounds = look - goal.samples
@@ -148,10 +148,12 @@ def cheapest_way(noise: Noise, costs: Costs, goal: Goal) -> Way | None:
 def choose_repetitions(noise: Noise, costs: Costs, goal: Goal) -> Repetitions:
     """Return the repetitions of the next round on the cheapest way to the goal.
 
-    A case that is as precise as its goal and still open lies near its threshold; it, and one whose pairs alone vary too
-    much for every look, gets what costs least for each piece of information.
+    A case that is as precise as its goal, and still open, lies near its threshold: its next looks take twice the
+    information that it has.  If pairs alone vary too much for every look, a round brings the most information a second.
     """
     way = cheapest_way(noise, costs, goal)
+    if way and not way.rounds and not goal.pairs_count:
+        way = cheapest_way(noise, costs, replace(goal, standard_error=1 / math.sqrt(2 * goal.information)))
     return way.repetitions if way else most_informative(noise, costs)
 
 
