@@ -24,8 +24,14 @@ _HOOK_VARIABLES = (
 )  # git rev-parse --local-env-vars, but for those of settings
 _NO_SETTINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_CONFIG_COUNT": "0"}
 
-for _name in _HOOK_VARIABLES:
-    os.environ.pop(_name, None)
+
+def forget_hook_variables() -> None:
+    """Remove the variables by which a git hook leads git to its repository from this process's environment."""
+    for name in _HOOK_VARIABLES:
+        os.environ.pop(name, None)
+
+
+forget_hook_variables()
 _environment = dict(os.environ)
 try:
     os.environ |= {"GIT_PYTHON_REFRESH": "quiet", **_NO_SETTINGS}
@@ -34,4 +40,4 @@ finally:
     os.environ.clear()
     os.environ.update(_environment)
 
-__all__ = ["git"]
+__all__ = ["forget_hook_variables", "git"]

@@ -128,10 +128,25 @@ def test_a_full_disk_is_distinguished(
 
 
 @pytest.mark.parametrize("words", ["No space left on device", "Disk quota exceeded"])
-def test_a_full_disk_is_known_from_gits_words(made: Made, words: str) -> None:
-    with pytest.raises(GitFailed) as caught:
-        opened(made).git.fail(["reset"], 128, f"fatal: could not write the index: {words}\n".encode())
+def test_a_full_disk_is_known_from_gits_words(
+    made: Made, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = opened(made)
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho 'fatal: could not write the index: {words}' >&2\nexit 128\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    with pytest.raises(GitFailed, match=f"git reset: fatal: could not write the index: {words}: free some") as caught:
+        repository.git.run("reset")
     assert isinstance(caught.value, NoSpaceError)
+
+
+def test_without_git_it_says_what_to_install(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = opened(made)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(RunError, match=r"^git is not installed, or not in PATH: install it$"):
+        repository.git.run("reset")
 
 
 @pytest.mark.parametrize("name", ["../out", "a/../../out", "/absolute"])

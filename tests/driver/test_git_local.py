@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from made_repository import Made, isolate, run
 
+from opduel.driver.git.gitpython import forget_hook_variables
 from opduel.driver.git.local import base_of, is_changed, snapshot, top_of
 from opduel.driver.git.refs import UnknownCommit
 from opduel.driver.git.repository import Repository, open_repository
@@ -127,6 +128,7 @@ def test_it_works_from_within_a_hook_and_in_a_linked_worktree(checkout: Path, mo
     (linked / "python" / "code.py").write_text("7\n")
     monkeypatch.setenv("GIT_DIR", str(checkout / ".git"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(checkout / ".git" / "index"))
+    forget_hook_variables()  # as a start of opduel does
     before = everything(checkout)
     taken = snapshot(opened(linked))
     assert (taken.branch, taken.changed) == ("other", ("python/code.py",))
