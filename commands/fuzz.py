@@ -76,13 +76,13 @@ class Fuzz:
 
         What goes wrong here is logged: the run's own report is safe.
         """
-        from opduel.harness.fuzz import findings, one_of_a_kind, shrink
+        from opduel.harness.fuzz import findings, first_of_each_kind, shrink
 
         found = findings(self._draws, {one.case: one for one in report.comparisons})
         if not found:
             log.info("--fuzz: no input was found on which the builds differ")
             return
-        chosen = one_of_a_kind(found)[:MOST]
+        chosen = first_of_each_kind(found)[:MOST]
         log.info("--fuzz: %d cases differ; shrinking those with the largest differences", len(found))
         small = chosen if report.run.interrupted else shrink(chosen, self._measure(request))
         for one in small:

@@ -104,17 +104,17 @@ class ProgressDisplay:
             text, total = describe_host(one), one.cases or 1
             if self._shards.get(line) != (one.name, one.shard):
                 self._shards[line] = one.name, one.shard
-                self._bar.reset(task, description=text, completed=one.done, total=total)  # the clock is the shard's
+                self._bar.reset(task, description=text, completed=one.cases_done, total=total)  # the clock is the shard's
             else:
-                self._bar.update(task, description=text, completed=one.done, total=total)
+                self._bar.update(task, description=text, completed=one.cases_done, total=total)
         if len(shown) < len(hosts):
             left = len(hosts) - len(shown)
             self._bar.update(self._hosts[len(shown)], description=f"  and {left} more", completed=0, total=1)
 
     def show_single(self, progress: SingleProgress) -> None:
         """Tell of the latest case of a single-build run."""
-        text = f"round {progress.round} of {progress.rounds}, {progress.done} of {progress.cases} cases"
-        self._tell(text, progress.done, progress.cases, progress.elapsed_s)
+        text = f"round {progress.round} of {progress.rounds}, {progress.cases_done} of {progress.cases} cases"
+        self._tell(text, progress.cases_done, progress.cases, progress.elapsed_s)
 
     def _tell(
         self, text: str, done: int, total: int, elapsed_s: float, every_s: float = PLAIN_EVERY_S, more: str = ""
@@ -156,14 +156,14 @@ def describe_host(host: HostProgress) -> str:
     name = clipped(printable(host.name), 20)
     if host.shard is None:
         return clipped(printable(f"  {name}: {host.doing}"), HOST_WIDTH)
-    return f"  {name}: shard {host.shard + 1}, {host.doing}, {host.done} of {host.cases} done"
+    return f"  {name}: shard {host.shard + 1}, {host.doing}, {host.cases_done} of {host.cases} done"
 
 
 def hosts_in_words(hosts: Sequence[HostProgress]) -> str:
     """Of the first hosts what each does, for a plain line."""
     words = [
         f"{printable(one.name)} {clipped(printable(one.doing), 80)}"
-        + (f" {one.done}/{one.cases}" if one.shard is not None else "")
+        + (f" {one.cases_done}/{one.cases}" if one.shard is not None else "")
         for one in hosts[:PLAIN_HOSTS]
     ]
     more = len(hosts) - PLAIN_HOSTS

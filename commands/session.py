@@ -236,7 +236,9 @@ def log_forecast(request: RunRequest) -> None:
     budget = request.configuration.time_budget
     within = "" if budget is None or budget > expected.total_s else f"; the time budget is {minutes(budget)}"
     words = "%d of %d cases known; if none has changed, measuring all takes about %s, %s%s"
-    log.info(words, expected.known, len(expected.rounds), minutes(expected.total_s), counted(rounds, "round"), within)
+    log.info(
+        words, expected.known_cases, len(expected.rounds), minutes(expected.total_s), counted(rounds, "round"), within
+    )
 
 
 def log_profiles(run: RunRecord) -> None:

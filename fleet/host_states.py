@@ -38,7 +38,7 @@ class HostStates:
             known = replace(known, doing=BEFORE)
         elif kind == "progress":
             phase = "verify" if event.get("verifying") else "round"
-            known = replace(known, doing=f"{phase} {event['rounds']}", done=event["cases"] - event["open"])
+            known = replace(known, doing=f"{phase} {event['rounds']}", cases_done=event["cases"] - event["open"])
         self._hosts[name] = known
 
     def ended(self, name: str | None, why: str = IDLE) -> None:

@@ -45,7 +45,7 @@ class Turns:
 
     def within(self, requests: Sequence[CaseRequest]) -> list[Case]:
         """The A/A checks that a round of these, each measured in a fork, takes along."""
-        if not any(one.case.metric == DEFAULT_METRIC for one in requests):
+        if not any(request.case.metric == DEFAULT_METRIC for request in requests):
             return []
         screened = sum(request.stage == "screening" for request in requests)
         if not screened:

@@ -159,12 +159,12 @@ def _block(
     request: Mapping[str, Any],
     case: Case,
     deadline: float,
-    meanwhile: Callable[[], object] = lambda: None,
+    while_waiting: Callable[[], object] = lambda: None,
 ) -> Block:
     """One block of ``side``. When it fails, the other side is asked for some, too: "both" is worth knowing.
     Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
     try:
-        return Block.of(processes[side].ask(request, time_left(case, deadline), meanwhile))
+        return Block.of(processes[side].ask(request, time_left(case, deadline), while_waiting))
     except AskError as error:
         errors = {side: error}
     raise merged_error(errors | _errors_of_other(side, processes, request, case, deadline))

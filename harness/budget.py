@@ -65,8 +65,8 @@ class RoundDuration:
 
     def start_s(self, metric: str, measured_s: float) -> float:
         """Seconds to wait for a pair whose start overlaps with so many seconds of measuring."""
-        whole = self.whole_start_s.get(metric, 0.0)
-        return max(min(self.last_start_s.get(metric, 0.0), whole), whole - measured_s)
+        full_start_s = self.whole_start_s.get(metric, 0.0)
+        return max(min(self.last_start_s.get(metric, 0.0), full_start_s), full_start_s - measured_s)
 
     def least_s(self, case: Case) -> float:
         """Seconds that the shortest round that measures a case takes."""
@@ -84,8 +84,8 @@ class RoundDuration:
         load = Load(self)
         for case, rounds in needs:
             load.add(case, rounds)
-        ends = [0.0, *accumulate(map(sum, zip(load.alone_s, load.together_s, strict=True)))]
-        return {case.id: ends[rounds] for case, rounds in needs}
+        seconds_after_rounds = [0.0, *accumulate(map(sum, zip(load.alone_s, load.together_s, strict=True)))]
+        return {case.id: seconds_after_rounds[rounds] for case, rounds in needs}
 
 
 def _case_s(result: RoundResult, case_id: str) -> float:
@@ -160,8 +160,8 @@ def affordable(trips: Sequence[Trip], left_s: float, pace: RoundDuration, resuma
     if pace.seconds((trip.request.case, trip.missing) for trip in trips) <= left_s:
         return list(trips)
     ordered = sorted(trips, key=lambda trip: (trip.excess is None, -(trip.excess or 0.0)))
-    whole = _fitting([(trip, trip.missing) for trip in ordered], left_s, pace)
-    return whole or _fitting([(trip, 1) for trip in ordered if trip.closes or resumable], left_s, pace)
+    with_all_rounds = _fitting([(trip, trip.missing) for trip in ordered], left_s, pace)
+    return with_all_rounds or _fitting([(trip, 1) for trip in ordered if trip.closes or resumable], left_s, pace)
 
 
 def least_needed(trips: Sequence[Trip], pace: RoundDuration, resumable: bool) -> tuple[float, str]:
@@ -221,15 +221,19 @@ def with_seconds(
     comparisons: Sequence[Comparison], cases: Mapping[str, Case], pace: RoundDuration | None, looks: Looks
 ) -> list[Comparison]:
     """The comparisons, the forecasts of open ones with the time that they take, in figures and in the note."""
-    needs = [(cases[one.case], one.forecast.rounds) for one in comparisons if one.forecast and one.forecast.rounds]
+    needs = [
+        (cases[comparison.case], comparison.forecast.rounds)
+        for comparison in comparisons
+        if comparison.forecast and comparison.forecast.rounds
+    ]
     until = pace.until(needs) if pace and pace.usual_s else {}
     result = []
-    for one in comparisons:
-        if one.forecast is not None:
-            forecast = replace(one.forecast, seconds=until.get(one.case))
-            words = in_words(forecast, looks.of_metric(one.metric).counts[-1])
-            one = replace(one, forecast=forecast, note="; ".join(filter(None, (one.note, words))))
-        result.append(one)
+    for comparison in comparisons:
+        if comparison.forecast is not None:
+            forecast = replace(comparison.forecast, seconds=until.get(comparison.case))
+            words = in_words(forecast, looks.of_metric(comparison.metric).counts[-1])
+            comparison = replace(comparison, forecast=forecast, note="; ".join(filter(None, (comparison.note, words))))
+        result.append(comparison)
     return result
 
 
@@ -241,11 +245,15 @@ def budget_for(
     ``wall_s`` is what the run has taken; ``share``: the part of a budget that its first measurement gets; ``profiled``:
     how many cases are profiled after it.
     """
-    open_cases = [one for one in comparisons if one.forecast]
-    ends = sorted(one.forecast.seconds for one in open_cases if one.forecast and one.forecast.seconds is not None)
-    if not ends:
+    open_cases = [comparison for comparison in comparisons if comparison.forecast]
+    seconds_to_settle = sorted(
+        comparison.forecast.seconds
+        for comparison in open_cases
+        if comparison.forecast and comparison.forecast.seconds is not None
+    )
+    if not seconds_to_settle:
         return None
-    settles = math.ceil(MOST * len(ends))
-    whole = with_profiling((wall_s + ends[settles - 1]) / share, profiled)
-    budget = ROUNDED_TO_S * math.ceil(whole / ROUNDED_TO_S)
+    settles = math.ceil(MOST * len(seconds_to_settle))
+    budget_s = with_profiling((wall_s + seconds_to_settle[settles - 1]) / share, profiled)
+    budget = ROUNDED_TO_S * math.ceil(budget_s / ROUNDED_TO_S)
     return {"time_budget": float(budget), "settles": settles, "open": len(open_cases)}

@@ -32,22 +32,22 @@ class Waiting:
     descriptor: int
     deadline: float
 
-    def wait(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+    def wait(self, while_waiting: Callable[[], object] = lambda: None) -> None:
         """Block until there is, or the deadline is over. Meanwhile no worker's output fills the disk, and ``meanwhile``
         is called every ``LOOK_S`` seconds."""
         while time.monotonic() < self.deadline:
             if wait_for_any([self]):
                 return
-            meanwhile()
+            while_waiting()
 
 
 def wait_for_any(several: Sequence[Waiting], until: float = math.inf) -> bool:
     """Block until one of them has something to read or is closed, its deadline or ``until`` is over, or ``LOOK_S``
     seconds: whether there is something. No worker's output fills the disk then."""
-    ends = min([until, *(one.deadline for one in several)])
-    left_s = min(max(0.0, ends - time.monotonic()), LOOK_S)
+    deadline = min([until, *(waiting.deadline for waiting in several)])
+    left_s = min(max(0.0, deadline - time.monotonic()), LOOK_S)
     try:
-        if select.select([one.descriptor for one in several], [], [], left_s)[0]:
+        if select.select([waiting.descriptor for waiting in several], [], [], left_s)[0]:
             return True
     except OSError as error:  # its worker was lost meanwhile, which its next step says
         if error.errno != errno.EBADF:
@@ -62,7 +62,7 @@ def wait_for_any(several: Sequence[Waiting], until: float = math.inf) -> bool:
 Steps = Generator[Waiting, None, T]
 
 
-def complete(steps: Steps[T], meanwhile: Callable[[], object] = lambda: None) -> T:
+def complete(steps: Steps[T], while_waiting: Callable[[], object] = lambda: None) -> T:
     """Run steps to their end, waiting as they need; returns and raises what they do. ``meanwhile`` is called now and
     then while they wait long."""
     while True:
@@ -71,7 +71,7 @@ def complete(steps: Steps[T], meanwhile: Callable[[], object] = lambda: None) ->
         except StopIteration as end:
             result: T = end.value
             return result
-        waiting.wait(meanwhile)
+        waiting.wait(while_waiting)
 
 
 class Background(Generic[T]):
@@ -124,23 +124,23 @@ class ClosedError(Exception):
 class Channel:
     """Our ends of a pair of pipes, and a file that the other end prints to."""
 
-    def __init__(self, ends: contextlib.ExitStack) -> None:
+    def __init__(self, closing_of_theirs: contextlib.ExitStack) -> None:
         """Open all; ``ends`` gets the closing of the other side's descriptors, to be done when it has them.
 
         Raises:
             OSError: no descriptors are left, or no room for a temporary file.
         """
-        with contextlib.ExitStack() as kept:  # closed unless all goes well: our own ends
-            self._printed = kept.enter_context(tempfile.TemporaryFile())
+        with contextlib.ExitStack() as closing_of_ours:  # closed unless all goes well: our own ends
+            self._printed = closing_of_ours.enter_context(tempfile.TemporaryFile())
             fcntl.fcntl(self._printed, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied in between
             read_end, self._requests = os.pipe()
-            ends.callback(os.close, read_end)
-            kept.callback(os.close, self._requests)
+            closing_of_theirs.callback(os.close, read_end)
+            closing_of_ours.callback(os.close, self._requests)
             self._answers, write_end = os.pipe()
-            ends.callback(os.close, write_end)
-            kept.callback(os.close, self._answers)
+            closing_of_theirs.callback(os.close, write_end)
+            closing_of_ours.callback(os.close, self._answers)
             self.passed = (read_end, write_end, self._printed.fileno())  # what the other side gets
-            self._ours = kept.pop_all()
+            self._ours = closing_of_ours.pop_all()
         self._buffer = b""
         self._closed = False
         _OPEN.add(self)

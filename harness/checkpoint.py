@@ -32,16 +32,16 @@ Phase = Literal["first", "verify"]
 SPREAD = {"min", "max", "mean"}
 
 
-def _whole(noise: dict[str, Any]) -> dict[str, Any]:
+def _require_spreads(noise: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(noise.get("seconds"), int | float):
         raise ValueError("seconds are missing")
-    if any(isinstance(one, dict) and set(one) != SPREAD for one in noise.values()):
+    if any(isinstance(measure, dict) and set(measure) != SPREAD for measure in noise.values()):
         raise ValueError("a spread is not min, max and mean")
     return noise
 
 
 # A phase of HostMonitor.summary.
-Noise = Annotated[dict[str, dict[str, float] | int | float | None], AfterValidator(_whole)]
+Noise = Annotated[dict[str, dict[str, float] | int | float | None], AfterValidator(_require_spreads)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 
@@ -80,7 +80,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class KeptRound:
+class StoredRound:
     """One round as ``Schedule`` absorbs it. Cases are named by id and stage, and rebuilt from the order."""
 
     run: str
@@ -121,7 +121,7 @@ class Verifying:
     kind: Literal["verifying"] = "verifying"
 
 
-Entry = Start | KeptRound | Verifying
+Entry = Start | StoredRound | Verifying
 _ADAPTER: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 
@@ -132,26 +132,26 @@ def fingerprint(parts: Mapping[str, Any]) -> str:
 
 
 def identity_of(
-    framework: str, asked: RunConfiguration, order: MeasurementPlan, bench: Bench, host: Mapping[str, Any]
+    framework: str, configuration: RunConfiguration, plan: MeasurementPlan, bench: Bench, host: Mapping[str, Any]
 ) -> str:
     """The fingerprint of all that has to be the same for a start to go on with the rounds of another."""
     return fingerprint(
         {
             "framework": framework,
             "builds": {side: build.digest for side, build in bench.builds.items()},
-            "cases": [case.measured_by() for case in order.cases],
-            "sentinels": [case.id for case in order.chosen_aa_cases],
-            "looks": asdict(order.looks),
-            "alpha": order.alpha,
-            "seed": order.seed,
-            "inject": order.inject,
-            "verifies": asked.verifies_after is not None,
-            "threads": asked.threads,
+            "cases": [case.measured_by() for case in plan.cases],
+            "sentinels": [case.id for case in plan.chosen_aa_cases],
+            "looks": asdict(plan.looks),
+            "alpha": plan.alpha,
+            "seed": plan.seed,
+            "inject": plan.inject,
+            "verifies": configuration.verifies_after is not None,
+            "threads": configuration.threads,
             "environment": dict(bench.environment),
             "cpu": host["cpu_model"],
             **({"wipe_cache": bench.wiping.size} if bench.wiping else {}),
-            **({"elsewhere": order.elsewhere} if order.elsewhere else {}),
-            **({"replicates": _identity_of_first(order.first_measurement)} if order.first_measurement else {}),
+            **({"elsewhere": plan.elsewhere} if plan.elsewhere else {}),
+            **({"replicates": _identity_of_first(plan.first_measurement)} if plan.first_measurement else {}),
         }
     )
 
@@ -185,7 +185,7 @@ def from_text(text: str) -> Entry:
         entry = _ADAPTER.validate_json(text, strict=True)
     except ValidationError as error:
         raise ValueError(explain(error, "the entry")) from None
-    if isinstance(entry, KeptRound) and entry.metric not in METRICS:
+    if isinstance(entry, StoredRound) and entry.metric not in METRICS:
         raise ValueError(f"metric: no metric is called {entry.metric!r}")
     return entry
 
@@ -197,16 +197,16 @@ class Checkpoint:
         self._log, self.run = round_log, run
         self.keeps = round_log is not None
         self.entries = [] if round_log is None else _read(round_log.rounds(), run)
-        self.starts = [one for one in self.entries if isinstance(one, Start)]
+        self.starts = [entry for entry in self.entries if isinstance(entry, Start)]
 
     @property
     def verifying(self) -> Verifying | None:
         """That the first measurement was over."""
-        return next((one for one in self.entries if isinstance(one, Verifying)), None)
+        return next((entry for entry in self.entries if isinstance(entry, Verifying)), None)
 
     def begin(self, run_id: str, started: str) -> Start:
         """Note that this process begins with the run or goes on with it; returns the run's first start."""
-        numbers = [one.number for one in self.entries if isinstance(one, KeptRound)]
+        numbers = [entry.number for entry in self.entries if isinstance(entry, StoredRound)]
         self.starts.append(Start(self.run, run_id, started, max(numbers, default=-1) + 1))
         self.keep(self.starts[-1])
         return self.starts[0]
@@ -214,24 +214,24 @@ class Checkpoint:
     @property
     def resumed(self) -> list[int]:
         """The rounds at which the run was resumed."""
-        return [one.round for one in self.starts[1:]]
+        return [start.round for start in self.starts[1:]]
 
     @property
     def elapsed_s(self) -> float:
         """What the run had taken when it last kept something, all processes together."""
-        begun = self.verifying
-        kept = [one.elapsed_s for part in self.parts("verify" if begun else "first") for one in part]
-        return (begun.elapsed_s if begun else 0.0) + max(kept, default=0.0)
+        verifying = self.verifying
+        round_ends = [stored.elapsed_s for part in self.parts("verify" if verifying else "first") for stored in part]
+        return (verifying.elapsed_s if verifying else 0.0) + max(round_ends, default=0.0)
 
-    def parts(self, phase: Phase) -> list[list[KeptRound]]:
+    def parts(self, phase: Phase) -> list[list[StoredRound]]:
         """The phase's rounds by the process that ran them; those of a verification of which no beginning is known
         are left out."""
-        parts: list[list[KeptRound]] = [[]]
-        for one in self.entries:
-            if isinstance(one, Start):
+        parts: list[list[StoredRound]] = [[]]
+        for entry in self.entries:
+            if isinstance(entry, Start):
                 parts.append([])
-            elif isinstance(one, KeptRound) and one.phase == phase and (phase == "first" or self.verifying):
-                parts[-1].append(one)
+            elif isinstance(entry, StoredRound) and entry.phase == phase and (phase == "first" or self.verifying):
+                parts[-1].append(entry)
         return [part for part in parts if part]
 
     def phase(self, phase: Phase, monitor: HostMonitor | None = None) -> "PhaseCheckpoint":
@@ -264,25 +264,25 @@ class PhaseCheckpoint:
         """Set when another measurement has begun since: this one has all its rounds."""
         return self._checkpoint.verifying if self._phase == "first" else None
 
-    def rounds(self, cases: Sequence[Case], aa_cases: Sequence[Case]) -> list[KeptRound]:
+    def rounds(self, cases: Sequence[Case], aa_cases: Sequence[Case]) -> list[StoredRound]:
         """The rounds to take in again, in the order of their numbers: those of these cases, each once."""
         case_ids, sentinel_ids = {case.id for case in cases}, {case.id for case in aa_cases}
-        found: dict[int, KeptRound] = {}
-        for one in (one for part in self._checkpoint.parts(self._phase) for one in part):
-            if not (one.cases <= case_ids and one.watched <= sentinel_ids):
-                log.warning("round log: round %d is of other cases: skipped", one.number)
-            elif one.number in found:
-                log.warning("round log: round %d was recorded twice: the second is skipped", one.number)
+        round_by_number: dict[int, StoredRound] = {}
+        for stored in (stored for part in self._checkpoint.parts(self._phase) for stored in part):
+            if not (stored.cases <= case_ids and stored.watched <= sentinel_ids):
+                log.warning("round log: round %d is of other cases: skipped", stored.number)
+            elif stored.number in round_by_number:
+                log.warning("round log: round %d was recorded twice: the second is skipped", stored.number)
             else:
-                found[one.number] = one
-        return [found[number] for number in sorted(found)]
+                round_by_number[stored.number] = stored
+        return [round_by_number[number] for number in sorted(round_by_number)]
 
     def keep(self, result: RoundResult, plan: Round, metric: str, elapsed_s: float) -> None:
         """Keep a finished round, or what there is of one that was cut short."""
         if not self.keeps:
             return
         aa_cases = None if result.aa_cases is None else replace(result.aa_cases, unmeasured=[])
-        kept = KeptRound(
+        stored = StoredRound(
             run=self._checkpoint.run,
             phase=self._phase,
             number=plan.number,
@@ -295,7 +295,7 @@ class PhaseCheckpoint:
             elapsed_s=elapsed_s,
             noise=self._noise(),
         )
-        self._checkpoint.keep(kept)
+        self._checkpoint.keep(stored)
 
     def _noise(self) -> Noise | None:
         """In this process, until now."""

@@ -41,10 +41,10 @@ class Collector:
             findings.samples[sample.case_id].append(sample)
         for case_id, failure in result.lost.items():
             self._absorb_failure(case_id, failure, plan.number)
-        told = [*result.lost.values(), *self._absorb_aa_samples(result.aa_cases, plan.number)]
+        incidents = [*result.lost.values(), *self._absorb_aa_samples(result.aa_cases, plan.number)]
         findings.mhz += result.mhz
         findings.nice = findings.nice if result.nice is None else result.nice
-        if result.lost_worker and result.lost_worker not in told:
+        if result.lost_worker and result.lost_worker not in incidents:
             findings.incidents.append(Incident(plan.number, None, result.lost_worker, "a fresh pair was started"))
         started = result.lost_worker is None or len(result.unmeasured) < len(plan.requests)
         self._failed_starts = 0 if started else self._failed_starts + 1

@@ -131,18 +131,18 @@ def at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
         CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
     running = {side: Background(steps[side], AskError) for side in SIDES}
-    for one in running.values():
-        one.advance()  # the first step sends the request
-    found: dict[Side, T] = {}
+    for background in running.values():
+        background.advance()  # the first step sends the request
+    results: dict[Side, T] = {}
     errors: dict[Side, AskError] = {}
     for side in SIDES:
         try:
-            found[side] = running[side].finish()
+            results[side] = running[side].finish()
         except AskError as error:
             errors[side] = error
     if errors:
         raise merged_error(errors)
-    return found
+    return results
 
 
 def ask_both(

@@ -84,12 +84,12 @@ def this_thread_on(cpus: frozenset[int]) -> Iterator[None]:
 
 
 def _same_node(cpus: frozenset[int]) -> frozenset[int]:
-    found: set[int] = set()
+    cpus_of_node: set[int] = set()
     for listing in sorted((_SYS / "devices/system/node").glob("node[0-9]*/cpulist")):
         node = parse_cpu_list(listing.read_text(encoding="ascii"))
         if node & cpus:
-            found |= node
-    return frozenset(found)
+            cpus_of_node |= node
+    return frozenset(cpus_of_node)
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
@@ -108,15 +108,15 @@ def current_mhz(cpus: Iterable[int], sys_folder: Path = _SYS) -> list[float]:
 
     https://docs.kernel.org/admin-guide/pm/cpufreq.html, ``scaling_cur_freq``, which is in kHz.
     """
-    found = []
+    mhz = []
     for cpu in cpus:
         try:
             text = (sys_folder / f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq").read_text(encoding="ascii")
         except (OSError, ValueError):
             continue
         if text.strip().isdigit() and int(text) > 0:
-            found.append(int(text) / 1000)
-    return found
+            mhz.append(int(text) / 1000)
+    return mhz
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def measure_roofline(cpus: CpuPlan, threads: int, environment: Mapping[str, str]
     copied = max(LEAST_COPIED, min(MOST_COPIED, CACHES * largest_cache()))
     try:
         with this_thread_on(cpus.measure):
-            done = subprocess.run(
+            finished = subprocess.run(
                 [sys.executable, str(PROBE), str(threads), str(copied)],
                 capture_output=True,
                 text=True,
@@ -177,8 +177,8 @@ def measure_roofline(cpus: CpuPlan, threads: int, environment: Mapping[str, str]
                 env={**environment, **ours},
                 check=True,
             )
-        found: dict[str, Any] = json.loads(done.stdout)
+        rates: dict[str, Any] = json.loads(finished.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         words = key_line(error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error))
         raise RunError(f"--roofline: could not be measured ({words}): leave it out") from None
-    return found
+    return rates

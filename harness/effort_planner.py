@@ -70,8 +70,10 @@ class EffortPlanner:
     ) -> dict[str, Repetitions]:
         """Decide the repetitions of the next round that these cases share; one that nothing is known of has none, and
         is measured as a pilot."""
-        known = [case for case in cases if self.knows(case)]
-        chosen = {case.id: self._choose(case, samples.get(case.id, ()), looks, len(known)) for case in known}
+        known_cases = [case for case in cases if self.knows(case)]
+        chosen = {
+            case.id: self._choose(case, samples.get(case.id, ()), looks, len(known_cases)) for case in known_cases
+        }
         chosen = fill(share_out(chosen, self.costs, self.start_s), self.costs, self.start_s)
         self.planned |= chosen
         return chosen
@@ -86,8 +88,10 @@ class EffortPlanner:
         noise = self.noise[case.id]
         information = sum(1 / noise.of_sample(sample.forks, quads_of(sample)) for sample in samples)
         error = math.log1p(case.threshold) / ERRORS_IN_THRESHOLD
-        left = [count for count in looks if count > len(samples)]
-        return Goal(error, information, len(samples), left, pairs_count=len(samples) < looks[min(1, len(looks) - 1)])
+        later_looks = [count for count in looks if count > len(samples)]
+        return Goal(
+            error, information, len(samples), later_looks, pairs_count=len(samples) < looks[min(1, len(looks) - 1)]
+        )
 
     def _doubling(self, case_id: str, chosen: Repetitions) -> Repetitions:
         """No more forks than double what was spent on the case: what a few samples say of its noise may be far off."""

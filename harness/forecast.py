@@ -30,7 +30,7 @@ class RunForecast:
     settles: frozenset[str]
     seconds: Mapping[str, float]
     total_s: float
-    known: int
+    known_cases: int
 
 
 def forecast_run(
@@ -41,11 +41,11 @@ def forecast_run(
     A case that nothing is known of, or that is measured without blocks, is taken to need what the others of its metric
     need, or its first look.
     """
-    known = [case for case in cases if planner.knows(case)]
-    if not known:
+    known_cases = [case for case in cases if planner.knows(case)]
+    if not known_cases:
         return None
     rounds, seconds, settles = dict[str, int](), dict[str, float](), set[str]()
-    for case in known:
+    for case in known_cases:
         measured = samples.get(case.id, ())
         counts = looks.of_metric(case.metric).counts
         way = planner.way(case, measured, counts)
@@ -61,7 +61,7 @@ def forecast_run(
             seconds[case.id] = usual_s
     most = max(rounds.values())
     waiting_s = most * planner.start_s  # of each round: its pair starts while the one before is measured
-    return RunForecast(rounds, frozenset(settles), seconds, max(waiting_s, sum(seconds.values())), len(known))
+    return RunForecast(rounds, frozenset(settles), seconds, max(waiting_s, sum(seconds.values())), len(known_cases))
 
 
 def _round_s(planner: EffortPlanner, case: Case) -> float:

@@ -48,11 +48,11 @@ def why_not(answer: list[dict[str, Any]] | Failure, threads: int) -> str:
     """Why a fork that gave this answer, or failed, is of no use for ``threads``; empty if it is of use."""
     if isinstance(answer, Failure):
         return answer.reason
-    lost, found = answer[0]["lost"], answer[0]["compute"]
+    lost, compute = answer[0]["lost"], answer[0]["compute"]
     if lost is None:
         return "whether a fork loses threads can't be seen on this system"
     if lost:
         return f"a fork loses {len(lost)} thread{'s' * (len(lost) > 1)} of the import ({', '.join(sorted(set(lost)))})"
-    if found is not None and found < threads:
-        return f"in a fork an operator computes with {found} of {threads} threads"
+    if compute is not None and compute < threads:
+        return f"in a fork an operator computes with {compute} of {threads} threads"
     return ""

@@ -54,22 +54,22 @@ def draw_cases(
     def of_metric(case: Case, like: Case) -> Case:  # the drawn case, measured by the metric of ``like``
         return replace(like, id=case_id_for(like.metric, case.id), inputs=case.inputs)
 
-    found = templates([replace(group[0], metric=DEFAULT_METRIC, id=key) for key, group in metrics.items()])
-    random.Random(f"templates {seed}").shuffle(found)
+    shuffled = templates([replace(group[0], metric=DEFAULT_METRIC, id=key) for key, group in metrics.items()])
+    random.Random(f"templates {seed}").shuffle(shuffled)
     draws: list[tuple[Drawn, Case]] = []
-    for number, template in enumerate(found):  # as evenly as can be
-        if wanted := count // len(found) + (number < count % len(found)):
-            draws += _accepted(template, wanted, seed, len(draws), control, framework, env)
+    for number, template in enumerate(shuffled):  # as evenly as can be
+        if inputs := count // len(shuffled) + (number < count % len(shuffled)):
+            draws += _accepted(template, inputs, seed, len(draws), control, framework, env)
     if not draws:
         raise RunError(
             "--fuzz: nothing could be drawn that the control takes: choose other operators, or smaller inputs"
         )
-    return [(one, [of_metric(case, like) for like in metrics[one.template.like.id]]) for one, case in draws]
+    return [(draw, [of_metric(case, like) for like in metrics[draw.template.like.id]]) for draw, case in draws]
 
 
 def _accepted(
     template: Template,
-    wanted: int,
+    inputs: int,
     seed: int,
     first: int,
     control: Build,
@@ -78,75 +78,75 @@ def _accepted(
 ) -> list[tuple[Drawn, Case]]:
     """Up to ``wanted`` draws that the control does not refuse; one on which it crashes or hangs is none it refuses."""
     number = zlib.crc32(f"{seed} {template.like.id}".encode())  # like operators must not all get the same sizes
-    draws = examples(drawn(template), SPARE * wanted, number)
-    cases = [case_of(one, first + number) for number, one in enumerate(draws)]
-    kept: list[tuple[Drawn, Case]] = []
-    for one, attempt in zip(draws, smoke_check(control, framework, cases, seed=seed, env=env), strict=True):
+    draws = examples(drawn(template), SPARE * inputs, number)
+    cases = [case_of(draw, first + number) for number, draw in enumerate(draws)]
+    accepted: list[tuple[Drawn, Case]] = []
+    for draw, attempt in zip(draws, smoke_check(control, framework, cases, seed=seed, env=env), strict=True):
         if attempt.failure is None or attempt.failure.kind not in ("error", "missing"):
-            kept.append((one, attempt.case))
-        if len(kept) == wanted:
+            accepted.append((draw, attempt.case))
+        if len(accepted) == inputs:
             break
-    return kept
+    return accepted
 
 
 def findings(draws: Sequence[tuple[Drawn, Sequence[Case]]], comparisons: Mapping[str, Comparison]) -> list[Finding]:
     """Where the builds differ, the largest difference first. What fails on both sides is none."""
-    found = [
-        Finding(one, case, comparisons[case.id]) for one, cases in draws for case in cases if case.id in comparisons
+    differences = [
+        Finding(draw, case, comparisons[case.id]) for draw, cases in draws for case in cases if case.id in comparisons
     ]
-    return sorted((one for one in found if _differs(one.comparison)), key=lambda one: -one.weight)
+    return sorted((one for one in differences if _is_difference(one.comparison)), key=lambda one: -one.weight)
 
 
-def one_of_a_kind(found: Sequence[Finding]) -> list[Finding]:
+def first_of_each_kind(findings_of_run: Sequence[Finding]) -> list[Finding]:
     """The first finding of each template and metric."""
     kinds: dict[tuple[str, str], Finding] = {}
-    for one in found:
-        kinds.setdefault((one.drawn.template.like.id, one.case.metric), one)
+    for finding in findings_of_run:
+        kinds.setdefault((finding.drawn.template.like.id, finding.case.metric), finding)
     return list(kinds.values())
 
 
-def _differs(one: Comparison) -> bool:
-    return one.verdict in DIFFERENT and (one.failure is None or one.failure.side != "both")
+def _is_difference(comparison: Comparison) -> bool:
+    return comparison.verdict in DIFFERENT and (comparison.failure is None or comparison.failure.side != "both")
 
 
-def shrink(found: Sequence[Finding], measure: Measure, steps: int = STEPS) -> list[Finding]:
+def shrink(differences: Sequence[Finding], measure: Measure, steps: int = STEPS) -> list[Finding]:
     """The findings on the smallest sizes that still show them, each confirmed by a measurement of its own.
 
     In every step each finding tries its next smaller sizes, all findings in one measurement.  Hypothesis' own shrinker
     takes a test to give the same answer each time, which a measurement doesn't.  ``measure`` gives the comparisons of
     cases by id, and none of those that it did not come to.
     """
-    current = list(found)
-    waiting = [smaller(one.drawn) for one in current]
+    current = list(differences)
+    waiting = [smaller(finding.drawn) for finding in current]
     for _ in range(steps):
         tried = {place: queue.pop(0) for place, queue in enumerate(waiting) if queue}
         if not tried:
             break
-        cases = {place: replace(current[place].case, inputs=one.inputs) for place, one in tried.items()}
+        cases = {place: replace(current[place].case, inputs=draw.inputs) for place, draw in tried.items()}
         comparisons = measure(list(cases.values()))
         if not comparisons:
             break
         for place, case in cases.items():
-            seen = comparisons.get(case.id)
-            if seen is not None and _same(seen, current[place].comparison):
-                current[place] = Finding(tried[place], case, seen)
+            comparison = comparisons.get(case.id)
+            if comparison is not None and _same_outcome(comparison, current[place].comparison):
+                current[place] = Finding(tried[place], case, comparison)
                 waiting[place] = smaller(tried[place])
     return current
 
 
-def smaller(one: Drawn) -> list[Drawn]:
+def smaller(draw: Drawn) -> list[Drawn]:
     """What to try in its place: all sizes 1, all halved, then one size alone 1 or halved; nothing stretched last."""
-    sizes = one.sizes
+    sizes = draw.sizes
     proposals = [tuple(1 for _ in sizes), tuple(max(1, size // 2) for size in sizes)]
     for place, size in enumerate(sizes):
         for less in (1, size // 2, size - 1):
             if 1 <= less < size:
                 proposals.append((*sizes[:place], less, *sizes[place + 1 :]))
     different = [proposal for proposal in dict.fromkeys(proposals) if proposal != sizes]
-    return [replace(one, sizes=proposal) for proposal in different]
+    return [replace(draw, sizes=proposal) for proposal in different]
 
 
-def _same(seen: Comparison, before: Comparison) -> bool:
+def _same_outcome(comparison: Comparison, before: Comparison) -> bool:
     """Whether a measurement says the same as the one before: the verdict, and where one side fails, the side."""
-    sides = [one.failure.side if one.failure else None for one in (seen, before)]
-    return seen.verdict == before.verdict and sides[0] == sides[1]
+    sides = [either.failure.side if either.failure else None for either in (comparison, before)]
+    return comparison.verdict == before.verdict and sides[0] == sides[1]

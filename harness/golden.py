@@ -51,7 +51,7 @@ class GoldenCase:
     build differed from itself in a second process, empty if it didn't. ``failure``: why there are no outputs.
     """
 
-    asked: Mapping[str, Any]
+    determinants: Mapping[str, Any]
     inputs: str = ""
     arrays: Sequence[Kept] = ()
     file: str = ""
@@ -101,8 +101,10 @@ def check_new(folder: Path) -> None:
     """
     try:
         if any(folder.iterdir()):
-            what = "golden outputs" if (folder / MANIFEST).exists() else "other files"
-            raise UsageError(f"--golden {folder}: holds {what}: name a new folder, or add --metric error to compare")
+            contents = "golden outputs" if (folder / MANIFEST).exists() else "other files"
+            raise UsageError(
+                f"--golden {folder}: holds {contents}: name a new folder, or add --metric error to compare"
+            )
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -123,7 +125,7 @@ def write_golden(
         KeyboardInterrupt: a signal; what was computed is kept.
     """
     check_new(folder)
-    found: dict[str, GoldenCase] = {}
+    golden_cases: dict[str, GoldenCase] = {}
     environment = {
         **run_environment(request.framework, request.threads, request.env, [request.build]),
         **request.framework.preparation(request.cases),
@@ -135,46 +137,49 @@ def write_golden(
     try:
         (folder / "outputs").mkdir(parents=True)
         with ExitStack() as stack:
-            stack.callback(_write_manifest, request, folder, found)
+            stack.callback(_write_manifest, request, folder, golden_cases)
             workers = [stack.enter_context(bench.worker("treatment", environment, bench.cpus.start)) for _ in range(2)]
             deadline = math.inf if request.time_budget is None else time.monotonic() + request.time_budget
             for case in request.cases:
-                kept = _keep(request, case, workers, folder, f"outputs/{len(found):05d}.npz", deadline)
-                if kept is None:
+                golden_case = _store_outputs(
+                    request, case, workers, folder, f"outputs/{len(golden_cases):05d}.npz", deadline
+                )
+                if golden_case is None:
                     break
-                found[case.time_id] = kept
-                on_case(len(found))
+                golden_cases[case.time_id] = golden_case
+                on_case(len(golden_cases))
     except OSError as error:
         raise RunError(f"--golden {folder}: can't be written: {error.strerror}") from None
-    failures = [one.failure for one in found.values() if one.failure is not None]
-    if len(failures) == len(found):
-        said = failures[0].output_tail.strip().splitlines() if failures else []
-        reason = ": ".join([failures[0].reason, *said[-1:]]) if failures else NO_TIME_LEFT
+    failures = [golden_case.failure for golden_case in golden_cases.values() if golden_case.failure is not None]
+    if len(failures) == len(golden_cases):
+        last_lines = failures[0].output_tail.strip().splitlines() if failures else []
+        reason = ": ".join([failures[0].reason, *last_lines[-1:]]) if failures else NO_TIME_LEFT
         raise RunError(f"no outputs could be computed: {reason}")
-    return found
+    return golden_cases
 
 
-def _keep(
+def _store_outputs(
     request: GoldenRequest, case: Case, workers: Sequence[RestartingWorker], folder: Path, file: str, deadline: float
 ) -> GoldenCase | None:
     """The case's outputs, written to ``file`` in ``folder``; None when the time was up before they were computed."""
-    fork, asked = request.framework.can_fork(request.threads, case.context), asked_of(case)
+    fork, determinants = request.framework.can_fork(request.threads, case.context), determinants_of(case)
     with tempfile.TemporaryDirectory(prefix="opduel-outputs-") as parent:
         answers = [
             ask_results(worker, case, request.seed, Path(parent) / str(number), fork, deadline, digest=True)
             for number, worker in enumerate(workers)
         ]
-        first, second = (one.results for one in answers)
+        first, second = (answer.results for answer in answers)
         if isinstance(first, Failure) or isinstance(second, Failure):
-            failure = next(one for one in (first, second) if isinstance(one, Failure))
-            return None if time.monotonic() >= deadline else GoldenCase(asked, failure=failure)
+            failure = next(results for results in (first, second) if isinstance(results, Failure))
+            return None if time.monotonic() >= deadline else GoldenCase(determinants, failure=failure)
         itself = difference(first, second, case.tolerance, ("first", "second"))
-        np.savez(folder / file, *(elements(one).reshape(-1) for one in first))
+        np.savez(folder / file, *(elements(array).reshape(-1) for array in first))
     return GoldenCase(
-        asked,
+        determinants,
         inputs=answers[0].inputs,
         arrays=[
-            Kept(one.name, one.dtype, list(one.shape), one.storage, one.count, precision=one.precision) for one in first
+            Kept(array.name, array.dtype, list(array.shape), array.storage, array.count, precision=array.precision)
+            for array in first
         ],
         file=file,
         sha256=_sha256(folder / file),
@@ -183,9 +188,9 @@ def _keep(
     )
 
 
-def _write_manifest(request: GoldenRequest, folder: Path, found: Mapping[str, GoldenCase]) -> None:
+def _write_manifest(request: GoldenRequest, folder: Path, golden_cases: Mapping[str, GoldenCase]) -> None:
     """Say what the outputs are of; where there are none, leave nothing behind."""
-    if all(one.failure is not None for one in found.values()):
+    if all(golden_case.failure is not None for golden_case in golden_cases.values()):
         shutil.rmtree(folder / "outputs")
         return
     manifest = Manifest(
@@ -194,9 +199,9 @@ def _write_manifest(request: GoldenRequest, folder: Path, found: Mapping[str, Go
         request.seed,
         request.threads,
         datetime.now(UTC).isoformat(timespec="seconds"),
-        len(found) == len(request.cases),
+        len(golden_cases) == len(request.cases),
         request.build,
-        found,
+        golden_cases,
         {name: value for name, value in host_fingerprint().items() if name in ("cpu_model", "kernel", "machine")},
         recorded_environment(request.env, request.env, request.framework.name),
     )
@@ -204,11 +209,11 @@ def _write_manifest(request: GoldenRequest, folder: Path, found: Mapping[str, Go
     write_atomically(folder / MANIFEST, f"{text}\n".encode())
 
 
-def asked_of(case: Case) -> dict[str, Any]:
+def determinants_of(case: Case) -> dict[str, Any]:
     """All of a case that decides what is computed, as plain JSON data; files by their checksums."""
-    asked = {name: getattr(case, name) for name in DESCRIBED}
-    asked["files"] = {name: file.sha256 or file.md5 for name, file in case.files.items()}
-    return dict(json.loads(json.dumps(asked)))
+    determinants = {name: getattr(case, name) for name in DESCRIBED}
+    determinants["files"] = {name: file.sha256 or file.md5 for name, file in case.files.items()}
+    return dict(json.loads(json.dumps(determinants)))
 
 
 @dataclass(frozen=True)
@@ -232,12 +237,12 @@ class Golden:
                 f"({', '.join(list(self.manifest.cases)[:3])}, ...), or write it again"
             )
         for case in cases:
-            kept, now = self.manifest.cases[case.time_id].asked, asked_of(case)
-            for name in now:
-                if kept.get(name) != now[name]:
+            stored, current = self.manifest.cases[case.time_id].determinants, determinants_of(case)
+            for name in current:
+                if stored.get(name) != current[name]:
                     raise UsageError(
-                        f"--golden {self.folder}: {case.time_id}: {name} was {_short(kept.get(name))} there, and is "
-                        f"{_short(now[name])} here: measure the spec that it was written with, or write it again"
+                        f"--golden {self.folder}: {case.time_id}: {name} was {_short(stored.get(name))} there, and is "
+                        f"{_short(current[name])} here: measure the spec that it was written with, or write it again"
                     )
             self._check_file(self.manifest.cases[case.time_id])
 
@@ -247,31 +252,38 @@ class Golden:
         Raises:
             UsageError: the file is not the one that was written.
         """
-        kept = self.manifest.cases[case.time_id]
-        itself = Difference(kept.differs, math.inf if kept.figure is None else kept.figure)
-        if kept.failure is not None:
-            return Answer(replace(kept.failure, side="control"), kept.inputs, itself)
+        golden_case = self.manifest.cases[case.time_id]
+        itself = Difference(golden_case.differs, math.inf if golden_case.figure is None else golden_case.figure)
+        if golden_case.failure is not None:
+            return Answer(replace(golden_case.failure, side="control"), golden_case.inputs, itself)
         folder.mkdir()
-        found = []
+        outputs = []
         try:
-            with np.load(self.folder / kept.file, allow_pickle=False) as arrays:
-                for place, one in enumerate(kept.arrays):
+            with np.load(self.folder / golden_case.file, allow_pickle=False) as arrays:
+                for place, description in enumerate(golden_case.arrays):
                     values = arrays[f"arr_{place}"]
-                    if values.dtype != np.dtype(one.dtype) or values.size != one.count:
-                        raise ValueError(f"{one.name} differs from the manifest")
+                    if values.dtype != np.dtype(description.dtype) or values.size != description.count:
+                        raise ValueError(f"{description.name} differs from the manifest")
                     values.tofile(folder / f"{place}.bin")
-                    found.append(Array(**{**vars(one), "shape": tuple(one.shape)}, file=str(folder / f"{place}.bin")))
+                    outputs.append(
+                        Array(
+                            **{**vars(description), "shape": tuple(description.shape)},
+                            file=str(folder / f"{place}.bin"),
+                        )
+                    )
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-            raise UsageError(f"--golden {self.folder}: {kept.file}: {' '.join(str(error).split())}: {_FIX}") from None
-        return Answer(found, kept.inputs, itself)
+            raise UsageError(
+                f"--golden {self.folder}: {golden_case.file}: {' '.join(str(error).split())}: {_FIX}"
+            ) from None
+        return Answer(outputs, golden_case.inputs, itself)
 
-    def _check_file(self, kept: GoldenCase) -> None:
+    def _check_file(self, golden_case: GoldenCase) -> None:
         """Raises UsageError: the file can't be read, is not the one that was written, or holds more than any case's."""
-        if kept.failure is not None:
+        if golden_case.failure is not None:
             return
-        path = self.folder / kept.file
+        path = self.folder / golden_case.file
         try:
-            if _sha256(path) != kept.sha256:
+            if _sha256(path) != golden_case.sha256:
                 raise ValueError("is not the file that was written (its checksum differs)")
             with zipfile.ZipFile(path) as packed:
                 if sum(info.file_size for info in packed.infolist()) > MOST_FILE_BYTES:
@@ -279,7 +291,7 @@ class Golden:
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             why = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
             why = "is not a .npz file" if isinstance(error, zipfile.BadZipFile) else why
-            raise UsageError(f"--golden {self.folder}: {kept.file}: {why}: {_FIX}") from None
+            raise UsageError(f"--golden {self.folder}: {golden_case.file}: {why}: {_FIX}") from None
 
 
 def read_golden(folder: Path) -> Golden:
@@ -301,10 +313,10 @@ def read_golden(folder: Path) -> Golden:
         manifest = _ADAPTER.validate_python(document)
     except ValidationError as error:
         raise UsageError(f"{where}: {explain(error)}: {_FIX}") from None
-    for id, one in manifest.cases.items():
-        place = Path(one.file)
-        if one.failure is None and (not one.file or place.is_absolute() or ".." in place.parts):
-            raise UsageError(f"{where}: cases.{id}.file: is {one.file!r}, not a path in the folder: {_FIX}")
+    for id, golden_case in manifest.cases.items():
+        place = Path(golden_case.file)
+        if golden_case.failure is None and (not golden_case.file or place.is_absolute() or ".." in place.parts):
+            raise UsageError(f"{where}: cases.{id}.file: is {golden_case.file!r}, not a path in the folder: {_FIX}")
     return Golden(folder, manifest)
 
 

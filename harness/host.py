@@ -53,7 +53,7 @@ def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> dict[str, Any
 def gpu_models(proc: Path = PROC) -> list[str]:
     """The models of the GPUs that NVIDIA's driver knows, as often as each is there."""
     texts = map(text_of, sorted((proc / "driver/nvidia/gpus").glob("*/information")))
-    return [found[1] for text in texts if (found := re.search(r"^Model:\s*(\S.*?)\s*$", text, re.M))]
+    return [match[1] for text in texts if (match := re.search(r"^Model:\s*(\S.*?)\s*$", text, re.M))]
 
 
 def host_name() -> str | None:
@@ -80,8 +80,8 @@ class HostSample:
 
 def out_of_memory_kills(proc: Path = PROC) -> int | None:
     """How many processes the kernel has killed for memory since boot; None where it doesn't say."""
-    found = re.search(r"^oom_kill (\d+)$", text_of(proc / "vmstat"), re.M)
-    return int(found[1]) if found else None
+    match = re.search(r"^oom_kill (\d+)$", text_of(proc / "vmstat"), re.M)
+    return int(match[1]) if match else None
 
 
 def memory_left(proc: Path = PROC, groups: Path = Path("/sys/fs/cgroup")) -> int:
@@ -91,15 +91,15 @@ def memory_left(proc: Path = PROC, groups: Path = Path("/sys/fs/cgroup")) -> int
     https://docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html.
     """
     memory = _tolerant(psutil.virtual_memory)
-    left = [memory.available if memory else 0]
+    available = [memory.available if memory else 0]
     own = re.search(r"^0::/(.*)$", text_of(proc / "self/cgroup"), re.M)
     folders = [groups / own[1], groups] if own else [groups]
     pairs = [(folder / "memory.max", folder / "memory.current") for folder in folders]
     pairs.append((groups / "memory/memory.limit_in_bytes", groups / "memory/memory.usage_in_bytes"))
     for limit, used in pairs:
         with contextlib.suppress(ValueError):  # there is none, or it is "max"
-            left.append(int(text_of(limit)) - int(text_of(used)))
-    return max(0, min(left))
+            available.append(int(text_of(limit)) - int(text_of(used)))
+    return max(0, min(available))
 
 
 _orphans_cpu_s: list[float] = []
@@ -179,8 +179,8 @@ def _summed(samples: Sequence[HostSample]) -> dict[str, Any] | None:
     if not samples:
         return None
     first, last = samples[0], samples[-1]
-    intervals, whole = [_between(*pair) for pair in pairwise(samples)], _between(first, last)
-    shares = {name: _spread([one.get(name) for one in intervals], whole.get(name)) for name in SHARES}
+    intervals, phase = [_between(*pair) for pair in pairwise(samples)], _between(first, last)
+    shares = {name: _spread([interval.get(name) for interval in intervals], phase.get(name)) for name in SHARES}
     if len(samples) == 1:  # the kernel's own average over the last 10 s
         shares |= {f"{name}_pressure": _spread([first.pressure_avg10.get(name)]) for name in PRESSURES}
     return {
@@ -198,62 +198,62 @@ def merged_noise(parts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | 
 
     So a mean stays the share of all time watched, as if the parts had been one.
     """
-    known = [part for part in parts if part]
-    if len(known) < 2:
-        return dict(known[0]) if known else None
-    seconds = [part["seconds"] for part in known]
-    return {key: _merged([part.get(key) for part in known], seconds) for key in known[-1]}
+    phases = [part for part in parts if part]
+    if len(phases) < 2:
+        return dict(phases[0]) if phases else None
+    seconds = [part["seconds"] for part in phases]
+    return {key: _merged([part.get(key) for part in phases], seconds) for key in phases[-1]}
 
 
 def _merged(measures: Sequence[Any], seconds: Sequence[float]) -> Any:
     """Spreads become one; counts and seconds are summed; what no part tells is None."""
-    told = [(one, weight) for one, weight in zip(measures, seconds, strict=True) if one is not None]
-    if not told:
+    weighted = [(measure, weight) for measure, weight in zip(measures, seconds, strict=True) if measure is not None]
+    if not weighted:
         return None
-    if not isinstance(told[0][0], Mapping):
-        return sum(one for one, _ in told)
-    whole = sum(weight for _, weight in told)
-    weights = [weight / whole if whole else 1 / len(told) for _, weight in told]
+    if not isinstance(weighted[0][0], Mapping):
+        return sum(measure for measure, _ in weighted)
+    total_s = sum(weight for _, weight in weighted)
+    weights = [weight / total_s if total_s else 1 / len(weighted) for _, weight in weighted]
     return {
-        "min": min(one["min"] for one, _ in told),
-        "max": max(one["max"] for one, _ in told),
-        "mean": sum(weight * one["mean"] for weight, (one, _) in zip(weights, told, strict=True)),
+        "min": min(spread["min"] for spread, _ in weighted),
+        "max": max(spread["max"] for spread, _ in weighted),
+        "mean": sum(weight * spread["mean"] for weight, (spread, _) in zip(weights, weighted, strict=True)),
     }
 
 
 def _spread(values: Sequence[float | None], mean: float | None = None) -> dict[str, float] | None:
-    known = [value for value in values if value is not None]
-    if not known:
+    numbers = [value for value in values if value is not None]
+    if not numbers:
         return None
-    return {"min": min(known), "max": max(known), "mean": sum(known) / len(known) if mean is None else mean}
+    return {"min": min(numbers), "max": max(numbers), "mean": sum(numbers) / len(numbers) if mean is None else mean}
 
 
 def _between(start: HostSample, end: HostSample) -> dict[str, float | None]:
     """What has a value between two samples: shares of time, and how many of the allowed CPUs others kept busy
     (``neighbours``: we ourselves run nowhere else) and the hypervisor withheld (``stolen``)."""
     seconds, own_s = end.time_s - start.time_s, end.own_cpu_s - start.own_cpu_s
-    found: dict[str, float | None] = {}
+    shares: dict[str, float | None] = {}
     for name in PRESSURES:
-        begun, ended = start.pressure_total_s.get(name), end.pressure_total_s.get(name)
-        found[f"{name}_pressure"] = None if begun is None or ended is None else _share(ended - begun, seconds)
+        start_s, end_s = start.pressure_total_s.get(name), end.pressure_total_s.get(name)
+        shares[f"{name}_pressure"] = None if start_s is None or end_s is None else _share(end_s - start_s, seconds)
     if start.cpu_s is not None and end.cpu_s is not None:
-        whole = _grown(start.cpu_s, end.cpu_s, _STAT_FIELDS)
-        found["steal"] = _share(_grown(start.cpu_s, end.cpu_s, ("steal",)), whole)
-        found["other_cpu"] = _share(_grown(start.cpu_s, end.cpu_s, _BUSY_FIELDS) - own_s, whole)
+        total_s = _grown(start.cpu_s, end.cpu_s, _STAT_FIELDS)
+        shares["steal"] = _share(_grown(start.cpu_s, end.cpu_s, ("steal",)), total_s)
+        shares["other_cpu"] = _share(_grown(start.cpu_s, end.cpu_s, _BUSY_FIELDS) - own_s, total_s)
     if start.allowed_s is not None and end.allowed_s is not None and seconds > 0:
         others_s = _grown(start.allowed_s, end.allowed_s, _BUSY_FIELDS) - own_s
-        found["neighbours"] = max(0.0, others_s) / seconds
-        found["stolen"] = max(0.0, _grown(start.allowed_s, end.allowed_s, ("steal",))) / seconds
-    return found
+        shares["neighbours"] = max(0.0, others_s) / seconds
+        shares["stolen"] = max(0.0, _grown(start.allowed_s, end.allowed_s, ("steal",))) / seconds
+    return shares
 
 
 def _grown(start: dict[str, float], end: dict[str, float], kinds: Sequence[str]) -> float:
     return sum(end[kind] - start[kind] for kind in kinds)
 
 
-def _share(part: float, whole: float) -> float | None:
+def _share(part: float, total: float) -> float | None:
     """``part / whole`` kept within 0 and 1 (the counters tick in 10 ms); None when no time has passed."""
-    return min(1.0, max(0.0, part / whole)) if whole > 0 else None
+    return min(1.0, max(0.0, part / total)) if total > 0 else None
 
 
 def text_of(path: Path) -> str:
@@ -287,19 +287,19 @@ def _frequency() -> dict[str, float | None] | None:
 def _pressure(proc: Path, resource: str) -> tuple[float, float] | None:
     """Share over the last 10 s and seconds since boot (https://docs.kernel.org/accounting/psi.html), of "some"."""
     text = text_of(proc / "pressure" / resource)
-    found = re.search(r"^some +avg10=(\d+(?:\.\d+)?) .*total=(\d+)$", text, re.M)
-    return (float(found[1]) / 100, int(found[2]) / 1e6) if found else None
+    match = re.search(r"^some +avg10=(\d+(?:\.\d+)?) .*total=(\d+)$", text, re.M)
+    return (float(match[1]) / 100, int(match[2]) / 1e6) if match else None
 
 
 def _cpu_seconds(proc: Path, cpus: frozenset[int] | None = None) -> dict[str, float] | None:
     """Seconds since boot by kind, over all CPUs or over these; None unless the host tells of every one of them."""
-    wanted = {"cpu"} if cpus is None else {f"cpu{number}" for number in cpus}
+    missing_names = {"cpu"} if cpus is None else {f"cpu{number}" for number in cpus}
     second = os.sysconf("SC_CLK_TCK")
     total = dict.fromkeys(_STAT_FIELDS, 0.0)
     for line in text_of(proc / "stat").splitlines():
         name, *ticks = line.split() or [""]
-        if name in wanted and len(ticks) >= len(_STAT_FIELDS) and all(tick.isdigit() for tick in ticks):
-            wanted.remove(name)
+        if name in missing_names and len(ticks) >= len(_STAT_FIELDS) and all(tick.isdigit() for tick in ticks):
+            missing_names.remove(name)
             for kind, tick in zip(_STAT_FIELDS, ticks, strict=False):
                 total[kind] += int(tick) / second
-    return None if wanted else total
+    return None if missing_names else total

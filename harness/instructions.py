@@ -131,14 +131,14 @@ def run_counting_round(pool: PairPool, plan: Round, rng: random.Random, result: 
         return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
 
     with TemporaryDirectory(prefix="opduel-counts-") as folder:
-        count = partial(_count, whole=not counting.functions)
+        count = partial(_count, whole_process=not counting.functions)
         run_counter_round(plan, rng, result, start, START_TIMEOUT_S, count)
 
 
-def _count(processes: Processes, request: CaseRequest, plan: Round, *, whole: bool) -> PairSample:
+def _count(processes: Processes, request: CaseRequest, plan: Round, *, whole_process: bool) -> PairSample:
     """Count one case, perhaps in ``whole`` calls. Raises what ``ask_counts`` does."""
     preparation = {"op": "prepare", "case": request.description(), "seed": request.seed}
-    if whole:
+    if whole_process:
         preparation["whole"] = True
     first = ask_counts(processes, dict.fromkeys(SIDES, preparation), request.case, plan)
     counts = plan_counts({side: int(first[side]["count"]) for side in SIDES}, request.inject)

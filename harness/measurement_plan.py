@@ -149,7 +149,7 @@ class HostProgress:
     name: str
     doing: str
     shard: int | None = None
-    done: int = 0
+    cases_done: int = 0
     cases: int = 0
 
 

@@ -21,17 +21,17 @@ def describe_noise(
     """Return the medians over cases of the noise by level, how far the processor's speed wandered (the 90th to the 10th
     percentile of processes, as a ratio), how many times a quiet host's effort that noise took, and all of it in words;
     empty where no case was measured in blocks."""
-    known = [case for case in cases if planner.knows(case)]
-    if not known:
+    known_cases = [case for case in cases if planner.knows(case)]
+    if not known_cases:
         return {}
     levels = {
-        f"{level}_sd": statistics.median(math.sqrt(getattr(planner.noise[case.id], level)) for case in known)
+        f"{level}_sd": statistics.median(math.sqrt(getattr(planner.noise[case.id], level)) for case in known_cases)
         for level in ("quad", "fork", "pair")
     }
-    ranges = [_speed_range(samples.get(case.id, ())) for case in known]
+    ranges = [_speed_range(samples.get(case.id, ())) for case in known_cases]
     speed_range = statistics.median(ranges)
     effort = statistics.median(
-        planner.share_of_noise(case, QUIET_QUADS**2, looks.of_metric(case.metric).counts) for case in known
+        planner.share_of_noise(case, QUIET_QUADS**2, looks.of_metric(case.metric).counts) for case in known_cases
     )
     words = _words(levels, speed_range, effort)
     return {**levels, "speed_range": speed_range, "effort": effort, "words": words}

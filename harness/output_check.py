@@ -50,28 +50,30 @@ class OutputCheck:
 
     def compare(self, cases: Sequence[Case]) -> Sequence[Comparison]:
         """A comparison for each case, in order, whatever ends it early; those not come to are ``inconclusive``."""
-        found = {case.id: _open(case, NOT_COMPARED) for case in cases}
+        comparison_by_case = {case.id: _open(case, NOT_COMPARED) for case in cases}
         suspects: dict[str, Comparison] = {}
         try:
-            for case, seen in self._look_at(cases):
-                if seen.verdict == "regressed":
-                    suspects[case.id] = seen
-                    seen = _unconfirmed(seen, NOT_AGAIN)
-                found[case.id] = seen
-            for case, seen in self._look_at([case for case in cases if case.id in suspects]):
-                said = {"unchanged": "agreed when computed again", "failed": "failed when computed again"}
-                if seen.verdict != "regressed":
-                    seen = _unconfirmed(suspects[case.id], said.get(seen.verdict, seen.note))
-                found[case.id] = replace(seen, rounds=2)
+            for case, comparison in self._look_at(cases):
+                if comparison.verdict == "regressed":
+                    suspects[case.id] = comparison
+                    comparison = _unconfirmed(comparison, NOT_AGAIN)
+                comparison_by_case[case.id] = comparison
+            for case, comparison in self._look_at([case for case in cases if case.id in suspects]):
+                second_results = {"unchanged": "agreed when computed again", "failed": "failed when computed again"}
+                if comparison.verdict != "regressed":
+                    comparison = _unconfirmed(
+                        suspects[case.id], second_results.get(comparison.verdict, comparison.note)
+                    )
+                comparison_by_case[case.id] = replace(comparison, rounds=2)
         except (KeyboardInterrupt, RunError) as error:
             self.stopped = error
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was compared
             self.stopped = RuntimeError(f"{type(error).__name__}: {' '.join(str(error).split())}")
         why = str(self.stopped or "interrupted") if self.stopped is not None else NO_TIME_LEFT
-        for case_id, one in found.items():
-            if one.verdict == "inconclusive" and one.note.endswith((NOT_COMPARED, NOT_AGAIN)):
-                found[case_id] = replace(one, note=f"{one.note}: {why}")
-        self.comparisons = [found[case.id] for case in cases]
+        for case_id, open_comparison in comparison_by_case.items():
+            if open_comparison.verdict == "inconclusive" and open_comparison.note.endswith((NOT_COMPARED, NOT_AGAIN)):
+                comparison_by_case[case_id] = replace(open_comparison, note=f"{open_comparison.note}: {why}")
+        self.comparisons = [comparison_by_case[case.id] for case in cases]
         return self.comparisons
 
     def _look_at(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Comparison]]:
@@ -86,52 +88,54 @@ class OutputCheck:
                 for name in names
             }
             for number, case in enumerate(cases):
-                seen = self._look(case, workers, folder) if time.monotonic() < self.deadline else None
-                if seen is None:
+                comparison = self._look(case, workers, folder) if time.monotonic() < self.deadline else None
+                if comparison is None:
                     self.out_of_time = True
                     return
-                yield case, seen
+                yield case, comparison
                 self.on_case(len(cases) - number - 1)
 
     def _look(self, case: Case, workers: Mapping[str, RestartingWorker], parent: Path) -> Comparison | None:
         """What one look at a case says; ``regressed`` is a suspicion. None: the time was up before it was over."""
         with tempfile.TemporaryDirectory(dir=parent) as folder:
             answers = self._answers(case, workers, Path(folder))
-            failures = [one.results for one in answers.values() if isinstance(one.results, Failure)]
+            failures = [answer.results for answer in answers.values() if isinstance(answer.results, Failure)]
             if failures and time.monotonic() >= self.deadline:
                 return None
             if failures:
-                side = failures[0].side if len({one.side for one in failures}) == 1 else "both"
+                side = failures[0].side if len({failure.side for failure in failures}) == 1 else "both"
                 return Comparison.without_figures(case, "failed", failure=replace(failures[0], side=side))
-            arrays = {name: one.results for name, one in answers.items() if not isinstance(one.results, Failure)}
+            arrays = {
+                name: answer.results for name, answer in answers.items() if not isinstance(answer.results, Failure)
+            }
             itself = answers["control"].itself
             if itself is None:
                 itself = difference(arrays["control"], arrays["twin"], case.tolerance, ("first", "second"))
             elif answers["control"].inputs not in ("", answers["treatment"].inputs):
                 return _open(case, OTHER_INPUTS)
             other = difference(arrays["control"], arrays["treatment"], case.tolerance, SIDES)
-        seen = replace(_open(case, ""), control=itself.figure, treatment=other.figure, rounds=1)
+        comparison = replace(_open(case, ""), control=itself.figure, treatment=other.figure, rounds=1)
         if itself.words:
-            return replace(seen, note=f"the control differs from itself in a second process: {itself.words}")
+            return replace(comparison, note=f"the control differs from itself in a second process: {itself.words}")
         if other.words:
-            return replace(seen, verdict="regressed", note="; ".join(filter(None, (other.words, other.partial))))
-        return replace(seen, verdict="unchanged", note=other.partial)
+            return replace(comparison, verdict="regressed", note="; ".join(filter(None, (other.words, other.partial))))
+        return replace(comparison, verdict="unchanged", note=other.partial)
 
     def _answers(self, case: Case, workers: Mapping[str, RestartingWorker], folder: Path) -> dict[str, Answer]:
         """What each worker computes, and what the reference has."""
         golden, fork = self.reference, self.can_fork(case)
-        found = {"control": golden.answer(case, folder / "control")} if golden else {}
+        answers = {"control": golden.answer(case, folder / "control")} if golden else {}
         for name, worker in workers.items():
-            found[name] = ask_results(worker, case, self.seed, folder / name, fork, self.deadline, golden is not None)
-        return found
+            answers[name] = ask_results(worker, case, self.seed, folder / name, fork, self.deadline, golden is not None)
+        return answers
 
 
 def check_outputs(
     all_cases: Sequence[Case],
     golden: Golden | None,
     bench: Bench,
-    order: MeasurementPlan,
-    tell: Callable[[Progress], None],
+    plan: MeasurementPlan,
+    on_progress: Callable[[Progress], None],
     earlier_s: float,
 ) -> tuple[OutputCheck, MeasurementPlan]:
     """Compare the outputs of a run's cases whose metric is not sampled; they come first, and leave the others the rest
@@ -140,16 +144,16 @@ def check_outputs(
     ``earlier_s``: what earlier starts took of the time budget.
     """
     cases = [case for case in all_cases if case.metric not in SAMPLED]
-    began, others = time.monotonic() - order.spent_s, len(order.cases)
+    began, sampled_cases = time.monotonic() - plan.spent_s, len(plan.cases)
 
-    def on_case(left: int) -> None:
-        tell(Progress(0, left + others, len(all_cases), time.monotonic() - began, 0.0))
+    def on_case(cases_left: int) -> None:
+        on_progress(Progress(0, cases_left + sampled_cases, len(all_cases), time.monotonic() - began, 0.0))
 
-    left_s = math.inf if order.time_budget is None else max(0.0, order.time_budget - earlier_s)
-    deadline = began + (OUTPUT_CHECK_SHARE * left_s if others else left_s)
-    check = OutputCheck(bench, order.seed, order.can_fork, deadline, on_case, golden)
+    left_s = math.inf if plan.time_budget is None else max(0.0, plan.time_budget - earlier_s)
+    deadline = began + (OUTPUT_CHECK_SHARE * left_s if sampled_cases else left_s)
+    check = OutputCheck(bench, plan.seed, plan.can_fork, deadline, on_case, golden)
     check.compare(cases)
-    return check, replace(order, spent_s=time.monotonic() - began) if cases else order
+    return check, replace(plan, spent_s=time.monotonic() - began) if cases else plan
 
 
 def _unconfirmed(first: Comparison, why: str) -> Comparison:

@@ -78,8 +78,8 @@ def ask_results(
         answer = worker.ask(requests, time_left(case, deadline), fork=fork)
         if not isinstance(answer, Failure):
             arrays = [
-                Array(**{**one, "shape": tuple(one["shape"]), "file": str(folder / one["file"])})
-                for one in answer[0]["arrays"]
+                Array(**{**array, "shape": tuple(array["shape"]), "file": str(folder / array["file"])})
+                for array in answer[0]["arrays"]
             ]
             return Answer(arrays, str(answer[1]["digest"]) if digest else "")
         failure = answer
@@ -89,30 +89,32 @@ def ask_results(
 
 
 def difference(
-    left: Sequence[Array], right: Sequence[Array], tolerance: Tolerance, names: tuple[str, str]
+    first: Sequence[Array], second: Sequence[Array], tolerance: Tolerance, names: tuple[str, str]
 ) -> Difference:
     """How ``right`` differs from ``left``; ``names`` are what the two are called."""
-    known = {one.name: one for one in right}
+    second_by_name = {array.name: array for array in second}
     words, figure, partial = "", 0.0, ""
-    if missing := [one.name for one in left if one.name not in known]:
+    if missing := [first_array.name for first_array in first if first_array.name not in second_by_name]:
         words, figure = f"{missing[0]} exists only on the {names[0]}", math.inf
-    elif extra := sorted({one.name for one in right} - {one.name for one in left}):
+    elif extra := sorted({first_array.name for first_array in second} - {first_array.name for first_array in first}):
         words, figure = f"{extra[0]} exists only on the {names[1]}", math.inf
-    for one in left:
-        if one.name not in known:
+    for first_array in first:
+        if first_array.name not in second_by_name:
             continue
-        other = known[one.name]
+        second_array = second_by_name[first_array.name]
         if unlike := [
-            what for what in ("shape", "dtype", "precision", "storage") if getattr(one, what) != getattr(other, what)
+            attribute
+            for attribute in ("shape", "dtype", "precision", "storage")
+            if getattr(first_array, attribute) != getattr(second_array, attribute)
         ]:
-            kinds = " against ".join(str(getattr(array, unlike[0])) for array in (one, other))
-            words, figure = words or f"{one.name}: {unlike[0]} {kinds}", math.inf
+            kinds = " against ".join(str(getattr(array, unlike[0])) for array in (first_array, second_array))
+            words, figure = words or f"{first_array.name}: {unlike[0]} {kinds}", math.inf
             continue
-        close = compare(elements(one), elements(other), tolerance, one.precision)
+        close = compare(elements(first_array), elements(second_array), tolerance, first_array.precision)
         figure = max(figure, close.figure)
-        words = words or ("" if close.close else f"{one.name}: {_told(close, one)}")
-        if one.count < math.prod(one.shape):
-            partial = f"of {one.name} only the first {one.count} elements were compared"
+        words = words or ("" if close.close else f"{first_array.name}: {_describe_closeness(close, first_array)}")
+        if first_array.count < math.prod(first_array.shape):
+            partial = f"of {first_array.name} only the first {first_array.count} elements were compared"
     return Difference(words, figure, partial)
 
 
@@ -124,12 +126,12 @@ def elements(array: Array) -> "np.ndarray[Any, np.dtype[Any]]":
     return elements.reshape(array.shape) if array.count == math.prod(array.shape) else elements
 
 
-def _told(close: Closeness, array: Array) -> str:
+def _describe_closeness(close: Closeness, array: Array) -> str:
     """``at (0, 3) 1.5 against 1.25; 12 of 64 elements differ ...``."""
-    left, right = close.values or (math.nan, math.nan)
+    first, second = close.values or (math.nan, math.nan)
     place = f"at {close.first}" if close.first else "value"
     largest = "" if math.isinf(close.figure) else f", by up to {close.figure:.3g} times that"
     return (
-        f"{place} {left!r} against {right!r}; {close.different} of {array.count} differ by more than "
+        f"{place} {first!r} against {second!r}; {close.different} of {array.count} differ by more than "
         f"{close.absolute:.2g} + {close.relative:.2g} |control|{largest}"
     )

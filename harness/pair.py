@@ -94,7 +94,7 @@ class Round:
     @property
     def on_device(self) -> bool:
         """Whether a case of it runs on a GPU or the like."""
-        return not all(one.case.on_processor for one in (*self.requests, *self.aa_cases))
+        return not all(request.case.on_processor for request in (*self.requests, *self.aa_cases))
 
     def forks_of(self, case_id: str) -> int:
         """How often the pair measures a case, each time in a fork of its own."""
@@ -236,7 +236,9 @@ class _Running:
         self._shares = [_Share({}, plan.requests, result)]
         if result.aa_cases:
             self._shares.append(_Share({}, plan.aa_cases, result.aa_cases))
-        self._left: dict[int, Preparation] = {}  # by the share's place: whose processes its next case on a device gets
+        self._handed_on: dict[
+            int, Preparation
+        ] = {}  # by the share's place: whose processes its next case on a device gets
         tasks = [
             (share, request)
             for share in self._shares
@@ -265,7 +267,7 @@ class _Running:
         try:
             for share in self._shares:
                 share.put_together(self._plan)
-            for preparation in self._left.values():
+            for preparation in self._handed_on.values():
                 preparation.end(self._rng)
             if self._plan.fork and self._result.lost_worker is None:
                 self._pool.retire(self._start.release("control"))
@@ -301,13 +303,13 @@ class _Running:
             able = share.pair and not any(worker.closed for worker in share.pair.values())
             enough = self._plan.quads_of(request.case.id) is None and share.spent_s[request.case.id] > FORKED_S
             if able and not enough and not share.has_failed(request.case.id):
-                plan, before = self._plan, self._left_to(share, request)
+                plan, before = self._plan, self._handed_on_to(share, request)
                 return share, Preparation(share.pair, request, plan.fork, plan.deadline, self._rng, before)
         return None
 
-    def _left_to(self, share: _Share, request: CaseRequest) -> Preparation | None:
+    def _handed_on_to(self, share: _Share, request: CaseRequest) -> Preparation | None:
         """The preparation whose processes a case gets; None if it has to begin its own. Ends those it can't use."""
-        before = self._left.pop(self._shares.index(share), None)
+        before = self._handed_on.pop(self._shares.index(share), None)
         if before and (request.case.id in before.measured or request.case.context != before.request.case.context):
             before.end(self._rng)
             return None
@@ -317,23 +319,23 @@ class _Running:
         """Measure one fork of a case and note what came of it; meanwhile get on with the following. Raises
         WorkerLostError: a worker was lost, and with it the pair."""
         (share, preparation), began = present, time.monotonic()
-        case, whole = preparation.request.case, False
+        case, is_complete = preparation.request.case, False
         spent = share.result.times.setdefault(case.id, CaseTime())
         known_s = spent.waited_s + spent.quads_s
         try:
             self._measure_fork(present, following)
-            whole = True
+            is_complete = True
         except CaseRefusedError as error:
             share.note(share.result.refused, case.id, error.failure)
         except (CaseLostError, WorkerLostError) as error:
             if not is_out_of_time(error, self._plan):
                 share.note(share.result.lost, case.id, error.failure)
-            if isinstance(error, WorkerLostError) and any(one.closed for one in self._shares[0].pair.values()):
+            if isinstance(error, WorkerLostError) and any(worker.closed for worker in self._shares[0].pair.values()):
                 raise
         share.spent_s[case.id] += time.monotonic() - began
         spent.beside_s += time.monotonic() - began - (spent.waited_s + spent.quads_s - known_s)
-        if whole and not case.on_processor:
-            self._left[self._shares.index(share)] = preparation
+        if is_complete and not case.on_processor:
+            self._handed_on[self._shares.index(share)] = preparation
         else:
             preparation.end(self._rng)
 
@@ -349,8 +351,8 @@ class _Running:
         processes, case = preparation.processes, preparation.request.case
 
         def advance() -> list[Waiting]:
-            others = [following[1].steps.advance() if following else None, self._pool.advance()]
-            return [one for one in others if one]
+            waiting = [following[1].steps.advance() if following else None, self._pool.advance()]
+            return [step for step in waiting if step]
 
         for side in SIDES:  # every timed call runs there, on either side
             processes[side].pin(cpus.measure)

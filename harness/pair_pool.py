@@ -16,7 +16,7 @@ from opduel.records import Build
 from opduel.records.measurement import SIDES, Side
 
 PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009): vary it
-KEPT_VARIABLE = "OPDUEL_KEPT_ARRAYS"  # opduel_common/kept.py
+KEPT_VARIABLE = "OPDUEL_KEPT_ARRAYS"  # opduel_common/shared_arrays.py
 MOST_KEPT, KEPT_SHARE = 4 << 30, 0.125  # bytes, and of the memory that is left
 
 Pair = dict[Side, Worker]
@@ -57,11 +57,11 @@ class PairStart:
     """
 
     def __init__(
-        self, bench: Bench, rng: random.Random, aa: bool = False, kept_arrays: "KeptArrays | None" = None
+        self, bench: Bench, rng: random.Random, aa: bool = False, kept_arrays: "InputArrays | None" = None
     ) -> None:
         self._bench = bench
         self._aa = aa
-        self._kept_arrays = kept_arrays
+        self._input_arrays = kept_arrays
         self._paddings = {side: rng.randrange(PADDING_BYTES) for side in rng.sample(SIDES, 2)}  # in starting order
         self._pair: Pair = {}
         self.steps = Background(self._starting(), WorkerLostError)
@@ -103,19 +103,19 @@ class PairStart:
         environment = {**bench.environment, "OPDUEL_PADDING": "x" * self._paddings[side]}
         if bench.wiping:
             environment[WIPING_VARIABLE] = str(bench.wiping.size)
-        kept = self._kept_arrays
+        arrays = self._input_arrays
         build: Side = "control" if self._aa else side
         self._pair[side] = Worker(
             build,
             bench.builds[build],
             bench.adaptor,
-            environment | (kept.environment if kept else {}),
+            environment | (arrays.environment if arrays else {}),
             bench.cpus.prepare,
-            inherited=[kept.descriptor] if kept else [],
+            inherited=[arrays.descriptor] if arrays else [],
         )
 
 
-class KeptArrays:
+class InputArrays:
     """Memory in which a run's workers keep the inputs of cases: a file without a name, which their processes share."""
 
     def __init__(self, descriptor: int) -> None:
@@ -123,7 +123,7 @@ class KeptArrays:
         self.environment = {KEPT_VARIABLE: f"{descriptor},{min(MOST_KEPT, int(KEPT_SHARE * memory_left()))}"}
 
     @classmethod
-    def made(cls) -> "KeptArrays | None":
+    def create(cls) -> "InputArrays | None":
         """None where there is no such memory, in a Python made for an older C library or a sandbox: then each process
         draws its own inputs."""
         try:
@@ -150,7 +150,7 @@ class PairPool(AbstractContextManager["PairPool"]):
         self.bench = bench
         self._rng = rng
         self._keeps_arrays = keeps_arrays
-        self._kept_arrays: KeptArrays | None = None
+        self._input_arrays: InputArrays | None = None
         self._coming: PairStart | None = None
         self.previous_control: Worker | None = None
 
@@ -159,9 +159,9 @@ class PairPool(AbstractContextManager["PairPool"]):
         if self._coming:
             self._coming.close()
             self._coming = None
-        if self._kept_arrays:
-            self._kept_arrays.close()
-            self._kept_arrays = None
+        if self._input_arrays:
+            self._input_arrays.close()
+            self._input_arrays = None
 
     def take(self, aa: bool = False) -> PairStart:
         """The next pair; ``finish`` it before use, ``close`` it after."""
@@ -188,6 +188,6 @@ class PairPool(AbstractContextManager["PairPool"]):
         return self._coming.steps.advance()
 
     def _start(self, aa: bool = False) -> PairStart:
-        if self._keeps_arrays and self._kept_arrays is None:
-            self._kept_arrays = KeptArrays.made()
-        return PairStart(self.bench, self._rng, aa, self._kept_arrays)
+        if self._keeps_arrays and self._input_arrays is None:
+            self._input_arrays = InputArrays.create()
+        return PairStart(self.bench, self._rng, aa, self._input_arrays)

@@ -45,7 +45,7 @@ class Forecast:
     max_rounds: int
     share: float | None
     threshold: float | None
-    found: Rate | None
+    detected: Rate | None
     seconds_a_case: float | None
 
 
@@ -66,9 +66,19 @@ def noises(reports: Iterable[Report]) -> list[Noise]:
     pairs: dict[str, list[Pair]] = defaultdict(list)
     cases: dict[str, Case] = {}
     for report in reports:
-        for one in report.comparisons:
-            cases[one.case] = Case(one.case, one.operator, "forward", {}, "", "", one.threshold, 1.0, one.metric)
-            pairs[one.case] += _centred(one.samples)
+        for comparison in report.comparisons:
+            cases[comparison.case] = Case(
+                comparison.case,
+                comparison.operator,
+                "forward",
+                {},
+                "",
+                "",
+                comparison.threshold,
+                1.0,
+                comparison.metric,
+            )
+            pairs[comparison.case] += _centred(comparison.samples)
     return [Noise(cases[case], tuple(row)) for case, row in pairs.items() if len(row) >= FEWEST_PAIRS]
 
 
@@ -76,7 +86,7 @@ def _centred(samples: Sequence[PairSample]) -> list[Pair]:
     if len(samples) < 2:
         return []
     widen = math.sqrt(len(samples) / (len(samples) - 1))
-    rows = np.array([(math.log(one.control), math.log(one.treatment), one.log_ratio) for one in samples])
+    rows = np.array([(math.log(sample.control), math.log(sample.treatment), sample.log_ratio) for sample in samples])
     middles = [estimate_trimmed_mean(column.tolist()).estimate for column in rows.T]
     return [(control, treatment, ratio) for control, treatment, ratio in (widen * (rows - middles)).tolist()]
 
@@ -88,10 +98,10 @@ def simulate(
     runs = math.ceil(CHANGED_CASES / max(1, len(cases) // 2))
     looks = plan_looks(max_rounds)
     count = of = pairs = 0
-    measured = [replace(one.case, threshold=threshold) for one in cases]
-    noise = {one.case.id: one for one in cases}
+    measured = [replace(noise_of_case.case, threshold=threshold) for noise_of_case in cases]
+    noise = {noise_of_case.case.id: noise_of_case for noise_of_case in cases}
     for _ in range(runs):
-        changed = {one.case.id for one in rng.sample(list(cases), max(1, len(cases) // 2))}
+        changed = {noise_of_case.case.id for noise_of_case in rng.sample(list(cases), max(1, len(cases) // 2))}
         samples: dict[str, list[PairSample]] = {case_id: [] for case_id in noise}
         analysis = RunAnalysis(measured, samples, {}, looks, alpha)
         while open_cases := {id: interim for id, interim in analysis.interim().items() if interim.samples_needed}:
@@ -99,9 +109,9 @@ def simulate(
                 change = math.log1p(share) if case_id in changed else 0.0
                 samples[case_id] += noise[case_id].drawn(interim.stage, interim.samples_needed, change, rng)
         verdicts = analysis.comparisons()
-        count += sum(one.verdict == "regressed" for one in verdicts if one.case in changed)
+        count += sum(comparison.verdict == "regressed" for comparison in verdicts if comparison.case in changed)
         of += len(changed)
-        pairs += sum(one.rounds for one in verdicts)
+        pairs += sum(comparison.rounds for comparison in verdicts)
     return Rate(count, of), pairs / (runs * len(cases))
 
 
@@ -129,5 +139,7 @@ def forecast(
     place = bisect_left(range(len(shares)), True, key=finds)
     if place == len(shares):
         return Forecast(max_rounds, None, None, None, None)
-    found, pairs = answers[place]
-    return Forecast(max_rounds, shares[place], threshold_for(shares[place], threshold), found, pairs * seconds_a_pair)
+    detected, pairs = answers[place]
+    return Forecast(
+        max_rounds, shares[place], threshold_for(shares[place], threshold), detected, pairs * seconds_a_pair
+    )

@@ -57,5 +57,5 @@ class RunMeasurement:
     output_comparisons: Sequence[Comparison]
     noise: Mapping[str, Any]
     second: Measurement | None
-    ends: float
+    budget_end: float
     profiles: Profiles | None = None

@@ -69,7 +69,7 @@ class PriorRuns:
         return {
             "reports": self.reports,
             "skipped": self.skipped,
-            "known": expected.known if expected else 0,
+            "known": expected.known_cases if expected else 0,
             "expected_s": expected and expected.total_s,
             "expected_rounds": dict(expected.rounds) if expected else {},
         }
@@ -86,11 +86,11 @@ class PriorRuns:
 def learn(reports: Iterable[Report], setting: Setting) -> PriorRuns:
     """What these reports say of cases, each run once; cases that a run slowed on purpose are left out."""
     efforts: defaultdict[CaseKey, list[Effort]] = defaultdict(list)
-    seen, used, skipped = set[str | None](), 0, 0
+    run_ids, used, skipped = set[str | None](), 0, 0
     for report in reports:
-        if report.run.id in seen:  # a copy, such as the latest run's
+        if report.run.id in run_ids:  # a copy, such as the latest run's
             continue
-        seen.add(report.run.id)
+        run_ids.add(report.run.id)
         if not setting.covers(report):
             skipped += 1
             continue

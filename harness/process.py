@@ -76,7 +76,7 @@ def merged_failure(failures: Sequence[Failure]) -> Failure:
 
     What may have come from outside isn't told as the build's doing.
     """
-    reported = next((one for one in failures if one.kind in FROM_OUTSIDE), failures[-1])
+    reported = next((failure for failure in failures if failure.kind in FROM_OUTSIDE), failures[-1])
     if len({one.side for one in failures}) == 1:
         return reported
     return replace(reported, side="both", reason=_reasons(failures))
@@ -84,10 +84,12 @@ def merged_failure(failures: Sequence[Failure]) -> Failure:
 
 def _reasons(failures: Sequence[Failure]) -> str:
     """In one line: each reason once, and with its side when there are several."""
-    if len(same := {one.reason for one in failures}) == 1:
+    if len(same := {failure.reason for failure in failures}) == 1:
         return same.pop()
-    said = [one.reason if one.side == "both" else f"{one.side}: {one.reason}" for one in failures]
-    return "; ".join(dict.fromkeys(said))
+    reasons = [
+        failure.reason if failure.side == "both" else f"{failure.side}: {failure.reason}" for failure in failures
+    ]
+    return "; ".join(dict.fromkeys(reasons))
 
 
 def refusal(side: Side, kind: str, reason: str, words: str) -> Failure:
@@ -115,10 +117,10 @@ def cause_of_death(side: Side, code: int, words: str, kills_before: int | None) 
         return Failure(side, "crash", f"killed by {name}", words)
     # Frameworks that catch SIGSEGV print it and exit with a code of their own.
     if fatal := _FATAL.findall(words):
-        said = f", having printed {fatal[-1]!r}"
+        last_words = f", having printed {fatal[-1]!r}"
     else:
-        said = f": {line}" if (line := key_line(words)) else ""
-    return Failure(side, "crash", f"exited with code {code}{said}", words)
+        last_words = f": {line}" if (line := key_line(words)) else ""
+    return Failure(side, "crash", f"exited with code {code}{last_words}", words)
 
 
 class Worker(contextlib.AbstractContextManager["Worker"]):
@@ -145,9 +147,11 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         """
         self.side: Side = side
         self._oom_kills = out_of_memory_kills()
-        with contextlib.ExitStack() as ends, contextlib.ExitStack() as ours:
+        with contextlib.ExitStack() as closing_of_theirs, contextlib.ExitStack() as ours:
             try:
-                channels = [ours.enter_context(contextlib.closing(Channel(ends))) for _ in range(1 + SLOTS)]
+                channels = [
+                    ours.enter_context(contextlib.closing(Channel(closing_of_theirs))) for _ in range(1 + SLOTS)
+                ]
                 self._channel, *self._slots = channels
                 descriptors = [",".join(map(str, channel.passed)) for channel in channels]
                 options = ["--adaptor", str(adaptor), "--control", descriptors[0]]
@@ -297,14 +301,14 @@ class CaseProcess:
         return answer
 
     def ask(
-        self, request: Mapping[str, Any], timeout_s: float, meanwhile: Callable[[], object] = lambda: None
+        self, request: Mapping[str, Any], timeout_s: float, while_waiting: Callable[[], object] = lambda: None
     ) -> dict[str, Any]:
         """``asking``, waited for; ``meanwhile`` as in ``complete``. A process that was stopped runs until it has
         answered."""
         if not self._stopped:
-            return complete(self.asking(request, timeout_s), meanwhile)
+            return complete(self.asking(request, timeout_s), while_waiting)
         self._signal(signal.SIGCONT)
-        answer = complete(self.asking(request, timeout_s), meanwhile)
+        answer = complete(self.asking(request, timeout_s), while_waiting)
         self._signal(signal.SIGSTOP)
         return answer
 
@@ -380,7 +384,7 @@ class CaseProcess:
         started: list[psutil.Process] = []
         with contextlib.suppress(psutil.Error):
             started = psutil.Process(self.pid).children(recursive=True)
-        for pid in (self.pid, *(one.pid for one in started)):
+        for pid in (self.pid, *(process.pid for process in started)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.ending = True
@@ -417,12 +421,12 @@ def _signal_group(leader: int, number: int) -> None:
 
 def _session(leader: int) -> set[int]:
     """The leader and all that it and its children have started."""
-    found = set()
+    pids = set()
     for pid in psutil.pids():
         with contextlib.suppress(OSError):  # it has ended meanwhile, or is somebody else's
             if os.getsid(pid) == leader:
-                found.add(pid)
-    return found
+                pids.add(pid)
+    return pids
 
 
 def pin(pid: int, cpus: frozenset[int]) -> None:

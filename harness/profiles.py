@@ -103,20 +103,24 @@ def add_breakdowns(
     """
     framework = profiling.framework
     by_id = {case.id: case for case in to_break_down(cases, framework, every_case)}
-    wanted = [number for number, one in enumerate(comparisons) if one.case in by_id and one.control is not None]
+    positions = [
+        number
+        for number, comparison in enumerate(comparisons)
+        if comparison.case in by_id and comparison.control is not None
+    ]
     if findings.aborted:
         return list(comparisons)
-    wanted.sort(key=lambda number: _PLACES.get(comparisons[number].verdict, len(_PLACES)))
+    positions.sort(key=lambda number: _PLACES.get(comparisons[number].verdict, len(_PLACES)))
     result = list(comparisons)
     try:
         with profiling.workers(profiling.bench.cpus.start) as workers:
-            for done, number in enumerate(wanted):
-                one, case = comparisons[number], framework.as_profiled(by_id[comparisons[number].case])
-                made = _break_down(profiling, case, workers, one.control or 0.0)
-                if made is None:
-                    findings.not_broken_down = len(wanted) - done
+            for count, number in enumerate(positions):
+                comparison, case = comparisons[number], framework.as_profiled(by_id[comparisons[number].case])
+                breakdown = _break_down(profiling, case, workers, comparison.control or 0.0)
+                if breakdown is None:
+                    findings.not_broken_down = len(positions) - count
                     break
-                result[number] = replace(one, breakdown=made)
+                result[number] = replace(comparison, breakdown=breakdown)
     except KeyboardInterrupt as error:
         findings.stop(error)
     return result
@@ -156,9 +160,11 @@ def operator_times(calls: Sequence[Mapping[str, Any]]) -> tuple[OperatorTime, ..
     names = sorted({name for call in calls for name in call["operators"]})
     runs = {name: [call["operators"].get(name, []) for call in calls] for name in names}
     spent = {name: statistics.median(map(sum, runs[name])) for name in names}
-    whole = sum(spent.values())
+    total_ns = sum(spent.values())
     rows = [
-        OperatorTime(name, statistics.median(map(len, runs[name])), spent[name], spent[name] / whole if whole else 0.0)
+        OperatorTime(
+            name, statistics.median(map(len, runs[name])), spent[name], spent[name] / total_ns if total_ns else 0.0
+        )
         for name in names
     ]
     return tuple(sorted(rows, key=lambda row: -row.ns))
@@ -178,7 +184,9 @@ class Profiles:
 
     def record(self) -> dict[str, Any]:
         """What the report keeps of it; ``problems``: what could not be profiled, and why, a line each."""
-        missing = [f"{one['case']} ({one['side']}): {one['problem']}" for one in self.entries if one["problem"]]
+        missing = [
+            f"{entry['case']} ({entry['side']}): {entry['problem']}" for entry in self.entries if entry["problem"]
+        ]
         problems = [self.skipped, *missing] if self.skipped else missing
         return {"folder": str(self.folder), "written": len(self.entries) - len(missing), "problems": problems}
 
@@ -253,13 +261,13 @@ def _profile(
 def case_folders(cases: Sequence[Case]) -> dict[str, Path]:
     """Id (less the metric) -> the case's folder, below that of all: its id, made fit for a path, and none twice."""
     places: dict[str, Path] = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for name in dict.fromkeys(case.time_id for case in cases):
         parts = [re.sub(r"[^\w.,=+@()\[\]-]+|^\.+", "_", part)[:LONGEST_PART] or "_" for part in name.split("/")]
         place, number = "/".join(parts), 1
-        while place.casefold() in taken:  # some file systems take no notice of case
+        while place.casefold() in used:  # some file systems take no notice of case
             number += 1
             place = "/".join([*parts[:-1], f"{parts[-1]}_{number}"])
-        taken.add(place.casefold())
+        used.add(place.casefold())
         places[name] = Path(place)
     return places

@@ -48,8 +48,8 @@ def copy_gbytes(size: int, threads: int) -> float:
 def main() -> None:
     threads, size = int(sys.argv[1]), int(sys.argv[2])
     gflops = {dtype: peak_gflops(dtype) for dtype in DTYPES}
-    found = {"gflops": gflops, "gbytes": copy_gbytes(size, threads), "threads": threads, "copied_bytes": size}
-    print(json.dumps(found))
+    rates = {"gflops": gflops, "gbytes": copy_gbytes(size, threads), "threads": threads, "copied_bytes": size}
+    print(json.dumps(rates))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def with_other_inputs(
             request = CaseRequest(case, seed)
             question = {"op": "digest", "case": request.description(), "seed": seed}
             answers = [worker.ask([question], time_left(case, deadline), fork=can_fork(case)) for worker in workers]
-            digests = {"" if isinstance(one, Failure) else str(one[0]["digest"]) for one in answers}
+            digests = {"" if isinstance(answer, Failure) else str(answer[0]["digest"]) for answer in answers}
             differing[case.time_id] = len(digests) > 1 and "" not in digests
     return [
         Comparison.without_figures(case, "failed", failure=Failure("both", "error", DIFFER))

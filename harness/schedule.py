@@ -54,7 +54,7 @@ class Schedule:
         checkpoint: PhaseCheckpoint | None = None,
     ) -> None:
         self._checkpoint = checkpoint or Checkpoint(None, "").phase("first")
-        self._kept = self._checkpoint.rounds(order.cases, order.chosen_aa_cases)
+        self._stored = self._checkpoint.rounds(order.cases, order.chosen_aa_cases)
         first = order.first_measurement  # what made a replication's cases suspects is there before it begins
         samples = {case.id: list(first.samples[case.id]) if first else [] for case in order.cases}
         failures = {case_id: failure for case_id, failure in order.failed.items() if case_id in samples}
@@ -64,7 +64,7 @@ class Schedule:
         self._on_progress = on_progress
         seed = f"verify {order.seed}" if first else order.seed
         # one that resumes a run doesn't repeat the random choices of those before
-        self._rng = random.Random(f"{seed} resumed after {len(self._kept)}" if self._kept else seed)
+        self._rng = random.Random(f"{seed} resumed after {len(self._stored)}" if self._stored else seed)
         on_device = not all(case.on_processor for case in order.cases)
         self._pool = PairPool(bench, random.Random(f"pairs {self._rng.random()}"), keeps_arrays=on_device)
         self._began = time.monotonic() - order.spent_s
@@ -86,13 +86,13 @@ class Schedule:
         """Run to the end, and whatever ends it early (an interrupt, workers that won't start): all that was measured
         is returned."""
         try:
-            self._take_in_kept()
+            self._take_in_stored()
             with self._pool:
                 while not self._checkpoint.over and (batches := self._next_wave()):
                     needed = [self._run_batch(batch) for batch in batches]
                     if None not in needed:
                         if self.findings.stopped is None:
-                            self._stop_for_want_of_time(min(one for one in needed if one is not None))
+                            self._stop_for_want_of_time(min(seconds for seconds in needed if seconds is not None))
                         break
         except (KeyboardInterrupt, RunError) as error:
             self.findings.stop(error)
@@ -104,25 +104,25 @@ class Schedule:
         self.findings.noise = describe_noise(self._plan.cases, self.findings.samples, self._effort, self._plan.looks)
         return self.findings
 
-    def _take_in_kept(self) -> None:
+    def _take_in_stored(self) -> None:
         """Absorb the rounds of earlier processes, which leaves all as it was after the last of them. Raises RunError:
         it had given up then."""
-        if self._kept:
-            self._began -= self._kept[-1].elapsed_s
+        if self._stored:
+            self._began -= self._stored[-1].elapsed_s
         cases = {case.id: case for case in self._plan.cases}
         watched = {case.id: case for case in self._plan.chosen_aa_cases}
-        for kept in self._kept:
-            requests = [self._request(cases[case_id], stage) for case_id, stage in kept.planned]
-            aa_cases = self._watch([watched[case_id] for case_id in kept.aa_cases])
-            unmeasured = [self._request(cases[case_id], stage) for case_id, stage in kept.unmeasured]
-            if kept.metric == DEFAULT_METRIC:
-                self._turns.replay([stage for _, stage in kept.planned], kept.aa_cases, kept.fork)
-            plan = Round(requests, kept.number, kept.fork, aa_cases=aa_cases)
-            self._absorb(replace(kept.result, unmeasured=unmeasured), plan, kept.metric)
+        for stored in self._stored:
+            requests = [self._request(cases[case_id], stage) for case_id, stage in stored.planned]
+            aa_cases = self._watch([watched[case_id] for case_id in stored.aa_cases])
+            unmeasured = [self._request(cases[case_id], stage) for case_id, stage in stored.unmeasured]
+            if stored.metric == DEFAULT_METRIC:
+                self._turns.replay([stage for _, stage in stored.planned], stored.aa_cases, stored.fork)
+            plan = Round(requests, stored.number, stored.fork, aa_cases=aa_cases)
+            self._absorb(replace(stored.result, unmeasured=unmeasured), plan, stored.metric)
         if self._checkpoint.over:
             self.findings.stopped = self._checkpoint.over.stopped
-        if self._kept:
-            self._tell()
+        if self._stored:
+            self._report_progress()
 
     def interim(self) -> Mapping[str, InterimAnalysis]:
         """Return the interim analysis of each case, by id."""
@@ -184,7 +184,9 @@ class Schedule:
         requests = [self._request(case, interim[case.id].stage) for case in open_cases]
         if order.suspects_only and requests:
             requests = [
-                one for one in requests if one.stage == "confirmation" or not self._was_looked_at(one.case, interim)
+                request
+                for request in requests
+                if request.stage == "confirmation" or not self._was_looked_at(request.case, interim)
             ]
             if not requests:
                 self.findings.stopped = f"no suspect is left; {counted(len(open_cases), 'other case')} undecided"
@@ -249,18 +251,18 @@ class Schedule:
         if not order.is_disturbed(noise, findings.mhz):
             return []
         stand = order.analysis(findings).standing_cases(closing=False)
-        found = []
+        doubtful = []
         for case in self._in_turn:
             samples = findings.samples[case.id]
             if case.id in stand or interim[case.id].verdict not in CLAIMS or not case.measure.noisy:
                 continue
             stage = samples[-1].stage
             if len(self._counted()[case.id]) < order.looks.of_metric(case.metric).counts[-1]:
-                found.append(self._request(case, stage))
-        changed = [one for one in found if interim[one.case.id].verdict in FLAGGED]
+                doubtful.append(self._request(case, stage))
+        changed = [request for request in doubtful if interim[request.case.id].verdict in FLAGGED]
         if not alone or findings.stopped is not None or (changed and order.time_budget is not None):
             return changed
-        return found
+        return doubtful
 
     def _stop_for_want_of_time(self, needed_s: float, needed_by: str = "the next round") -> None:
         """Note that the budget leaves no room for what ``needed_by`` names: the shortest one takes ``needed_s``."""
@@ -304,7 +306,7 @@ class Schedule:
                 finally:
                     self._absorb(result, plan, batch.metric)
             requests, aa_cases = result.unmeasured if result.lost_worker else [], []
-        self._tell()
+        self._report_progress()
         return None
 
     def _request(self, case: Case, stage: Stage) -> CaseRequest:
@@ -339,7 +341,7 @@ class Schedule:
         budget = self._plan.time_budget
         return float("inf") if budget is None else self._began + budget
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         began = time.monotonic()
         if began >= self._outlook.until:
             interim = self.interim()
@@ -347,7 +349,7 @@ class Schedule:
             ends_s, words = self._expect([case for case in self._plan.cases if interim[case.id].samples_needed])
             now = time.monotonic()
             again_at = now + ANALYSES * (now - began) if now - began > QUICK_S else now
-            still_open = sum(not one.settled for one in interim.values())
+            still_open = sum(not case_state.settled for case_state in interim.values())
             measured_on = sum(interim[case_id].settled for case_id in self._measured_on)
             self._outlook = _Outlook(still_open, now + needed_s, now + ends_s, again_at, measured_on, words)
         now, most_s = time.monotonic(), max(0.0, self._deadline() - time.monotonic())

@@ -65,13 +65,13 @@ class SingleProgress:
 
     round: int  # from 1
     rounds: int
-    done: int  # cases of this round
+    cases_done: int  # cases of this round
     cases: int
     elapsed_s: float
 
 
 @dataclass
-class _Gathered:
+class _CaseOutcome:
     """What is known of one case so far."""
 
     processes: list[list[float]] = field(default_factory=list)  # ns a call, a list for each process
@@ -84,7 +84,7 @@ class _Gathered:
     @property
     def failed(self) -> bool:
         """Whether it is given up."""
-        return len(self.failures) > 1 or any(one.kind in FOR_GOOD for one in self.failures)
+        return len(self.failures) > 1 or any(failure.kind in FOR_GOOD for failure in self.failures)
 
 
 class _OutOfTime(Exception):
@@ -107,28 +107,30 @@ def run_single(request: SingleRequest, on_progress: Callable[[SingleProgress], N
 class _Run:
     def __init__(self, request: SingleRequest, on_progress: Callable[[SingleProgress], None]) -> None:
         self._request = request
-        self._asked = asked = request.configuration
-        self._warmup = DEFAULT_WARMUP if asked.warmup is None else asked.warmup
+        self._configuration = configuration = request.configuration
+        self._warmup = DEFAULT_WARMUP if configuration.warmup is None else configuration.warmup
         self._on_progress = on_progress
-        self._cpus = plan_cpus(asked.threads)
-        profiling = request.framework.profiling_environment() if asked.profiler == "native" else {}
-        ours = run_environment(request.framework, asked.threads, request.env, [request.build])
-        self._wiping = plan_wiping() if asked.wipe_cache else None
+        self._cpus = plan_cpus(configuration.threads)
+        profiling = request.framework.profiling_environment() if configuration.profiler == "native" else {}
+        ours = run_environment(request.framework, configuration.threads, request.env, [request.build])
+        self._wiping = plan_wiping() if configuration.wipe_cache else None
         wiping = {WIPING_VARIABLE: str(self._wiping.size)} if self._wiping else {}
         environment = {**ours, **request.framework.preparation(request.cases), **profiling, **wiping}
         self._bench = Bench({"treatment": request.build}, request.framework.adaptor, environment, self._cpus)
         self._framework = request.framework
-        self._gathered = {case.id: _Gathered() for case in request.cases}
+        self._outcomes = {case.id: _CaseOutcome() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
         self._started = time.monotonic()
-        self._ends = self._started + (math.inf if asked.time_budget is None else asked.time_budget)
-        profiled = 0 if asked.profile_output is None else len({case.time_id for case in request.cases})
-        self._deadline = self._ends - kept_for_profiling(asked.time_budget, profiled)  # of measuring
+        self._budget_ends = self._started + (
+            math.inf if configuration.time_budget is None else configuration.time_budget
+        )
+        profiled = 0 if configuration.profile_output is None else len({case.time_id for case in request.cases})
+        self._deadline = self._budget_ends - kept_for_profiling(configuration.time_budget, profiled)  # of measuring
 
     def run(self) -> SingleReport:
         started = datetime.now(UTC)
-        request, asked, environment = self._request, self._asked, self._bench.environment
-        roofline = measure_roofline(self._cpus, asked.threads, environment) if asked.roofline else None
+        request, configuration, environment = self._request, self._configuration, self._bench.environment
+        roofline = measure_roofline(self._cpus, configuration.threads, environment) if configuration.roofline else None
         host = {**host_fingerprint(), "roofline": roofline}
         self._monitor.begin()
         stopped, aborted, interrupted = None, False, False
@@ -136,10 +138,10 @@ class _Run:
             with this_thread_on(self._cpus.control):
                 self._measure()
         except _OutOfTime:
-            stopped = f"the time budget of {asked.time_budget:g} s was spent"
+            stopped = f"the time budget of {configuration.time_budget:g} s was spent"
         except (KeyboardInterrupt, RunError) as error:
             stopped, aborted, interrupted = str(error) or "interrupted", True, isinstance(error, KeyboardInterrupt)
-        if aborted and not any(one.processes for one in self._gathered.values()):
+        if aborted and not any(outcome.processes for outcome in self._outcomes.values()):
             raise RunError(f"nothing was measured: {stopped}")
         profiles = self._profiles(aborted)
         if profiles is not None and profiles.stopped is not None:
@@ -148,21 +150,21 @@ class _Run:
             "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
             "started": started.isoformat(timespec="seconds"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-            "configuration": asdict(asked),
-            "platform": asked.platform,
-            "user_identifier": asked.user_identifier,
+            "configuration": asdict(configuration),
+            "platform": configuration.platform,
+            "user_identifier": configuration.user_identifier,
             **request.labels,
             "framework": request.framework.name,
-            "profiler": asked.profiler,
+            "profiler": configuration.profiler,
             "seed": request.seed,
-            "threads": asked.threads,
-            "rounds": asked.rounds or DEFAULT_ROUNDS,
+            "threads": configuration.threads,
+            "rounds": configuration.rounds or DEFAULT_ROUNDS,
             "warmup": self._warmup,
-            "runs": asked.runs,
-            "time_budget": asked.time_budget,
+            "runs": configuration.runs,
+            "time_budget": configuration.time_budget,
             "environment": recorded_environment(environment, request.env, request.framework.name),
             "env": sorted(request.env),
-            "forks": forks_record(self._framework, request.cases, asked.threads),
+            "forks": forks_record(self._framework, request.cases, configuration.threads),
             "cpus": sorted(self._cpus.measure),
             "complete": stopped is None,
             "aborted": aborted,
@@ -171,7 +173,7 @@ class _Run:
             "wall_s": time.monotonic() - self._started,
             "profile_output": profiles and profiles.record(),
         }
-        cases = tuple(_result(case, self._gathered[case.id], request.framework) for case in request.cases)
+        cases = tuple(_result(case, self._outcomes[case.id], request.framework) for case in request.cases)
         noise = self._monitor.summary()
         return SingleReport(SingleRunRecord(run), request.build, HostRecord(host, **noise), cases)
 
@@ -179,48 +181,48 @@ class _Run:
         """All rounds, each with a fresh worker and the cases in an order of its own. Raises _OutOfTime: the time budget
         is spent; RunError: workers can't be started."""
         request, bench = self._request, self._bench
-        self._framework = with_checked_forks(request.framework, bench, request.cases, self._asked.threads)
+        self._framework = with_checked_forks(request.framework, bench, request.cases, self._configuration.threads)
         for_storage = {**bench.environment, **request.framework.memory_environment()}
         rng = random.Random(request.seed)
-        rounds = self._asked.rounds or DEFAULT_ROUNDS
+        rounds = self._configuration.rounds or DEFAULT_ROUNDS
         for number in range(1, rounds + 1):
-            order = [case for case in request.cases if not self._gathered[case.id].failed]
+            order = [case for case in request.cases if not self._outcomes[case.id].failed]
             rng.shuffle(order)
             with (
                 bench.worker("treatment", bench.environment, self._cpus.measure) as timing,
                 bench.worker("treatment", for_storage, self._cpus.measure) as storage,
             ):
-                for done, case in enumerate(order, 1):
-                    self._one(timing, storage, case)
+                for position, case in enumerate(order, 1):
+                    self._measure_case(timing, storage, case)
                     self._monitor.sample()
                     elapsed = time.monotonic() - self._started
-                    self._on_progress(SingleProgress(number, rounds, done, len(order), elapsed))
+                    self._on_progress(SingleProgress(number, rounds, position, len(order), elapsed))
 
     def _profiles(self, aborted: bool) -> Profiles | None:
         """Write the profiles that were asked for, unless the run was cut short."""
-        request, asked = self._request, self._asked
-        if asked.profile_output is None:
+        request, configuration = self._request, self._configuration
+        if configuration.profile_output is None:
             return None
-        failed = {name: one.failures[-1].reason for name, one in self._gathered.items() if one.failed}
-        profiling = Profiling(self._bench, self._framework, asked.threads, request.seed, self._ends)
+        failed = {name: outcome.failures[-1].reason for name, outcome in self._outcomes.items() if outcome.failed}
+        profiling = Profiling(self._bench, self._framework, configuration.threads, request.seed, self._budget_ends)
         with this_thread_on(self._cpus.control):
-            return write_profiles(Path(asked.profile_output), request.cases, failed, profiling, aborted)
+            return write_profiles(Path(configuration.profile_output), request.cases, failed, profiling, aborted)
 
-    def _one(self, timing: RestartingWorker, storage: RestartingWorker, case: Case) -> None:
+    def _measure_case(self, timing: RestartingWorker, storage: RestartingWorker, case: Case) -> None:
         """Time one case in a process of its own; with the first such, also what memory it takes, in another."""
-        gathered = self._gathered[case.id]
+        outcome = self._outcomes[case.id]
         prepare = CaseRequest(case, self._request.seed).message("control")  # nothing is slowed
         answer = self._ask(timing, case, [prepare, self._timing_question])
         if isinstance(answer, Failure):
-            gathered.failures.append(answer)
+            outcome.failures.append(answer)
             return
-        if self._asked.profiler == "native":
-            _take_profile(gathered, answer[-1]["calls"][self._warmup :])
+        if self._configuration.profiler == "native":
+            _take_profile(outcome, answer[-1]["calls"][self._warmup :])
         else:
-            gathered.processes.append([float(value) for value in answer[-1]["ns"]])
-        if not gathered.asked_for_memory:
-            gathered.asked_for_memory = True
-            gathered.memory = self._memory(storage, case)
+            outcome.processes.append([float(value) for value in answer[-1]["ns"]])
+        if not outcome.asked_for_memory:
+            outcome.asked_for_memory = True
+            outcome.memory = self._memory(storage, case)
 
     def _memory(self, worker: RestartingWorker, case: Case) -> dict[str, float] | None:
         """What a call needs, device -> bytes; None where that can't be measured, which costs nothing else. Raises
@@ -238,7 +240,7 @@ class _Run:
         between."""
         if time.monotonic() >= self._deadline:
             raise _OutOfTime
-        fork = self._framework.can_fork(self._asked.threads, case.context)
+        fork = self._framework.can_fork(self._configuration.threads, case.context)
         answer = worker.ask(requests, time_left(case, self._deadline), fork=fork)
         if isinstance(answer, Failure) and answer.kind == "timeout" and time.monotonic() >= self._deadline:
             raise _OutOfTime
@@ -246,32 +248,32 @@ class _Run:
 
     def _timing_question(self, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """What a case that was prepared is asked: as many calls as the user says, or as fit."""
-        calls = self._asked.runs
+        calls = self._configuration.runs
         if calls is None:
             wipe_ns = self._wiping.ns if self._wiping else 0.0
             fitting = round(CASE_NS / (float(answers[0]["call_ns"]) + wipe_ns))
             calls = max(LEAST_CALLS, min(MOST_CALLS, fitting))
-        if self._asked.profiler == "native":
+        if self._configuration.profiler == "native":
             return {"op": "profile", "calls": self._warmup + calls}
         return {"op": "block", "discard": self._warmup, "calls": calls, "inner": 1}
 
 
-def _take_profile(gathered: _Gathered, calls: Sequence[Mapping[str, Any]]) -> None:
+def _take_profile(outcome: _CaseOutcome, calls: Sequence[Mapping[str, Any]]) -> None:
     """A process's profiled calls: a call's time is that of all operators that it ran. Without any there is no time."""
     if any(call["operators"] for call in calls):
-        gathered.processes.append([float(sum(map(sum, call["operators"].values()))) for call in calls])
+        outcome.processes.append([float(sum(map(sum, call["operators"].values()))) for call in calls])
     else:
-        gathered.note = UNSEEN
+        outcome.note = UNSEEN
     for call in calls:
         for name, times in call["operators"].items():
-            gathered.operators.setdefault(name, []).extend(times)
+            outcome.operators.setdefault(name, []).extend(times)
 
 
-def _result(case: Case, gathered: _Gathered, framework: Framework) -> SingleResult:
-    calls = [value for process in gathered.processes for value in process]
+def _result(case: Case, outcome: _CaseOutcome, framework: Framework) -> SingleResult:
+    calls = [value for process in outcome.processes for value in process]
     if calls and statistics.median(calls) == 0:
-        gathered, calls = replace(gathered, processes=[], note=TOO_SHORT), []
-    operators = {name: ProfiledOperator(len(times), sum(times)) for name, times in gathered.operators.items()}
+        outcome, calls = replace(outcome, processes=[], note=TOO_SHORT), []
+    operators = {name: ProfiledOperator(len(times), sum(times)) for name, times in outcome.operators.items()}
     return SingleResult(
         case=case.id,
         operator=case.operator,
@@ -281,14 +283,14 @@ def _result(case: Case, gathered: _Gathered, framework: Framework) -> SingleResu
         inputs=case.inputs,
         time=distribution(calls) if calls else None,
         calls=len(calls),
-        rounds=len(gathered.processes),
-        process_p50=tuple(statistics.median(process) for process in gathered.processes),
-        memory=gathered.memory,
+        rounds=len(outcome.processes),
+        process_p50=tuple(statistics.median(process) for process in outcome.processes),
+        memory=outcome.memory,
         operators=operators or None,
-        failure=gathered.failures[-1] if gathered.failed or (gathered.failures and not calls) else None,
+        failure=outcome.failures[-1] if outcome.failed or (outcome.failures and not calls) else None,
         work=framework.work(case),
         mode=None if framework.is_network(case) else case.mode,  # a network's inputs say whether it is hybridized
-        note="" if calls else gathered.note,
+        note="" if calls else outcome.note,
     )
 
 

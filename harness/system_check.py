@@ -41,7 +41,7 @@ class Facts:
     siblings: tuple[int, ...] = ()  # CPUs in use that share a core with a measuring one
     isolated: tuple[int, ...] = ()  # kept free of other processes by the kernel
     steal: float | None = None  # share of all CPUs' time
-    others: float | None = None  # processors' worth
+    other_processes_cpus: float | None = None  # processors' worth
     busiest: tuple[Busy, ...] = ()
     swapped_pages: int | None = None
     nice: int | None = None  # the priority of the processes that measured
@@ -75,7 +75,7 @@ class Watch:
         """All that was seen; ``fingerprint`` is ``host_fingerprint``'s, ``nice`` what the runs' reports have."""
         self._monitor.sample()
         during = self._monitor.summary()["during"]
-        cpus, others = fingerprint["logical_cpus"] or 1, during["other_cpu"]
+        cpus, other_cpu = fingerprint["logical_cpus"] or 1, during["other_cpu"]
         swapped = _swapped_pages(self._proc)
         return Facts(
             logical_cpus=cpus,
@@ -87,7 +87,7 @@ class Watch:
             siblings=_siblings(self._sys, self._cpus.measure),
             isolated=_cpus_in(self._sys / "isolated"),
             steal=during["steal"] and during["steal"]["mean"],
-            others=others and others["mean"] * cpus,
+            other_processes_cpus=other_cpu and other_cpu["mean"] * cpus,
             busiest=_busiest(self._processes, _cpu_seconds_of_others(), during["seconds"]),
             swapped_pages=None if swapped is None or self._swapped is None else swapped - self._swapped,
             nice=nice,
@@ -96,29 +96,29 @@ class Watch:
 
 def check_system(facts: Facts) -> list[Remedy]:
     """What could be fixed; nothing that was not observed. Pure."""
-    return [one for one in (_one_cpu(facts), _busy_others(facts), *_others(facts)) if one]
+    return [remedy for remedy in (_one_cpu(facts), _busy_others(facts), *_check_single_facts(facts)) if remedy]
 
 
 def _one_cpu(facts: Facts) -> Remedy | None:
     if set(facts.control) - set(facts.measure):
         return None
-    told = f"the controller runs on CPU {_listed(facts.measure)}, where the timed calls do: no other is allowed"
+    observation = f"the controller runs on CPU {_listed(facts.measure)}, where the timed calls do: no other is allowed"
     fix = "use a machine with one processor more than --threads"
     if facts.logical_cpus > len(facts.measure):
         fix = f"let it use one more: taskset -c {_listed(range(len(facts.measure) + 1))} python3 ..."
-    return Remedy(told, fix)
+    return Remedy(observation, fix)
 
 
 def _busy_others(facts: Facts) -> Remedy | None:
-    if facts.others is None or facts.others < OTHERS:
+    if facts.other_processes_cpus is None or facts.other_processes_cpus < OTHERS:
         return None
-    named = [f"{one.name} (pid {one.pid}) {one.cpus:.2g}" for one in facts.busiest]
-    told = f"other processes took {facts.others:.2g} processors' worth of time"
-    told += f"; the busiest: {', '.join(named)}" if named else ""
+    named = [f"{process.name} (pid {process.pid}) {process.cpus:.2g}" for process in facts.busiest]
+    observation = f"other processes took {facts.other_processes_cpus:.2g} processors' worth of time"
+    observation += f"; the busiest: {', '.join(named)}" if named else ""
     fixes = ["stop them" if named else "find them with top -c; they are many or short"]
     away = sorted(set(facts.control) - set(facts.measure))
     if away and facts.busiest:
-        moves = "; ".join(f"sudo taskset -acp {_listed(away)} {one.pid}" for one in facts.busiest)
+        moves = "; ".join(f"sudo taskset -acp {_listed(away)} {process.pid}" for process in facts.busiest)
         fixes.append(f"or keep them off CPU {_listed(facts.measure)}: {moves}")
     if facts.nice is not None and facts.nice > HIGHEST:
         fixes.append(f"or let opduel set nice {HIGHEST}, as root or by a limit: docs/reference/usage.md, Priority")
@@ -127,26 +127,26 @@ def _busy_others(facts: Facts) -> Remedy | None:
             f"permanently: boot with isolcpus={_listed(facts.measure)} and start with "
             f"taskset -c {_listed(sorted({away[0], *facts.measure}))}"
         )
-    return Remedy(told, "; ".join(fixes))
+    return Remedy(observation, "; ".join(fixes))
 
 
-def _others(facts: Facts) -> Iterator[Remedy]:
+def _check_single_facts(facts: Facts) -> Iterator[Remedy]:
     """Those of one fact each."""
     if facts.steal is not None and facts.steal >= STEAL:
-        told = f"the hypervisor gave {facts.steal:.1%} of the processors' time to other machines"
-        yield Remedy(told, "take an instance type with dedicated processors, or another time of day")
+        observation = f"the hypervisor gave {facts.steal:.1%} of the processors' time to other machines"
+        yield Remedy(observation, "take an instance type with dedicated processors, or another time of day")
     if facts.swapped_pages:
         yield Remedy(f"{facts.swapped_pages} pages were swapped in or out", "free memory, then: sudo swapoff -a")
     if slow := {cpu: name for cpu, name in facts.governors.items() if name != "performance"}:
         names = ", ".join(sorted(set(slow.values())))
-        told = f"the frequency governor of CPU {_listed(slow)} is {names}, not performance"
-        yield Remedy(told, f"echo performance | sudo tee {_files(slow, 'cpufreq/scaling_governor')}")
+        observation = f"the frequency governor of CPU {_listed(slow)} is {names}, not performance"
+        yield Remedy(observation, f"echo performance | sudo tee {_files(slow, 'cpufreq/scaling_governor')}")
     if facts.turbo is not None:
         off = 1 if facts.turbo.endswith("no_turbo") else 0
         yield Remedy("turbo is on: the clock changes with heat and neighbours", f"echo {off} | sudo tee {facts.turbo}")
     if facts.siblings:
-        told = f"CPU {_listed(facts.siblings)} shares a core with CPU {_listed(facts.measure)}, which measures"
-        yield Remedy(told, f"switch it off meanwhile: echo 0 | sudo tee {_files(facts.siblings, 'online')}")
+        observation = f"CPU {_listed(facts.siblings)} shares a core with CPU {_listed(facts.measure)}, which measures"
+        yield Remedy(observation, f"switch it off meanwhile: echo 0 | sudo tee {_files(facts.siblings, 'online')}")
     if facts.virtual:
         yield Remedy(
             "this is a virtual machine: clock changes and other guests can't be seen from inside, except as stolen "
@@ -172,8 +172,8 @@ def _cpus_in(path: Path) -> tuple[int, ...]:
 
 
 def _governors(folder: Path, cpus: frozenset[int]) -> dict[int, str]:
-    found = {cpu: text_of(folder / f"cpu{cpu}/cpufreq/scaling_governor").strip() for cpu in sorted(cpus)}
-    return {cpu: name for cpu, name in found.items() if name}
+    governor_by_cpu = {cpu: text_of(folder / f"cpu{cpu}/cpufreq/scaling_governor").strip() for cpu in sorted(cpus)}
+    return {cpu: name for cpu, name in governor_by_cpu.items() if name}
 
 
 def _turbo(folder: Path) -> str | None:
@@ -185,8 +185,8 @@ def _turbo(folder: Path) -> str | None:
 
 
 def _siblings(folder: Path, cpus: frozenset[int]) -> tuple[int, ...]:
-    found = {one for cpu in cpus for one in _cpus_in(folder / f"cpu{cpu}/topology/thread_siblings_list")}
-    return tuple(sorted(found - cpus))
+    siblings = {sibling for cpu in cpus for sibling in _cpus_in(folder / f"cpu{cpu}/topology/thread_siblings_list")}
+    return tuple(sorted(siblings - cpus))
 
 
 def _swapped_pages(proc: Path) -> int | None:
@@ -202,15 +202,15 @@ def _cpu_seconds_of_others() -> dict[tuple[int, float], tuple[str, float]]:
     """
     me = psutil.Process()
     own = {me.pid, *(child.pid for child in me.children(recursive=True))}
-    found = {}
+    seconds_by_process = {}
     for process in psutil.process_iter():
         try:
             if process.pid not in own:
                 times = process.cpu_times()
-                found[process.pid, process.create_time()] = (process.name(), times.user + times.system)
+                seconds_by_process[process.pid, process.create_time()] = (process.name(), times.user + times.system)
         except (psutil.Error, OSError):  # ended meanwhile, or not for us to see
             continue
-    return found
+    return seconds_by_process
 
 
 def _busiest(
@@ -221,8 +221,8 @@ def _busiest(
     """The ``NAMED`` processes that took most, of those that took half of ``OTHERS`` or more."""
     if seconds <= 0:
         return ()
-    took = [
+    processes = [
         Busy(key[0], name, (spent - before.get(key, ("", 0.0))[1]) / seconds) for key, (name, spent) in after.items()
     ]
-    busiest = heapq.nlargest(NAMED, took, key=lambda one: one.cpus)
-    return tuple(one for one in busiest if one.cpus >= OTHERS / 2)
+    busiest = heapq.nlargest(NAMED, processes, key=lambda process: process.cpus)
+    return tuple(process for process in busiest if process.cpus >= OTHERS / 2)

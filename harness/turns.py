@@ -25,14 +25,14 @@ class Pipes:
     """
 
     def __init__(self) -> None:
-        self._ends: dict[Side, tuple[int, int]] = {}
+        self._pipes: dict[Side, tuple[int, int]] = {}
         self._closing = ExitStack()
 
     def __enter__(self) -> "Pipes":
         with ExitStack() as opened:
             for side in SIDES:
-                self._ends[side] = os.pipe()
-                for end in self._ends[side]:
+                self._pipes[side] = os.pipe()
+                for end in self._pipes[side]:
                     opened.callback(os.close, end)
             self._closing = opened.pop_all()
         return self
@@ -43,12 +43,12 @@ class Pipes:
     def paths(self, side: Side) -> dict[str, str]:
         """Where a side hears that it is its turn, and where it tells the other."""
         (other,) = set(SIDES) - {side}
-        return {"hear": _path(self._ends[side][0]), "tell": _path(self._ends[other][1])}
+        return {"hear": _path(self._pipes[side][0]), "tell": _path(self._pipes[other][1])}
 
     def stop(self) -> None:
         """Tell both sides to stop when it would be their turn."""
         for side in SIDES:
-            os.write(self._ends[side][1], STOP)
+            os.write(self._pipes[side][1], STOP)
 
 
 def _path(end: int) -> str:
@@ -72,14 +72,14 @@ def ask_in_turns(
     stop_at, stopped = time.monotonic() + PATIENCE * timeout_s, False
     with Pipes() as pipes:
         running: dict[Side, Background[dict[str, Any]]] = {}
-        for side in sorted(SIDES, key=lambda one: one == order[0]):  # who has to wait is asked first
+        for side in sorted(SIDES, key=lambda candidate: candidate == order[0]):  # who has to wait is asked first
             turns = {"turns": [length for of, length in lengths if of == side], "first": side == order[0]}
             message = {**requests[side], "op": "turns", **turns, **pipes.paths(side)}
             running[side] = Background(processes[side].asking(message, timeout_s), AskError)
             running[side].advance()
-        while waiting := [one for one in (side.advance() for side in running.values()) if one]:
-            ended = any(_ended_early(one, order.count(side)) for side, one in running.items())
-            if not stopped and (ended or time.monotonic() >= stop_at):
+        while waiting := [step for step in (side.advance() for side in running.values()) if step]:
+            ended_early = any(_ended_early(background, order.count(side)) for side, background in running.items())
+            if not stopped and (ended_early or time.monotonic() >= stop_at):
                 pipes.stop()
                 stopped = True
             wait_for_any([*waiting, *advance()], math.inf if stopped else stop_at)
@@ -93,6 +93,6 @@ def ask_in_turns(
     return blocks, errors
 
 
-def _ended_early(one: Background[dict[str, Any]], blocks: int) -> bool:
+def _ended_early(background: Background[dict[str, Any]], blocks: int) -> bool:
     """Whether it ended without so many: the other side would wait for it."""
-    return one.over and (one.failed or len(one.finish()["blocks"]) < blocks)
+    return background.over and (background.failed or len(background.finish()["blocks"]) < blocks)

@@ -117,5 +117,5 @@ def standing_despite(
             stand -= {case.id for case in plan.cases} - standing
     if bias is None:
         return stand, WHY_WITHHELD, ""
-    found = f"an A/A check was off by a factor of {math.exp(bias.largest):.3g}"
-    return stand, "; ".join(dict.fromkeys([*whys, found])), f"{found}, and this ratio may be, too"
+    bias_words = f"an A/A check was off by a factor of {math.exp(bias.largest):.3g}"
+    return stand, "; ".join(dict.fromkeys([*whys, bias_words])), f"{bias_words}, and this ratio may be, too"

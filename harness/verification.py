@@ -29,13 +29,15 @@ def build_comparisons(order: MeasurementPlan, findings: MeasurementResult) -> li
         return build_comparisons(order, findings)
 
 
-def without_first_measurement(one: Comparison) -> Comparison:
+def without_first_measurement(comparison: Comparison) -> Comparison:
     """The comparison of a replication with its own samples alone, and with figures that are based on them."""
-    samples = tuple(sample for sample in one.samples if sample.stage == "confirmation")
-    one = replace(one, samples=samples, rounds=len(samples))
-    if one.decided_on == "confirmation" or (one.decided_on is None and samples):
-        return one
-    return replace(one, ratio=None, ci=None, confidence=None, mde=None, control=None, treatment=None, decided_on=None)
+    samples = tuple(sample for sample in comparison.samples if sample.stage == "confirmation")
+    comparison = replace(comparison, samples=samples, rounds=len(samples))
+    if comparison.decided_on == "confirmation" or (comparison.decided_on is None and samples):
+        return comparison
+    return replace(
+        comparison, ratio=None, ci=None, confidence=None, mde=None, control=None, treatment=None, decided_on=None
+    )
 
 
 def first_order(order: MeasurementPlan, after_s: float = 0.0) -> MeasurementPlan:
@@ -55,13 +57,13 @@ def first_measurement_of(
     ``cases``: all that the report is about, in its order. Its A/A cases are taken, ``most_aa_cases`` at most, without
     their samples: the new run has its own report, which is judged by itself.
     """
-    comparisons = {one.case: one for one in report.comparisons}
-    samples = {case_id: one.samples for case_id, one in comparisons.items()}
+    comparisons = {comparison.case: comparison for comparison in report.comparisons}
+    samples = {case_id: comparison.samples for case_id, comparison in comparisons.items()}
     checked = {check.case for check in report.run.validity.aa_checks}
     return FirstMeasurement(
         _screening(samples, [case.id for case in cases if case.id in again and case.metric in SAMPLED]),
         fit_priors([case for case in cases if case.metric in SAMPLED], samples, looks),
-        frozenset(case_id for case_id, one in comparisons.items() if one.injected),
+        frozenset(case_id for case_id, comparison in comparisons.items() if comparison.injected),
         tuple(case for case in cases if case.id in checked)[:most_aa_cases],
         failed=frozenset(case_id for case_id in again if case_id in comparisons and comparisons[case_id].failure),
     )
@@ -69,7 +71,9 @@ def first_measurement_of(
 
 def _screening(samples: Mapping[str, Sequence[PairSample]], again: Iterable[str]) -> dict[str, list[PairSample]]:
     """The screening's samples of the cases ``again`` (ids): they made these suspects."""
-    return {case_id: [one for one in samples.get(case_id, ()) if one.stage == "screening"] for case_id in again}
+    return {
+        case_id: [sample for sample in samples.get(case_id, ()) if sample.stage == "screening"] for case_id in again
+    }
 
 
 @dataclass
@@ -88,7 +92,7 @@ class Verifier:
     after_s: float
     on_progress: Callable[[Progress], None]
     host: dict[str, Any] | None = None
-    made: tuple[MeasurementPlan, MeasurementResult] | None = None
+    second: tuple[MeasurementPlan, MeasurementResult] | None = None
     checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(None, ""))
 
     def verify(self, findings: MeasurementResult, comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -98,20 +102,20 @@ class Verifier:
         The screening's samples and the run's priors are taken over: they made the cases suspects. The samples that
         decide are fresh.
         """
-        flagged = {one.case for one in comparisons if one.verdict in FLAGGED}
+        flagged = {comparison.case for comparison in comparisons if comparison.verdict in FLAGGED}
         if not flagged or findings.aborted:
             return apply_replication(comparisons, {}, ENDED)
         try:
             self._begin(findings, len(flagged))
             order = self._second_order(findings, flagged)
             second = self._measure(order)
-            self.made = order, second
+            self.second = order, second
             again = build_comparisons(order, second)
             self._add(findings, second)
         except KeyboardInterrupt as error:
             findings.stop(error)
             return apply_replication(comparisons, {}, ENDED)
-        return apply_replication(comparisons, {one.case: one for one in again})
+        return apply_replication(comparisons, {comparison.case: comparison for comparison in again})
 
     def _begin(self, findings: MeasurementResult, cases: int) -> None:
         """Wait, and keep that the first measurement is over, and why."""
@@ -120,9 +124,9 @@ class Verifier:
             self.began = time.monotonic() - checkpoint.verifying.elapsed_s - self.order.spent_s
             return
         end = time.monotonic() + self.after_s
-        while (left := end - time.monotonic()) > 0:
-            self.on_progress(Progress(findings.rounds, cases, cases, time.monotonic() - self.began, left, True))
-            time.sleep(min(left, 1.0))
+        while (left_s := end - time.monotonic()) > 0:
+            self.on_progress(Progress(findings.rounds, cases, cases, time.monotonic() - self.began, left_s, True))
+            time.sleep(min(left_s, 1.0))
         checkpoint.keep(Verifying(checkpoint.run, time.monotonic() - self.began, findings.stopped))
 
     def _second_order(self, findings: MeasurementResult, flagged: set[str]) -> MeasurementPlan:
@@ -144,16 +148,16 @@ class Verifier:
     def _measure(self, order: MeasurementPlan) -> MeasurementResult:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)
         monitor.begin()
-        kept = self.checkpoint.phase("verify", monitor)
+        phase = self.checkpoint.phase("verify", monitor)
         before_s = time.monotonic() - self.began
 
-        def tell(progress: Progress) -> None:
+        def watch_host(progress: Progress) -> None:
             monitor.sample()
             self.on_progress(replace(progress, elapsed_s=before_s + progress.elapsed_s))
 
-        second = Schedule(self.bench, order, tell, kept).run()
+        second = Schedule(self.bench, order, watch_host, phase).run()
         self.began = time.monotonic() - before_s - second.wall_s
-        self.host = kept.noise()
+        self.host = phase.noise()
         return second
 
     def _add(self, findings: MeasurementResult, second: MeasurementResult) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from test_run import request
 from toy_bench import toy_case
 
-from opduel.harness.checkpoint import KeptRound, from_text
+from opduel.harness.checkpoint import StoredRound, from_text
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.harness.schedule import Progress
@@ -29,8 +29,8 @@ class ListLog:
     def keep(self, text: str) -> None:
         self.texts.append(text)
 
-    def kept(self) -> list[KeptRound]:
-        return [entry for entry in map(from_text, self.texts) if isinstance(entry, KeptRound)]
+    def kept(self) -> list[StoredRound]:
+        return [entry for entry in map(from_text, self.texts) if isinstance(entry, StoredRound)]
 
 
 class FileLog:
@@ -75,7 +75,7 @@ def stop_at(rounds: int) -> Callable[[Progress], None]:
     return interrupt
 
 
-def kept_samples(rounds: Sequence[KeptRound]) -> set[PairSample]:
+def kept_samples(rounds: Sequence[StoredRound]) -> set[PairSample]:
     return {sample for one in rounds for sample in one.result.samples}
 
 

@@ -98,7 +98,7 @@ def test_rounds_of_other_metrics_that_were_kept_take_no_turns() -> None:
     )
     order = MeasurementPlan(both, LOOKS, alpha=0.05, seed=1, aa_cases=1)
     schedule = Schedule(toy_bench(), order, checkpoint=Checkpoint(log, "r").phase("first"))
-    schedule._take_in_kept()
+    schedule._take_in_stored()
     assert len(schedule._turns.within(asked(both[:1], "confirmation"))) == 1
 
 

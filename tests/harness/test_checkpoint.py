@@ -10,7 +10,7 @@ from resumable_run import ListLog, asked, same, samples, slow, stop_at
 
 import opduel.harness.pair
 from opduel.comparator import plan_looks
-from opduel.harness.checkpoint import Checkpoint, KeptRound, Verifying, from_text, to_text
+from opduel.harness.checkpoint import Checkpoint, StoredRound, Verifying, from_text, to_text
 from opduel.harness.host import HostMonitor
 from opduel.harness.run import run_ab
 from opduel.harness.schedule import MeasurementPlan
@@ -26,7 +26,7 @@ def test_an_entry_survives_whatever_its_numbers_and_words() -> None:
     result = opduel.harness.pair.RoundResult([sample], lost={"b": failure}, lost_worker=failure, aa_cases=inner)
     noise = {"samples": 3, "seconds": 0.5, "load": {"min": 0.0, "max": math.inf, "mean": 1.0}, "stolen": None}
     planned = (("a", "confirmation"), ("b", "screening"))
-    entry = KeptRound("r", "verify", 3, "time", True, planned, ("a",), planned[1:], result, 1.5, noise)  # type: ignore[arg-type]
+    entry = StoredRound("r", "verify", 3, "time", True, planned, ("a",), planned[1:], result, 1.5, noise)  # type: ignore[arg-type]
     text = to_text(entry)
     assert "\n" not in text
     read = from_text(text)
@@ -35,7 +35,7 @@ def test_an_entry_survives_whatever_its_numbers_and_words() -> None:
     assert read == entry
     nan = replace(entry, result=replace(result, samples=[replace(sample, log_ratio=math.nan)]))
     back = from_text(to_text(nan))
-    assert isinstance(back, KeptRound)
+    assert isinstance(back, StoredRound)
     assert math.isnan(back.result.samples[0].log_ratio)
     assert from_text(to_text(Verifying("r", 2.5, None))) == Verifying("r", 2.5, None)
 

@@ -62,8 +62,8 @@ def test_outputs_are_kept_with_all_that_they_are_of(written: Path) -> None:
     assert (document["framework"], document["complete"], document["build"]["requested"]) == ("toy", True, "toy")
     assert list(document["cases"]) == [case.time_id for case in CASES]
     worse = document["cases"]["worse"]
-    assert worse["asked"]["inputs"] == {"numbers": [1, 2, 3, 4], "off": [0, 0, 1, 2]}
-    assert (worse["asked"]["operator"], worse["asked"]["dtype"], worse["asked"]["direction"]) == (
+    assert worse["determinants"]["inputs"] == {"numbers": [1, 2, 3, 4], "off": [0, 0, 1, 2]}
+    assert (worse["determinants"]["operator"], worse["determinants"]["dtype"], worse["determinants"]["direction"]) == (
         "work",
         "float32",
         "forward",

@@ -19,7 +19,7 @@ from toy_bench import toy_bench, toy_case
 import opduel.harness.pair
 from opduel.comparator import plan_looks
 from opduel.harness import output_check
-from opduel.harness.checkpoint import Checkpoint, KeptRound, Start, Verifying, from_text, to_text
+from opduel.harness.checkpoint import Checkpoint, StoredRound, Start, Verifying, from_text, to_text
 from opduel.harness.collector import FAILED_STARTS
 from opduel.harness.pair_pool import PairPool
 from opduel.harness.process import Worker
@@ -286,7 +286,7 @@ def test_numbers_get_half_of_what_earlier_starts_left_of_the_budget(
     assert given == [pytest.approx(left_s / 2, abs=1)]
 
 
-def first_rounds(log: ListLog) -> list[KeptRound]:
+def first_rounds(log: ListLog) -> list[StoredRound]:
     return [one for one in log.kept() if one.phase == "first"]
 
 
@@ -308,7 +308,7 @@ def test_kill_9_at_random_loses_no_kept_round_and_doubles_none(tmp_path: Path) -
             file.write('{"kind": "round", "nu')
     report = run(path)
     entries = [entry for entry in map(tolerant, log.rounds()) if entry]
-    rounds = [entry for entry in entries if isinstance(entry, KeptRound)]
+    rounds = [entry for entry in entries if isinstance(entry, StoredRound)]
     starts = [entry for entry in entries if isinstance(entry, Start)]
     assert log.rounds()[: len(seen)] == seen
     assert [one.number for one in rounds] == list(range(report.run["rounds"]))

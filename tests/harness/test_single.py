@@ -118,7 +118,7 @@ def test_the_time_budget_keeps_what_was_measured() -> None:
 
 def test_a_signal_keeps_what_was_measured() -> None:
     def interrupt(progress: SingleProgress) -> None:
-        if progress.done == 2:
+        if progress.cases_done == 2:
             raise KeyboardInterrupt("stopped by SIGINT")
 
     request = SingleRequest(
@@ -141,7 +141,7 @@ def test_the_order_of_cases_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPat
     for seed in (1, 1, 2):
         asked: list[str] = []
         monkeypatch.setattr(
-            "opduel.harness.single._Run._one", lambda _run, _timing, _storage, case, asked=asked: asked.append(case.id)
+            "opduel.harness.single._Run._measure_case", lambda _run, _timing, _storage, case, asked=asked: asked.append(case.id)
         )
         request = SingleRequest(
             Toy(), toy_build("control"), [toy_case(f"{n}") for n in range(8)], seed, RunConfiguration(rounds=2)

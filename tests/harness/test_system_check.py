@@ -22,7 +22,7 @@ from opduel.harness.system_check import (
 )
 
 QUIET = Facts(logical_cpus=4, measure=(3,), control=(0, 1, 2), virtual=False, governors={3: "performance"}, siblings=(),
-              steal=0.0, others=0.0, swapped_pages=0)  # fmt: skip
+              steal=0.0, other_processes_cpus=0.0, swapped_pages=0)  # fmt: skip
 CPU = "devices/system/cpu"
 PLAN = CpuPlan(measure=frozenset({3}), start=frozenset({2, 3}), control=frozenset({0, 1, 2}))
 
@@ -51,11 +51,11 @@ def test_what_the_host_does_not_tell_gives_no_advice() -> None:
         ({"steal": STEAL}, "0.5% of the processors' time", "dedicated processors"),
         ({"swapped_pages": 12}, "12 pages", "sudo swapoff -a"),
         ({"virtual": True}, "virtual machine", "machine of your own"),
-        ({"others": OTHERS}, "0.05 processors' worth", "isolcpus=3 and start with taskset -c 0,3"),
-        ({"others": OTHERS}, "processors' worth of time", "find them with top"),
-        ({"others": OTHERS, "nice": 0}, "processors' worth of time", "let opduel set nice -20"),
+        ({"other_processes_cpus": OTHERS}, "0.05 processors' worth", "isolcpus=3 and start with taskset -c 0,3"),
+        ({"other_processes_cpus": OTHERS}, "processors' worth of time", "find them with top"),
+        ({"other_processes_cpus": OTHERS, "nice": 0}, "processors' worth of time", "let opduel set nice -20"),
         (
-            {"others": 0.5, "busiest": (Busy(77, "cc1plus", 0.42),)},
+            {"other_processes_cpus": 0.5, "busiest": (Busy(77, "cc1plus", 0.42),)},
             "cc1plus (pid 77) 0.42",
             "sudo taskset -acp 0,1,2 77",
         ),
@@ -67,18 +67,18 @@ def test_one_fact_one_advice(changes: dict[str, Any], fact: str, fix: str) -> No
     assert fix in advice.fix
 
 
-@pytest.mark.parametrize("changes", [{"steal": STEAL * 0.99}, {"others": OTHERS * 0.99}])
+@pytest.mark.parametrize("changes", [{"steal": STEAL * 0.99}, {"other_processes_cpus": OTHERS * 0.99}])
 def test_a_little_noise_is_no_fact(changes: dict[str, Any]) -> None:
     assert check_system(dataclasses.replace(QUIET, **changes)) == []
 
 
 def test_isolated_processors_need_not_be_isolated_again() -> None:
-    (advice,) = check_system(dataclasses.replace(QUIET, others=0.5, isolated=(3,)))
+    (advice,) = check_system(dataclasses.replace(QUIET, other_processes_cpus=0.5, isolated=(3,)))
     assert "isolcpus" not in advice.fix
 
 
 def test_the_highest_priority_need_not_be_set_again() -> None:
-    (advice,) = check_system(dataclasses.replace(QUIET, others=0.5, nice=-20))
+    (advice,) = check_system(dataclasses.replace(QUIET, other_processes_cpus=0.5, nice=-20))
     assert "nice" not in advice.fix
 
 
@@ -126,7 +126,7 @@ def test_a_host_that_tells_nothing_or_nonsense(tmp_path: Path) -> None:
         (),
         None,
     )
-    assert (facts.steal, facts.others, facts.virtual) == (None, None, None)
+    assert (facts.steal, facts.other_processes_cpus, facts.virtual) == (None, None, None)
     assert check_system(dataclasses.replace(facts, busiest=())) == []
 
 
