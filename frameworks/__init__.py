@@ -1,4 +1,4 @@
-"""What a framework is to opduel; the registry finds one by name."""
+"""The frameworks that opduel can measure; the registry finds one by name."""
 
 from opduel.frameworks.adaptor_functions import adaptor_names, require_functions
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework

@@ -1,4 +1,4 @@
-"""The functions that an adaptor has, read from its source: what is missing is said before anything is built."""
+"""Check by its source that an adaptor has the functions that a run needs, before anything is built."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from opduel.records import UsageError
 
-# What a worker calls (docs/how-to/builds.md), and how.
+# Functions that a worker calls (docs/how-to/builds.md), with their arguments.
 FUNCTIONS: Mapping[str, str] = {
     "versions": "versions()",
     "make_call": "make_call(case, seed)",
@@ -22,28 +22,30 @@ HERE = Path(__file__).resolve().parent
 
 
 def require_functions(adaptor: Path, needed: Mapping[str, str]) -> None:
-    """See that an adaptor, a file or a package, has the functions that every run calls, and those ``needed``: function
-    -> the option, or the spec's field, that needs it.
+    """Check that an adaptor, a file or a package, has the functions that every run calls, and those ``needed``.
+
+    Args:
+        needed: function -> the option, or the spec's field, that needs it.
 
     Raises:
         UsageError: one is missing, or the source can't be read.
     """
     source, names = _source(adaptor), adaptor_names(adaptor)
     if "*" in names:
-        return  # it may have any
+        return  # it may have any function
     for name in (*_ALWAYS, *needed):
         if name in names:
             continue
-        if name in needed and adaptor.is_relative_to(HERE):  # one of ours, whose source is nobody's to change
+        if name in needed and adaptor.is_relative_to(HERE):  # a framework of opduel's own, which the user can't change
             shipped = adaptor.relative_to(HERE).parts[0]
             raise UsageError(f"{needed[name]}: the framework {shipped} doesn't offer this: leave it out")
-        asked = f"{needed[name]}: " if name in needed else ""
+        needed_by = f"{needed[name]}: " if name in needed else ""
         instead = "add it, or leave the option out" if name in needed else "add it"
-        raise UsageError(f"{asked}{source}: the adaptor has no function {FUNCTIONS[name]}: {instead}")
+        raise UsageError(f"{needed_by}{source}: the adaptor has no function {FUNCTIONS[name]}: {instead}")
 
 
 def adaptor_names(adaptor: Path) -> frozenset[str]:
-    """What the adaptor, a file or a package, defines or imports; ``*`` for all of another module.
+    """Return the names that the adaptor, a file or a package, defines or imports; ``*`` for all of another module.
 
     Raises:
         UsageError: the source can't be read.
@@ -69,12 +71,12 @@ def _parsed(source: Path) -> ast.Module:
 
 
 def _names(module: ast.AST) -> Iterator[str]:
-    """What a module defines or imports, also within a condition or ``try``; ``*`` for all of another module."""
+    """Yield the names that a module defines or imports, also in a condition or ``try``; ``*`` for all of another."""
     for node in ast.iter_child_nodes(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (one.asname or one.name for one in node.names)
+            yield from (imported.asname or imported.name for imported in node.names)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         else:

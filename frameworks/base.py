@@ -90,18 +90,18 @@ class Framework(ABC):
 
     def without_forks(self, why: str) -> Self:
         """The framework with every case of several threads in a process pair of its own; ``why``: what was found."""
-        found, can_fork = copy.copy(self), self.can_fork
-        found.unforked = why
-        found.can_fork = lambda threads, context: threads == 1 and can_fork(threads, context)  # type: ignore[method-assign]
-        return found
+        framework, can_fork = copy.copy(self), self.can_fork
+        framework.unforked = why
+        framework.can_fork = lambda threads, context: threads == 1 and can_fork(threads, context)  # type: ignore[method-assign]
+        return framework
 
     def of_suite(self, variables: Mapping[str, str], requirements: Sequence[str] = ()) -> Self:
         """The framework with further variables in its ``environment``, and further requirements, which belong to a
         suite."""
-        found = copy.copy(self)
-        found.suite_variables = variables
-        found.also_required = (*self.also_required, *requirements)
-        return found
+        framework = copy.copy(self)
+        framework.suite_variables = variables
+        framework.also_required = (*self.also_required, *requirements)
+        return framework
 
     def for_cases(self, cases: Sequence[Case]) -> "Framework":
         """The framework as it measures these cases. Raises UsageError: they can't be measured in one run."""

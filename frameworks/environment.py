@@ -1,4 +1,4 @@
-"""The environment that a framework is run in, when it is measured and when it is asked what it is."""
+"""The environment variables of the processes in which a framework is measured or described."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -7,61 +7,67 @@ from opduel.frameworks.base import Framework
 from opduel.records import Build, UsageError
 from opduel.records.redaction import mask_everywhere, recorded_variables
 
-OURS = "OPDUEL_"  # how the names begin that only this project uses
-# glibc's malloc is kept from giving freed blocks back to the kernel, which makes some processes ten times slower than
-# others.  33554432 is the largest threshold that glibc accepts (half of HEAP_MAX_SIZE).
+OURS = "OPDUEL_"  # prefix of this project's own variables
+# glibc's malloc must not return freed blocks to the kernel, which makes some processes ten times slower than others.
+# 33554432 is the largest threshold that glibc accepts (half of HEAP_MAX_SIZE).
 _FIXED = {
     "LC_ALL": "C.UTF-8",
     "PYTHONHASHSEED": "0",
     "PYTHONNOUSERSITE": "1",
     "PYTHONIOENCODING": "utf-8",
-    "PYTHONUNBUFFERED": "1",  # the output of a process that dies is wanted, too
+    "PYTHONUNBUFFERED": "1",  # also the output of a process that dies is shown
     "MALLOC_MMAP_THRESHOLD_": "33554432",
     "MALLOC_TRIM_THRESHOLD_": "17179869184",
     "MALLOC_TOP_PAD_": "67108864",
 }
-USERS = f"{OURS}ENV"  # the names of the user's variables: a program gets these, but none of ours
-PRIORITY, PRIORITIES = "OPDUEL_PRIORITY", ("raise", "keep")  # of the processes that measure; not set: raise
-_KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR", PRIORITY)  # the user's own
-_KEPT_PREFIXES = ("CUDA_", "NVIDIA_")
+USERS = f"{OURS}ENV"  # lists the user's variables: a program gets these, but none of ours
+PRIORITY, PRIORITIES = "OPDUEL_PRIORITY", ("raise", "keep")  # of the measuring processes; the default is raise
+_INHERITED = ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR", PRIORITY)
+_INHERITED_PREFIXES = ("CUDA_", "NVIDIA_")
 
 
 def worker_environment() -> dict[str, str]:
-    """What every worker's environment starts from: little of the user's own, and the same for both sides."""
-    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
-    return {**kept, **_FIXED}
+    """Return what every worker's environment starts from: little of the user's own, and the same for both sides."""
+    inherited = {
+        name: value for name, value in os.environ.items() if name in _INHERITED or name.startswith(_INHERITED_PREFIXES)
+    }
+    return {**inherited, **_FIXED}
 
 
 def run_environment(
-    framework: Framework, threads: int, given: Mapping[str, str], builds: Sequence[Build] = ()
+    framework: Framework, threads: int, user_variables: Mapping[str, str], builds: Sequence[Build] = ()
 ) -> dict[str, str]:
-    """The environment of a run's workers on both sides: ours, the framework's, and the variables ``given``.
+    """Return the environment of a run's workers on both sides: opduel's, the framework's, and the user's variables.
 
-    Of these a report keeps only values that can hold no secret. A framework may print the others: from now on they are
-    masked in all texts that are stored or logged.
+    Values of the user's that may be secret are masked from now on in all texts that are stored or logged, because a
+    framework may print them.
 
     Raises:
         UsageError: a variable is set by opduel itself, or by one of ``builds`` and so not on both sides alike; or the
-            user's OPDUEL_PRIORITY is none of ``PRIORITIES``.
+            user's OPDUEL_PRIORITY is not one of ``PRIORITIES``.
     """
     if os.environ.get(PRIORITY, PRIORITIES[0]) not in PRIORITIES:
-        known = " or ".join(PRIORITIES)
-        raise UsageError(f"the environment variable {PRIORITY}: is {os.environ[PRIORITY]!r}: set it to {known}")
+        choices = " or ".join(PRIORITIES)
+        raise UsageError(f"the environment variable {PRIORITY}: is {os.environ[PRIORITY]!r}: set it to {choices}")
     fixed = {**_FIXED, **framework.environment(threads)}
-    for name in given:
+    for name in user_variables:
         if name in fixed or name.startswith(OURS):
             fix = "give a program its own in its spec's env" if framework.programs else "leave it out"
             raise UsageError(f"--env {name}: is set by opduel itself, to the same value for every run: {fix}")
         for build in builds:
             if name in build.environment:
                 raise UsageError(f"--env {name}: is set by the build {build.requested} itself: leave it out")
-    kept = recorded_environment(given, given, framework.name)
-    mask_everywhere(value for name, value in given.items() if kept[name] != value)
-    named = {USERS: ",".join(sorted(given))} if given else {}
-    return {**worker_environment(), **fixed, **given, **named}
+    recorded = recorded_environment(user_variables, user_variables, framework.name)
+    mask_everywhere(value for name, value in user_variables.items() if recorded[name] != value)
+    named = {USERS: ",".join(sorted(user_variables))} if user_variables else {}
+    return {**worker_environment(), **fixed, **user_variables, **named}
 
 
-def recorded_environment(environment: Mapping[str, str], given: Mapping[str, str], framework: str) -> dict[str, str]:
-    """``environment`` as a report has it: of the variables ``given`` by the user only those with their value that can
-    hold no secret, those of the framework and of libraries that compute."""
-    return recorded_variables(environment, {*(environment.keys() - given.keys()), f"{framework.upper()}_"})
+def recorded_environment(
+    environment: Mapping[str, str], user_variables: Mapping[str, str], framework: str
+) -> dict[str, str]:
+    """Return the environment for a report, with values of the user's variables masked where they may be secret.
+
+    Variables of the framework and of numerical libraries keep their values.
+    """
+    return recorded_variables(environment, {*(environment.keys() - user_variables.keys()), f"{framework.upper()}_"})

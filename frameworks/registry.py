@@ -16,7 +16,7 @@ from opduel.records import UsageError
 from opduel.records.text import one_line
 
 _FRAMEWORKS: dict[str, type[Framework]] = {
-    one.name: one for one in (MXNet, Asv, Generic, ONNXRuntime, Python, Torch, Cross)
+    framework.name: framework for framework in (MXNet, Asv, Generic, ONNXRuntime, Python, Torch, Cross)
 }
 GROUP = "opduel.frameworks"
 
@@ -50,9 +50,9 @@ def _loaded(point: EntryPoint) -> type[Framework]:
     package = point.dist.name if point.dist else point.value
     fix = f"repair the package {package}, or uninstall it"
     try:
-        found = point.load()
+        framework_class = point.load()
     except Exception as error:  # whatever that package does when it is imported
         raise UsageError(f"framework {point.name!r}: cannot be loaded ({one_line(f'{error}')}): {fix}") from None
-    if not (isinstance(found, type) and issubclass(found, Framework)):
+    if not (isinstance(framework_class, type) and issubclass(framework_class, Framework)):
         raise UsageError(f"framework {point.name!r}: {point.value} is not a subclass of Framework: {fix}")
-    return found
+    return framework_class

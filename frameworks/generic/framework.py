@@ -1,4 +1,4 @@
-"""Programs, as the controller knows them."""
+"""The framework of programs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,9 +20,9 @@ class Generic(Framework):
     adaptor = HERE / "adaptor"
 
     def environment(self, threads: int) -> Mapping[str, str]:
-        """Of a program nothing else is known than that it may use OpenMP."""
+        """Set OpenMP's threads: nothing else is known of a program."""
         return {"OMP_NUM_THREADS": str(threads)}
 
     def can_fork(self, threads: int, context: str) -> bool:
-        """Always: the worker starts programs, and has no threads of its own."""
+        """Return True: the worker only starts programs, and has no threads."""
         return True

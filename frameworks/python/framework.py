@@ -1,4 +1,4 @@
-"""Functions of any Python package, as the controller knows them."""
+"""The framework of functions of any Python package."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,8 +8,8 @@ from opduel.frameworks.base import Framework
 from opduel.records import Case
 
 HERE = Path(__file__).resolve().parent
-IMPORTS = "OPDUEL_IMPORTS"  # modules that a worker imports before it forks: adaptor/imports.py
-# Thread counts that the libraries below NumPy and its users read when they are loaded.
+IMPORTS = "OPDUEL_IMPORTS"  # modules that a worker imports before it forks (adaptor/imports.py)
+# Thread counts that NumPy's libraries, and others like them, read when they are loaded.
 THREAD_VARIABLES = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
     *("NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS"),
@@ -28,22 +28,22 @@ class Python(Framework):
     registry_script = HERE / "registered.py"
 
     def environment(self, threads: int) -> Mapping[str, str]:
-        """Threads of the libraries that compute."""
+        """Set the threads of numerical libraries."""
         return dict.fromkeys(THREAD_VARIABLES, str(threads))
 
     def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:
-        """The modules, or classes in them, of all functions that the cases name."""
+        """List the modules, or classes in them, of all functions that the cases name."""
         names = {name.rpartition(".")[0] for case in cases for name in (case.operator, *_called(case.inputs))}
         return {IMPORTS: ",".join(sorted(names))}
 
     def can_fork(self, threads: int, context: str) -> bool:
-        """With any number of threads: what begins threads that a fork would lose is imported in each child
-        (opduel_common.forks), and OpenBLAS, which begins them when it is loaded, stops them before a fork."""
+        """Return True on processors: modules that start threads which a fork would lose are imported in each child
+        (opduel_common.forks), and OpenBLAS stops its threads before a fork."""
         return context.startswith("cpu")
 
 
 def _called(value: Any) -> Iterator[str]:
-    """The functions that make a case's arguments, and those that are arguments."""
+    """Yield the functions that make a case's arguments, and those that are arguments."""
     if isinstance(value, Mapping):
         yield from (value[key] for key in ("call", "function") if isinstance(value.get(key), str))
     for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():

@@ -24,7 +24,7 @@ for line in sys.stdin:
         os.wait()
         continue
     case = json.loads(line)
-    operator, inputs, args, kwargs = adaptor.made_ready(case, 1)
+    operator, inputs, args, kwargs = adaptor.prepare_case(case, 1)
     call = adaptor.forward_call(operator, args, kwargs)
     mx.profiler.set_config(profile_memory=True, aggregate_stats=True, filename=trace)
     mx.profiler.set_state("run")

@@ -25,7 +25,7 @@ def dtype_of(value):
 
 def dtypes(case):
     try:
-        operator, inputs, args, kwargs = adaptor.made_ready(case, 7)
+        operator, inputs, args, kwargs = adaptor.prepare_case(case, 7)
         if case["direction"] == "forward":
             given = adaptor.outputs_of(operator(*args, **kwargs))
         else:

@@ -36,22 +36,31 @@ class Other(One):
 
 @pytest.fixture
 def cross() -> Cross:
-    found = Cross()
-    found._sides = {"control": One(), "treatment": Other()}
-    return found
+    framework = Cross()
+    framework._sides = {"control": One(), "treatment": Other()}
+    return framework
 
 
 def test_both_sides_have_the_variables_of_both_and_each_its_own_values(cross: Cross) -> None:
     build = Build("one", "one==1", "release", "/python", "1", "3.11.7", "digest", environment={"OWN": "here"})
-    seen = {}
+    environments = {}
     for side in ("control", "treatment"):
         equipped = cross.equipped(side, build, 3)
-        seen[side] = {**cross.environment(3), **equipped.environment}
-    assert {name: one["THREADS"] for name, one in seen.items()} == {"control": "3", "treatment": "3"}
-    assert {name: one["ENGINE"] for name, one in seen.items()} == {"control": "fast", "treatment": "slow"}
-    assert {name: one["MORE"] for name, one in seen.items()} == {"control": "1", "treatment": "1"}
-    assert seen["treatment"]["OPDUEL_ADAPTOR"] == "/adaptors/other.py"
-    assert (seen["control"]["OPDUEL_SIDE"], seen["control"]["OWN"]) == ("control", "here")
+        environments[side] = {**cross.environment(3), **equipped.environment}
+    assert {name: environment["THREADS"] for name, environment in environments.items()} == {
+        "control": "3",
+        "treatment": "3",
+    }
+    assert {name: environment["ENGINE"] for name, environment in environments.items()} == {
+        "control": "fast",
+        "treatment": "slow",
+    }
+    assert {name: environment["MORE"] for name, environment in environments.items()} == {
+        "control": "1",
+        "treatment": "1",
+    }
+    assert environments["treatment"]["OPDUEL_ADAPTOR"] == "/adaptors/other.py"
+    assert (environments["control"]["OPDUEL_SIDE"], environments["control"]["OWN"]) == ("control", "here")
 
 
 def test_a_case_is_forked_where_both_can_be(cross: Cross) -> None:
@@ -65,10 +74,11 @@ class Imports(One):
 
 
 def test_both_sides_import_what_either_needs() -> None:
-    found = Cross()
-    found._sides = {"control": Imports(), "treatment": Imports()}
+    framework = Cross()
+    framework._sides = {"control": Imports(), "treatment": Imports()}
     sides = (
-        {"control": {"operator": one}, "treatment": {"operator": other}} for one, other in (("a", "b"), ("c", "a"))
+        {"control": {"operator": operator}, "treatment": {"operator": other}}
+        for operator, other in (("a", "b"), ("c", "a"))
     )
     cases = [replace(a_case(f"c{number}"), inputs=inputs) for number, inputs in enumerate(sides)]
-    assert found.preparation(cases) == {"IMPORTS": "a,c,b", "SIZE": "256,,256"}
+    assert framework.preparation(cases) == {"IMPORTS": "a,c,b", "SIZE": "256,,256"}

@@ -13,15 +13,15 @@ OVERLAY = Build("mxnet", "abc123", "overlay", "/bin/true", "1.9.1", "3.11", "d",
 
 def test_the_users_variables_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
-    found = run_environment(MXNET, 1, {"DNNL_VERBOSE": "1", "PATH": "/mine"}, [OVERLAY])
-    assert found == {**worker_environment(), **MXNET.environment(1), "DNNL_VERBOSE": "1", "PATH": "/mine",
+    environment = run_environment(MXNET, 1, {"DNNL_VERBOSE": "1", "PATH": "/mine"}, [OVERLAY])
+    assert environment == {**worker_environment(), **MXNET.environment(1), "DNNL_VERBOSE": "1", "PATH": "/mine",
                      "OPDUEL_ENV": "DNNL_VERBOSE,PATH"}  # fmt: skip
     assert "OPDUEL_ENV" not in run_environment(MXNET, 1, {}, [OVERLAY])
-    assert "OPENBLAS_CORETYPE" not in found, "the user's own shell is not the run's"
+    assert "OPENBLAS_CORETYPE" not in environment, "the user's own shell is not the run's"
 
 
 @pytest.mark.parametrize(
-    ("given", "error"),
+    ("user_variables", "error"),
     [
         ({"OMP_NUM_THREADS": "2"}, "--env OMP_NUM_THREADS: is set by opduel itself"),
         ({"MXNET_ENGINE_TYPE": "NaiveEngine"}, "--env MXNET_ENGINE_TYPE: is set by opduel itself"),
@@ -30,20 +30,20 @@ def test_the_users_variables_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"PYTHONPATH": "/mine"}, "--env PYTHONPATH: is set by the build abc123 itself"),
     ],
 )
-def test_ours_and_the_builds_are_not_replaced(given: dict[str, Any], error: str) -> None:
+def test_ours_and_the_builds_are_not_replaced(user_variables: dict[str, Any], error: str) -> None:
     with pytest.raises(UsageError, match=error):
-        run_environment(MXNET, 1, given, [OVERLAY])
+        run_environment(MXNET, 1, user_variables, [OVERLAY])
 
 
 def test_what_may_be_a_secret_is_not_recorded() -> None:
-    given = {
+    user_variables = {
         "DNNL_VERBOSE": "2",
         "MXNET_SUBGRAPH_BACKEND": "NONE",
         "MXNET_ACCESS_TOKEN": "a",
         "MINE": "b",
         "HTTPS_PROXY": "http://me:secret@proxy",
     }
-    recorded = recorded_environment({"LC_ALL": "C", **given}, given, "mxnet")
+    recorded = recorded_environment({"LC_ALL": "C", **user_variables}, user_variables, "mxnet")
     assert recorded == {
         "LC_ALL": "C",
         "DNNL_VERBOSE": "2",

@@ -57,22 +57,26 @@ def test_arguments_environment_and_folder_are_the_cases_own(
 
 
 def test_a_run_leads_a_process_group_of_its_own_and_has_no_other_descriptors(script: Script) -> None:
-    shown = printed(script('cut -d" " -f5 /proc/$$/stat; echo $$; ls /proc/$$/fd; grep SigIgn /proc/$$/status'))
-    group, pid, *rest = shown.split()
+    output = printed(script('cut -d" " -f5 /proc/$$/stat; echo $$; ls /proc/$$/fd; grep SigIgn /proc/$$/status'))
+    group, pid, *descriptors = output.split()
     assert group == pid
-    assert rest[: rest.index("SigIgn:")] in (["0", "1", "10", "2"], ["0", "1", "2"], ["0", "1", "2", "255"])
-    assert int(rest[-1], 16) & (1 << (signal.SIGPIPE - 1)) == 0
+    assert descriptors[: descriptors.index("SigIgn:")] in (
+        ["0", "1", "10", "2"],
+        ["0", "1", "2"],
+        ["0", "1", "2", "255"],
+    )
+    assert int(descriptors[-1], 16) & (1 << (signal.SIGPIPE - 1)) == 0
 
 
 def test_what_a_program_leaves_running_is_killed(script: Script, tmp_path: Path) -> None:
     adaptor.make_call(script(f"sleep 100 & echo $! > {tmp_path}/pid"), 0)()
-    left = int((tmp_path / "pid").read_text())
+    pid = int((tmp_path / "pid").read_text())
     deadline = time.monotonic() + 20
-    while Path(f"/proc/{left}/stat").exists() and time.monotonic() < deadline:
-        if Path(f"/proc/{left}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+    while Path(f"/proc/{pid}/stat").exists() and time.monotonic() < deadline:
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
             return  # dead; whoever it was left to has yet to notice
         time.sleep(0.01)
-    assert not Path(f"/proc/{left}").exists()
+    assert not Path(f"/proc/{pid}").exists()
 
 
 @pytest.mark.parametrize(
@@ -105,7 +109,7 @@ def test_one_that_cannot_be_started_says_why(script: Script, tmp_path: Path) -> 
 
 
 def test_too_much_output_is_dropped_or_refused(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "MOST_KEPT", 1 << 20)
+    monkeypatch.setattr(program, "MAX_OUTPUT", 1 << 20)
     flood = script("head -c 20000000 /dev/zero; head -c 20000000 /dev/zero >&2", parse="json_lines")
     adaptor.make_call(flood, 0)()
     with pytest.raises(adaptor.ProgramError, match="printed more than 1 MiB: print the values alone"):
@@ -150,13 +154,13 @@ def test_values_are_printed_once_for_all_their_cases(script: Script, tmp_path: P
         f'echo run >> {tmp_path}/runs; echo \'{{"name": "x", "value": 3, "unit": "MB"}}\'', parse="json_lines"
     )
     assert adaptor.values(case, 0) == [{"name": "x", "value": 3.0, "unit": "MB", "lower_is_better": True}]
-    wanted = {**case, "inputs": {**case["inputs"], "value": "x", "unit": "MB"}}
-    assert adaptor.value(wanted, 0) == 3.0
+    value_case = {**case, "inputs": {**case["inputs"], "value": "x", "unit": "MB"}}
+    assert adaptor.value(value_case, 0) == 3.0
     with pytest.raises(adaptor.ProgramError, match="prints no value y") as error:
-        adaptor.value({**wanted, "inputs": {**wanted["inputs"], "value": "y"}}, 0)
+        adaptor.value({**value_case, "inputs": {**value_case["inputs"], "value": "y"}}, 0)
     assert error.value.kind == "missing"
     with pytest.raises(adaptor.ProgramError, match="prints x in MB, and the other build in GB"):
-        adaptor.value({**wanted, "inputs": {**wanted["inputs"], "unit": "GB"}}, 0)
+        adaptor.value({**value_case, "inputs": {**value_case["inputs"], "unit": "GB"}}, 0)
     assert (tmp_path / "runs").read_text() == "run\n"
     failing = script(f"echo run >> {tmp_path}/runs; exit 2", parse="json_lines", env={"A": "1"})
     for _ in range(2):

@@ -53,18 +53,18 @@ def printed(folder: Path, points: str) -> tuple[list[str], str]:
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: other-package\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text(points)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", CODE],
         env={"PYTHONPATH": f"{folder}:{ROOT}"}, cwd=folder, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return done.stdout.splitlines(), done.stderr
+    return process.stdout.splitlines(), process.stderr
 
 
 def test_a_package_adds_a_framework_and_a_reporter(tmp_path: Path) -> None:
     points = "[opduel.frameworks]\njax = other_package:Jax\n[opduel.reporters]\nchat = other_package:Chat\n"
-    lines, said = printed(tmp_path, points)
+    lines, errors = printed(tmp_path, points)
     assert lines == [f"{[*framework_names(), 'jax']}", "True", "['Chat']", "Jax"]
-    assert said == ""
+    assert errors == ""
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_framework_that_can_not_be_loaded_is_named_with_its_package(tmp_path: 
 
 def test_a_reporter_that_can_not_be_loaded_stops_nothing(tmp_path: Path) -> None:
     group = "[opduel.reporters]\nchat = other_package:Chat\n"
-    lines, said = printed(tmp_path, group + "bad = other_package:Gone\nsecond = other_package:Second\n")
+    lines, errors = printed(tmp_path, group + "bad = other_package:Gone\nsecond = other_package:Second\n")
     assert lines[:3] == [f"{framework_names()}", "True", "['Chat']"]
-    assert "reporter bad: not available" in said
-    assert "reporter second: not available (the option --local_reporter already exists)" in said
+    assert "reporter bad: not available" in errors
+    assert "reporter second: not available (the option --local_reporter already exists)" in errors

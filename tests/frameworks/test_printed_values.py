@@ -12,8 +12,11 @@ printed = load().printed
 
 def read(form: str, text: str, higher: tuple[str, ...] = ()) -> dict[str, tuple[Any, ...]]:
     """name -> value or error, unit, direction"""
-    found = printed.values_of(form, text, higher)
-    return {one["name"]: (one.get("value", one.get("error")), one["unit"], one["lower_is_better"]) for one in found}
+    values = printed.values_of(form, text, higher)
+    return {
+        value["name"]: (value.get("value", value.get("error")), value["unit"], value["lower_is_better"])
+        for value in values
+    }
 
 
 def benchmark(name: str, **fields: Any) -> dict[str, Any]:
@@ -47,8 +50,8 @@ def test_of_repetitions_the_median_is_taken() -> None:
 
 def test_a_benchmark_with_an_error_costs_its_own_value_alone() -> None:
     rows = [benchmark("BM_a", error_occurred=True, error_message="no data"), benchmark("BM_b")]
-    found = read("google_benchmark", google(*rows))
-    assert found == {"BM_a": ("reports an error: no data", "ns", True), "BM_b": (2000.0, "ns", True)}
+    values = read("google_benchmark", google(*rows))
+    assert values == {"BM_a": ("reports an error: no data", "ns", True), "BM_b": (2000.0, "ns", True)}
 
 
 def test_a_number_that_is_too_large_costs_its_own_value_alone() -> None:
@@ -57,10 +60,10 @@ def test_a_number_that_is_too_large_costs_its_own_value_alone() -> None:
 {{"name": "scaled", "value": 1e300, "unit": "s"}}
 {{"name": "good", "value": 1e300}}
 """
-    found = read("json_lines", text)
-    assert found["good"] == (1e300, "", True)
-    assert re.fullmatch(r"prints 7{57}\.\.\. for long, which is not a finite number", found["long"][0])
-    assert found["scaled"] == ("prints 1e+300 for scaled, which is not a finite number", "ns", True)
+    values = read("json_lines", text)
+    assert values["good"] == (1e300, "", True)
+    assert re.fullmatch(r"prints 7{57}\.\.\. for long, which is not a finite number", values["long"][0])
+    assert values["scaled"] == ("prints 1e+300 for scaled, which is not a finite number", "ns", True)
 
 
 def test_json_lines_are_found_among_others() -> None:
@@ -121,14 +124,14 @@ def test_what_cannot_be_read_is_one_line(form: str, text: str, words: str) -> No
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", '"fast"', "null", "true", "[1]"])
 def test_a_value_that_is_no_number_costs_its_own_case_alone(value: str) -> None:
-    found = read("json_lines", f'{{"name": "x", "value": {value}}}\n{{"name": "y", "value": 1}}')
-    assert found["y"] == (1.0, "", True)
-    assert "for x, which is not a finite number" in found["x"][0]
+    values = read("json_lines", f'{{"name": "x", "value": {value}}}\n{{"name": "y", "value": 1}}')
+    assert values["y"] == (1.0, "", True)
+    assert "for x, which is not a finite number" in values["x"][0]
 
 
 def test_two_units_of_one_value_cannot_be_mixed() -> None:
-    found = read("json_lines", '{"name": "x", "value": 1, "unit": "MB"}\n{"name": "x", "value": 1, "unit": "GB"}')
-    assert found["x"][0] == "prints x in MB and in GB: use one unit"
+    values = read("json_lines", '{"name": "x", "value": 1, "unit": "MB"}\n{"name": "x", "value": 1, "unit": "GB"}')
+    assert values["x"][0] == "prints x in MB and in GB: use one unit"
     too_many = "\n".join(f'{{"name": "{number}", "value": 1}}' for number in range(printed.MOST_VALUES + 1))
     with pytest.raises(printed.Unreadable, match="more than 5000 values"):
         read("json_lines", too_many)

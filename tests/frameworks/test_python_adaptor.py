@@ -38,9 +38,12 @@ def case(operator: str, inputs: dict[str, Any] | None = None, **fields: str) -> 
     return {**usual, **fields, "operator": operator, "inputs": inputs or {}}
 
 
-def computed(adaptor: ModuleType, one: dict[str, Any], folder: Path, seed: int = 1) -> dict[str, numpy.ndarray]:
-    found = adaptor.results(one, seed, str(folder), 1 << 20)
-    return {each["name"]: numpy.fromfile(folder / each["file"], each["dtype"]).reshape(each["shape"]) for each in found}
+def computed(adaptor: ModuleType, tested_case: dict[str, Any], folder: Path, seed: int = 1) -> dict[str, numpy.ndarray]:
+    entries = adaptor.results(tested_case, seed, str(folder), 1 << 20)
+    return {
+        entry["name"]: numpy.fromfile(folder / entry["file"], entry["dtype"]).reshape(entry["shape"])
+        for entry in entries
+    }
 
 
 def test_arguments_are_arrays_calls_and_plain_values(adaptor: ModuleType, tmp_path: Path) -> None:
@@ -56,23 +59,25 @@ def test_arguments_are_arrays_calls_and_plain_values(adaptor: ModuleType, tmp_pa
 
 
 def test_a_function_is_an_argument_by_its_dotted_name(adaptor: ModuleType, tmp_path: Path) -> None:
-    made = {"call": "numpy.reshape", "args": [{"call": "numpy.arange", "args": [{"value": 6}]}, {"value": [2, 3]}]}
-    along = case("numpy.apply_along_axis", {"func1d": {"function": "numpy.sum"}, "axis": 1, "arr": made})
+    argument = {"call": "numpy.reshape", "args": [{"call": "numpy.arange", "args": [{"value": 6}]}, {"value": [2, 3]}]}
+    along = case("numpy.apply_along_axis", {"func1d": {"function": "numpy.sum"}, "axis": 1, "arr": argument})
     assert computed(adaptor, along, tmp_path)["output"].tolist() == [3, 12]
     first = {"function": "numpy.add", "args": [{"shape": [], "init": "ones"}]}
-    made = {"call": "numpy.vectorize", "args": [first]}
-    one = case("numpy.vectorize.__call__", {"self": made, "args": [{"value": [1, 2]}]})
-    assert computed(adaptor, one, tmp_path)["output"].tolist() == [2, 3]
+    argument = {"call": "numpy.vectorize", "args": [first]}
+    vectorized = case("numpy.vectorize.__call__", {"self": argument, "args": [{"value": [1, 2]}]})
+    assert computed(adaptor, vectorized, tmp_path)["output"].tolist() == [2, 3]
     for name in ("os.system", "numpy.absent", "double"):
         with pytest.raises(Exception, match=f"func1d: {name}") as raised:
-            adaptor.make_call(case("numpy.apply_along_axis", {"func1d": {"function": name}, "axis": 0, "arr": made}), 1)
+            adaptor.make_call(
+                case("numpy.apply_along_axis", {"func1d": {"function": name}, "axis": 0, "arr": argument}), 1
+            )
         assert type(raised.value).__name__ == "UnusableCall"
 
 
 def test_methods_are_those_of_what_a_call_made(adaptor: ModuleType, tmp_path: Path) -> None:
-    made = {"call": "numpy.polynomial.Polynomial", "args": [{"value": [1, 2]}]}
-    one = case("numpy.polynomial.Polynomial.__call__", {"self": made, "args": [{"value": 3}]})
-    assert computed(adaptor, one, tmp_path)["output"] == 7
+    instance = {"call": "numpy.polynomial.Polynomial", "args": [{"value": [1, 2]}]}
+    call_case = case("numpy.polynomial.Polynomial.__call__", {"self": instance, "args": [{"value": 3}]})
+    assert computed(adaptor, call_case, tmp_path)["output"] == 7
     filled = {"call": "numpy.ma.masked_less", "args": [{"value": [1, 5]}, 3]}  # a subclass, whose own method is called
     assert computed(adaptor, case("numpy.ndarray.sum", {"self": filled}), tmp_path)["output"] == 5
     in_place = computed(adaptor, case("numpy.ndarray.sort", {"self": {**SORTED["a"]}}), tmp_path)
@@ -110,7 +115,7 @@ def test_names_that_can_not_be_measured(adaptor: ModuleType, operator: str, kind
 
 
 @pytest.mark.parametrize(
-    ("one", "message"),
+    ("tested_case", "message"),
     [
         (case("numpy.sort", {"a": {"call": "numpy.nope"}}), r"a: numpy.nope: numpy.nope does not exist"),
         (case("numpy.sort", {"a": [3]}, direction="backward"), "no backward direction: use forward"),
@@ -121,9 +126,9 @@ def test_names_that_can_not_be_measured(adaptor: ModuleType, operator: str, kind
         (case("numpy.add", {"args": [[2]], "out": {"same_as": "x"}}), "out: is the same as x"),
     ],
 )
-def test_inputs_that_can_not_be_made(adaptor: ModuleType, one: dict[str, Any], message: str) -> None:
+def test_inputs_that_can_not_be_made(adaptor: ModuleType, tested_case: dict[str, Any], message: str) -> None:
     with pytest.raises(Exception, match=message) as caught:
-        adaptor.make_call(one, 1)
+        adaptor.make_call(tested_case, 1)
     assert getattr(caught.value, "kind", "error") == "error"  # the operator is there
 
 
@@ -160,8 +165,8 @@ def test_results_of_other_types(adaptor: ModuleType, tmp_path: Path) -> None:
 def test_text_records_and_lists_are_results(
     adaptor: ModuleType, tmp_path: Path, operator: str, inputs: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    found = computed(adaptor, case(operator, inputs), tmp_path)
-    assert {name: value.tolist() for name, value in found.items()} == expected
+    arrays = computed(adaptor, case(operator, inputs), tmp_path)
+    assert {name: value.tolist() for name, value in arrays.items()} == expected
 
 
 def test_of_an_object_its_public_attributes_are_results(adaptor: ModuleType, tmp_path: Path) -> None:
@@ -170,13 +175,13 @@ def test_of_an_object_its_public_attributes_are_results(adaptor: ModuleType, tmp
 
 
 def test_a_function_may_be_an_argument(adaptor: ModuleType, tmp_path: Path) -> None:
-    one = case(
+    tested_case = case(
         "numpy.apply_along_axis", {"args": [{"function": "numpy.sum"}, {"value": 1}, {"shape": [2, 3], "init": "ones"}]}
     )
-    assert computed(adaptor, one, tmp_path)["output"].tolist() == [3, 3]
+    assert computed(adaptor, tested_case, tmp_path)["output"].tolist() == [3, 3]
     partial = {"function": "numpy.add", "args": [{"shape": [2], "init": "ones"}]}
-    one = case("numpy.fromfunction", {"args": [partial, {"call": "builtins.tuple", "args": [{"value": [2]}]}]})
-    assert computed(adaptor, one, tmp_path)["output"].tolist() == [1, 2]
+    tested_case = case("numpy.fromfunction", {"args": [partial, {"call": "builtins.tuple", "args": [{"value": [2]}]}]})
+    assert computed(adaptor, tested_case, tmp_path)["output"].tolist() == [1, 2]
     with pytest.raises(Exception, match=r"f: os.system: functions of the standard library"):
         adaptor.make_call(case("numpy.apply_along_axis", {"f": {"function": "os.system"}}), 1)
 

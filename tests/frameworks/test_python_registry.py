@@ -69,7 +69,7 @@ def test_signatures_of_docstrings(script: ModuleType, text: str, arguments: Any)
     class Documented:
         __doc__ = text
 
-    assert script.from_first_line(Documented) == arguments
+    assert script.arguments_from_docstring_line(Documented) == arguments
 
 
 def test_arguments_of_a_section_of_parameters(script: ModuleType) -> None:
@@ -88,7 +88,7 @@ def test_arguments_of_a_section_of_parameters(script: ModuleType) -> None:
         z : array
         """
 
-    assert script.from_parameters(Documented) == [["x", "required"], ["y", "required"], ["axis", "optional"]]
+    assert script.arguments_from_numpydoc(Documented) == [["x", "required"], ["y", "required"], ["axis", "optional"]]
 
 
 @pytest.mark.parametrize("name", ["numpy", "scipy"])
@@ -97,15 +97,15 @@ def test_the_rules_cover_what_they_list(script: ModuleType, name: str) -> None:
     rules = load_rules(FRAMEWORK, name)
     document = script.document(rules.namespaces)
     functions = {
-        full: Function(full, one["registered"], dict(one["arguments"]), kind=one["kind"], dtypes=one["dtypes"])
-        for full, one in document["functions"].items()
+        full: Function(full, entry["registered"], dict(entry["arguments"]), kind=entry["kind"], dtypes=entry["dtypes"])
+        for full, entry in document["functions"].items()
     }
-    found = apply_rules(rules, Registry(document["version"], document["registered"], functions))
-    named = {functions[test["operator"]].registered for tests in found.tests.values() for test in tests}
+    catalogue = apply_rules(rules, Registry(document["version"], document["registered"], functions))
+    named = {functions[test["operator"]].registered for tests in catalogue.tests.values() for test in tests}
     assert len(named) / len(document["registered"]) > 0.85
-    missing = [full for full, why in found.left_out.items() if why.startswith("no rule")]
-    assert len(missing) <= 20, missing
-    assert len(spec_files(found, rules, "python")) == len(found.tests) + 1
+    without_rule = [full for full, why in catalogue.left_out.items() if why.startswith("no rule")]
+    assert len(without_rule) <= 20, without_rule
+    assert len(spec_files(catalogue, rules, "python")) == len(catalogue.tests) + 1
 
 
 def test_specs_of_the_catalogues_are_valid_and_narrowed_by_category() -> None:

@@ -32,7 +32,7 @@ def test_every_case_runs_on_both(builds: tuple[Build, Build]) -> None:
     cases = expand_cases(load_spec(find_spec("numpy")))
     assert len({case.operator for case in cases}) >= 20
     for build in builds:
-        assert [one.reason for one in smoke_check(build, PYTHON, cases) if one.failure] == []
+        assert [attempt.reason for attempt in smoke_check(build, PYTHON, cases) if attempt.failure] == []
 
 
 def test_a_build_is_pinned_with_hashes(builds: tuple[Build, Build]) -> None:
@@ -42,20 +42,20 @@ def test_a_build_is_pinned_with_hashes(builds: tuple[Build, Build]) -> None:
     assert control.packages == {"numpy": "1.26.4"}
     assert (control.version, control.label, control.requested) == ("numpy 1.26.4", "numpy 1.26.4", "numpy==1.26.4")
     assert control.digest != treatment.digest
-    sides = [replace(one, details={}) for one in builds]
+    sides = [replace(build, details={}) for build in builds]
     assert differing_packages(*sides) == {}  # but for what was asked for
 
 
 def test_the_blas_of_a_build_is_known(builds: tuple[Build, Build]) -> None:
-    details = [probe(Path(one.interpreter), PYTHON).details for one in builds]
-    assert [one["BLAS of numpy"] for one in details] == ["OpenBLAS 0.3.23.dev", "OpenBLAS 0.3.29"]
+    details = [probe(Path(build.interpreter), PYTHON).details for build in builds]
+    assert [build_details["BLAS of numpy"] for build_details in details] == ["OpenBLAS 0.3.23.dev", "OpenBLAS 0.3.29"]
 
 
 def test_the_compiler_of_a_build_is_known(builds: tuple[Build, Build]) -> None:
-    for one in builds:
-        library = next(Path(str(one.directory)).rglob("_multiarray_umath*.so"))
+    for build in builds:
+        library = next(Path(str(build.directory)).rglob("_multiarray_umath*.so"))
         assert b"GCC: (GNU) 10.2.1 20210130 (Red Hat 10.2.1-11)" in library.read_bytes()
-        assert probe(Path(one.interpreter), PYTHON).details["compiler of numpy"] == "GCC 10.2.1"
+        assert probe(Path(build.interpreter), PYTHON).details["compiler of numpy"] == "GCC 10.2.1"
 
 
 def test_an_environment_is_a_build(builds: tuple[Build, Build]) -> None:

@@ -1,4 +1,4 @@
-"""Imports that a worker does before it forks, once they are known to be safe: each case's process is forked from it."""
+"""Import modules in a worker before it forks the processes of its cases, if a trial shows that this is safe."""
 
 import contextlib
 import os
@@ -6,38 +6,38 @@ import signal
 import time
 
 LIMIT_S = 120
-ENDING_S = 0.2  # a thread that was waited for is still listed until the kernel has put it away
+ENDING_S = 0.2  # a joined thread stays listed until the kernel has removed it
 TASKS = "/proc/self/task"
 
 
 def import_if_safe(import_all, names):
-    """``import_all(names)`` in this process, if a child of it has done the same without an error.
+    """Call ``import_all(names)`` in this process if a child of it could do the same without an error.
 
-    Otherwise, as on a system without /proc, nothing is imported here, and each case's process does it for itself: a
-    module that crashes, hangs or raises when it is imported then fails its own cases alone.
+    Otherwise, as on a system without /proc, import nothing: each case's process imports for itself, so that a module
+    that crashes, hangs or raises fails only its own cases.
     """
     if names and os.path.isdir(TASKS) and is_safe(import_all, names):
         import_all(names)
 
 
 def is_safe(import_all, names):
-    """Whether a child of this process can import all of them, and begins no thread by that which a fork would lose."""
+    """Return whether a child of this process can import all of them without starting threads that a fork would lose."""
     pid = os.fork()
     if pid == 0:
-        done = 1
+        exit_code = 1
         with contextlib.suppress(BaseException):
             signal.alarm(LIMIT_S)
             import_all(names)
-            done = 1 if loses_threads() else 0
-        os._exit(done)
+            exit_code = 1 if loses_threads() else 0
+        os._exit(exit_code)
     return os.waitpid(pid, 0)[1] == 0
 
 
 def loses_threads():
-    """Whether this process, when it forks, has other threads than the one that does. Found out by forking.
+    """Fork once, and return whether this process still has threads other than the calling one.
 
-    A library that knows of forks stops its threads before, and begins them again when they are needed: OpenBLAS's,
-    which it begins when it is loaded, are gone after a fork. One that begins them again at once counts as losing them.
+    A library that handles forks stops its threads before a fork and starts them again when they are needed: OpenBLAS's
+    are gone after a fork. A library that starts them again at once counts as losing them.
     """
     if len(os.listdir(TASKS)) == 1:
         return False
@@ -45,9 +45,9 @@ def loses_threads():
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    ends = time.time() + ENDING_S
+    deadline = time.time() + ENDING_S
     while len(os.listdir(TASKS)) > 1:
-        if time.time() > ends:
+        if time.time() > deadline:
             return True
         time.sleep(0.001)
     return False

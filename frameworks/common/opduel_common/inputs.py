@@ -1,26 +1,26 @@
-"""A case's plain data as arguments: arrays whose values come from the seed, what calls make, and plain values.
+"""Turn a case's JSON into arguments: arrays whose values come from the seed, results of calls, and plain values.
 
-For frameworks whose operators are functions of any package. One that has tensors of its own overrides ``array``.
+A framework with tensors of its own overrides ``array``.
 """
 
 import functools
 import random
 import zlib
 
-from opduel_common.names import MissingOperator, UnusableCall, called, resolve
+from opduel_common.names import MissingOperator, UnusableCall, resolve, resolve_call
 
 try:
     import numpy
-    import numpy.random  # which NumPy 2 leaves to the first use, and that would be every case's own process
+    import numpy.random  # NumPy 2 imports it at its first use, which would be in every case's own process
 
-    from opduel_common.kept import kept_array
+    from opduel_common.shared_arrays import shared_array
     from opduel_common.values import make_array
 except ImportError:  # a build without NumPy: only calls and plain values can be arguments
     numpy = None
 
-USUAL_DTYPE = "float32"  # of a case that says none; its name doesn't say it
-MADE = ("zeros", "ones", "arange")  # arrays that are made as quickly as they are copied
-UNKNOWN = ("index", "context", "file", "size")  # of an argument's forms, those of other frameworks
+USUAL_DTYPE = "float32"  # the dtype of a case that names none
+CHEAP_INITS = ("zeros", "ones", "arange")  # made as quickly as copied
+OTHER_FORMS = ("index", "context", "file", "size")  # forms of arguments that only some frameworks have
 
 
 def is_shape(value):
@@ -28,51 +28,57 @@ def is_shape(value):
 
 
 class Inputs:
-    """Turns a case's plain data into arguments."""
+    """The arguments of one case."""
 
-    whose = "Python functions"  # in messages
+    function_kind = "Python functions"  # in messages
 
     def __init__(self, case, seed):
         self.case = case
         self.seed = seed
-        self.arrays = {}  # those made of a shape, by name
+        self.arrays = {}  # arrays made from a shape, by name
 
     def arguments(self):
-        """``(args, kwargs)``. Raises ValueError for an argument of a form that there isn't."""
+        """Return ``(args, kwargs)``. Raise ValueError for an argument of an unknown form."""
         self.seed_generators()
         inputs = dict(self.case["inputs"])
-        return self.values("args", inputs.pop("args", [])), self.named("", inputs)
+        return self.values("args", inputs.pop("args", [])), self.named_values("", inputs)
 
     def seed_generators(self):
-        """Seed what calls draw from, by the seed and the case alone."""
+        """Seed the global generators, from the seed and the case alone."""
         seed_generators(zlib.crc32("{}|{}".format(self.seed, self.case["id"]).encode("utf-8")))
 
     def check_dtype(self):
-        """Raise ValueError if nothing is of the dtype that the case's name says."""
+        """Raise ValueError if no array has the dtype in the case's name."""
         dtypes = sorted(self.dtypes())
         dtype = self.case["dtype"]
         if dtype != USUAL_DTYPE and dtype not in dtypes:
-            what = "its arrays are {}".format(" and ".join(dtypes)) if dtypes else "it has no arrays made of shapes"
-            raise ValueError(f"nothing in this case would be {dtype}, {what}: leave the dtype out")
+            array_dtypes = (
+                "its arrays are {}".format(" and ".join(dtypes)) if dtypes else "it has no arrays made of shapes"
+            )
+            raise ValueError(f"nothing in this case would be {dtype}, {array_dtypes}: leave the dtype out")
 
     def dtypes(self):
-        """Names of the arrays' dtypes."""
-        return {one.dtype.name for one in self.arrays.values()}
+        """Return the names of the arrays' dtypes."""
+        return {array.dtype.name for array in self.arrays.values()}
 
     def values(self, name, plain):
         return [self.value(f"{name}{i}", item) for i, item in enumerate(plain)]
 
-    def named(self, prefix, plain):
-        same = {name: one["same_as"] for name, one in plain.items() if isinstance(one, dict) and "same_as" in one}
-        found = {name: self.value(prefix + name, one) for name, one in plain.items() if name not in same}
+    def named_values(self, prefix, plain):
+        same = {
+            name: argument["same_as"]
+            for name, argument in plain.items()
+            if isinstance(argument, dict) and "same_as" in argument
+        }
+        values = {name: self.value(prefix + name, argument) for name, argument in plain.items() if name not in same}
         for name, other in same.items():
-            if other not in found:
+            if other not in values:
                 raise ValueError(f"{prefix}{name}: is the same as {other}, which is no argument here")
-            found[name] = found[other]
-        return found
+            values[name] = values[other]
+        return values
 
     def value(self, name, plain):
-        """One argument: ``name`` is where it is in the case."""
+        """Return one argument; ``name`` is its place in the case."""
         if isinstance(plain, list):
             return self.array(name, {"shape": plain}) if is_shape(plain) else self.values(name, plain)
         if not isinstance(plain, dict):
@@ -80,42 +86,42 @@ class Inputs:
         if "value" in plain:
             return plain["value"]
         if "call" in plain:
-            return self.made(name, plain)
+            return self.call_result(name, plain)
         if "function" in plain:
             return self.function(name, plain)
         if "shape" in plain:
             return self.array(name, plain)
         if "tuple" in plain:
             return tuple(self.values(name, plain["tuple"]))
-        form = next((one for one in UNKNOWN if one in plain), "form")
-        raise ValueError(f'{name}: {{"{form}": ...}} is not an argument of {self.whose}: use a call')
+        form = next((key for key in OTHER_FORMS if key in plain), "form")
+        raise ValueError(f'{name}: {{"{form}": ...}} is not an argument of {self.function_kind}: use a call')
 
-    def made(self, name, plain):
-        """What a call returns. Raises UnusableCall; whatever the function raises."""
+    def call_result(self, name, plain):
+        """Return what a call returns. Raise UnusableCall, and whatever the function raises."""
         args = self.values(name + ".args", plain.get("args") or [])
-        kwargs = self.named(name + ".", plain.get("kwargs") or {})
+        kwargs = self.named_values(name + ".", plain.get("kwargs") or {})
         try:
-            function, args = called(plain["call"], args, kwargs)
+            function, args = resolve_call(plain["call"], args, kwargs)
         except MissingOperator as error:
             raise UnusableCall(f"{name}: {error}") from None
         return function(*args, **kwargs)
 
     def function(self, name, plain):
-        """A function as an argument, with its first arguments if those are given. Raises UnusableCall."""
+        """Return a function as an argument, with its first arguments bound if the case has any. Raise UnusableCall."""
         try:
-            found = resolve(plain["function"])[0]
+            function = resolve(plain["function"])[0]
         except MissingOperator as error:
             raise UnusableCall(f"{name}: {error}") from None
         args = self.values(name + ".args", plain.get("args") or [])
-        return functools.partial(found, *args) if args else found
+        return functools.partial(function, *args) if args else function
 
     def array(self, name, plain):
-        """An array of the shape, as the function gets it."""
+        """Return an array of the shape as the function takes it, and remember it in ``arrays``."""
         self.arrays[name] = self.numbers(name, plain)
         return self.arrays[name]
 
     def numbers(self, name, plain):
-        """A NumPy array of the shape, its values from the seed, the case and the name alone."""
+        """Return a NumPy array of the shape, whose values depend on the seed, the case and the name alone."""
         if numpy is None:
             raise ValueError(f"{name}: an array needs NumPy, which this build doesn't have")
         if plain.get("stype") not in (None, "default", "numpy"):
@@ -127,14 +133,14 @@ class Inputs:
             return make_array(self.random(name), shape, dtype, *values)
 
         try:
-            if plain.get("init") in MADE:
+            if plain.get("init") in CHEAP_INITS:
                 return make()
-            return kept_array(repr((self.random_key(name), shape, dtype, values)), shape, dtype, make)
+            return shared_array(repr((self.random_key(name), shape, dtype, values)), shape, dtype, make)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
 
     def random(self, name):
-        """Random numbers that depend on the seed, the case and the name alone."""
+        """Return a generator that depends on the seed, the case and the name alone."""
         return numpy.random.RandomState(zlib.crc32(self.random_key(name).encode("utf-8")) & 0xFFFFFFFF)
 
     def random_key(self, name):
@@ -142,7 +148,7 @@ class Inputs:
 
 
 def seed_generators(seed):
-    """Every global generator of random numbers that a function may draw from."""
+    """Seed every global generator of random numbers that a function may draw from."""
     random.seed(seed & 0x7FFFFFFF)
     if numpy is not None:
         numpy.random.seed(seed & 0x7FFFFFFF)

@@ -1,4 +1,4 @@
-"""From a dotted name to the function that it names, within one installed package."""
+"""Find a function by its dotted name, within one installed package."""
 
 import builtins
 import importlib
@@ -18,27 +18,27 @@ class MissingOperator(Exception):
 
 
 class UnusableCall(Exception):
-    """A call that makes an argument names no function of this build: the case fails, its operator may exist."""
+    """The build lacks a function that makes an argument: the case fails, although its operator may exist."""
 
 
 def resolve(name):
-    """The function, class or method ``name``, and its owner if that is a class.
+    """Return the function, class or method ``name``, and its owner if that is a class.
 
-    Raises MissingOperator; whatever the package raises when it is imported.
+    Raise MissingOperator, and whatever the package raises when it is imported.
     """
     parts = name.split(".")
     if parts[0] == "builtins" and parts[1:] and parts[1] in CONSTRUCTORS and len(parts) == 2:
         return getattr(builtins, parts[1]), None
-    found, owner = imported(parts[0], name), None
+    function, owner = import_package(parts[0], name), None
     for number, part in enumerate(parts[1:], 1):
-        owner, found = found, member(found, parts[:number], part, name)
-    if not callable(found):
-        raise MissingOperator(f"{name} is a {type(found).__name__}, not a function")
-    return found, owner if inspect.isclass(owner) else None
+        owner, function = function, member(function, parts[:number], part, name)
+    if not callable(function):
+        raise MissingOperator(f"{name} is a {type(function).__name__}, not a function")
+    return function, owner if inspect.isclass(owner) else None
 
 
-def imported(package, name):
-    """The top-level package of ``name``. Raises MissingOperator where it isn't installed, or belongs to Python."""
+def import_package(package, name):
+    """Import the top-level package of ``name``. Raise MissingOperator if it isn't installed, or belongs to Python."""
     if is_standard(package):
         raise MissingOperator(f"{name}: functions of the standard library can't be measured")
     try:
@@ -50,7 +50,7 @@ def imported(package, name):
 
 
 def is_standard(package):
-    """Whether a top-level module is Python's own."""
+    """Return whether a top-level module belongs to Python itself."""
     if package in sys.builtin_module_names or package == "__main__":
         return True
     if hasattr(sys, "stdlib_module_names"):  # Python 3.10
@@ -60,13 +60,15 @@ def is_standard(package):
     return origin.startswith(sysconfig.get_paths()["stdlib"]) and "-packages" not in origin
 
 
-def member(found, path, part, name):
-    """``found.part``, imported if it is a submodule. Raises MissingOperator; other packages' modules that a
-    package has imported, and functions and classes of the standard library, are none of its members."""
+def member(container, path, part, name):
+    """Return ``container.part``, importing it if it is a submodule.
+
+    Raise MissingOperator if there is none, or if it is a module of another package, or belongs to the standard library.
+    """
     try:
-        inner = getattr(found, part)
+        inner = getattr(container, part)
     except AttributeError:
-        inner = submodule(found, ".".join([*path, part]), name)
+        inner = submodule(container, ".".join([*path, part]), name)
     if inspect.ismodule(inner) and inner.__name__.partition(".")[0] != path[0]:
         raise MissingOperator(f"{name}: {inner.__name__} is a module of another package")
     if inspect.isroutine(inner) or inspect.isclass(inner):
@@ -76,8 +78,8 @@ def member(found, path, part, name):
     return inner
 
 
-def submodule(found, path, name):
-    if not inspect.ismodule(found):
+def submodule(container, path, name):
+    if not inspect.ismodule(container):
         raise MissingOperator(f"{name}: {path} does not exist")
     try:
         return importlib.import_module(path)
@@ -87,11 +89,11 @@ def submodule(found, path, name):
         raise
 
 
-def called(name, args, kwargs):
-    """``(function, args)`` of a call: a method's ``self`` is taken out of ``kwargs``, and its own method is called."""
+def resolve_call(name, args, kwargs):
+    """Return ``(function, args)`` of a call; a method is taken from ``self`` in ``kwargs``, if given."""
     function, owner = resolve(name)
     if owner is not None and "self" in kwargs:
-        made = kwargs.pop("self")
-        own = getattr(made, name.rpartition(".")[2], None)
-        return (own, args) if callable(own) else (function, [made, *args])
+        instance = kwargs.pop("self")
+        own = getattr(instance, name.rpartition(".")[2], None)
+        return (own, args) if callable(own) else (function, [instance, *args])
     return function, args

@@ -1,37 +1,39 @@
-"""Arrays of numbers written to files, and their digest: what an adaptor's ``results`` and ``digest`` return."""
+"""Write arrays to files and compute their digest, as an adaptor's ``results`` and ``digest`` need it."""
 
 import hashlib
 import os
 
 from opduel_common.inputs import numpy
 
-KINDS = "biuf"  # of NumPy's dtypes, those that can be compared
+COMPARABLE_KINDS = "biuf"  # kinds of NumPy dtypes
 
 
 def as_numbers(name, value):
-    """``(name, array)`` of an array, or of anything that NumPy makes one of: complex ones as two, dates as integers.
+    """Return ``(name, array)`` pairs of what NumPy makes an array of: two of a complex one, integers of dates.
 
-    Raises TypeError for what is no number.
+    Raise TypeError if it isn't numeric.
     """
     array = numpy.asarray(value)
     if array.dtype.kind == "c":
         return [(name + ".real", array.real), (name + ".imag", array.imag)]
     if array.dtype.kind in "mM":
         array = array.view("int64")
-    if array.dtype.kind not in KINDS:
+    if array.dtype.kind not in COMPARABLE_KINDS:
         raise TypeError(f"{name}: a {type(value).__name__} is not a number")
     return [(name, array)]
 
 
-def write_all(found, folder, limit, precisions=()):
-    """Write arrays, ``(name, array)`` each, to ``folder``.
+def write_all(arrays, folder, limit, precisions=()):
+    """Write ``(name, array)`` pairs to ``folder``.
 
-    A list of {"name", "dtype", "shape", "storage", "file", "count"}: a file holds the first ``count`` elements in C
-    order, all of them if they are at most ``limit`` bytes. ``precisions``: name -> the dtype that the values are
-    rounded to, where NumPy has none of that name: "precision" then says by whose tolerance they are compared.
+    Return a list of {"name", "dtype", "shape", "storage", "file", "count"}: a file holds the first ``count`` elements
+    in C order, all of them if they take at most ``limit`` bytes. ``precisions`` maps names to dtypes that NumPy lacks,
+    such as bfloat16, to which values were rounded: "precision" then says whose tolerance the comparison uses.
     """
-    written = [write(number, name, array, folder, limit) for number, (name, array) in enumerate(found)]
-    return [dict(one, precision=precisions[one["name"]]) if one["name"] in precisions else one for one in written]
+    written = [write(number, name, array, folder, limit) for number, (name, array) in enumerate(arrays)]
+    return [
+        dict(entry, precision=precisions[entry["name"]]) if entry["name"] in precisions else entry for entry in written
+    ]
 
 
 def write(number, name, array, folder, limit):
@@ -51,10 +53,10 @@ def write(number, name, array, folder, limit):
 
 
 def digest_of(arrays):
-    """The SHA-256 of arrays by name: names, dtypes, shapes and values; empty without any."""
-    found = hashlib.sha256()
+    """Return the SHA-256 over names, dtypes, shapes and values of arrays by name; "" if there are none."""
+    digest = hashlib.sha256()
     for name in sorted(arrays):
         array = numpy.ascontiguousarray(arrays[name])
-        found.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
-        found.update(array.tobytes())
-    return found.hexdigest() if arrays else ""
+        digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest() if arrays else ""

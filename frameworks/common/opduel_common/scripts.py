@@ -1,4 +1,4 @@
-"""What scripts share that run by path in a build's interpreter, and print one JSON document. Python 3.6 syntax."""
+"""Helpers of scripts that a build's interpreter runs by path and that print one JSON document. Python 3.6 syntax."""
 
 import importlib.util
 import json
@@ -7,7 +7,7 @@ import sys
 
 
 def load_adaptor(folder):
-    """The package ``adaptor`` in a framework's folder, as the worker loads it."""
+    """Load the package ``adaptor`` from a framework's folder, as the worker does."""
     package = os.path.join(folder, "adaptor")
     source = os.path.join(package, "__init__.py")
     spec = importlib.util.spec_from_file_location("opduel_adaptor", source, submodule_search_locations=[package])
@@ -18,10 +18,10 @@ def load_adaptor(folder):
 
 
 def answer(make, *arguments):
-    """Print what ``make`` returns as JSON, whatever the build prints meanwhile, and end the process."""
+    """Print what ``make`` returns as JSON, send whatever the build prints to stderr, and end the process."""
     stdout = os.dup(1)
     os.dup2(2, 1)
-    found = make(*arguments)
+    document = make(*arguments)
     with os.fdopen(stdout, "w") as stream:
-        json.dump(found, stream)
-    os._exit(0)  # whatever a framework would do as it exits: the answer is complete
+        json.dump(document, stream)
+    os._exit(0)  # skip what the framework does at its exit

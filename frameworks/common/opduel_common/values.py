@@ -1,4 +1,4 @@
-"""Tensors' values, numpy arrays from a generator of random numbers, within what their dtype holds; temporary files."""
+"""Draw the values of tensors, as NumPy arrays within the range of their dtype; temporary files."""
 
 import math
 import os
@@ -8,13 +8,13 @@ import zlib
 
 import numpy
 
-MEMORY = "/dev/shm"  # where temporary files are held, if there is such a place
+MEMORY = "/dev/shm"  # the folder of temporary files, where it exists
 
 
 def make_array(random, shape, dtype, init, low, high):
-    """A numpy array of ``shape``; floats are standard normal, integers uniform in [low, high) unless told.
+    """Return a NumPy array of ``shape``; without ``init``, floats are standard normal, integers uniform in [low, high).
 
-    Raises ValueError where no number of this dtype lies in [low, high).
+    Raise ValueError if no number of this dtype lies in [low, high).
     """
     kind = numpy.dtype(dtype).kind
     init = init or ("normal" if kind == "f" else "randint")
@@ -41,9 +41,9 @@ def make_array(random, shape, dtype, init, low, high):
 
 
 def whole_numbers(random, shape, dtype, low, high):
-    """Whole numbers of [low, high) that the dtype holds: a divisor from 0.5 to 2 is 1, never 0, and an index stays one.
+    """Draw integers of [low, high) that the dtype holds exactly: of [0.5, 2) that is 1, never 0.
 
-    Raises ValueError if there is none.
+    Raise ValueError if there is none.
     """
     smallest, largest = whole_range(dtype)
     first, end = max(smallest, math.ceil(low)), min(largest + 1, math.ceil(high))
@@ -53,7 +53,7 @@ def whole_numbers(random, shape, dtype, low, high):
 
 
 def whole_range(dtype):
-    """The smallest and the largest whole number up to which a dtype holds all of them."""
+    """Return the limits between which a dtype holds every integer exactly."""
     dtype = numpy.dtype(dtype)
     if dtype.kind == "b":
         return 0, 1
@@ -64,7 +64,7 @@ def whole_range(dtype):
 
 
 def encoded_picture(pixels):
-    """The bytes of a PNG file of ``pixels`` (height, width, 3); not compressed, so that every Python makes the same."""
+    """Return a PNG file of ``pixels`` (height, width, 3) as bytes, uncompressed so that every Python makes the same."""
 
     def chunk(kind, content):
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
@@ -77,7 +77,7 @@ def encoded_picture(pixels):
 
 
 def stored(content):
-    """A zlib stream of ``content`` in stored blocks (RFC 1950, RFC 1951 3.2.4)."""
+    """Return a zlib stream of ``content`` in stored blocks (RFC 1950, RFC 1951 3.2.4)."""
     body = b""
     for start in range(0, len(content), 0xFFFF):
         block = content[start : start + 0xFFFF]
@@ -87,13 +87,13 @@ def stored(content):
 
 
 class HeldPath(str):
-    """A path that keeps its file: it has no other name, so that it goes with the process, however that ends."""
+    """A path that keeps its unnamed file open: the file vanishes with the process, however that ends."""
 
     file = None
 
 
 def file_holding(content):
-    """The path of a new temporary file with ``content``: bytes, what a function writes to a path, or nothing."""
+    """Return the path of a new temporary file with ``content``: bytes, a function that writes to a path, or None."""
     handle = tempfile.TemporaryFile(dir=MEMORY if os.access(MEMORY, os.W_OK) else None)  # noqa: SIM115 - the path keeps it
     path = HeldPath("/proc/self/fd/{}".format(handle.fileno()))
     path.file = handle

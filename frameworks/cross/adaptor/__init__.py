@@ -1,6 +1,6 @@
-"""The adaptor of a side's own framework, which gets its own operator of each case; Python 3.6 syntax.
+"""Pass each case to the adaptor of this side's framework, with this side's operator; Python 3.6 syntax.
 
-The build says by its variables which side it is on, and where its framework's adaptor is (framework.py).
+The build's variables name the side and its framework's adaptor (framework.py).
 """
 
 import os
@@ -11,11 +11,11 @@ INNER = sys.modules["__main__"].load_adaptor(os.environ["OPDUEL_ADAPTOR"])  # th
 
 
 def own(case):
-    """The case as the side's framework has it: values of inputs are drawn from the case's id, alike on both sides."""
-    told = case["inputs"]
-    inputs = dict(told["inputs"])
-    inputs.update(told[SIDE].get("inputs", {}))
-    return dict(case, operator=told[SIDE]["operator"], inputs=inputs)
+    """Return the case of this side's framework; inputs are drawn from its id, and so are the same on both sides."""
+    both_sides = case["inputs"]
+    inputs = dict(both_sides["inputs"])
+    inputs.update(both_sides[SIDE].get("inputs", {}))
+    return dict(case, operator=both_sides[SIDE]["operator"], inputs=inputs)
 
 
 def versions():
@@ -27,17 +27,19 @@ def make_call(case, seed):
 
 
 def results(case, seed, folder, limit):
-    """What the side computes. Raises ValueError where its framework compares nothing."""
+    """Write what this side computes. Raise ValueError if its framework can't compare results."""
     if not hasattr(INNER, "results"):
         raise ValueError("this side's framework can't compare what it computes: leave the metric error out")
     return INNER.results(own(case), seed, folder, limit)
 
 
 def digest(case, seed):
-    """Of the inputs' values: by the adaptor's ``inputs_digest`` where its ``digest`` is of more than these; empty where
-    the framework has neither."""
-    found = getattr(INNER, "inputs_digest", None) or getattr(INNER, "digest", None)
-    return found(own(case), seed) if found else ""
+    """Return the digest of the inputs' values, or "" if the framework has none.
+
+    An adaptor whose ``digest`` covers more than the inputs has ``inputs_digest``.
+    """
+    inner_digest = getattr(INNER, "inputs_digest", None) or getattr(INNER, "digest", None)
+    return inner_digest(own(case), seed) if inner_digest else ""
 
 
 if hasattr(INNER, "key_line"):

@@ -1,7 +1,7 @@
-"""A program as the worker runs it: a call is one run of the program, from its start to its end.
+"""The adaptor of programs: a call is one run of the program, from its start to its end.
 
-Runs in opduel's own Python: standard library, Python 3.6 syntax.  The worker loads this folder as a package of its own
-(harness/worker/main.py, load_adaptor) and calls the functions of this file.  What a program prints is read once in each
+It runs in opduel's own Python: standard library, Python 3.6 syntax.  The worker loads this folder as a package
+(harness/worker/main.py, load_adaptor) and calls the functions of this file.  A program runs for its values once in each
 worker, however many cases its values are: the children that the worker forks share a file in memory.
 """
 
@@ -12,13 +12,13 @@ import platform
 
 from . import printed, program
 
-CPU_RUNS = 3  # of a program that takes less than CPU_NS in all
+CPU_RUNS = 3  # at most so many runs measure processor time, until they took CPU_NS together
 CPU_NS = 300 * 1000 * 1000
-_SHARED = os.memfd_create("opduel-values")  # a line of JSON for each command that was run in this worker
+_SHARED = os.memfd_create("opduel-values")  # lines of JSON: a command and the outcome of its run in this worker
 
 
 class ProgramError(Exception):
-    """A program did not do what its case needs: ``kind`` as in records/measurement.py."""
+    """A program can't be measured as its case says: ``kind`` as in records/measurement.py."""
 
     says_all = True
 
@@ -28,18 +28,20 @@ class ProgramError(Exception):
 
 
 def key_line(text):
-    """Our own messages are one line already."""
+    """Return the line of an error's text that tells most: these messages begin with it."""
     return text.splitlines()[0].strip()
 
 
 def versions():
-    """What the controller receives once the worker is ready: the Python that starts the programs."""
+    """Return the version of the Python that starts the programs, which the controller gets once the worker is ready."""
     return {"framework": platform.python_version()}
 
 
 def make_call(case, seed):
-    """A function of no arguments that runs the case's program once. Raises program.RunFailed when it is called;
-    ProgramError: the case is none of a program."""
+    """Return a function that runs the case's program once and raises program.RunFailed if that fails.
+
+    Raise ProgramError if a program has no such case.
+    """
     if case["direction"] != "forward":
         raise ProgramError("a program has no {} direction: use forward".format(case["direction"]))
     if case["context"] != "cpu":
@@ -49,85 +51,87 @@ def make_call(case, seed):
     def call():
         command.run()
 
-    call.own_process = True  # no run leaves anything to the next: none has to be thrown away
+    call.own_process = True  # runs don't affect each other, so none is dropped as warm-up
     return call
 
 
 def cpu_time(case, seed):
-    """Nanoseconds of processor time, user and system, of one run and of what it waited for: the median of some runs."""
+    """Return the processor time of a run in ns, user and system, with that of processes it waited for: a median."""
     command = program.Command(case["inputs"])
-    taken = []
-    while len(taken) < CPU_RUNS and sum(taken) < CPU_NS:
-        taken.append(command.run().cpu_ns)
-    return sorted(taken)[len(taken) // 2]
+    times = []
+    while len(times) < CPU_RUNS and sum(times) < CPU_NS:
+        times.append(command.run().cpu_ns)
+    return sorted(times)[len(times) // 2]
 
 
 def resident(case):
-    """The most memory in bytes that was resident in one run."""
+    """Return the peak of resident memory of one run, in bytes."""
     return program.Command(case["inputs"]).run(peak=True).peak_bytes
 
 
 def values(case, seed):
-    """What the program prints, as ``printed.values_of`` has it.
+    """Return the values that the program prints, as ``printed.values_of`` does.
 
-    Raises ProgramError: it can't be run, or what it prints can't be read.
+    Raise ProgramError if it can't be run, or its output can't be read.
     """
     inputs = case["inputs"]
     key = json.dumps([inputs.get(name) for name in ("command", "parse", "higher_is_better", "env", "cwd")])
-    fcntl.lockf(_SHARED, fcntl.LOCK_EX)  # for one child at a time: its end frees it, however that came
+    fcntl.lockf(_SHARED, fcntl.LOCK_EX)  # one child at a time; its end releases the lock in any case
     try:
-        known = _known(key)
-        if known is None:
+        outcome = _last_outcome(key)
+        if outcome is None:
             _keep(key, {"error": "its run for another of its values did not end", "kind": "timeout"})
             try:
-                known = _found(inputs)
+                outcome = _run_outcome(inputs)
             except Exception as error:
                 _keep(key, {"error": str(error), "kind": "error"})
                 raise
-            _keep(key, known)
+            _keep(key, outcome)
     finally:
         fcntl.lockf(_SHARED, fcntl.LOCK_UN)
-    if "error" in known:
-        raise ProgramError(known["error"], known["kind"])
-    return known["values"]
+    if "error" in outcome:
+        raise ProgramError(outcome["error"], outcome["kind"])
+    return outcome["values"]
 
 
 def value(case, seed):
-    """One of the ``values``: that which the case's inputs name, in their unit.
+    """Return the one of the ``values`` that the case's inputs name, in their unit.
 
-    Raises ProgramError: as ``values``, or there is no such value.
+    Raise ProgramError as ``values`` does, or if there is no such value.
     """
-    found = values(case, seed)
+    program_values = values(case, seed)
     inputs = case["inputs"]
     if "value" not in inputs:
-        raise ProgramError("has no name to choose one of the {} values by".format(len(found)))
-    for one in found:
-        if one["name"] == inputs["value"]:
-            if one["unit"] != inputs["unit"]:
+        raise ProgramError("has no name to choose one of the {} values by".format(len(program_values)))
+    for program_value in program_values:
+        if program_value["name"] == inputs["value"]:
+            if program_value["unit"] != inputs["unit"]:
                 words = "prints {} in {}, and the other build in {}"
-                raise ProgramError(words.format(one["name"], one["unit"] or "no unit", inputs["unit"] or "no unit"))
-            if "error" in one:
-                raise ProgramError(one["error"])
-            return one["value"]
+                raise ProgramError(
+                    words.format(program_value["name"], program_value["unit"] or "no unit", inputs["unit"] or "no unit")
+                )
+            if "error" in program_value:
+                raise ProgramError(program_value["error"])
+            return program_value["value"]
     raise ProgramError("prints no value {}".format(inputs["value"]), "missing")
 
 
-def _keep(key, found):
-    os.write(_SHARED, json.dumps([key, found]).encode("utf-8") + b"\n")
+def _keep(key, outcome):
+    os.write(_SHARED, json.dumps([key, outcome]).encode("utf-8") + b"\n")
 
 
-def _known(key):
-    """What was kept of a command last; None if it was not run. Of a run that was killed, that it did not end."""
-    size, known = os.fstat(_SHARED).st_size, None
+def _last_outcome(key):
+    """Return the last outcome stored for a command, or None if it was not run yet."""
+    size, outcome = os.fstat(_SHARED).st_size, None
     for line in os.pread(_SHARED, size, 0).splitlines():
-        of, found = json.loads(line.decode("utf-8"))
-        if of == key:
-            known = found
-    return known
+        line_key, line_outcome = json.loads(line.decode("utf-8"))
+        if line_key == key:
+            outcome = line_outcome
+    return outcome
 
 
-def _found(inputs):
-    """The values, or the error, as they are kept."""
+def _run_outcome(inputs):
+    """Run the program; return {"values": ...}, or {"error": ..., "kind": ...}."""
     try:
         run = program.Command(inputs).run(keep=True)
         return {"values": printed.values_of(inputs["parse"], run.output, inputs.get("higher_is_better") or ())}

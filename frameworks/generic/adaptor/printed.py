@@ -1,6 +1,6 @@
-"""The values that a program prints, in the formats that are known: each a name, a number, its unit and its direction.
+"""Parse the values that a program prints: each has a name, a number, a unit and a direction.
 
-Of several values of one name, such as those of repetitions, the median is taken.  Units of time become nanoseconds.
+Values of the same name, such as repetitions, become their median.  Units of time become nanoseconds.
 """
 
 import json
@@ -17,7 +17,7 @@ MOST_VALUES = 5000
 LONGEST_NAME = 200
 SHOWN = 60  # characters of a line in a message
 OBSERVERS = ("PyTorchObserver ", "Caffe2Observer ")
-# How Google Benchmark says which of its two times a benchmark is about: the other is the processor's.
+# Parts of a Google Benchmark's name that say it is about real time; otherwise it is about processor time.
 REAL_TIMES = ("real_time", "manual_time")
 AGGREGATE = re.compile(r"_(mean|median|stddev|cv|BigO|RMS)$")  # before version 1.5, which has no run_type
 
@@ -29,43 +29,43 @@ class Unreadable(Exception):
 
 
 class NoNumber(Exception):
-    """Why one of the values is none; the text is one line."""
+    """A value isn't a finite number; the text is one line."""
 
 
 def values_of(form, text, higher_is_better=()):
-    """``[{"name", "value", "unit", "lower_is_better"}, ...]`` of an output, in the order printed; of a value that is no
-    finite number, or that the program says has failed, ``error`` in place of ``value``.
+    """Return ``[{"name", "value", "unit", "lower_is_better"}, ...]`` of an output, in the order printed.
 
-    ``higher_is_better``: globs over the names of values for which that holds, whatever the output says.
+    A value that is not a finite number, or that the program reports as failed, has ``error`` in place of ``value``.
+    ``higher_is_better``: globs over the names of values; they override what the output says.
 
-    Raises Unreadable: it is cut off, or has no values.
+    Raise Unreadable if the output is cut off, or has no values.
     """
-    found = {}
+    value_by_name = {}
     for name, value, unit, lower in FORMATS[form](text):
         name = _name(name)
         unit = "" if unit is None else str(unit)[:LONGEST_NAME]
         scale, unit = (NANOSECONDS[unit], "ns") if unit in NANOSECONDS else (1, unit)
-        one = found.setdefault(name, {"name": name, "unit": unit, "lower_is_better": lower, "values": []})
+        entry = value_by_name.setdefault(name, {"name": name, "unit": unit, "lower_is_better": lower, "values": []})
         try:
-            if one["unit"] != unit:
-                raise NoNumber("prints {} in {} and in {}: use one unit".format(name, one["unit"], unit))
-            one["values"].append(_number(name, value, scale))
+            if entry["unit"] != unit:
+                raise NoNumber("prints {} in {} and in {}: use one unit".format(name, entry["unit"], unit))
+            entry["values"].append(_number(name, value, scale))
         except NoNumber as error:
-            one["error"] = str(error)
-        if len(found) > MOST_VALUES:
+            entry["error"] = str(error)
+        if len(value_by_name) > MOST_VALUES:
             raise Unreadable("prints more than {} values: print fewer".format(MOST_VALUES))
-    if not found:
+    if not value_by_name:
         raise Unreadable("prints no value: {}".format(EXPECTED[form]))
-    for name, one in found.items():
-        values = one.pop("values")
-        one["lower_is_better"] = one["lower_is_better"] and not _matches(name, higher_is_better)
-        if "error" not in one:
-            one["value"] = _median(values)
-    return list(found.values())
+    for name, entry in value_by_name.items():
+        values = entry.pop("values")
+        entry["lower_is_better"] = entry["lower_is_better"] and not _matches(name, higher_is_better)
+        if "error" not in entry:
+            entry["value"] = _median(values)
+    return list(value_by_name.values())
 
 
 def _google_benchmark(text):
-    """A benchmark's own time: real_time where its name says so, else cpu_time. Counters have no direction: left out."""
+    """Yield each benchmark's time: real_time if its name says so, else cpu_time. Counters are skipped: no direction."""
     begin = text.find("{")
     if begin < 0:
         return
@@ -76,18 +76,18 @@ def _google_benchmark(text):
         raise Unreadable("prints no complete JSON document: {}".format(error)) from None
     except (KeyError, TypeError):
         raise Unreadable("prints JSON without benchmarks: {}".format(EXPECTED["google_benchmark"])) from None
-    for row in _chosen(rows):
+    for row in _repetitions(rows):
         name = row.get("run_name") or row.get("name")
         if row.get("error_occurred"):
-            said = "reports an error: {}".format(_short(str(row.get("error_message") or "without a message")))
-            yield name, NoNumber(said), "ns", True
+            message = "reports an error: {}".format(_short(str(row.get("error_message") or "without a message")))
+            yield name, NoNumber(message), "ns", True
             continue
         real = any(part in REAL_TIMES for part in str(name).split("/"))
         yield name, row.get("real_time" if real else "cpu_time"), row.get("time_unit", "ns"), True
 
 
-def _chosen(rows):
-    """The rows of single repetitions; where only aggregates are printed, the medians."""
+def _repetitions(rows):
+    """Return the rows of single repetitions, or the medians if only aggregates were printed."""
     if not all(isinstance(row, dict) for row in rows):
         raise Unreadable("prints benchmarks that are not objects: {}".format(EXPECTED["google_benchmark"]))
     single = [row for row in rows if row.get("run_type", "iteration") == "iteration"]
@@ -100,41 +100,44 @@ def _chosen(rows):
 
 
 def _json_lines(text):
-    """Lines that are objects with a name and a value; other lines, and objects with neither, are left alone."""
+    """Yield a value for each line that is an object with a name and a value; skip lines that have neither."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.lstrip().startswith("{"):
             continue
-        one = _object(line, number)
-        if "name" not in one and "value" not in one:
+        entry = _object(line, number)
+        if "name" not in entry and "value" not in entry:
             continue
         for field in ("name", "value"):
-            if field not in one:
+            if field not in entry:
                 raise Unreadable("line {} has no {}: {}".format(number, field, _short(line)))
-        lower = one.get("lower_is_better", True)
+        lower = entry.get("lower_is_better", True)
         if not isinstance(lower, bool):
             raise Unreadable("line {}: lower_is_better is neither true nor false: {}".format(number, _short(line)))
-        yield one["name"], one["value"], one.get("unit", ""), lower
+        yield entry["name"], entry["value"], entry.get("unit", ""), lower
 
 
 def _observer(text):
-    """AI-PEP's lines: an observer's name, and an object with type, metric, unit and value, or the older
-    ``{type: {metric: {"value", "unit"}}}``. Names are "type metric", as in its reports."""
+    """Yield the values of AI-PEP's lines, named "type metric" as in its reports.
+
+    A line has an observer's name and an object with type, metric, unit and value, or the older
+    ``{type: {metric: {"value", "unit"}}}``.
+    """
     for number, line in enumerate(text.splitlines(), 1):
-        start = next((line.find(one) + len(one) for one in OBSERVERS if one in line), None)
+        start = next((line.find(prefix) + len(prefix) for prefix in OBSERVERS if prefix in line), None)
         if start is None:
             continue
-        one = _object(line[start:], number)
-        if "type" in one and "metric" in one:
-            name = "{} {}".format(one["type"], one["metric"])
-            if "value" in one:
-                yield name, one["value"], one.get("unit", ""), True
-            elif isinstance(one.get("summary"), dict) and "p50" in one["summary"]:
-                yield name, one["summary"]["p50"], one.get("unit", ""), True
+        entry = _object(line[start:], number)
+        if "type" in entry and "metric" in entry:
+            name = "{} {}".format(entry["type"], entry["metric"])
+            if "value" in entry:
+                yield name, entry["value"], entry.get("unit", ""), True
+            elif isinstance(entry.get("summary"), dict) and "p50" in entry["summary"]:
+                yield name, entry["summary"]["p50"], entry.get("unit", ""), True
             continue
-        for kind, metrics in one.items():
-            for metric, said in metrics.items() if isinstance(metrics, dict) else ():
-                if isinstance(said, dict) and "value" in said:
-                    yield "{} {}".format(kind, metric), said["value"], said.get("unit", ""), True
+        for kind, metrics in entry.items():
+            for metric, measurement in metrics.items() if isinstance(metrics, dict) else ():
+                if isinstance(measurement, dict) and "value" in measurement:
+                    yield "{} {}".format(kind, metric), measurement["value"], measurement.get("unit", ""), True
 
 
 FORMATS = {"google_benchmark": _google_benchmark, "json_lines": _json_lines, "observer": _observer}
@@ -148,16 +151,16 @@ EXPECTED = {
 
 def _object(line, number):
     try:
-        one = json.loads(line)
+        content = json.loads(line)
     except ValueError as error:
         raise Unreadable("line {} is not complete JSON ({}): {}".format(number, error, _short(line))) from None
-    if not isinstance(one, dict):
+    if not isinstance(content, dict):
         raise Unreadable("line {} is not a JSON object: {}".format(number, _short(line)))
-    return one
+    return content
 
 
 def _number(name, value, scale):
-    """The value in the unit that it is kept in, ``scale`` of them in one of its own. Raises NoNumber."""
+    """Return ``scale * value``. Raise NoNumber if that isn't a finite number."""
     if isinstance(value, NoNumber):
         raise value
     try:
@@ -177,7 +180,7 @@ def _name(name):
 
 
 def _matches(name, globs):
-    return any(re.fullmatch(".*".join(map(re.escape, one.split("*"))), name) for one in globs)
+    return any(re.fullmatch(".*".join(map(re.escape, glob.split("*"))), name) for glob in globs)
 
 
 def _median(values):

@@ -1,9 +1,8 @@
-"""One run of a program: started without a shell, pinned as its worker is, killed with it, awaited, and its use of
-resources.
+"""Run a program once, without a shell, and measure its use of resources.
 
-The program leads a process group of its own, so that neither can signal the other by accident; what it leaves running
-is killed, also where this process' parent dies meanwhile.  It prints to files in memory: of an output that is not read,
-no more than ``MOST_KEPT`` bytes are kept.
+The program inherits the worker's processors and is killed with it.  It leads a process group of its own, so that
+neither can signal the other by accident; processes that it leaves running are killed, also if the worker dies.  It
+prints to files in memory, of which at most ``MAX_OUTPUT`` bytes are kept.
 """
 
 import collections
@@ -19,12 +18,12 @@ import time
 from . import tracing
 
 PROGRAM = "OPDUEL_PROGRAM"  # the variable that names the program; the build sets it
-OURS = ("OPDUEL_", "PYTHON", "MALLOC_", "LC_ALL")  # variables of ours that a program doesn't get
-USERS = "OPDUEL_ENV"  # has the names of the user's variables, which it gets, whatever they are called
-PADDING = "OPDUEL_PADDING"  # of a random size, on purpose
-MOST_KEPT = 64 * 1024 * 1024  # bytes of output
-LOOK_MS = 20  # how often its length is looked at
-TAIL = 2000  # bytes that are shown of a failed program's output
+HIDDEN_PREFIXES = ("OPDUEL_", "PYTHON", "MALLOC_", "LC_ALL")  # variables of opduel's that a program doesn't get
+USER_VARIABLES = "OPDUEL_ENV"  # lists the user's variables, which a program gets whatever they are called
+PADDING = "OPDUEL_PADDING"  # has a random size, on purpose
+MAX_OUTPUT = 64 * 1024 * 1024  # bytes
+POLL_MS = 20  # how often the length of the output is checked
+TAIL = 2000  # bytes of a failed program's output that are shown
 LONGEST_LINE = 200
 PDEATHSIG, GET_PDEATHSIG = 1, 2
 CANNOT_START = 127
@@ -35,7 +34,7 @@ Run = collections.namedtuple("Run", "cpu_ns peak_bytes output")
 
 
 class RunFailed(Exception):
-    """The program could not be started, or did not end well: ``kind`` as in records/measurement.py."""
+    """The program could not be started, or failed: ``kind`` as in records/measurement.py."""
 
     says_all = True
 
@@ -45,14 +44,14 @@ class RunFailed(Exception):
 
 
 class Command:
-    """What a case runs: the program's arguments, environment and folder."""
+    """The command of a case: the program with its arguments, environment and working directory."""
 
     def __init__(self, inputs):
         program = os.environ[PROGRAM]
         self.program = program
-        self.arguments = [os.fsencode(one.replace("{program}", program)) for one in inputs["command"]]
-        given = [PADDING, *os.environ.get(USERS, "").split(",")]
-        names = [name for name in os.environ if name in given or not name.startswith(OURS)]
+        self.arguments = [os.fsencode(argument.replace("{program}", program)) for argument in inputs["command"]]
+        passed_on = [PADDING, *os.environ.get(USER_VARIABLES, "").split(",")]
+        names = [name for name in os.environ if name in passed_on or not name.startswith(HIDDEN_PREFIXES)]
         self.environment = {name: os.environ[name] for name in names}
         self.environment.update(inputs.get("env") or {})
         self.folder = inputs.get("cwd")
@@ -61,10 +60,9 @@ class Command:
         self.running = None  # the pid of the program
 
     def run(self, keep=False, peak=False):
-        """Run it once; returns a ``Run``: ``output`` is what it printed, if ``keep``, and ``peak_bytes`` exact if
-        ``peak``.
+        """Run it once and return a ``Run``, with its ``output`` if ``keep`` and an exact ``peak_bytes`` if ``peak``.
 
-        Raises RunFailed: it can't be started, is killed, prints too much to be kept, or its exit code is not 0.
+        Raise RunFailed if it can't be started, is killed, prints too much to be kept, or its exit code is not 0.
         """
         for file in (self.output, self.errors):
             os.ftruncate(file, 0)
@@ -76,35 +74,35 @@ class Command:
     def _run(self, keep, peak):
         pid = self._start(peak)
         try:
-            found = tracing.peak_of_traced(pid, self._bound) if peak else None
+            traced_peak = tracing.peak_of_traced(pid, self._bound) if peak else None
             dropped = self._wait(pid, keep)
             _, status, used = os.wait4(pid, 0)
         except BaseException:
             self._kill(pid)
             raise
-        self._kill(pid)  # what it has left behind
+        self._kill(pid)  # processes that it left running
         if keep and dropped:
-            raise RunFailed("printed more than {} MiB: print the values alone".format(MOST_KEPT >> 20))
+            raise RunFailed("printed more than {} MiB: print the values alone".format(MAX_OUTPUT >> 20))
         self._check(status)
         cpu_ns = round(1e9 * (used.ru_utime + used.ru_stime))
-        output = os.pread(self.output, MOST_KEPT, 0).decode("utf-8", "replace") if keep else None
-        return Run(cpu_ns, self._peak(found, 1024 * used.ru_maxrss), output)
+        output = os.pread(self.output, MAX_OUTPUT, 0).decode("utf-8", "replace") if keep else None
+        return Run(cpu_ns, self._peak(traced_peak, 1024 * used.ru_maxrss), output)
 
     def _start(self, traced):
-        """The pid of the running program."""
+        """Start the program and return its pid. Raise RunFailed."""
         ready, failed = os.pipe()
         pid = os.fork()
         if pid == 0:
             self._become(failed, traced)
         self.running = pid
         os.close(failed)
-        said = os.read(ready, 64)
+        failure = os.read(ready, 64)
         os.close(ready)
-        if said:
+        if failure:
             os.waitpid(pid, 0)
-            what, _, code = said.decode("ascii").partition(" ")
+            failed_step, _, code = failure.decode("ascii").partition(" ")
             reason = os.strerror(int(code))
-            if what == "folder":
+            if failed_step == "folder":
                 raise RunFailed("the working directory {} can't be used: {}".format(self.folder, reason))
             kind = "missing" if int(code) == errno.ENOENT else "start"
             raise RunFailed("{} can't be started: {}".format(self.program, reason), kind)
@@ -112,7 +110,7 @@ class Command:
 
     def _become(self, failed, traced):
         """In the child: become the program. Never returns."""
-        doing = "folder"
+        step = "folder"
         try:
             for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
                 signal.signal(number, signal.SIG_DFL)
@@ -126,29 +124,28 @@ class Command:
             os.closerange(4, 1024)
             if self.folder:
                 os.chdir(self.folder)
-            doing = "program"
+            step = "program"
             if traced:
                 tracing.trace_me()
             os.execve(self.program, self.arguments, self.environment)
         except OSError as error:
-            os.write(3, "{} {}".format(doing, error.errno).encode("ascii"))
+            os.write(3, "{} {}".format(step, error.errno).encode("ascii"))
         finally:
             os._exit(CANNOT_START)
 
     def _wait(self, pid, keep):
-        """Wait until the program has ended; says whether it printed more than is kept: then it is stopped if what it
-        prints is needed."""
+        """Wait until the program has ended; return whether it printed too much, at which it is killed if ``keep``."""
         dropped = False
-        with _ending(pid) as ended:
-            while not ended(LOOK_MS):
+        with _ending(pid) as wait_until_ended:
+            while not wait_until_ended(POLL_MS):
                 dropped = self._bound() or dropped
                 if keep and dropped:
                     os.kill(pid, signal.SIGKILL)
         return self._bound() or dropped
 
     def _bound(self):
-        """Drop what was printed if it is too much; says whether standard output was."""
-        long = [file for file in (self.output, self.errors) if os.fstat(file).st_size > MOST_KEPT]
+        """Drop output that is too long; return whether that was standard output."""
+        long = [file for file in (self.output, self.errors) if os.fstat(file).st_size > MAX_OUTPUT]
         for file in long:
             os.ftruncate(file, 0)
         return self.output in long
@@ -162,34 +159,38 @@ class Command:
             self._kill(self.running)
 
     def _check(self, status):
-        """Raise RunFailed unless it ended with exit code 0; then the end of its output is printed."""
+        """Unless the program ended with exit code 0, print the end of its output and raise RunFailed."""
         if status == 0:
             return
-        said = ""
+        last_line = ""
         for file in (self.output, self.errors):
             size = os.fstat(file).st_size
             tail = os.pread(file, TAIL, max(0, size - TAIL))
             os.write(2, tail)
             lines = [line.strip() for line in tail.decode("utf-8", "replace").splitlines() if line.strip()]
-            said = lines[-1][:LONGEST_LINE] if lines else said
-        said = ": {}".format(said) if said else ""
+            last_line = lines[-1][:LONGEST_LINE] if lines else last_line
+        last_line = ": {}".format(last_line) if last_line else ""
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
-            name = next((one.name for one in signal.Signals if one == number), "signal {}".format(number))
-            raise RunFailed("the program was killed by {}{}".format(name, said), "crash")
-        raise RunFailed("the program ended with exit code {}{}".format(os.WEXITSTATUS(status), said))
+            name = next(
+                (known_signal.name for known_signal in signal.Signals if known_signal == number),
+                "signal {}".format(number),
+            )
+            raise RunFailed("the program was killed by {}{}".format(name, last_line), "crash")
+        raise RunFailed("the program ended with exit code {}{}".format(os.WEXITSTATUS(status), last_line))
 
     def _peak(self, traced, waited):
-        """The most memory that was resident, of the program or a process that it waited for. Before it was the program
-        the process was a copy of this one, and Linux counts that in ``waited``."""
+        """Return the peak of resident memory, of the program or a process that it waited for.
+
+        Linux counts in ``waited`` also the copy of this process that became the program.
+        """
         ours = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return waited if traced is None or waited > ours else traced
 
 
 @contextlib.contextmanager
 def _ending_with_parent(end):
-    """Call ``end`` when this process' parent dies, and die then: Linux sends SIGTERM, in place of SIGKILL, which would
-    leave no time for it."""
+    """When this process' parent dies, call ``end`` and die: meanwhile Linux sends SIGTERM in place of SIGKILL."""
 
     def die(number, _):
         end()
@@ -209,7 +210,7 @@ def _ending_with_parent(end):
 
 @contextlib.contextmanager
 def _ending(pid):
-    """A function that waits so many milliseconds for a process, and says whether it has ended."""
+    """Yield a function that waits so many milliseconds for a process, and returns whether it has ended."""
     try:
         handle = os.pidfd_open(pid)
     except (AttributeError, OSError):  # an older Linux

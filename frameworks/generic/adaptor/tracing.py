@@ -1,7 +1,7 @@
-"""The peak of a program's resident memory, read while it exits: ptrace(2) stops it there.
+"""Read the peak of a program's resident memory while it exits, where ptrace(2) stops it.
 
-Afterwards is too late: the maximum that wait4(2) reports includes the process that became the program, which is larger
-than a small program.
+Afterwards is too late: the peak that wait4(2) reports includes the copy of the worker that became the program, which is
+larger than a small program.
 """
 
 import ctypes
@@ -20,22 +20,24 @@ _ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void
 
 
 def trace_me():
-    """In the child: be traced by the parent. Where that isn't allowed, nothing is traced."""
+    """Let the parent trace this process, if that is allowed."""
     _ptrace(TRACEME, 0, None, None)
 
 
 def peak_of_traced(pid, look):
-    """Let the child run until it exits, calling ``look`` again and again; returns its peak in bytes, None if it isn't
-    traced or was killed. It has still to be waited for."""
+    """Let the child run until it exits, calling ``look`` every millisecond; return its peak in bytes.
+
+    Return None if it isn't traced or was killed. The caller still has to wait for it.
+    """
     peak = None
     while True:
         # without reaping it: a child that has ended is left to the caller
-        found = os.waitid(os.P_PID, pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT | os.WNOHANG)
-        if found is None:
+        state = os.waitid(os.P_PID, pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT | os.WNOHANG)
+        if state is None:
             look()
             time.sleep(LOOK_S)
             continue
-        if found.si_code in (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED):
+        if state.si_code in (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED):
             return peak
         _, status = os.waitpid(pid, os.WUNTRACED)
         number = os.WSTOPSIG(status)

@@ -73,7 +73,7 @@ def wait_for(results):
             mx.nd.waitall()
 
 
-def made_ready(case, seed):
+def prepare_case(case, seed):
     """The case's operator, its ``Inputs``, and what they come to as ``args`` and ``kwargs``."""
     inputs = Inputs(case, seed)
     set_up(inputs)
@@ -123,13 +123,13 @@ def call_of(case, inputs, function=None, block=None):
 
 def results(case, seed, folder, limit):
     """What the case computes, written to files: as results.py says. Raises as ``make_call``."""
-    operator, inputs, args, kwargs = made_ready(case, seed)
+    operator, inputs, args, kwargs = prepare_case(case, seed)
     return results_of(case, seed, inputs, operator, args, kwargs, folder, limit)
 
 
 def digest(case, seed):
     """The SHA-256 of the values of the case's inputs and parameters, in hexadecimal digits. Raises as ``make_call``."""
-    return digest_of(made_ready(case, seed)[1])
+    return digest_of(prepare_case(case, seed)[1])
 
 
 def make_call(case, seed):
@@ -148,7 +148,7 @@ def untraced_call(case, seed):
     if is_network(case["operator"]):
         set_up(Inputs(case, seed))
         return make_network_call(case, seed)
-    operator, inputs, args, kwargs = made_ready(case, seed)
+    operator, inputs, args, kwargs = prepare_case(case, seed)
     if case["direction"] == "forward":
         return forward_call(operator, args, kwargs)
     gradients = [gradient for _, gradient in inputs.attach_gradients()]

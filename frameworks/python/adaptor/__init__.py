@@ -1,8 +1,8 @@
-"""Functions of any package as the worker runs them: one call of a case, its inputs from a seed.
+"""The adaptor of functions of any Python package.
 
-Runs inside the build: standard library, and NumPy if the build has it; Python 3.6 syntax.  The worker loads this folder
-as a package of its own (harness/worker/main.py, load_adaptor) and calls the functions of this file.  NumPy is imported
-once, before the worker forks, and so are the packages that the run's cases name (imports.py).
+It runs inside the build: standard library, and NumPy if the build has it; Python 3.6 syntax.  The worker loads this
+folder as a package (harness/worker/main.py, load_adaptor) and calls the functions of this file.  NumPy and the packages
+that the run's cases name (imports.py) are imported before the worker forks.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import tracemalloc
 from collections import deque
 
 from opduel_common.inputs import Inputs, numpy
-from opduel_common.names import called
+from opduel_common.names import resolve_call
 from opduel_common.results import digest_of
 
 from . import profiler
@@ -29,25 +29,25 @@ write_profile = profiler.write_profile
 
 
 def versions():
-    """What the controller receives once the framework is imported."""
-    found = {"framework": platform.python_version()}
-    return dict(found, numpy=numpy.__version__) if numpy is not None else found
+    """Return the versions that the controller gets once the framework is imported."""
+    versions_by_package = {"framework": platform.python_version()}
+    return dict(versions_by_package, numpy=numpy.__version__) if numpy is not None else versions_by_package
 
 
-def made_ready(case, seed):
-    """The case's function, its ``Inputs``, and what they come to as ``args`` and ``kwargs``.
+def prepare_case(case, seed):
+    """Return the case's function, its ``Inputs``, and its ``args`` and ``kwargs``.
 
-    Raises MissingOperator; ValueError for what no Python function has: gradients, a GPU; and for asynchronous ones.
+    Raise MissingOperator; ValueError for a gradient, a GPU, or an asynchronous function.
     """
     if case["direction"] != "forward":
         raise ValueError("a Python function has no {} direction: use forward".format(case["direction"]))
     if case["context"] != "cpu":
         raise ValueError("Python functions run on cpu, not on {}: leave the context out".format(case["context"]))
-    called(case["operator"], [], {})  # a name that isn't there is reported before the inputs are made
+    resolve_call(case["operator"], [], {})  # report a missing function before the inputs are made
     inputs = Inputs(case, seed)
     args, kwargs = inputs.arguments()
     inputs.check_dtype()
-    function, args = called(case["operator"], args, kwargs)
+    function, args = resolve_call(case["operator"], args, kwargs)
     outer = outer_of(function)
     if inspect.iscoroutinefunction(outer) or inspect.isasyncgenfunction(outer):
         raise ValueError("{} is asynchronous, and a call of it executes nothing: name a function that runs it".format(
@@ -56,7 +56,7 @@ def made_ready(case, seed):
 
 
 def outer_of(function):
-    """What is called by a name: a function without the arguments that it has been given; of an instance, its method."""
+    """Return the function beneath partial arguments; for a callable object, its ``__call__``."""
     if isinstance(function, functools.partial):
         return outer_of(function.func)
     is_itself = inspect.isroutine(function) or inspect.isclass(function) or hasattr(function, "__wrapped__")
@@ -64,11 +64,11 @@ def outer_of(function):
 
 
 def make_call(case, seed):
-    """A function of no arguments that calls the case's function once. Raises as ``made_ready``.
+    """Return a function without arguments that calls the case's function once. Raise as ``prepare_case`` does.
 
-    A generator function is run to its end: the call itself would execute nothing of it.
+    A generator is consumed, since the call itself would execute nothing of it.
     """
-    function, _, args, kwargs = made_ready(case, seed)
+    function, _, args, kwargs = prepare_case(case, seed)
 
     def call():
         function(*args, **kwargs)
@@ -76,8 +76,10 @@ def make_call(case, seed):
     def consuming_call():
         deque(function(*args, **kwargs), maxlen=0)
 
-    # What @contextmanager makes of a generator function returns no generator.
-    plain = inspect.unwrap(outer_of(function), stop=lambda one: getattr(one, "__code__", None) is _CONTEXT_MANAGER)
+    # A generator function under @contextmanager returns no generator.
+    plain = inspect.unwrap(
+        outer_of(function), stop=lambda wrapped: getattr(wrapped, "__code__", None) is _CONTEXT_MANAGER
+    )
     if inspect.isgeneratorfunction(plain):
         call = consuming_call
 
@@ -86,24 +88,23 @@ def make_call(case, seed):
 
 
 def results(case, seed, folder, limit):
-    """What the case computes, written to files: as results.py says. Raises as ``make_call``."""
-    function, inputs, args, kwargs = made_ready(case, seed)
+    """Write to files what the case computes (results.py). Raise as ``make_call`` does."""
+    function, inputs, args, kwargs = prepare_case(case, seed)
     return results_of(case, seed, inputs, function, args, kwargs, folder, limit)
 
 
 def digest(case, seed):
-    """The SHA-256 of the arrays among the inputs, in hexadecimal digits; empty without any."""
-    return digest_of(made_ready(case, seed)[1].arrays)
+    """Return the SHA-256 of the arrays among the inputs in hexadecimal digits; "" if there are none."""
+    return digest_of(prepare_case(case, seed)[1].arrays)
 
 
 def memory(case, seed, calls):
-    """``{"cpu": bytes}``: the most that tracemalloc saw at once in a call, of Python objects and NumPy's arrays; the
-    median over so many calls.
+    """Return ``{"cpu": bytes}``: the peak of Python objects and NumPy arrays in a call, the median over so many calls.
 
-    What a library in C allocates for itself is not seen: ``process_memory`` is for that.
+    tracemalloc doesn't see what a library in C allocates for itself: ``process_memory`` does.
     """
     call = make_call(case, seed)
-    call()  # what the first call caches is not needed by each
+    call()  # fills caches, which later calls don't
     gc.collect()
     peaks = []
     for _ in range(calls):

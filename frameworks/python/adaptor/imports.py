@@ -1,4 +1,4 @@
-"""What a worker imports before it forks: the modules of the run's cases, which a child would import for each case."""
+"""Import the modules of the run's cases before the worker forks, so that no child has to import them for its case."""
 
 import importlib
 import os
@@ -11,18 +11,18 @@ NAMES = "OPDUEL_IMPORTS"  # set by the framework: dotted names, with commas betw
 
 
 def import_all(names):
-    """Import the modules of these names, as far as each is one: the rest may be a class."""
+    """Import the modules of dotted names; the last parts of a name may be a class."""
     for name in names:
         parts = name.split(".")
         for count in range(1, len(parts) + 1):
             try:
                 importlib.import_module(".".join(parts[:count]))
             except ImportError:
-                break  # a class, or what this build doesn't have; its case says so
+                break  # a class, or missing in this build: then its case says so
 
 
 def import_before_forking():
-    """Import what the run's cases name, if that is safe; otherwise each case's process does."""
+    """Import the modules that the run's cases name if that is safe; otherwise each case's process does."""
     names = [name for name in os.environ.get(NAMES, "").split(",") if name and not is_standard(name.split(".")[0])]
     if any(name not in sys.modules for name in names):
         import_if_safe(import_all, names)

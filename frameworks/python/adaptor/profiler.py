@@ -1,8 +1,8 @@
-"""What Python's own profiler sees of a call: how long each Python function, and each function in C, took by itself.
+"""Profile a call with Python's own profiler: the time that each function, in Python or C, took by itself.
 
-A function's time is without that of the functions that it calls, so that the times add up to the call.  Python reports
-functions in C by their names, but not ufuncs, nor what a library does within: that counts for whoever called them.
-Watching costs time for each function: small ones look larger than they are.
+A function's time excludes that of the functions it calls, so that the times add up to the call.  Python doesn't report
+ufuncs, nor what happens within a library: that time counts for the caller.  Profiling costs time for each function, so
+that small functions look larger than they are.
 """
 
 import cProfile
@@ -26,11 +26,11 @@ def name_of_builtin(function):
 
 
 class Recorder:
-    """The times of one call: a function of the events that ``sys.setprofile`` reports."""
+    """Record the times of one call from the events of ``sys.setprofile``."""
 
     def __init__(self, operator):
-        self.operator = operator  # the name of the outermost function, which is our own
-        self.stack = []  # of [name, when it began, time of the functions that it called]
+        self.operator = operator  # replaces the name of the outermost function, which is the adaptor's own
+        self.stack = []  # [name, start, time of the functions that it called] of each open call
         self.times = {}
 
     def __call__(self, frame, event, function):
@@ -39,17 +39,17 @@ class Recorder:
             name = name_of_frame(frame) if event == "call" else name_of_builtin(function)
             self.stack.append([name if self.stack else self.operator, now, 0])
         elif self.stack:
-            name, began, within = self.stack.pop()
-            self.times.setdefault(name, []).append(now - began - within)
+            name, start, inner_time = self.stack.pop()
+            self.times.setdefault(name, []).append(now - start - inner_time)
             if self.stack:
-                self.stack[-1][2] += now - began
+                self.stack[-1][2] += now - start
         if self.stack:
-            self.stack[-1][2] += clock() - now  # our own time is nobody's
+            self.stack[-1][2] += clock() - now  # exclude the profiler's own time
 
 
 def profile(call, calls):
-    """Profile so many calls; a list with one entry for each of them: {"operators": {name: [ns, ...]}, "memory": {}}."""
-    found = []
+    """Profile so many calls; return {"operators": {name: [ns, ...]}, "memory": {}} for each."""
+    profiles = []
     for _ in range(calls):
         recorder = Recorder(call.operator)
         sys.setprofile(recorder)
@@ -57,12 +57,12 @@ def profile(call, calls):
             call()
         finally:
             sys.setprofile(None)
-        found.append({"operators": recorder.times, "memory": {}})
-    return found
+        profiles.append({"operators": recorder.times, "memory": {}})
+    return profiles
 
 
 def write_profile(call, calls, folder, name):
-    """cProfile's table of so many calls (``table.txt``), and its figures for other tools (``profile.pstats``)."""
+    """Write cProfile's table of so many calls (``table.txt``) and its data for other tools (``profile.pstats``)."""
     recorder = cProfile.Profile()
     recorder.enable()
     try:

@@ -1,40 +1,41 @@
-"""What a case computes: what its function returns, and the arrays that it changed, written to files."""
+"""Write what a case computes to files: what its function returns, and the arrays that it changed."""
 
 import contextlib
 
 from opduel_common.inputs import numpy, seed_generators
 from opduel_common.results import as_numbers, write_all
 
-DEEPEST = 2  # of objects within objects
+MAX_DEPTH = 2  # of objects within objects
 
 
 def results(case, seed, inputs, function, args, kwargs, folder, limit):
-    """Call the function once, every global generator seeded, and write what came of it to ``folder``, as ``write_all``
-    says. Raises TypeError for what holds no number and no text.
+    """Seed every global generator, call the function once, and write its results to ``folder`` (``write_all``).
+
+    Raise TypeError for a result that holds no number and no text.
     """
     if numpy is None:
         raise TypeError("results can be compared only in a build that has NumPy")
-    before = {name: one.tobytes() for name, one in inputs.arrays.items()}
+    bytes_before = {name: array.tobytes() for name, array in inputs.arrays.items()}
     seed_generators(seed)
-    found = flat("output", function(*args, **kwargs))
-    for name, one in inputs.arrays.items():
-        if one.tobytes() != before[name]:
-            found.append((name + " after the call", one))
-    return write_all(found, folder, limit)
+    arrays = flatten("output", function(*args, **kwargs))
+    for name, array in inputs.arrays.items():
+        if array.tobytes() != bytes_before[name]:
+            arrays.append((name + " after the call", array))
+    return write_all(arrays, folder, limit)
 
 
-def flat(name, value, depth=0):
-    """``(name, array)`` of every number and text in what a function returned: also in lists, tables, sparse arrays, and
-    the public attributes of objects.
+def flatten(name, value, depth=0):
+    """Return ``(name, array)`` pairs of all numbers and texts in a value, also in lists, tables, sparse arrays, and
+    public attributes of objects.
 
-    Raises TypeError where there is none.
+    Raise TypeError if there are none.
     """
     if value is None:
         return []
     if isinstance(value, (str, bytes)):
         return [(name, numpy.frombuffer(value if isinstance(value, bytes) else value.encode("utf-8"), "uint8"))]
     if isinstance(value, dict):
-        return [one for key in sorted(value, key=str) for one in flat(f"{name}[{key!r}]", value[key], depth)]
+        return [pair for key in sorted(value, key=str) for pair in flatten(f"{name}[{key!r}]", value[key], depth)]
     if isinstance(value, slice):
         value = [value.start, value.stop, value.step]
     elif isinstance(value, (set, frozenset)):
@@ -42,46 +43,46 @@ def flat(name, value, depth=0):
     elif hasattr(value, "__next__"):
         value = list(value)
     if isinstance(value, (list, tuple)) and not is_numbers(value):
-        return [one for i, item in enumerate(value) for one in flat(f"{name}[{i}]", item, depth)]
+        return [pair for i, item in enumerate(value) for pair in flatten(f"{name}[{i}]", item, depth)]
     if isinstance(value, (type, numpy.dtype)) or (isinstance(value, int) and abs(value) >= 1 << 63):
-        return flat(name, str(value))
+        return flatten(name, str(value))
     if hasattr(value, "toarray"):  # scipy.sparse
         value = value.toarray()
     elif hasattr(value, "items") and hasattr(value, "columns"):  # a table, column by column
-        return [one for key, column in value.items() for one in flat(f"{name}[{key!r}]", column, depth)]
-    return of_array(name, value, depth)
+        return [pair for key, column in value.items() for pair in flatten(f"{name}[{key!r}]", column, depth)]
+    return flatten_array(name, value, depth)
 
 
-def of_array(name, value, depth):
-    """The same of one array, or of what can be made one."""
+def flatten_array(name, value, depth):
+    """Do the same for one array, or anything that NumPy makes an array of."""
     array = numpy.asarray(value)
     kind = array.dtype.kind
     if kind in "US":
         letters = numpy.ascontiguousarray(array).reshape(-1).view("uint32" if kind == "U" else "uint8")
         return [(name, letters.reshape((*array.shape, -1)))] if array.size else []
     if kind == "V" and array.dtype.names:
-        return [one for field in array.dtype.names for one in flat(f"{name}[{field!r}]", array[field], depth)]
+        return [pair for field in array.dtype.names for pair in flatten(f"{name}[{field!r}]", array[field], depth)]
     if kind == "O" and isinstance(value, numpy.ndarray):
-        return [one for i, item in enumerate(array.reshape(-1)) for one in flat(f"{name}[{i}]", item, depth)]
-    found = of_object(name, value, depth) if kind == "O" else as_numbers(name, array)
-    if not found:
+        return [pair for i, item in enumerate(array.reshape(-1)) for pair in flatten(f"{name}[{i}]", item, depth)]
+    pairs = flatten_attributes(name, value, depth) if kind == "O" else as_numbers(name, array)
+    if not pairs:
         raise TypeError(f"{name}: a {type(value).__name__} holds no numbers and no text")
-    return found
+    return pairs
 
 
-def of_object(name, value, depth):
-    """What the public attributes of an object hold: of those that can't be read or compared, nothing."""
-    found = []
-    for attribute in dir(value) if depth < DEEPEST else ():
+def flatten_attributes(name, value, depth):
+    """Do the same for the public attributes of an object, without those that can't be read or compared."""
+    pairs = []
+    for attribute in dir(value) if depth < MAX_DEPTH else ():
         if attribute.startswith("_"):
             continue
         with contextlib.suppress(Exception):
-            held = getattr(value, attribute)
-            if not callable(held) or isinstance(held, type):
-                found += flat(f"{name}.{attribute}", held, depth + 1)
-    return found
+            content = getattr(value, attribute)
+            if not callable(content) or isinstance(content, type):
+                pairs += flatten(f"{name}.{attribute}", content, depth + 1)
+    return pairs
 
 
 def is_numbers(value):
-    """Whether a list holds numbers alone, so that it is one array."""
-    return bool(value) and all(isinstance(one, (bool, int, float)) for one in value)
+    """Return whether a list holds numbers alone, so that it is one array."""
+    return bool(value) and all(isinstance(item, (bool, int, float)) for item in value)

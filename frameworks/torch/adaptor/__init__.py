@@ -10,7 +10,7 @@ import re
 import numpy
 import torch
 
-from opduel_common.names import called, resolve
+from opduel_common.names import resolve, resolve_call
 from opduel_common.results import as_numbers, digest_of, write_all
 
 from .devices import device_of, on_device
@@ -38,8 +38,8 @@ def key_line(message):
     return wanted.group() if wanted else line
 
 
-def made_ready(case, seed):
-    """What is called, its ``Inputs``, and what they come to as ``args`` and ``kwargs``.
+def prepare_case(case, seed):
+    """What is resolve_call, its ``Inputs``, and what they come to as ``args`` and ``kwargs``.
 
     Raises MissingOperator; ValueError for a context that this machine, or build, doesn't have.
     """
@@ -54,7 +54,7 @@ def made_ready(case, seed):
         function, args, kwargs = made.module, made.args, made.kwargs
     else:
         args, kwargs = inputs.arguments()
-        function, args = called(case["operator"], args, kwargs)
+        function, args = resolve_call(case["operator"], args, kwargs)
     inputs.check_dtype()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -62,11 +62,11 @@ def made_ready(case, seed):
 
 
 def make_call(case, seed):
-    """A function of no arguments that runs the case once. Raises as ``made_ready``; whatever PyTorch raises.
+    """A function of no arguments that runs the case once. Raises as ``prepare_case``; whatever PyTorch raises.
 
     On a GPU it returns before the work is done, and its ``timer`` times it with CUDA events: devices.py.
     """
-    function, inputs, args, kwargs = made_ready(case, seed)
+    function, inputs, args, kwargs = prepare_case(case, seed)
     if case["direction"] == "forward":
 
         def call():
@@ -81,7 +81,7 @@ def make_call(case, seed):
 def results(case, seed, folder, limit):
     """What the case computes, written to files: outputs, gradients, and inputs that it changed. Raises as
     ``make_call``."""
-    function, inputs, args, kwargs = made_ready(case, seed)
+    function, inputs, args, kwargs = prepare_case(case, seed)
     before = {name: plain(one).tobytes() for name, one in inputs.tensors.items()}
     inputs.seed_generators()  # what the call draws from
     if case["direction"] == "forward":
@@ -95,7 +95,7 @@ def results(case, seed, folder, limit):
 
 def digest(case, seed):
     """The SHA-256 of the values of the case's inputs and parameters, in hexadecimal digits."""
-    inputs = made_ready(case, seed)[1]
+    inputs = prepare_case(case, seed)[1]
     values = dict(inputs.tensors)
     values.update(("parameter " + name, one) for name, one in inputs.parameters.items())
     return digest_of({name: plain(one) for name, one in values.items()})

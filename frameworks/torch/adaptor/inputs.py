@@ -15,7 +15,7 @@ ROOT = "torch."
 class Inputs(PlainInputs):
     """Turns a case's plain data into arguments."""
 
-    whose = "PyTorch functions"
+    function_kind = "PyTorch functions"
 
     def __init__(self, case, seed, device):
         super().__init__(case, seed)

@@ -74,7 +74,7 @@ class ModuleCall:
             if known and key not in known:
                 words = "{} is neither an argument of the constructor ({}) nor of the call ({})"
                 raise ValueError(words.format(key, ", ".join(taken), ", ".join(known)))
-        self.kwargs = inputs.named("", given)
+        self.kwargs = inputs.named_values("", given)
         self.settle(case, inputs)
 
     def settle(self, case, inputs):

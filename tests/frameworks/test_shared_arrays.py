@@ -1,4 +1,4 @@
-"""Arrays that a run's processes keep for each other: who draws, who copies, and what is not kept."""
+"""The processes of a run share their input arrays: which are drawn, which copied, and which not stored."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ import pytest
 from test_mxnet_values import ADAPTOR, load
 
 COMMON = ADAPTOR.parent.parent / "common"
-KEPT = load(COMMON / "opduel_common" / "kept.py")
+MODULE = load(COMMON / "opduel_common" / "shared_arrays.py")
 SHAPE, NBYTES = (512, 256), 4 * 512 * 256
 ROOM = 14 * NBYTES
 
@@ -31,96 +31,96 @@ class Draws:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     descriptor = os.memfd_create("test")
-    monkeypatch.setenv(KEPT.VARIABLE, f"{descriptor},{ROOM}")
+    monkeypatch.setenv(MODULE.VARIABLE, f"{descriptor},{ROOM}")
     yield descriptor
     os.close(descriptor)
 
 
-def kept(key: str, make: Draws) -> Any:
-    return KEPT.kept_array(key, SHAPE, "float32", make)
+def draw_once(key: str, make: Draws) -> Any:
+    return MODULE.shared_array(key, SHAPE, "float32", make)
 
 
 def test_what_was_drawn_is_copied_afterwards(memory: int) -> None:
     make = Draws()
-    found = {key: kept(key, make) for key in "abc"}
+    array_by_key = {key: draw_once(key, make) for key in "abc"}
     assert make.count == 3
-    for key, one in found.items():
-        again = kept(key, make)
-        assert numpy.array_equal(again, one)
-        assert not numpy.shares_memory(again, one)
-        again += 1  # a call may write to its inputs: the next process gets what was drawn
-        assert numpy.array_equal(kept(key, make), one)
+    for key, array in array_by_key.items():
+        copy = draw_once(key, make)
+        assert numpy.array_equal(copy, array)
+        assert not numpy.shares_memory(copy, array)
+        copy += 1  # a call may write to its inputs: the next process gets what was drawn
+        assert numpy.array_equal(draw_once(key, make), array)
     assert make.count == 3
-    assert not numpy.array_equal(found["a"], found["b"])
+    assert not numpy.array_equal(array_by_key["a"], array_by_key["b"])
 
 
 def test_without_memory_everything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KEPT.VARIABLE, raising=False)
+    monkeypatch.delenv(MODULE.VARIABLE, raising=False)
     make = Draws()
-    assert not numpy.array_equal(kept("a", make), kept("a", make))
+    assert not numpy.array_equal(draw_once("a", make), draw_once("a", make))
     assert make.count == 2
 
 
 @pytest.mark.parametrize(
-    ("shape", "dtype", "made"),
+    ("shape", "dtype", "drawn_shape"),
     [((16, 16), "float32", (16, 16)), (SHAPE, "float16", SHAPE), ((512, 255), "float32", SHAPE)],
     ids=["small", "another dtype", "another shape"],
 )
 def test_what_is_small_or_not_as_the_key_says_is_drawn_each_time(
-    memory: int, shape: tuple[int, ...], dtype: str, made: tuple[int, ...]
+    memory: int, shape: tuple[int, ...], dtype: str, drawn_shape: tuple[int, ...]
 ) -> None:
-    make = Draws(made)
+    make = Draws(drawn_shape)
     for _ in range(2):
-        assert KEPT.kept_array("a", shape, dtype, make).shape == made
+        assert MODULE.shared_array("a", shape, dtype, make).shape == drawn_shape
     assert make.count == 2
     assert os.fstat(memory).st_size == 0
 
 
 def test_the_memory_is_bounded_and_what_is_in_it_stays(memory: int) -> None:
     make = Draws()
-    first = [kept(f"{number}", make) for number in range(20)]
+    first = [draw_once(f"{number}", make) for number in range(20)]
     assert os.fstat(memory).st_size <= ROOM
-    again = [kept(f"{number}", make) for number in range(20)]
-    same = [numpy.array_equal(one, other) for one, other in zip(first, again, strict=True)]
+    again = [draw_once(f"{number}", make) for number in range(20)]
+    same = [numpy.array_equal(before, after) for before, after in zip(first, again, strict=True)]
     assert same == [True] * 13 + [False] * 7, "fourteen have no room for what is said of them"
 
 
 def test_memory_that_takes_nothing_costs_no_case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with open(tmp_path / "file", "rb") as stream:
-        monkeypatch.setenv(KEPT.VARIABLE, f"{stream.fileno()},{ROOM}")
-        assert kept("a", Draws()).shape == SHAPE
+        monkeypatch.setenv(MODULE.VARIABLE, f"{stream.fileno()},{ROOM}")
+        assert draw_once("a", Draws()).shape == SHAPE
 
 
 def test_a_process_that_ends_in_between_leaves_no_array(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
     original, make = os.pwrite, Draws()
 
-    def ends(descriptor: int, content: Any, offset: int) -> int:
+    def write_half(descriptor: int, content: Any, offset: int) -> int:
         if offset == 0:
             raise KeyboardInterrupt
         return original(descriptor, content[: len(content) // 2] or content, offset)
 
-    monkeypatch.setattr(os, "pwrite", ends)
+    monkeypatch.setattr(os, "pwrite", write_half)
     with pytest.raises(KeyboardInterrupt):
-        kept("a", make)
+        draw_once("a", make)
     monkeypatch.setattr(os, "pwrite", original)
     assert os.fstat(memory).st_size > NBYTES
     small = Draws((256, 257))  # after which what was left would be taken for another array's head
-    second = KEPT.kept_array("b", small.shape, "float32", small)
-    third = kept("c", make)
+    second = MODULE.shared_array("b", small.shape, "float32", small)
+    third = draw_once("c", make)
     assert (make.count, small.count) == (2, 1)
-    assert numpy.array_equal(KEPT.kept_array("b", small.shape, "float32", small), second)
-    assert numpy.array_equal(kept("c", make), third)
-    kept("a", make)
+    assert numpy.array_equal(MODULE.shared_array("b", small.shape, "float32", small), second)
+    assert numpy.array_equal(draw_once("c", make), third)
+    draw_once("a", make)
     assert (make.count, small.count) == (3, 1)
 
 
 def test_without_the_file_everything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a program that a call starts: it has the variable, and not the file."""
-    monkeypatch.setenv(KEPT.VARIABLE, f"999,{ROOM}")
+    monkeypatch.setenv(MODULE.VARIABLE, f"999,{ROOM}")
     make = Draws()
     for _ in range(2):
-        assert kept("a", make).shape == SHAPE
+        assert draw_once("a", make).shape == SHAPE
     assert make.count == 2
 
 
@@ -129,13 +129,13 @@ def test_what_another_process_keeps_meanwhile_is_not_kept_again(memory: int) -> 
 
     def make() -> Any:
         for key in "ab":  # as another process does while this one draws
-            kept(key, other)
+            draw_once(key, other)
         return Draws()()
 
-    KEPT.kept_array("a", SHAPE, "float32", make)
-    assert os.fstat(memory).st_size == 2 * (KEPT.PAGE + NBYTES)
-    assert numpy.array_equal(kept("a", other), kept("a", other))
-    kept("b", other)
+    MODULE.shared_array("a", SHAPE, "float32", make)
+    assert os.fstat(memory).st_size == 2 * (MODULE.PAGE + NBYTES)
+    assert numpy.array_equal(draw_once("a", other), draw_once("a", other))
+    draw_once("b", other)
     assert other.count == 2
 
 
@@ -153,7 +153,7 @@ def test_one_process_at_a_time_writes(memory: int, monkeypatch: pytest.MonkeyPat
         return original(descriptor, content, offset)
 
     monkeypatch.setattr(os, "pwrite", watched)
-    kept("a", Draws())
+    draw_once("a", Draws())
     assert statuses == [1, 1], "nobody else gets the lock"
 
 
@@ -164,15 +164,15 @@ def test_processes_at_the_same_time_keep_an_array_once(memory: int) -> None:
             try:
                 make = Draws()
                 for number in range(5):
-                    kept(f"{number}", make)
+                    draw_once(f"{number}", make)
                 os._exit(0)
             finally:
                 os._exit(1)
         children.append(pid)
     assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 4
-    assert os.fstat(memory).st_size == 5 * (KEPT.PAGE + NBYTES)
+    assert os.fstat(memory).st_size == 5 * (MODULE.PAGE + NBYTES)
     make = Draws()
-    assert all(numpy.array_equal(kept(f"{number}", make), kept(f"{number}", make)) for number in range(5))
+    assert all(numpy.array_equal(draw_once(f"{number}", make), draw_once(f"{number}", make)) for number in range(5))
     assert make.count == 0
 
 
@@ -180,11 +180,11 @@ def test_inputs_are_the_same_with_and_without_it(memory: int, monkeypatch: pytes
     monkeypatch.setattr(sys, "path", [*sys.path, str(COMMON)])
     from opduel_common.inputs import Inputs
 
-    def made(case_id: str, seed: int, size: int, **values: Any) -> Any:
+    def make_array(case_id: str, seed: int, size: int, **values: Any) -> Any:
         case = {"id": case_id, "dtype": "float32", "inputs": {"a": {"shape": [size, 512], **values}}}
         return Inputs(case, seed).arguments()[1]["a"]
 
-    asked: list[tuple[tuple[str, int, int], dict[str, Any]]] = [
+    requests: list[tuple[tuple[str, int, int], dict[str, Any]]] = [
         (("a", 1, 300), {}),
         (("a", 2, 300), {}),
         (("b", 1, 300), {}),
@@ -195,11 +195,11 @@ def test_inputs_are_the_same_with_and_without_it(memory: int, monkeypatch: pytes
         (("a", 1, 300), {"dtype": "int64"}),
         (("a", 1, 300), {"init": "zeros"}),
     ]
-    several = [[made(*one, **values) for one, values in asked] for _ in range(2)]
-    sizes = [KEPT.PAGE + -(-one.nbytes // KEPT.PAGE) * KEPT.PAGE for one in several[0][:-1]]
-    assert -KEPT.PAGE < os.fstat(memory).st_size - sum(sizes) <= 0, "all but the zeros are kept"
-    monkeypatch.delenv(KEPT.VARIABLE)
-    drawn = [made(*one, **values) for one, values in asked]
-    for each in several:
-        assert [one.dtype for one in each] == [one.dtype for one in drawn]
-        assert all(numpy.array_equal(one, other) for one, other in zip(each, drawn, strict=True))
+    several = [[make_array(*key, **values) for key, values in requests] for _ in range(2)]
+    sizes = [MODULE.PAGE + -(-array.nbytes // MODULE.PAGE) * MODULE.PAGE for array in several[0][:-1]]
+    assert -MODULE.PAGE < os.fstat(memory).st_size - sum(sizes) <= 0, "all but the zeros are kept"
+    monkeypatch.delenv(MODULE.VARIABLE)
+    drawn = [make_array(*key, **values) for key, values in requests]
+    for arrays in several:
+        assert [array.dtype for array in arrays] == [array.dtype for array in drawn]
+        assert all(numpy.array_equal(array, expected) for array, expected in zip(arrays, drawn, strict=True))
