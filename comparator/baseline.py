@@ -33,7 +33,7 @@ def compare_with_baseline(
 def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
     """Return what differs between the two runs' machines and settings, a line each: a reason to doubt all ratios."""
     host_fields = ("cpu_model", "logical_cpus", "kernel", "governors")
-    options = [name for name in ("threads", "seed", "warmup", "runs") if name in then.run]
+    options = ("threads", "seed", "warmup", "runs")
     values_by_name = [(name, getattr(then.host, name), getattr(now.host, name)) for name in host_fields]
     values_by_name += [(name, getattr(then.run, name), getattr(now.run, name)) for name in options]
     variables_then, variables_now = _user_variables(then), _user_variables(now)

@@ -54,8 +54,15 @@ def comparison(
                       injected=injected, **nothing)  # fmt: skip
 
 
-def a_run(comparisons: Sequence[Comparison], inject: float | None = None, **changes: Any) -> Report:
-    run = {"inject": inject, "complete": True, "aborted": False, "wall_s": 10.0, "timed_s": 4.0, **changes}
+def a_run(comparisons: Sequence[Comparison], inject: float = 0.0, **changes: Any) -> Report:
+    run = {
+        "configuration": {"inject": inject},
+        "complete": True,
+        "aborted": False,
+        "wall_s": 10.0,
+        "timed_s": 4.0,
+        **changes,
+    }
     return Report(run, BUILD, BUILD, {}, tuple(comparisons))
 
 
