@@ -1,4 +1,4 @@
-"""Benchmarks of an asv suite, as the controller knows them."""
+"""The framework of asv suites."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,17 +9,17 @@ HERE = Path(__file__).resolve().parent
 
 
 class Asv(Python):
-    """An existing suite of benchmarks for asv (airspeed velocity), unchanged. A build is any environment.
+    """An unchanged suite of benchmarks for asv (airspeed velocity). A build is any environment.
 
-    A build that is made of requirements has these packages, too; one that the user brings needs the first itself.
+    A build made from requirements gets ``also_required``, too; an environment that the user brings needs the first.
     """
 
     name = "asv"
-    also_required = ("asv_runner==0.3.2", "pympler==1.1")  # the second finds and measures mem_*
+    also_required = ("asv_runner==0.3.2", "pympler==1.1")  # the second measures mem_*
     suite_script = HERE / "adaptor" / "suite.py"
 
     adaptor = HERE / "adaptor"
 
     def environment(self, threads: int) -> Mapping[str, str]:
-        """As for any package; suites ask ``ASV`` whether it is asv that runs them."""
+        """Add ``ASV``, by which suites know that asv runs them."""
         return {**super().environment(threads), "ASV": "true", **self.suite_variables}

@@ -56,9 +56,11 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def discovered() -> dict[str, Any]:
     """What a build finds: this environment's own."""
     script = str(FRAMEWORK.suite_script)
-    done = subprocess.run([sys.executable, script, "discover", str(SUITE)], capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    process = subprocess.run(
+        [sys.executable, script, "discover", str(SUITE)], capture_output=True, text=True, check=True
+    )
+    document: dict[str, Any] = json.loads(process.stdout)
+    return document
 
 
 def case(operator: str, **inputs: str) -> dict[str, Any]:
@@ -66,8 +68,10 @@ def case(operator: str, **inputs: str) -> dict[str, Any]:
 
 
 def test_all_kinds_are_discovered_and_what_cannot_be_used_is_told(discovered: dict[str, Any]) -> None:
-    benchmarks = {one["name"]: one for module in discovered["modules"] for one in module["benchmarks"]}
-    kinds = {name: one["kind"] for name, one in benchmarks.items() if name.startswith("kinds.")}
+    benchmarks = {
+        benchmark["name"]: benchmark for module in discovered["modules"] for benchmark in module["benchmarks"]
+    }
+    kinds = {name: benchmark["kind"] for name, benchmark in benchmarks.items() if name.startswith("kinds.")}
     assert {kinds[f"kinds.{name}"] for name in ("time_sum", "Consumed.time_pop", "Sorted.time_sort")} == {"time"}
     assert kinds["kinds.Sorted.mem_list"] == "mem"
     assert kinds["kinds.Sorted.peakmem_sort"] == "peakmem"
@@ -92,40 +96,46 @@ def test_a_module_that_ends_its_process_costs_itself_alone(tmp_path: Path) -> No
     for name, body in (("__init__", ""), ("ending", "import os; os._exit(0)"), ("good", "def time_it(): pass")):
         (suite / f"{name}.py").write_text(body)
     command = [sys.executable, str(FRAMEWORK.suite_script), "discover", str(suite)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    modules = json.loads(done.stdout)["modules"]
-    assert [one["name"] for module in modules for one in module["benchmarks"]] == ["good.time_it"]
-    told = "ending_suite.ending ended the process that imported it"
-    assert [one for module in modules for one in module["problems"]] == [told]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    modules = json.loads(process.stdout)["modules"]
+    assert [benchmark["name"] for module in modules for benchmark in module["benchmarks"]] == ["good.time_it"]
+    expected = "ending_suite.ending ended the process that imported it"
+    assert [problem for module in modules for problem in module["problems"]] == [expected]
 
 
 def test_texts_of_parameters_are_the_same_in_every_process(discovered: dict[str, Any], adaptor: ModuleType) -> None:
-    benchmarks = {one["name"]: one for module in discovered["modules"] for one in module["benchmarks"]}
+    benchmarks = {
+        benchmark["name"]: benchmark for module in discovered["modules"] for benchmark in module["benchmarks"]
+    }
     texts = benchmarks["kinds.Addressed.time_repr"]["values"][0]
     assert len(set(texts)) == 5
-    assert not [one for one in texts if "0x" in one or len(one) > 60 or "\n" in one]
+    assert not [line for line in texts if "0x" in line or len(line) > 60 or "\n" in line]
     for text in texts:
         adaptor.make_call(case("kinds.Addressed.time_repr", what=text), 1)()
 
 
 def test_setup_is_done_with_the_parameters_and_both_sides_draw_the_same(adaptor: ModuleType) -> None:
-    one = case("kinds.Sorted.time_sort", size="1000", order="'down'")
-    made = [adaptor.ready(one, 3, *adaptor.places()) for _ in range(2)]
-    values = [each.benchmark.func.__self__.values for each in made]
+    sorted_case = case("kinds.Sorted.time_sort", size="1000", order="'down'")
+    ready_benchmarks = [adaptor.set_up_benchmark(sorted_case, 3, *adaptor.suite_folders()) for _ in range(2)]
+    values = [ready.benchmark.func.__self__.values for ready in ready_benchmarks]
     assert values[0] == values[1]
     assert len(values[0]) == 1000
     assert values[0][0] > values[0][-1]
-    assert adaptor.ready(one, 4, *adaptor.places()).benchmark.func.__self__.values != values[0]
+    assert (
+        adaptor.set_up_benchmark(sorted_case, 4, *adaptor.suite_folders()).benchmark.func.__self__.values != values[0]
+    )
 
 
 def test_each_setup_draws_the_same_however_often_it_is_run(adaptor: ModuleType) -> None:
-    made = adaptor.ready(case("kinds.Sorted.time_sort", size="10", order="'up'"), 3, *adaptor.places())
-    drawn = made.benchmark.func.__self__
-    first = drawn.values
+    ready = adaptor.set_up_benchmark(
+        case("kinds.Sorted.time_sort", size="10", order="'up'"), 3, *adaptor.suite_folders()
+    )
+    instance = ready.benchmark.func.__self__
+    first = instance.values
     for _ in range(2):  # setup's own numbers, then those of a second time
-        made.set_up_again()
-    assert drawn.values is not first
-    assert drawn.values == first
+        ready.set_up_again()
+    assert instance.values is not first
+    assert instance.values == first
 
 
 def test_a_call_works_in_a_folder_of_its_own_that_close_removes(adaptor: ModuleType) -> None:
@@ -159,15 +169,15 @@ def test_what_a_benchmark_reports_itself_is_a_value(adaptor: ModuleType) -> None
 
 
 def test_skips_say_why(adaptor: ModuleType) -> None:
-    with pytest.raises(Exception, match="needs a larger machine") as told:
+    with pytest.raises(Exception, match="needs a larger machine") as error:
         adaptor.make_call(case("kinds.NoFeature.time_nothing"), 1)
-    assert told.value.kind == "skipped"  # type: ignore[attr-defined]
-    with pytest.raises(NotImplementedError, match="this build has no such feature") as told:
+    assert error.value.kind == "skipped"  # type: ignore[attr-defined]
+    with pytest.raises(NotImplementedError, match="this build has no such feature") as error:
         adaptor.make_call(case("kinds.time_without_feature"), 1)()
-    assert told.value.kind == "skipped"  # type: ignore[attr-defined]
-    with pytest.raises(Exception, match="it returned nan") as told:
+    assert error.value.kind == "skipped"  # type: ignore[attr-defined]
+    with pytest.raises(Exception, match="it returned nan") as error:
         adaptor.value(case("misbehaving.track_nan"), 1)
-    assert told.value.kind == "skipped"  # type: ignore[attr-defined]
+    assert error.value.kind == "skipped"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -180,9 +190,9 @@ def test_skips_say_why(adaptor: ModuleType) -> None:
     ],
 )
 def test_a_benchmark_that_the_suite_lacks_is_missing(adaptor: ModuleType, name: str, inputs: dict[str, str]) -> None:
-    with pytest.raises(Exception, match=r"has no|has the parameters") as told:
+    with pytest.raises(Exception, match=r"has no|has the parameters") as error:
         adaptor.make_call(case(name, **inputs), 1)
-    assert told.value.kind == "missing"  # type: ignore[attr-defined]
+    assert error.value.kind == "missing"  # type: ignore[attr-defined]
 
 
 def test_a_module_that_cannot_be_imported_costs_its_own_benchmarks_alone(adaptor: ModuleType) -> None:
@@ -196,8 +206,8 @@ def test_own_clocks_and_fresh_interpreters_time_themselves(adaptor: ModuleType) 
     assert 1e4 < raw.sample() < 1e9  # nanoseconds of the loop, not of the interpreter's start alone
 
 
-def cached(folder: Path, name: str, most: int = 1 << 20) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, str(FRAMEWORK.suite_script), "cache", str(SUITE), name, str(folder), str(most)]
+def make_cache(folder: Path, name: str, max_bytes: int = 1 << 20) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, str(FRAMEWORK.suite_script), "cache", str(SUITE), name, str(folder), str(max_bytes)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -217,22 +227,27 @@ def test_modules_are_imported_before_the_fork_only_if_that_is_safe(tmp_path: Pat
         f"import sys; sys.path += {paths}; import adaptor; print([one for one in sys.argv[1:] if one in sys.modules])"
     )
     for name in bodies:
-        modules = [f"imported_suite.{one}" for one in ("good", name)]
+        modules = [f"imported_suite.{module}" for module in ("good", name)]
         environment = {**os.environ, "OPDUEL_SUITE": str(suite), "OPDUEL_SUITE_WORK": str(tmp_path / "work")}
         environment["OPDUEL_SUITE_MODULES"] = ",".join(modules)
         command = [sys.executable, "-c", program, *modules]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-        assert (done.returncode, done.stdout) == (0, f"{modules if name == 'good' else []}\n"), done.stderr
+        process = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert (process.returncode, process.stdout) == (0, f"{modules if name == 'good' else []}\n"), process.stderr
 
 
 def test_a_cache_is_made_once_and_handed_to_the_benchmarks(
     adaptor: ModuleType, discovered: dict[str, Any], tmp_path: Path
 ) -> None:
-    found = [one for module in discovered["modules"] for one in module["benchmarks"] if ".Cached." in one["name"]]
-    (name,) = {one["setup_cache"] for one in found}
+    benchmarks = [
+        benchmark
+        for module in discovered["modules"]
+        for benchmark in module["benchmarks"]
+        if ".Cached." in benchmark["name"]
+    ]
+    (name,) = {benchmark["setup_cache"] for benchmark in benchmarks}
     folder = Path(os.environ["OPDUEL_SUITE_WORK"], name)
     folder.mkdir()
-    assert cached(folder, "kinds.Cached.track_made").returncode == 0
+    assert make_cache(folder, "kinds.Cached.track_made").returncode == 0
     with (folder / "cache.pickle").open("rb") as stream:
         assert pickle.load(stream)["made"] == 7
     assert adaptor.value(case("kinds.Cached.track_made"), 1) == 7
@@ -251,14 +266,14 @@ def test_a_cache_is_made_once_and_handed_to_the_benchmarks(
     ],
 )
 def test_a_cache_that_cannot_be_made_says_why_in_one_line(tmp_path: Path, name: str, why: str) -> None:
-    done = cached(tmp_path, f"misbehaving.{name}.time_with_it")
-    assert done.returncode == 1
-    assert re.search(why, done.stderr.strip().splitlines()[-1])
+    process = make_cache(tmp_path, f"misbehaving.{name}.time_with_it")
+    assert process.returncode == 1
+    assert re.search(why, process.stderr.strip().splitlines()[-1])
 
 
 def test_memory_is_what_a_call_holds_beyond_its_setup(adaptor: ModuleType) -> None:
-    one = case("kinds.Sorted.time_sort", size="1000", order="'up'")
-    assert 8000 < adaptor.memory(one, 1, 3)["cpu"] < 16000
+    sorted_case = case("kinds.Sorted.time_sort", size="1000", order="'up'")
+    assert 8000 < adaptor.memory(sorted_case, 1, 3)["cpu"] < 16000
     assert math.isfinite(adaptor.memory(case("kinds.Consumed.time_pop"), 1, 3)["cpu"])
 
 
@@ -280,9 +295,9 @@ def test_memory_is_of_calls_after_a_setup_each_and_leaves_nothing(
     consumed = sys.modules["made_benchmarks.kinds"].Consumed
     monkeypatch.setattr(consumed, "setup", lambda self: setattr(self, "stack", [1]))  # enough for one call
     work = Path(os.environ["OPDUEL_SUITE_WORK"])
-    held = set(work.iterdir())
+    folders_before = set(work.iterdir())
     assert adaptor.memory(case("kinds.Consumed.time_pop"), 1, 3)["cpu"] >= 0
-    assert set(work.iterdir()) == held
+    assert set(work.iterdir()) == folders_before
     assert Path.cwd() == work
 
 
@@ -300,9 +315,9 @@ def test_a_setup_cache_in_the_suites_own_file_has_one_name_on_both_sides(tmp_pat
         folder.mkdir(parents=True)
         (folder / "__init__.py").write_text(code)
         command = [sys.executable, str(FRAMEWORK.suite_script), "discover", str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        (found,) = [one for module in json.loads(done.stdout)["modules"] for one in module["benchmarks"]]
-        names.add(found["setup_cache"])
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+        (benchmark,) = [entry for module in json.loads(process.stdout)["modules"] for entry in module["benchmarks"]]
+        names.add(benchmark["setup_cache"])
     assert len(names) == 1
     assert names != {None}
 
@@ -323,7 +338,7 @@ def test_a_setup_cache_in_the_suites_own_file_has_one_name_on_both_sides(tmp_pat
     ],
 )
 def test_a_parameter_has_one_text_in_all_processes_and_releases(adaptor: ModuleType, text: str, want: str) -> None:
-    assert sys.modules[f"{adaptor.__name__}.benchmarks"].alike(text) == want
+    assert sys.modules[f"{adaptor.__name__}.benchmarks"].without_differences(text) == want
 
 
 def test_a_parameter_that_is_a_path_of_the_suite_has_the_same_text_in_every_copy(
@@ -332,9 +347,9 @@ def test_a_parameter_that_is_a_path_of_the_suite_has_the_same_text_in_every_copy
     benchmarks = sys.modules[f"{adaptor.__name__}.benchmarks"]
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(benchmarks, "PLACES", [])
-    found = set()
+    texts = set()
     for copy in ("c", "t"):
         (tmp_path / copy / "bench").mkdir(parents=True)
-        benchmarks.enter(str(tmp_path / copy / "bench"))
-        found.add(benchmarks.alike(repr(tmp_path / copy / "bench" / "data" / "a.json")))
-    assert found == {"PosixPath('bench/data/a.json')"}
+        benchmarks.make_importable(str(tmp_path / copy / "bench"))
+        texts.add(benchmarks.without_differences(repr(tmp_path / copy / "bench" / "data" / "a.json")))
+    assert texts == {"PosixPath('bench/data/a.json')"}

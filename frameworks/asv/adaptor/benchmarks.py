@@ -1,7 +1,7 @@
-"""A suite's benchmarks by name: found with asv_runner, with one set of parameters, and their ``setup_cache``.
+"""Find a suite's benchmarks by name with asv_runner, choose their parameters, and load their ``setup_cache``.
 
-Runs inside the build: standard library and asv_runner.  Used by the adaptor and by suite.py: what was discovered is
-found again.
+Runs inside the build: standard library and asv_runner.  The adaptor and suite.py share it, so that the adaptor finds
+what suite.py discovered.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ KINDS_OF_SCALARS = r"bool|u?int(?:\d+|c|p)|u?longlong|float\d+|complex\d+|c?long
 SCALAR = re.compile(r"\bnp\.(?:(True|False)_|(" + KINDS_OF_SCALARS + r")\(([^()]*)\))")
 TIME = re.compile(r"\bnp\.(datetime64|timedelta64)\(")
 IMAGINARY = re.compile(r"[-+]?(?:[\d.]+(?:e[-+]?\d+)?|inf|nan)j")
-PLACES = []  # where the suite is, by any name
+PLACES = []  # paths of the suite, symbolic links resolved or not
 CACHE_FILE, FAILED_FILE = "cache.pickle", "failed.txt"
 KINDS = {
     "TimeBenchmark": "time",
@@ -34,7 +34,7 @@ KINDS = {
 
 
 class MissingBenchmark(Exception):
-    """The suite, with this build, has no such benchmark or parameters."""
+    """With this build the suite has no such benchmark or parameters."""
 
     kind = "missing"
 
@@ -43,15 +43,17 @@ class NoCache(Exception):
     """``setup_cache`` failed before anything was measured."""
 
 
-def enter(root):
-    """Let the suite's modules be imported by the name of its folder, as asv does."""
+def make_importable(root):
+    """Make the suite importable by the name of its folder, as asv does."""
     update_sys_path(root)
     PLACES[:] = sorted({root, os.path.realpath(root)}, key=len, reverse=True)
 
 
 def import_all(modules):
-    """Import these modules, so that all cases share that. One that raises is imported again in the case's own process,
-    which then says why; whether one crashes, hangs or starts threads is tried before (opduel_common/forks.py)."""
+    """Import modules for all cases together. One that raises is imported again by its cases, which report the error.
+
+    opduel_common/forks.py has tried before whether one crashes, hangs or starts threads.
+    """
     for name in modules:
         seed_generators(0)
         try:
@@ -61,7 +63,7 @@ def import_all(modules):
 
 
 def seed_generators(seed):
-    """The same numbers on both sides from ``random`` and ``numpy.random``, if the build has that."""
+    """Seed ``random``, and ``numpy.random`` if NumPy is imported, so that both sides draw the same numbers."""
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -69,25 +71,25 @@ def seed_generators(seed):
 
 
 def kind_of(benchmark):
-    """One of ``KINDS``' values; None for a plug-in's benchmark."""
-    return next((KINDS[one.__name__] for one in type(benchmark).__mro__ if one.__name__ in KINDS), None)
+    """Return one of the values of ``KINDS``, or None for a plug-in's benchmark."""
+    return next((KINDS[base.__name__] for base in type(benchmark).__mro__ if base.__name__ in KINDS), None)
 
 
-def find(root, name):
-    """The benchmark of this name.
+def find_benchmark(root, name):
+    """Return the benchmark of this name.
 
-    Raises MissingBenchmark; whatever its module raises when it is imported.
+    Raise MissingBenchmark, and whatever its module raises when it is imported.
     """
     parts, package = name.split("."), os.path.basename(root)
-    places = [parts[:-last] for last in (1, 2) if len(parts) > last]  # of a function's, or a method's, module
+    places = [parts[:-last] for last in (1, 2) if len(parts) > last]  # modules, if it is a function or a method
     for place in places:
         if os.path.isfile(os.path.join(root, *place) + ".py"):
-            found = importlib.import_module(".".join([package, *place]))
+            function = importlib.import_module(".".join([package, *place]))
             for part in parts[len(place) :]:
-                found = getattr(found, part, None)
-            if found is not None:
+                function = getattr(function, part, None)
+            if function is not None:
                 return get_benchmark_from_name(root, name)
-    # One in a package's own file, or one that states another name than its function's.
+    # It is in a package's __init__.py, or has another name than its function.
     modules = [".".join([package, *place]) for place in places if os.path.isdir(os.path.join(root, *place))]
     for module in [*modules, package]:
         for benchmark in disc_benchmarks(module, ignore_import_errors=True):
@@ -96,9 +98,9 @@ def find(root, name):
     raise MissingBenchmark("the suite has no benchmark {} with this build".format(name))
 
 
-def shown(text, longest=LONGEST):
-    """A parameter's ``repr`` as ids have it: printable, on one line, and cut, with a digest, where it is long."""
-    clean = " ".join("".join(one if one.isprintable() else " " for one in text).split())
+def text_of_parameter(text, longest=LONGEST):
+    """Return a parameter's ``repr`` for a case's id: one printable line, if long cut and with a digest."""
+    clean = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     if clean == text and len(text) <= longest:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
@@ -106,28 +108,31 @@ def shown(text, longest=LONGEST):
 
 
 def parameters(benchmark):
-    """``(names, values)``: a name for each parameter, all different, and the texts that its values are known by.
+    """Return ``(names, values)``: a unique name for each parameter, and the unique texts of its values.
 
-    A text has no address of an object, and no path of the suite, which would be others in each process. NumPy's scalars
-    are written as NumPy 1 writes them, so that both sides of a comparison have one text. Equal ones are numbered.
+    The texts must be the same in both sides' processes: they have no addresses of objects and no paths of the suite,
+    and NumPy's scalars are written as by NumPy 1. Equal texts are numbered.
     """
     names = list(benchmark.param_names)
     if len(set(names)) < len(names):
         names = ["param{}".format(number) for number in range(1, len(names) + 1)]
-    return names, [numbered([shown(alike(one)) for one in axis]) for axis in benchmark.params]
+    return names, [
+        number_duplicates([text_of_parameter(without_differences(value)) for value in axis])
+        for axis in benchmark.params
+    ]
 
 
-def alike(text):
-    """A ``repr`` without what differs between two processes, two copies of the suite, or two releases of NumPy."""
+def without_differences(text):
+    """Return a ``repr`` without what differs between processes, copies of the suite, or releases of NumPy."""
     for place in PLACES:
         text = text.replace(place, os.path.basename(place))
     text = TIME.sub(r"numpy.\1(", text.replace("<class 'numpy.bool'>", "<class 'numpy.bool_'>"))
-    return SCALAR.sub(scalar, ADDRESS.sub("", text))
+    return SCALAR.sub(as_numpy_1, ADDRESS.sub("", text))
 
 
-def scalar(found):
-    """One of NumPy 2 as NumPy 1 writes it."""
-    constant, kind, value = found.groups()
+def as_numpy_1(match):
+    """Write a scalar's ``repr`` by NumPy 2 as NumPy 1 does."""
+    constant, kind, value = match.groups()
     if constant:
         return constant
     value = value.strip("'") if kind.endswith("longdouble") else value
@@ -135,17 +140,17 @@ def scalar(found):
     return "({})".format(value) if has_parts else value
 
 
-def numbered(texts):
-    """The texts, those that occur more than once with a number each."""
-    counts, seen, found = Counter(texts), Counter(), []
+def number_duplicates(texts):
+    """Append a number to each text that occurs more than once."""
+    counts, numbers, numbered_texts = Counter(texts), Counter(), []
     for text in texts:
-        found.append("{} ({})".format(text, seen[text]) if counts[text] > 1 else text)
-        seen[text] += 1
-    return found
+        numbered_texts.append("{} ({})".format(text, numbers[text]) if counts[text] > 1 else text)
+        numbers[text] += 1
+    return numbered_texts
 
 
-def choose(benchmark, inputs):
-    """Give the benchmark the parameters ``inputs``: name -> text. Raises MissingBenchmark where it has no such."""
+def choose_parameters(benchmark, inputs):
+    """Set the benchmark's parameters to ``inputs``, name -> text. Raise MissingBenchmark if it has no such."""
     names, values = parameters(benchmark)
     if set(names) != set(inputs):
         raise MissingBenchmark("{} has the parameters {}".format(benchmark.name, ", ".join(names) or "(none)"))
@@ -158,16 +163,18 @@ def choose(benchmark, inputs):
 
 
 def cache_name(benchmark):
-    """The name of the folder with the result of a ``setup_cache``, and what that wrote: the working folder of its
-    benchmarks. None without one."""
+    """Return the name of the folder with the result and the files of ``setup_cache``, in which its benchmarks run.
+
+    Return None for a benchmark without ``setup_cache``.
+    """
     key = benchmark.setup_cache_key
-    if key is not None and os.path.isabs(key):  # one in the suite's own __init__.py: each side has a copy of that
+    if key is not None and os.path.isabs(key):  # in the suite's __init__.py, of which each side has a copy
         key = os.path.basename(key)
     return None if key is None else "cache-" + hashlib.sha256(key.encode("utf-8")).hexdigest()[:16]
 
 
 def load_cache(benchmark, folder):
-    """Hand the benchmark what its ``setup_cache`` returned. Raises NoCache where that failed."""
+    """Give the benchmark what its ``setup_cache`` returned. Raise NoCache if that failed."""
     failed = os.path.join(folder, FAILED_FILE)
     if os.path.exists(failed):
         with open(failed, encoding="utf-8") as stream:
@@ -181,6 +188,6 @@ def load_cache(benchmark, folder):
 
 
 def arguments(benchmark):
-    """What the benchmark's functions are called with."""
+    """Return the arguments of the benchmark's functions."""
     build = getattr(benchmark, "_build_params", None)
     return tuple(build() if build else benchmark._current_params)

@@ -1,8 +1,8 @@
-"""What a suite has, and its ``setup_cache``: run by path in the build's own interpreter. Python 3.6 syntax.
+"""List a suite's benchmarks, or run a ``setup_cache``: run by path in the build's interpreter. Python 3.6 syntax.
 
 suite.py discover ROOT             prints all benchmarks as JSON; each module is imported in a process of its own
 suite.py cache ROOT NAME FOLDER BYTES
-                                   runs the ``setup_cache`` of the benchmark NAME in FOLDER, where its result is kept
+                                   runs the ``setup_cache`` of the benchmark NAME in FOLDER, and stores its result there
 """
 
 import importlib
@@ -19,15 +19,15 @@ import sys
 import time
 import traceback
 
-sys.path.pop(0)  # this folder: its modules must not hide any of the build's
+sys.path.pop(0)  # this folder, whose modules would hide the build's
 
-MODULE_S = 120.0  # for one module's import
-MOST_SETS = 10000  # of parameters, of one benchmark
+MODULE_S = 120.0  # limit for the import of one module
+MAX_PARAMETER_SETS = 10000  # of one benchmark
 LONGEST_ERROR = 300  # characters
 
 
 def load_benchmarks():
-    """benchmarks.py, which the adaptor uses, too."""
+    """Import benchmarks.py, which the adaptor uses, too."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "benchmarks.py")
     spec = importlib.util.spec_from_file_location("opduel_benchmarks", path)
     module = importlib.util.module_from_spec(spec)
@@ -36,15 +36,15 @@ def load_benchmarks():
 
 
 def one_line(error):
-    """An exception as one line."""
+    """Return an exception as one line."""
     line = " ".join("".join(traceback.format_exception_only(type(error), error)).split())
     return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 3] + "..."
 
 
 def modules_of(name, folder):
-    """The names of a package's modules, and of those in it, without importing any; the package itself first."""
+    """Yield the package and its modules, ``(name, is_package)``, without importing any."""
     yield name, True
-    for _, inner, is_package in sorted(pkgutil.iter_modules([folder]), key=lambda one: one[1]):
+    for _, inner, is_package in sorted(pkgutil.iter_modules([folder]), key=lambda module: module[1]):
         if is_package:
             yield from modules_of(f"{name}.{inner}", os.path.join(folder, inner))
         else:
@@ -52,26 +52,25 @@ def modules_of(name, folder):
 
 
 def discover(root):
-    """``{"modules": [{"module", "benchmarks", "problems"}, ...]}``; ``error`` in place of it where the suite itself
-    can't be imported."""
+    """Return ``{"modules": [{"module", "benchmarks", "problems"}, ...]}``, or ``error`` if it can't be imported."""
     benchmarks = load_benchmarks()
-    benchmarks.enter(root)
+    benchmarks.make_importable(root)
     package = os.path.basename(root)
     try:
         benchmarks.seed_generators(0)
         importlib.import_module(package)
     except BaseException as error:
         return {"error": one_line(error)}
-    return {"modules": [of_module(benchmarks, *one) for one in modules_of(package, root)]}
+    return {"modules": [describe_module(benchmarks, *module) for module in modules_of(package, root)]}
 
 
-def of_module(benchmarks, module, is_package):
-    """What a child finds in the module: it may hang, or die."""
+def describe_module(benchmarks, module, is_package):
+    """Describe the module's benchmarks in a child, since its import may hang or die."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        answer = json.dumps(in_child(benchmarks, module, is_package)).encode("utf-8") + b"\n"
+        answer = json.dumps(describe_module_here(benchmarks, module, is_package)).encode("utf-8") + b"\n"
         while answer:
             answer = answer[os.write(writing, answer) :]
         os._exit(0)
@@ -80,39 +79,39 @@ def of_module(benchmarks, module, is_package):
     while select.select([reading], [], [], max(0.0, deadline - time.time()))[0]:
         piece = os.read(reading, 1 << 16)
         text += piece
-        if not piece or b"\n" in piece:  # what the module has started may keep the pipe open
+        if not piece or b"\n" in piece:  # processes that the module started may keep the pipe open
             break
     os.close(reading)
     hung = time.time() >= deadline and b"\n" not in text
     if hung:
         os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
-    if hung or status or not text:  # one may end its process without an error, too
+    if hung or status or not text:  # it may also end its process without an error
         how = f"was not imported within {MODULE_S:g} s" if hung else "ended the process that imported it"
         return {"module": module, "benchmarks": [], "problems": [f"{module} {how}"]}
     return json.loads(text.partition(b"\n")[0].decode("utf-8"))
 
 
-def in_child(benchmarks, module, is_package):
-    """The module's benchmarks, and what is wrong with it or with one of them."""
-    found, problems = [], []
+def describe_module_here(benchmarks, module, is_package):
+    """Import the module; return its benchmarks, and problems with it or with one of them."""
+    descriptions, problems = [], []
     try:
         benchmarks.seed_generators(0)
         imported = importlib.import_module(module)
         if is_package:
-            imported.__path__ = []  # its modules are looked into one by one
+            imported.__path__ = []  # its modules are described one by one
         for benchmark in benchmarks.disc_benchmarks(module):
             try:
-                found.append(described(benchmarks, benchmark, module))
+                descriptions.append(describe_benchmark(benchmarks, benchmark, module))
             except Exception as error:
                 problems.append(f"{benchmark.name}: {one_line(error)}")
     except BaseException as error:
         problems.append(f"{module}: {one_line(error)}")
-    return {"module": module, "benchmarks": found, "problems": problems}
+    return {"module": module, "benchmarks": descriptions, "problems": problems}
 
 
-def described(benchmarks, benchmark, module):
-    """A benchmark as plain data. Raises ValueError for one of a kind that is not known, or with too many parameters."""
+def describe_benchmark(benchmarks, benchmark, module):
+    """Return a benchmark as plain data. Raise ValueError if its kind isn't known, or it has too many parameters."""
     kind = benchmarks.kind_of(benchmark)
     if kind is None:
         raise ValueError(f"a {type(benchmark).__name__} is not known")
@@ -120,15 +119,15 @@ def described(benchmarks, benchmark, module):
     sets = 1
     for axis in values:
         sets *= len(axis)
-    if sets > MOST_SETS:
-        raise ValueError(f"has {sets} sets of parameters, more than {MOST_SETS}")
+    if sets > MAX_PARAMETER_SETS:
+        raise ValueError(f"has {sets} sets of parameters, more than {MAX_PARAMETER_SETS}")
     return {
         "name": benchmark.name,
         "kind": kind,
         "module": module,
         "names": names,
         "values": values,
-        "skipped": skipped(benchmark),
+        "skipped": skipped_sets(benchmark),
         "timeout": number_of(benchmark.timeout),
         "setup_cache": benchmarks.cache_name(benchmark),
         "setup_cache_timeout": number_of(benchmark.setup_cache_timeout),
@@ -140,31 +139,35 @@ def described(benchmarks, benchmark, module):
 
 
 def number_of(value):
-    """Seconds, or None for what states none."""
+    """Return positive seconds, or None."""
     return float(value) if isinstance(value, (int, float)) and value > 0 else None
 
 
-def skipped(benchmark):
-    """The numbers of the sets of parameters that the benchmark skips by ``skip_params``."""
-    wanted = getattr(benchmark, "_skip_tuples", None)
-    if not wanted:
+def skipped_sets(benchmark):
+    """Return the numbers of the parameter sets that the benchmark skips by ``skip_params``."""
+    skipped_parameters = getattr(benchmark, "_skip_tuples", None)
+    if not skipped_parameters:
         return []
-    return [number for number, one in enumerate(itertools.product(*benchmark._params)) if one in wanted]
+    return [
+        number
+        for number, parameters in enumerate(itertools.product(*benchmark._params))
+        if parameters in skipped_parameters
+    ]
 
 
 def lower_is_better(benchmark):
-    """False where the benchmark's own attribute says so: asv has no such attribute, and takes lower for better."""
-    found = (getattr(one, "lower_is_better", None) for one in benchmark._attr_sources)
-    return next((bool(one) for one in found if one is not None), True)
+    """Return the benchmark's attribute of this name; without it True, as asv assumes."""
+    values = (getattr(source, "lower_is_better", None) for source in benchmark._attr_sources)
+    return next((bool(value) for value in values if value is not None), True)
 
 
 def make_cache(root, name, folder, most_bytes):
-    """Run ``setup_cache``, with no file of more than so many bytes; its result is pickled."""
+    """Run ``setup_cache`` with a limit on the size of files, and pickle its result."""
     benchmarks = load_benchmarks()
-    benchmarks.enter(root)
+    benchmarks.make_importable(root)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
     benchmarks.seed_generators(0)
-    benchmark = benchmarks.find(root, name)
+    benchmark = benchmarks.find_benchmark(root, name)
     os.chdir(folder)
     benchmarks.seed_generators(0)
     cache = benchmark.do_setup_cache()
@@ -178,7 +181,7 @@ def main():
     if sys.argv[1] == "discover":
         with os.fdopen(answer, "w") as stream:
             json.dump(discover(sys.argv[2]), stream)
-        os._exit(0)  # whatever a suite has started
+        os._exit(0)  # don't wait for threads that a suite has started
     os.close(answer)
     try:
         make_cache(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
