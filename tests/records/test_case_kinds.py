@@ -1,5 +1,7 @@
 """The id of a case on a kind of host: unique, readable, and as the case itself in all that is drawn from it."""
 
+from dataclasses import replace
+
 import pytest
 
 from opduel.records import Case, case_id_for, split_kind, without_kind
@@ -33,9 +35,13 @@ def test_metrics_of_a_case_on_a_kind_belong_together() -> None:
     assert case_id_for("instructions", timed.of_kind("avx2").id) == counted.of_kind("avx2").id
 
 
-def test_a_case_of_no_kind_is_known_to_logs_as_before() -> None:
+def test_logs_know_a_case_by_what_is_measured_and_not_by_labels() -> None:
     case = a_case("add/forward")
-    assert "kind" not in case.measured_by()
-    assert case.of_kind("avx2").measured_by()["kind"] == "avx2"
+    assert replace(case, category="core", unit="ms").measured_by() == case.measured_by()
+    assert case.of_kind("avx2").measured_by() != case.measured_by()
+    assert replace(case, dtype="float64").measured_by() != case.measured_by()
+
+
+def test_an_id_without_a_kind_has_none() -> None:
     assert without_kind("add/forward", None) == "add/forward"
     assert split_kind("add/forward") == (None, "add/forward")
