@@ -204,7 +204,6 @@ def test_the_page_has_what_its_commands_print(
 @pytest.mark.nightly
 @pytest.mark.parametrize("data", sorted(calibrate.DATA.parent.glob("calibration*.jsonl")), ids=lambda path: path.stem)
 def test_the_comparator_decides_all_recorded_runs_as_before(data: Path) -> None:
-    """The 84 runs of calibration-median-quad.jsonl are of an earlier way of measuring, and serve this test alone."""
     changes = [
         f"{recorded.case}: {calibrate.verdict_text(recorded)}, now {calibrate.verdict_text(again)}"
         for run in read_runs(data)

@@ -106,7 +106,7 @@ def test_counts_are_claimed_at_once() -> None:
     assert sequential([0.05] * 5).p_value == 1
 
 
-# Two cases of benchmarks/results/calibration-median-quad.jsonl at a threshold of 0.1 %: nothing was injected into the
+# Two cases of real runs of one build against itself, at a threshold of 0.1 %: nothing was injected into the
 # first, and 0.5 % into the second.  Noise with two modes, which agreed with itself five times.
 TWO_MODES = [
     [
