@@ -1,66 +1,70 @@
-"""What operators a build has: run by path in its interpreter. Standard library, onnx, onnxruntime; Python 3.6 syntax.
+"""List a build's operators: run by path in its interpreter. Standard library, onnx, onnxruntime; Python 3.6 syntax.
 
-Prints one JSON document on stdout, whatever ONNX Runtime prints:
+Prints one JSON document on stdout:
     {"version": str,
      "registered": {name: [alias, ...]}        an operator that the CPU provider registers -> what the profiler calls it
      "functions": {"onnx.Conv": {"registered": name or null, "arguments": [[name, kind], ...], "dtype": false}}}
-An argument's kind is "tensor", "tensors" (a variadic operator's), "required" or "optional". An operator that no kernel
-is registered for is none of "registered": ONNX Runtime runs it as a graph of others.
+An argument's kind is "tensor", "tensors" (a variadic operator's), "required" or "optional". An operator without a
+kernel isn't in "registered": ONNX Runtime runs it as a graph of others.
 """
 
 import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, whose modules hide the build's
+sys.path[0] = os.path.join(
+    os.path.dirname(HERE), "common"
+)  # in place of this folder, whose modules would hide the build's
 
 from opduel_common.scripts import answer, load_adaptor
 
 PREFIXES = {"": "onnx", "ai.onnx.ml": "onnx.ml"}
-OURS = ("opset", "outputs", "constant", "session")  # inputs of a case that are no argument of an operator
+CASE_INPUTS = ("opset", "outputs", "constant", "session")  # inputs of a case that aren't arguments of an operator
 CPU = "CPUExecutionProvider"
 
 
 def spec_name(domain, name):
-    """An operator as a spec has it."""
+    """Return an operator's name in specs."""
     return f"{PREFIXES.get(domain, domain)}.{name}"
 
 
 def kernels(state):
-    """``{(domain, name)}`` of what the CPU provider registers. Raises RuntimeError where the build can't be asked."""
+    """Return ``{(domain, name)}`` of the CPU provider's kernels. Raise RuntimeError if the build can't list them."""
     ask = getattr(state, "get_all_opkernel_def", None)
     if ask is None:
         raise RuntimeError("this build can't list its kernels: those of PyPI can since 1.16")
-    return {(one.domain, one.op_name) for one in ask() if one.provider == CPU}
+    return {(kernel.domain, kernel.op_name) for kernel in ask() if kernel.provider == CPU}
 
 
 def arguments_of(schemas, domain, name):
-    """``[[name, kind], ...]`` in the opset that a case has which says none; then those of other opsets, and ours."""
+    """Return ``[[name, kind], ...]`` of the usual opset, then of other opsets, then of ``CASE_INPUTS``."""
     try:
         usual = schemas.find_schema(domain, name)[0]
     except schemas.MissingOperator:  # deprecated: a case says an opset
         usual = None
-    found = {}
+    kind_by_name = {}
     for schema in [usual] if usual else []:
-        for one in schema.inputs:
-            kinds = {"Single": "tensor", "Variadic": "tensors" if one.least else "optional"}
-            found[one.name] = kinds.get(one.option, "optional")
+        for formal in schema.inputs:
+            kinds = {"Single": "tensor", "Variadic": "tensors" if formal.min_count else "optional"}
+            kind_by_name[formal.name] = kinds.get(formal.option, "optional")
         for attribute, (_, required) in sorted(schema.attributes.items()):
-            found[attribute] = "required" if required else "optional"
-    for one in schemas.versions_of(domain, name):
-        for other in [each.name for each in one.inputs] + sorted(one.attributes):
-            found.setdefault(other, "optional")
-    for own in OURS:
-        found.setdefault(own, "optional")
-    return [list(one) for one in found.items()]
+            kind_by_name[attribute] = "required" if required else "optional"
+    for version in schemas.versions_of(domain, name):
+        for argument in [parameter.name for parameter in version.inputs] + sorted(version.attributes):
+            kind_by_name.setdefault(argument, "optional")
+    for case_input in CASE_INPUTS:
+        kind_by_name.setdefault(case_input, "optional")
+    return [list(item) for item in kind_by_name.items()]
 
 
 def document():
     adaptor = load_adaptor(HERE)
     schemas, state = adaptor.schemas, adaptor.schemas.state
     registered = kernels(state)
-    known = {
-        (one.domain, one.name) for one in schemas.onnx.defs.get_all_schemas_with_history() if one.domain in PREFIXES
+    onnx_operators = {
+        (schema.domain, schema.name)
+        for schema in schemas.onnx.defs.get_all_schemas_with_history()
+        if schema.domain in PREFIXES
     }
     plain = {name for domain, name in registered if domain == ""}
     aliases = {}
@@ -73,7 +77,7 @@ def document():
             "arguments": arguments_of(schemas, domain, name),
             "dtype": False,
         }
-        for domain, name in sorted(registered | known)
+        for domain, name in sorted(registered | onnx_operators)
     }
     return {"version": adaptor.onnxruntime.__version__, "registered": aliases, "functions": functions}
 

@@ -1,8 +1,8 @@
-"""Run in a build of ONNX Runtime: what the adaptor makes of the cases on stdin, a JSON list; a JSON list on stdout.
+"""Run the adaptor in a build of ONNX Runtime on the cases on stdin, a JSON list; write a JSON list of answers.
 
 An answer: {"outputs": [[name, dtype, shape, sum]], "digest": str, "operators": those that the profiler saw in a call,
 "forked": the sums that a forked child computes}, of a case with "memory" {"memory": bytes}, or {"error": kind,
-"reason": str}. The first one is what the import has left: {"threads": int, "versions": {...}}.
+"reason": str}. Before them comes the state after the import: {"threads": int, "versions": {...}}.
 """
 
 import json
@@ -22,20 +22,21 @@ SEED = 7
 
 def outputs(case):
     with tempfile.TemporaryDirectory() as folder:
-        found = adaptor.results(case, SEED, folder, 1 << 20)
-        values = [numpy.fromfile(os.path.join(folder, one["file"]), one["dtype"]) for one in found]
+        entries = adaptor.results(case, SEED, folder, 1 << 20)
+        values = [numpy.fromfile(os.path.join(folder, entry["file"]), entry["dtype"]) for entry in entries]
     return [
-        [one["name"], one["dtype"], one["shape"], float(value.sum())] for one, value in zip(found, values, strict=True)
+        [entry["name"], entry["dtype"], entry["shape"], float(value.sum())]
+        for entry, value in zip(entries, values, strict=True)
     ]
 
 
 def forked(case):
-    """What a child computes that is forked now."""
+    """Return what a child computes that is forked now."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         with os.fdopen(writing, "w") as stream:
-            json.dump([one[-1] for one in outputs(case)], stream)
+            json.dump([output[-1] for output in outputs(case)], stream)
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as stream:
@@ -45,7 +46,7 @@ def forked(case):
 
 
 def memory(case):
-    """What a call needs, twice; with "memory": "python only" as a build without the shared library has it."""
+    """Measure the memory of a call; with "memory": "python only", act as a build without the shared library."""
     if case.pop("memory") == "python only":
         environment = adaptor.allocations.environment
         adaptor.allocations.environment = environment.__wrapped__  # a new one
@@ -54,9 +55,9 @@ def memory(case):
             return adaptor.memory(case, SEED, 3)
         finally:
             adaptor.allocations.environment, adaptor.capi.onnxruntime = environment, adaptor.onnxruntime
-    found = [adaptor.memory(dict(case), SEED, 3) for _ in range(2)]
-    assert found[0] == found[1]
-    return found[0]["cpu/0"]
+    measurements = [adaptor.memory(dict(case), SEED, 3) for _ in range(2)]
+    assert measurements[0] == measurements[1]
+    return measurements[0]["cpu/0"]
 
 
 def answer(case):
@@ -67,14 +68,14 @@ def answer(case):
         call = adaptor.make_call(case, SEED)
         call()
         (profiled,) = adaptor.profile(call, 1)
-        found = {"outputs": outputs(case), "digest": adaptor.digest(case, SEED), "forked": in_child}
-        return dict(found, operators=profiled["operators"])
+        result = {"outputs": outputs(case), "digest": adaptor.digest(case, SEED), "forked": in_child}
+        return dict(result, operators=profiled["operators"])
     except Exception as error:
         return {"error": getattr(error, "kind", "error"), "reason": adaptor.key_line(str(error))}
 
 
 first = {"threads": len(os.listdir("/proc/self/task")), "versions": adaptor.versions()}
-given = json.load(sys.stdin)
+cases = json.load(sys.stdin)
 with open(sys.argv[2], "w") as stream:
-    json.dump([first, *map(answer, given)], stream)
+    json.dump([first, *map(answer, cases)], stream)
 os._exit(0)

@@ -21,7 +21,7 @@ LEVEL = {"session": {"value": {"graph_optimization_level": "all"}}}
 
 
 def module(name: str) -> ModuleType:
-    """A module of the adaptor that needs no ONNX Runtime."""
+    """Load a module of the adaptor that needs no ONNX Runtime."""
     spec = importlib.util.spec_from_file_location(f"ort_{name}", ORT.adaptor / f"{name}.py")
     assert spec
     assert spec.loader
@@ -36,8 +36,8 @@ def case(operator: str, inputs: dict[str, Any], **fields: Any) -> dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Answers]:
-    """What ``onnx_of.py`` answers in a release's build."""
+def ask_build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Answers]:
+    """Return a function that runs ``onnx_of.py`` in a release's build and returns its answers."""
     folder = tmp_path_factory.mktemp("answers")
 
     def ask(*cases: dict[str, Any], version: str = "1.20.1", threads: int = 1) -> Answers:
@@ -46,8 +46,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Answers]:
         command = [build.interpreter, str(script), str(ORT.adaptor), str(folder / "answer")]
         environment = {**worker_environment(), **ORT.environment(threads)}
         subprocess.run(command, input=json.dumps(cases), text=True, env=environment, check=True, timeout=120)
-        found: Answers = json.loads((folder / "answer").read_text())
-        return found
+        answers: Answers = json.loads((folder / "answer").read_text())
+        return answers
 
     return ask
 
@@ -76,16 +76,16 @@ def test_messages_without_places_in_the_source(message: str, line: str) -> None:
 
 def test_a_models_inputs_are_each_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ORT.adaptor.parent.parent / "common"))
-    by_name = module("arrays").by_name
-    assert by_name(["X", "Y", "Z"], {"args": [[1], [2]], "Z": [3]}) == {"X": [1], "Y": [2], "Z": [3]}
-    assert by_name(["X", "Y"], {"Y": [2]}) == {"Y": [2]}
+    inputs_by_name = module("arrays").inputs_by_name
+    assert inputs_by_name(["X", "Y", "Z"], {"args": [[1], [2]], "Z": [3]}) == {"X": [1], "Y": [2], "Z": [3]}
+    assert inputs_by_name(["X", "Y"], {"Y": [2]}) == {"Y": [2]}
     for plain, words in (
         ({"args": [[1], [2], [3]]}, "args has 3 inputs, the model 2: X, Y"),
         ({"args": [[1]], "X": [4]}, "X is given twice, in args and by its name: leave one out"),
         ({"W": [1]}, "the model has no input W: its inputs are X, Y"),
     ):
         with pytest.raises(ValueError, match=f"^{words}$"):
-            by_name(["X", "Y"], plain)
+            inputs_by_name(["X", "Y"], plain)
 
 
 def test_the_profilers_events_are_told_apart_by_call() -> None:
@@ -109,9 +109,9 @@ def test_the_profilers_events_are_told_apart_by_call() -> None:
 
 
 @pytest.mark.wheels
-def test_graphs_of_one_operator(asked: Callable[..., Answers]) -> None:
+def test_graphs_of_one_operator(ask_build: Callable[..., Answers]) -> None:
     branches = {"then_branch": {"function": "then_branch"}, "else_branch": {"function": "else_branch"}}
-    first, *found = asked(
+    first, *answers = ask_build(
         case("onnx.Conv", {**WEIGHT, "strides": [2, 2]}, fork=True),
         case("onnx.Conv", {**WEIGHT, **CONSTANT}),
         case("onnx.Conv", {**WEIGHT, **CONSTANT, **LEVEL}),
@@ -128,7 +128,7 @@ def test_graphs_of_one_operator(asked: Callable[..., Answers]) -> None:
         case("onnx.Abs", {"X": [4]}, dtype="int8"),
     )
     assert first == {"threads": 1, "versions": {"framework": "1.20.1", "numpy": "1.26.4", "onnx": "1.19.1"}}
-    shapes = [[one[2] for one in answer["outputs"]] for answer in found]
+    shapes = [[output[2] for output in answer["outputs"]] for answer in answers]
     assert shapes == [
         *(
             [[1, 4, 3, 3]],
@@ -143,24 +143,24 @@ def test_graphs_of_one_operator(asked: Callable[..., Answers]) -> None:
         ),
         *([[64, 64]], [[3]], [[4, 5]], [[4]], [[4]]),
     ]
-    assert found[0]["forked"] == [found[0]["outputs"][0][-1]]
-    assert found[6]["outputs"][0][-1] < 0  # nothing is above max
-    assert found[-1]["outputs"][0][1] == "|i1"
-    assert [list(one["operators"]) for one in found[:3]] == [
+    assert answers[0]["forked"] == [answers[0]["outputs"][0][-1]]
+    assert answers[6]["outputs"][0][-1] < 0  # nothing is above max
+    assert answers[-1]["outputs"][0][1] == "|i1"
+    assert [list(answer["operators"]) for answer in answers[:3]] == [
         ["onnx.Conv"],
         ["onnx.Conv"],
         ["onnx.Conv", "ReorderOutput"],
     ]
-    assert set(found[-2]["operators"]) == {"Softplus", "Tanh", "Mul"}
-    assert len({one["digest"] for one in found[1:4]}) == 2  # a session's options are no part of the graph
-    (_, other) = asked(case("onnx.Conv", {**WEIGHT, **CONSTANT}), version="1.19.2", threads=2)
-    assert other["digest"] == found[1]["digest"]
+    assert set(answers[-2]["operators"]) == {"Softplus", "Tanh", "Mul"}
+    assert len({answer["digest"] for answer in answers[1:4]}) == 2  # a session's options are no part of the graph
+    (_, other) = ask_build(case("onnx.Conv", {**WEIGHT, **CONSTANT}), version="1.19.2", threads=2)
+    assert other["digest"] == answers[1]["digest"]
 
 
 @pytest.mark.wheels
-def test_what_cannot_be_run(asked: Callable[..., Answers]) -> None:
+def test_what_cannot_be_run(ask_build: Callable[..., Answers]) -> None:
     option = {"session": {"value": {"intra_op_num_threads": 4}}}
-    _, *found = asked(
+    _, *answers = ask_build(
         case("onnx.Nothing", {"X": [4]}),
         case("com.microsoft.Nothing", {"X": [4]}),
         case("onnx.TreeEnsemble", {"X": [4]}),
@@ -179,7 +179,7 @@ def test_what_cannot_be_run(asked: Callable[..., Answers]) -> None:
         case("onnx.Concat", {"args": [[2, 3], {"call": "numpy.ones"}], "axis": 1}),
         case("onnx.ConcatFromSequence", {"args": [[2, 3], [2, 4]], "axis": 1}),
     )
-    kinds = [one["error"] for one in found]
+    kinds = [answer["error"] for answer in answers]
     assert kinds == ["missing"] * 5 + ["error"] * 12
     reasons = [
         *("no operator Nothing in the domain ai.onnx", "in the domain com.microsoft", "no operator TreeEnsemble in"),
@@ -193,12 +193,12 @@ def test_what_cannot_be_run(asked: Callable[..., Answers]) -> None:
         *("constant: C is not an input of MatMul", "outputs is 'two'", '{"call": ...} is not an input of ONNX Runtime'),
         'args has more inputs than ConcatFromSequence takes, 1: a sequence is one input, {"tuple": [[8], [8]]}',
     ]
-    for reason, one in zip(reasons, found, strict=True):
-        assert reason in one["reason"]
+    for reason, answer in zip(reasons, answers, strict=True):
+        assert reason in answer["reason"]
 
 
 @pytest.mark.wheels
-def test_the_most_that_a_call_holds_at_once(asked: Callable[..., Answers]) -> None:
+def test_the_most_that_a_call_holds_at_once(ask_build: Callable[..., Answers]) -> None:
     strings = {"X": {"value": ["a", "b"]}, "Y": {"value": ["c", "d"]}, "opset": 20}
     matrices = {"A": [64, 256], "B": [256, 512]}
     unplanned = {"session": {"value": {"graph_optimization_level": "all", "enable_mem_pattern": False}}}
@@ -219,17 +219,17 @@ def test_the_most_that_a_call_holds_at_once(asked: Callable[..., Answers]) -> No
         case("onnx.Nothing", {"X": [4]}),
         case("onnx.Abs", {"X": [4]}, memory="python only"),
     )
-    _, *found = asked(*({"memory": True, **one} for one in cases))
-    exp, copied, product, weighted, topk, sequence, joined, *convolutions = found[:10]
+    _, *answers = ask_build(*({"memory": True, **memory_case} for memory_case in cases))
+    exp, copied, product, weighted, topk, sequence, joined, *convolutions = answers[:10]
     assert (exp, copied) == ({"memory": 4 * 256 * 4000}, {"memory": 8 * 256 * 4000})
     assert product == weighted == {"memory": 4 * 64 * 512}
     assert topk == {"memory": 256 * 3 * (4 + 8)}
     assert sequence == joined == {"memory": 2 * 64 * 4}
-    assert min(one["memory"] for one in convolutions) > 4 * 64 * 54 * 54, "the output and what else is held"
-    assert len({one["memory"] for one in convolutions}) == 3, "a session's options hold here, too"
+    assert min(answer["memory"] for answer in convolutions) > 4 * 64 * 54 * 54, "the output and what else is held"
+    assert len({answer["memory"] for answer in convolutions}) == 3, "a session's options hold here, too"
     reasons = (
         *("X: memory isn't measured with strings", "session.enable_mem_reuse: can't be set where memory is measured"),
         *("no operator Nothing in the domain", "memory: ONNX Runtime 1.2.3 has no libonnxruntime.so beside its Python"),
     )
-    for reason, one in zip(reasons, found[10:], strict=True):
-        assert reason in one["reason"]
+    for reason, answer in zip(reasons, answers[10:], strict=True):
+        assert reason in answer["reason"]

@@ -1,8 +1,8 @@
-"""ONNX Runtime as the worker runs it: one call of a session, its inputs from a seed.
+"""The adaptor of ONNX Runtime: one call of a session, with inputs from a seed.
 
-Runs inside the build: standard library, NumPy, onnxruntime, and onnx for graphs of one operator; Python 3.6 syntax.
-The worker loads this folder as a package of its own (harness/worker/main.py, load_adaptor) and calls the functions of
-this file.  The import starts no thread; a session, which may have a pool of them, is made after the worker has forked.
+It runs inside the build: standard library, NumPy, onnxruntime, and onnx for graphs of one operator; Python 3.6 syntax.
+The worker loads this folder as a package (harness/worker/main.py, load_adaptor) and calls the functions of this file.
+The import starts no thread; a session, which may have a pool of threads, is made after the worker has forked.
 """
 
 import numpy
@@ -19,15 +19,15 @@ from .schemas import onnx
 
 
 def versions():
-    """What the controller receives once the framework is imported."""
-    found = {"framework": onnxruntime.__version__, "numpy": numpy.__version__}
-    return dict(found, onnx=onnx.__version__) if onnx is not None else found
+    """Return the versions that the controller gets once the framework is imported."""
+    versions_by_package = {"framework": onnxruntime.__version__, "numpy": numpy.__version__}
+    return dict(versions_by_package, onnx=onnx.__version__) if onnx is not None else versions_by_package
 
 
 def make_call(case, seed):
-    """A function of no arguments that runs the case's session once, from NumPy arrays to NumPy arrays.
+    """Return a function that runs the case's session once, from NumPy arrays to NumPy arrays.
 
-    Raises MissingOperator; ValueError; what ONNX Runtime raises for a graph that it can't run.
+    Raise MissingOperator, ValueError, and what ONNX Runtime raises for a graph that it can't run.
     """
     prepared = Prepared(case, seed)
     run, feeds = prepared.session().run, prepared.feeds
@@ -40,7 +40,7 @@ def make_call(case, seed):
 
 
 def results(case, seed, folder, limit):
-    """What the case computes, written to files: as results.py says. Raises as ``make_call``."""
+    """Write to files what the case computes (results.py). Raise as ``make_call`` does."""
     prepared = Prepared(case, seed)
     onnxruntime.set_seed(seed & 0x7FFFFFFF)
     session = prepared.session()
@@ -48,11 +48,11 @@ def results(case, seed, folder, limit):
 
 
 def digest(case, seed):
-    """The SHA-256 of the graph and of the case's inputs, in hexadecimal digits. Raises as ``make_call``."""
+    """Return the SHA-256 of the graph and of the case's inputs, in hexadecimal digits. Raise as ``make_call`` does."""
     return digest_of_prepared(Prepared(case, seed))
 
 
 def inputs_digest(case, seed):
-    """The same of the values that are drawn, alone: as other frameworks have it for the same inputs."""
+    """Return the digest of the drawn values alone, which is the same in other frameworks for the same inputs."""
     arrays = Prepared(case, seed).arrays
     return digest_of({name: arrays.arrays[name] for name in arrays.drawn})

@@ -1,6 +1,6 @@
-"""ONNX Runtime's C API by ctypes, of the shared library that wheels have beside the Python module from 1.19 on.
+"""Call ONNX Runtime's C API by ctypes, in the shared library that wheels have beside the Python module from 1.19 on.
 
-Its functions are at fixed places of a table, which later releases only lengthen (https://onnxruntime.ai/docs/api/c/).
+Its functions are at fixed places of a table, which later releases only extend (https://onnxruntime.ai/docs/api/c/).
 """
 
 import ctypes
@@ -11,10 +11,10 @@ import onnxruntime
 
 from .messages import MissingOperator, says_absent
 
-VERSION = 17  # of the API: that of release 1.17
+VERSION = 17  # of the API, which came with release 1.17
 POINTER, SIZE, NUMBER, TEXT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_char_p
-OUT, POINTERS, TEXTS = (ctypes.POINTER(one) for one in (POINTER, POINTER, TEXT))
-# A function's place in the table, and its arguments; it returns a status, which is null if all went well.
+OUT, POINTERS, TEXTS = (ctypes.POINTER(pointer_type) for pointer_type in (POINTER, POINTER, TEXT))
+# A function's place in the table, and its arguments; it returns a status, which is null on success.
 FUNCTIONS = {
     "CreateEnv": (3, NUMBER, TEXT, OUT),
     "CreateSession": (7, POINTER, TEXT, POINTER, OUT),
@@ -36,7 +36,7 @@ FUNCTIONS = {
     "AddSessionConfigEntry": (130, POINTER, TEXT, TEXT),
     "RegisterAllocator": (176, POINTER, POINTER),
 }
-GET_ERROR_MESSAGE, RELEASE_STATUS, RELEASE_VALUE = 2, 93, 96  # these return something else
+GET_ERROR_MESSAGE, RELEASE_STATUS, RELEASE_VALUE = 2, 93, 96  # these return no status
 
 
 class Base(ctypes.Structure):
@@ -44,18 +44,18 @@ class Base(ctypes.Structure):
 
 
 class Api:
-    """Calls of the API's functions by their names."""
+    """The API's functions by their names."""
 
     def __init__(self):
-        """Raises ValueError: the build has no such library."""
+        """Raise ValueError if the build has no such library."""
         folder = os.path.join(os.path.dirname(onnxruntime.__file__), "capi")
-        found = sorted(glob.glob(os.path.join(folder, "libonnxruntime.so.*")))
-        if not found:
+        libraries = sorted(glob.glob(os.path.join(folder, "libonnxruntime.so.*")))
+        if not libraries:
             raise ValueError(
                 "memory: ONNX Runtime {} has no libonnxruntime.so beside its Python module, as wheels have from 1.19 "
                 "on: use process_memory".format(onnxruntime.__version__)
             )
-        base = ctypes.CDLL(found[0]).OrtGetApiBase
+        base = ctypes.CDLL(libraries[0]).OrtGetApiBase
         base.restype = ctypes.POINTER(Base)
         self.table = ctypes.cast(base().contents.get_api(VERSION), ctypes.POINTER(POINTER))
 
@@ -63,7 +63,7 @@ class Api:
         return ctypes.CFUNCTYPE(returned, *types)(self.table[place])
 
     def call(self, name, *arguments):
-        """Call a function. Raises MissingOperator; RuntimeError: what its status says."""
+        """Call a function. Raise MissingOperator or RuntimeError with the message of its status."""
         status = self.function(FUNCTIONS[name][0], POINTER, *FUNCTIONS[name][1:])(*arguments)
         if not status:
             return
@@ -71,11 +71,11 @@ class Api:
         self.function(RELEASE_STATUS, None, POINTER)(status)
         raise (MissingOperator if says_absent(message) else RuntimeError)(message)
 
-    def made(self, name, *arguments):
-        """What a function makes: it writes that to its last argument. Raises as ``call``."""
-        found = POINTER()
-        self.call(name, *arguments, ctypes.byref(found))
-        return found
+    def create(self, name, *arguments):
+        """Return the object that a function writes to its last argument. Raise as ``call`` does."""
+        result = POINTER()
+        self.call(name, *arguments, ctypes.byref(result))
+        return result
 
     def release(self, value):
         self.function(RELEASE_VALUE, None, POINTER)(value)

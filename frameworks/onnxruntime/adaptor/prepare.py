@@ -1,22 +1,22 @@
-"""A case made ready: its model, a file or a graph of one operator, and the arrays that it is fed."""
+"""Prepare a case: its model, a file or a graph of one operator, and its input arrays."""
 
 from opduel_common.inputs import is_shape
 
-from .arrays import Arrays, by_name
+from .arrays import Arrays, inputs_by_name
 from .graphs import make_graph
 from .sessions import make_session
 
-MODEL = "model."  # how the operator of a case begins that runs a file
-SESSION = "session"  # the input that holds options, no argument of an operator
-# What a session says of an input's type, and NumPy's name for it.
+MODEL = "model."  # prefix of the operator of a case that runs a file
+SESSION = "session"  # the input that holds options, not an argument of an operator
+# NumPy's names of the types of a session's inputs, where they differ.
 TYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(string)": "object"}
 
 
 class Prepared:
-    """A case's model and feeds; sessions of it are made when they are asked for."""
+    """A case's model and feeds, and its sessions on demand."""
 
     def __init__(self, case, seed):
-        """Raises ValueError for what no session has; MissingOperator."""
+        """Raise ValueError for a direction or context that no session has, and MissingOperator."""
         if case["direction"] != "forward":
             raise ValueError("ONNX Runtime has no {} direction: use forward".format(case["direction"]))
         if case["context"] != "cpu":
@@ -26,7 +26,7 @@ class Prepared:
         plain = dict(case["inputs"])
         self.options = options_of(plain.pop(SESSION, None))
         self.arrays = Arrays(case, seed)
-        self.made = None
+        self.spare_session = None
         if self.is_network:
             self.model = case["files"]["model"]
             self.feeds = self.feeds_of_model(plain)
@@ -35,33 +35,36 @@ class Prepared:
         self.arrays.check_dtype()
 
     def session(self, profile=None):
-        """A session; the one that was made to look at a model's inputs is handed out once."""
-        made, self.made = (self.made, None) if profile is None else (None, self.made)
-        return made or make_session(self.model, self.options, self.is_network, profile)
+        """Return a session; the one that was made to read a model's inputs is returned once."""
+        session, self.spare_session = (self.spare_session, None) if profile is None else (None, self.spare_session)
+        return session or make_session(self.model, self.options, self.is_network, profile)
 
     def feeds_of_model(self, plain):
-        """What a model is fed: by its inputs' names, or in their order (``args``). One whose shape the model fixes may
-        be left out.
+        """Return a model's inputs by name; the case names them, or gives them in order (``args``).
 
-        Raises ValueError for an input that it doesn't have, one given twice, and one whose shape isn't known.
+        An input whose shape the model fixes may be left out. Raise ValueError for an input that the model doesn't have,
+        one given twice, and one of unknown shape.
         """
-        self.made = make_session(self.model, self.options, self.is_network)
-        wanted = self.made.get_inputs()
-        given = by_name([one.name for one in wanted], plain)
-        return {one.name: self.feed(one, given.get(one.name)) for one in wanted}
+        self.spare_session = make_session(self.model, self.options, self.is_network)
+        model_inputs = self.spare_session.get_inputs()
+        plain_by_name = inputs_by_name([model_input.name for model_input in model_inputs], plain)
+        return {
+            model_input.name: self.feed(model_input, plain_by_name.get(model_input.name))
+            for model_input in model_inputs
+        }
 
-    def feed(self, one, plain):
-        """One input's array: of the model's own dtype, and of its own shape where none is given."""
+    def feed(self, model_input, plain):
+        """Return one input's array, of the model's dtype, and of the model's shape if the case gives none."""
         if plain is None:
-            plain = list(one.shape)
+            plain = list(model_input.shape)
             if not is_shape(plain):
-                raise ValueError("{} has the shape {}: give its sizes in inputs".format(one.name, plain))
-        dtype = TYPES.get(one.type, one.type[len("tensor(") : -1])
-        return self.arrays.typed(one.name, plain, dtype)
+                raise ValueError("{} has the shape {}: give its sizes in inputs".format(model_input.name, plain))
+        dtype = TYPES.get(model_input.type, model_input.type[len("tensor(") : -1])
+        return self.arrays.make_array(model_input.name, plain, dtype)
 
 
 def options_of(plain):
-    """The case's session options: an object, written as an attribute. Raises ValueError."""
+    """Return the case's session options, an object written as {"value": ...}. Raise ValueError."""
     options = {} if plain is None else plain.get("value") if isinstance(plain, dict) else plain
     if not isinstance(options, dict):
         raise ValueError('session must be {"value": {"graph_optimization_level": "all", ...}}')

@@ -1,4 +1,4 @@
-"""ONNX Runtime's own profiler: how long each node of a call took.
+"""Measure the time of each node of a call by ONNX Runtime's own profiler.
 
 A session that profiles writes a file of events (https://onnxruntime.ai/docs/performance/tune-performance/profiling-tools.html),
 in whole microseconds: one for each node that ran, and one for each run of the model, after its nodes.
@@ -9,13 +9,13 @@ import os
 import shutil
 import tempfile
 
-NODE, RUN = "_kernel_time", "model_run"  # how the events' names end, or are
+NODE, RUN = "_kernel_time", "model_run"  # suffix of the names of nodes' events; name of the events of runs
 
 
 def profile(call, calls):
-    """Profile so many calls, after one more; a list with one entry for each of them.
+    """Profile so many calls, after one more; return {"operators": {name: [ns, ...]}, "memory": {}} for each.
 
-    An entry: {"operators": {name: [ns, ...]}, one for each node of that operator, "memory": {}}.
+    An operator has a time for each of its nodes.
     """
     folder = tempfile.mkdtemp(prefix="opduel-ort-")
     try:
@@ -25,7 +25,7 @@ def profile(call, calls):
 
 
 def events_of(prepared, calls, folder):
-    """``(events, path)`` of so many calls in a session of their own."""
+    """Run so many calls in a session of their own; return ``(events, path)`` of its profile."""
     session = prepared.session(os.path.join(folder, "trace"))
     for _ in range(calls):
         session.run(None, prepared.feeds)
@@ -35,7 +35,7 @@ def events_of(prepared, calls, folder):
 
 
 def by_call(events, operator):
-    """The nodes of each run; the case's own operator by the name that the spec has for it."""
+    """Return the profile of each run, with the case's operator under the name in its spec."""
     name = operator.rpartition(".")[2]
     calls, nodes = [], {}
     for event in events:
@@ -49,12 +49,12 @@ def by_call(events, operator):
 
 
 def write_profile(call, calls, folder, name):
-    """The profiler's own trace (``trace.json``) and a table of it (``table.txt``) of so many calls."""
+    """Write the profiler's trace of so many calls (``trace.json``) and a table of it (``table.txt``)."""
     events, path = events_of(call.prepared, calls, folder)
     os.rename(path, os.path.join(folder, "trace.json"))
     rows = {}
-    for one in by_call(events, call.prepared.case["operator"]):
-        for operator, times in one["operators"].items():
+    for call_profile in by_call(events, call.prepared.case["operator"]):
+        for operator, times in call_profile["operators"].items():
             rows.setdefault(operator, []).extend(times)
     with open(os.path.join(folder, "table.txt"), "w") as stream:
         stream.write(

@@ -1,7 +1,7 @@
-"""What an operator takes: its inputs, their types and its attributes, as the onnx package says, or else the build.
+"""Find an operator's schema: its inputs, their types, and its attributes.
 
-The onnx package has the schemas of ONNX's own domains, the same on both sides.  Those of others, and of operators that
-ONNX has dropped, are asked of ONNX Runtime, where its build has them: that of PyPI does since 1.16.
+The onnx package has the schemas of ONNX's own domains, the same on both sides.  ONNX Runtime has those of other
+domains, and of operators that ONNX has dropped, if its build includes them: that of PyPI does since 1.16.
 """
 
 from collections import namedtuple
@@ -12,86 +12,95 @@ from .messages import MissingOperator
 
 try:
     import onnx
-except ImportError:  # a build without it runs models, and no single operators
+except ImportError:  # such a build runs models, but no single operators
     onnx = None
 
-DOMAINS = {"onnx": "", "onnx.ml": "ai.onnx.ml"}  # as a spec says them; others are domains as they are
-# Of a case that says none: releases from 1.12 on have it. An operator that is newer has its first.
+DOMAINS = {"onnx": "", "onnx.ml": "ai.onnx.ml"}  # domains by the names in specs; other names are domains themselves
+# The opsets of cases that name none, which releases from 1.12 on have. A newer operator has its first opset.
 USUAL_OPSETS = {"": 17, "ai.onnx.ml": 3}
-NUMPY_TYPES = {"float": "float32", "double": "float64", "string": "object"}  # others have the same name
+NUMPY_TYPES = {"float": "float32", "double": "float64", "string": "object"}  # other names are the same
 
-# ``option``: "Single", "Optional" or "Variadic". ``type``: what inputs of one type share; None of several types.
-# ``dtypes``: NumPy's names, of a sequence those of what it holds. ``least``: how many a variadic one needs.
-Formal = namedtuple("Formal", "name option type dtypes is_sequence least")
+# ``option``: "Single", "Optional" or "Variadic". ``type``: the same for inputs that must have one dtype, or None.
+# ``dtypes``: NumPy's names, for a sequence those of its elements. ``min_count``: how many a variadic one needs.
+Formal = namedtuple("Formal", "name option type dtypes is_sequence min_count")
 # ``attributes``: name -> (type such as "INTS", whether it is required).
 Schema = namedtuple("Schema", "name domain since inputs outputs attributes")
 
 
 def domain_of(operator):
-    """``(domain, name)`` of an operator as a spec has it: ``onnx.ml.Scaler`` is in ``ai.onnx.ml``."""
+    """Return ``(domain, name)`` of an operator in a spec: ``onnx.ml.Scaler`` is in ``ai.onnx.ml``."""
     prefix, _, name = operator.rpartition(".")
     return DOMAINS.get(prefix, prefix), name
 
 
 def schemas_of_build():
-    """Every schema, of every version, that the build says it has; none where it can't be asked."""
+    """Return the build's schemas of all versions, or none if it can't list them."""
     ask = getattr(state, "get_all_operator_schema", None)
     return ask() if ask else []
 
 
 def versions_of(domain, name):
-    """An operator's schemas of all versions, as onnx has them, or else the build."""
-    versions = [one for one in onnx.defs.get_all_schemas_with_history() if (one.domain, one.name) == (domain, name)]
-    return versions or [one for one in schemas_of_build() if (one.domain, one.name) == (domain, name)]
+    """Return an operator's schemas of all versions from the onnx package, or else from the build."""
+    versions = [
+        schema for schema in onnx.defs.get_all_schemas_with_history() if (schema.domain, schema.name) == (domain, name)
+    ]
+    return versions or [schema for schema in schemas_of_build() if (schema.domain, schema.name) == (domain, name)]
 
 
 def find_schema(domain, name, opset=None):
-    """``(schema, opset)`` of an operator in an opset, or in the usual one; the schema is None where nobody knows it.
+    """Return ``(schema, opset)`` of an operator in an opset, or in the usual one; the schema is None if none is known.
 
-    Raises MissingOperator where ONNX has no such operator, and the build hasn't either.
+    Raise MissingOperator if neither ONNX nor the build has such an operator.
     """
     versions = versions_of(domain, name)
     if not versions and (domain in USUAL_OPSETS or schemas_of_build()):
         raise MissingOperator("there is no operator {} in the domain {}".format(name, domain or "ai.onnx"))
     if opset is None:
-        opset = max([USUAL_OPSETS.get(domain, 1)] + [min(one.since_version for one in versions)] * bool(versions))
-    known = [one for one in versions if one.since_version <= opset]
-    if versions and not known:
-        first = min(one.since_version for one in versions)
+        opset = max(
+            [USUAL_OPSETS.get(domain, 1)] + [min(version.since_version for version in versions)] * bool(versions)
+        )
+    usable = [version for version in versions if version.since_version <= opset]
+    if versions and not usable:
+        first = min(version.since_version for version in versions)
         raise MissingOperator("{} exists from opset {} on: give a later one".format(name, first))
-    schema = max(known, key=lambda one: one.since_version) if known else None
+    schema = max(usable, key=lambda version: version.since_version) if usable else None
     if schema is not None and schema.deprecated:
         words = "{} is deprecated since opset {}: give an earlier one"
         raise MissingOperator(words.format(name, schema.since_version))
-    return schema and plain(schema), opset
+    return schema and to_schema(schema), opset
 
 
-def plain(schema):
-    """A schema of either library in one form."""
+def to_schema(schema):
+    """Convert a schema of either library."""
     return Schema(
         schema.name,
         schema.domain,
         schema.since_version,
-        [formal(schema, one) for one in schema.inputs],
-        [formal(schema, one) for one in schema.outputs],
-        {name: (word(one.type), one.required) for name, one in schema.attributes.items()},
+        [to_formal(schema, parameter) for parameter in schema.inputs],
+        [to_formal(schema, parameter) for parameter in schema.outputs],
+        {name: (enum_name(attribute.type), attribute.required) for name, attribute in schema.attributes.items()},
     )
 
 
-def formal(schema, one):
-    type_name = one.type_str if hasattr(one, "type_str") else one.typeStr
-    constraints = [each for each in schema.type_constraints if each.type_param_str == type_name]
-    types = {kind for each in constraints for kind in each.allowed_type_strs} or {type_name}
+def to_formal(schema, parameter):
+    type_name = parameter.type_str if hasattr(parameter, "type_str") else parameter.typeStr
+    constraints = [constraint for constraint in schema.type_constraints if constraint.type_param_str == type_name]
+    types = {kind for constraint in constraints for kind in constraint.allowed_type_strs} or {type_name}
     single = {kind[len("tensor(") : -1] for kind in types if kind.startswith("tensor(")}
     several = {kind[len("seq(tensor(") : -2] for kind in types if kind.startswith("seq(tensor(")}
     dtypes = {NUMPY_TYPES.get(kind, kind) for kind in single or several}
-    alike = one.is_homogeneous if hasattr(one, "is_homogeneous") else one.isHomogeneous
-    shared = type_name if alike else None
+    is_homogeneous = parameter.is_homogeneous if hasattr(parameter, "is_homogeneous") else parameter.isHomogeneous
+    shared = type_name if is_homogeneous else None
     return Formal(
-        one.name, word(one.option), shared, dtypes, bool(several and not single), getattr(one, "min_arity", 1)
+        parameter.name,
+        enum_name(parameter.option),
+        shared,
+        dtypes,
+        bool(several and not single),
+        getattr(parameter, "min_arity", 1),
     )
 
 
-def word(enumerated):
-    """The name of one value of an enumeration."""
+def enum_name(enumerated):
+    """Return the name of a value of an enumeration."""
     return str(enumerated).rpartition(".")[2]

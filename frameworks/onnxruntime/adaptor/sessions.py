@@ -1,4 +1,4 @@
-"""A session and its options: those of the run, which the environment holds, and those of a case."""
+"""Make sessions, with the options of the run, which are in the environment, and those of a case."""
 
 import os
 
@@ -18,14 +18,14 @@ EXECUTION = {
 }
 SWITCHES = ("enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse", "use_deterministic_compute")
 PROVIDERS = ["CPUExecutionProvider"]
-FATAL_ONLY = 4  # of ONNX Runtime's own log: errors are raised, too
+FATAL_ONLY = 4  # level of ONNX Runtime's log; errors are raised in any case
 
 
 def make_session(model, plain, is_network, profile=None):
-    """A session of ``model``, bytes or the path of a file; ``plain`` are the case's options, ``profile`` the beginning
-    of the path of a profile that it writes.
+    """Return a session of ``model``, bytes or the path of a file.
 
-    Raises MissingOperator; ValueError for an option that there isn't; what ONNX Runtime raises.
+    ``plain``: the case's options. ``profile``: the prefix of the path of a profile that it writes. Raise
+    MissingOperator, ValueError for an unknown option, and what ONNX Runtime raises.
     """
     options = session_options(plain, is_network)
     if profile is not None:
@@ -40,7 +40,7 @@ def make_session(model, plain, is_network, profile=None):
 
 
 def session_options(plain, is_network):
-    """The run's options, and over them the case's. Raises ValueError: one that isn't known, with those that are."""
+    """Return the run's options, overridden by the case's. Raise ValueError for an unknown one."""
     options = onnxruntime.SessionOptions()
     threads = int(os.environ.get("OPDUEL_ORT_THREADS", "1"))
     options.intra_op_num_threads = options.inter_op_num_threads = threads
@@ -49,35 +49,35 @@ def session_options(plain, is_network):
     for pool in ("intra_op", "inter_op"):
         options.add_session_config_entry("session.{}.allow_spinning".format(pool), spinning)
     usual = "OPDUEL_ORT_LEVEL_MODEL" if is_network else "OPDUEL_ORT_LEVEL_OPERATOR"
-    said = {
+    settings = {
         "graph_optimization_level": os.environ.get(usual, "all" if is_network else "disabled"),
         "execution_mode": os.environ.get("OPDUEL_ORT_EXECUTION", "sequential"),
     }
-    for name, value in dict(said, **plain).items():
+    for name, value in dict(settings, **plain).items():
         set_option(options, name, value)
     return options
 
 
 def set_option(options, name, value):
-    """Set one option: a name with dots is a configuration entry of the session, any other one of those below."""
+    """Set one option; a name with dots is a configuration entry of the session. Raise ValueError if it is unknown."""
     if "threads" in name:
         raise ValueError("session.{}: --threads says how many threads there are: leave it out".format(name))
     if "." in name:
         options.add_session_config_entry(name, str(int(value) if isinstance(value, bool) else value))
     elif name == "graph_optimization_level":
-        options.graph_optimization_level = one_of(LEVELS, name, value)
+        options.graph_optimization_level = choose(LEVELS, name, value)
     elif name == "execution_mode":
-        options.execution_mode = one_of(EXECUTION, name, value)
+        options.execution_mode = choose(EXECUTION, name, value)
     elif name in SWITCHES:
         if not isinstance(value, bool):
             raise ValueError("session.{} is {!r}: use true or false".format(name, value))
         setattr(options, name, value)
     else:
-        known = ", ".join(("graph_optimization_level", "execution_mode", *SWITCHES))
-        raise ValueError("session.{} is not known: use {}, or a configuration entry's key".format(name, known))
+        settable = ", ".join(("graph_optimization_level", "execution_mode", *SWITCHES))
+        raise ValueError("session.{} is not known: use {}, or a configuration entry's key".format(name, settable))
 
 
-def one_of(known, name, value):
-    if value not in known:
-        raise ValueError("session.{} is {!r}: use one of {}".format(name, value, ", ".join(known)))
-    return known[value]
+def choose(values, name, value):
+    if value not in values:
+        raise ValueError("session.{} is {!r}: use one of {}".format(name, value, ", ".join(values)))
+    return values[value]
