@@ -40,7 +40,8 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[RunRequest
 
     def run_ab(request: RunRequest, *_: object) -> Report:
         found.append(request)
-        how = {**report_samples.run(), **request.labels}
+        configuration = dataclasses.asdict(request.configuration)
+        how = {**report_samples.run(), **request.labels, "configuration": configuration}
         return Report(how, request.control, request.treatment, {}, [comparison("exp/forward", "regressed", 1.5)])
 
     def resolve_build(requested: str, *_: object) -> Build:
