@@ -1,4 +1,4 @@
-"""PyTorch, as the controller knows it."""
+"""The framework PyTorch."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ class Torch(Framework):
     name = "torch"
     import_name = "torch"
     any_package = True
-    also_required = ("numpy",)  # inputs come from its generator; PyTorch's wheels don't ask for it
+    also_required = ("numpy",)  # draws the inputs; PyTorch's wheels don't require it
     namespaces = {}  # noqa: RUF012 - a constant
     block_namespaces = ("torch.nn",)
     not_operators = ()
@@ -25,28 +25,25 @@ class Torch(Framework):
     benchmarks_script = HERE / "operator_benchmark.py"
 
     def environment(self, threads: int) -> Mapping[str, str]:
-        """Threads within an operator; the adaptor calls ``torch.set_num_threads``, too.
-
-        A waiting thread must not take the other side's processors.
-        """
+        """Set the threads within an operator; the adaptor calls ``torch.set_num_threads``, too."""
         return dict.fromkeys(THREAD_VARIABLES, str(threads))
 
     def profiling_environment(self) -> Mapping[str, str]:
-        """No lines of the profiler's own in a case's output."""
+        """Silence the profiler's log."""
         return {"KINETO_LOG_LEVEL": "99"}
 
     def logging_environment(self) -> Mapping[str, str]:
-        """oneDNN's log, and MKL's."""
+        """Switch on the logs of oneDNN and MKL."""
         return PRIMITIVE_LOGS
 
     def memory_environment(self) -> Mapping[str, str]:
-        """The same: on a CPU the profiler sees what is allocated."""
+        """Silence the profiler, which measures memory on processors."""
         return self.profiling_environment()
 
     def can_fork(self, threads: int, context: str) -> bool:
-        """Always: threads begin in the child, and so does what a GPU is used by. The import needs neither."""
+        """Return True: only the child starts threads and uses the GPU; the import does neither."""
         return True
 
     def can_be_hybridized(self, operator: str) -> bool:
-        """Everything runs eagerly."""
+        """Return False: everything runs eagerly."""
         return False

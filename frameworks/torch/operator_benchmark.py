@@ -1,12 +1,12 @@
-"""PyTorch's own operator benchmarks as tests of a spec: run by path in a build's interpreter. Standard library, NumPy
-and PyTorch, Python 3.6 syntax.
+"""Turn PyTorch's own operator benchmarks into tests of a spec: run by path in a build's interpreter. Standard library,
+NumPy and PyTorch, Python 3.6 syntax.
 
-The arguments are a checkout's folder ``benchmarks/operator_benchmark``, and tags, such as ``short``.  The benchmarks
-are code, and are executed: of each configuration the inputs are made, ``forward`` is called once, and the one function
-of PyTorch that it calls becomes a test, with the arguments that it got.  The checkout's own ``benchmark_utils.py``
-makes the configurations; the rest of its harness is replaced by ``Suite``.
+The arguments are a checkout's folder ``benchmarks/operator_benchmark``, and tags such as ``short``.  The benchmarks'
+code is executed: for each configuration the inputs are made, ``forward`` is called once, and the only function of
+PyTorch that it calls becomes a test with the same arguments.  The checkout's own ``benchmark_utils.py`` makes the
+configurations; ``Suite`` replaces the rest of its harness.
 
-Prints one JSON document on stdout, whatever the benchmarks print:
+Prints one JSON document on stdout:
     {"tests": [test of a spec, ...], "files": {name: {"cases": int, "left_out": {reason: count}}}}
 """
 
@@ -19,32 +19,28 @@ import sys
 import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, whose modules hide the build's
+sys.path[0] = os.path.join(
+    os.path.dirname(HERE), "common"
+)  # in place of this folder, whose modules would hide the build's
 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from opduel_common.scripts import answer
 
-ARE_LOOKED_AT = (
-    "__get__",
-    "size",
-    "dim",
-    "numel",
-    "stride",
-    "is_contiguous",
-)  # by benchmarks and modules, all the time
+# Functions that benchmarks and modules call beside the one that they measure.
+INSPECTIONS = ("__get__", "size", "dim", "numel", "stride", "is_contiguous")
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
-MOST_IDENTIFIER = 90
-FEW = 128  # whole numbers that are written out
+LONGEST_IDENTIFIER = 90
+MAX_WRITTEN_OUT = 128  # integers
 
 
 class Unsuitable(Exception):
-    """Why a benchmark is no test of a spec."""
+    """A benchmark can't be a test of a spec; the text says why."""
 
 
 class Base(torch.nn.Module):
-    """What a benchmark derives from: ``op_bench.TorchBenchmarkBase``."""
+    """The base class of benchmarks, in place of ``op_bench.TorchBenchmarkBase``."""
 
     def __init__(self):
         super().__init__()
@@ -62,28 +58,28 @@ class Base(torch.nn.Module):
 
 
 class Recorder(TorchFunctionMode):
-    """Notes the functions of PyTorch that are called, but not those that these call."""
+    """Record the functions of PyTorch that are called, but not those that these call."""
 
     def __init__(self):
         super().__init__()
         self.calls = []
 
     def __torch_function__(self, function, kinds, args=(), kwargs=None):
-        if getattr(function, "__name__", "") not in ARE_LOOKED_AT:
+        if getattr(function, "__name__", "") not in INSPECTIONS:
             self.calls.append((function, list(args), dict(kwargs or {})))
         return function(*args, **(kwargs or {}))
 
 
 class Suite:
-    """``operator_benchmark`` as the files import it: what they register becomes tests."""
+    """A replacement of the module ``operator_benchmark``: what the files register becomes tests."""
 
     def __init__(self, utils, tags):
         self.tags = tags
         self.tests = {}  # identifier -> test
-        self.cases = 0  # of the present file
+        self.cases = 0  # of the current file
         self.left_out = {}
         module = types.ModuleType("operator_benchmark")
-        vars(module).update({name: one for name, one in vars(utils).items() if not name.startswith("_")})
+        vars(module).update({name: member for name, member in vars(utils).items() if not name.startswith("_")})
         module.TorchBenchmarkBase = Base
         module.generate_pt_test = lambda configs, kind: self.register(configs, kind, "forward")
         module.generate_pt_gradient_test = lambda configs, kind: self.register(configs, kind, "backward")
@@ -100,30 +96,30 @@ class Suite:
 
     def register(self, configs, kind, direction, op=None):
         for config in configs:
-            given = {}
+            settings = {}
             for part in config:
-                given.update(part)
-            tags = given.pop("tags", "")
+                settings.update(part)
+            tags = settings.pop("tags", "")
             if not set(re.split("[_,]", str(tags))) & set(self.tags) and "all" not in self.tags:
                 continue
-            if given.get("device", "cpu") != "cpu":  # the same once more
+            if settings.get("device", "cpu") != "cpu":  # the same test on another device
                 continue
             try:
-                self.add(test_of(kind, dict(given), direction, op), direction)
-            except Exception as error:  # whatever a benchmark raises
-                reason = str(error).strip().split("\n")[0] if isinstance(error, Unsuitable) else described(error)
+                self.add(make_test(kind, dict(settings), direction, op), direction)
+            except Exception as error:  # a benchmark may raise anything
+                reason = str(error).strip().split("\n")[0] if isinstance(error, Unsuitable) else text_of_error(error)
                 self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
     def add(self, test, direction):
-        """A test, or one more direction of the same one."""
+        """Add a test, or one more direction of the same one."""
         name, number = test["identifier"], 1
         while name in self.tests:
-            known = self.tests[name]
-            if known["operator"] == test["operator"] and shapes(known["inputs"]) == shapes(test["inputs"]):
-                if direction in known["directions"]:
+            registered = self.tests[name]
+            if registered["operator"] == test["operator"] and shapes(registered["inputs"]) == shapes(test["inputs"]):
+                if direction in registered["directions"]:
                     return
-                known["directions"].append(direction)
-                known["inputs"] = test["inputs"] if direction == "backward" else known["inputs"]
+                registered["directions"].append(direction)
+                registered["inputs"] = test["inputs"] if direction == "backward" else registered["inputs"]
                 self.cases += 1
                 return
             number += 1
@@ -133,79 +129,85 @@ class Suite:
 
 
 def shapes(inputs):
-    """Inputs without what is only said of gradients, and values' ranges, which are drawn."""
+    """Return inputs as text, without gradients and ranges of values."""
     text = json.dumps(inputs, sort_keys=True)
     return re.sub(r'"(grad_req|low|high|init)": ("[a-z]*"|[-0-9.e]+),? ?', "", text)
 
 
-def described(error):
+def text_of_error(error):
     return "{}: {}".format(type(error).__name__, (str(error).strip() or "no reason given").split("\n")[0][:150])
 
 
-def test_of(kind, given, direction, op):
-    """The test of one configuration. Raises Unsuitable; whatever the benchmark raises."""
+def make_test(kind, settings, direction, op):
+    """Return the test of one configuration. Raise Unsuitable, and whatever the benchmark raises."""
     benchmark = kind()
     benchmark.wants_gradients = direction == "backward"
-    words = dict(given)
+    words = dict(settings)
     if op is not None:
-        given["op_func"] = op["op_func"]
+        settings["op_func"] = op["op_func"]
         benchmark.set_module_name(op["op_name"])
-    benchmark.init(**given)
+    benchmark.init(**settings)
     inputs = getattr(benchmark, "inputs", None)
     if not isinstance(inputs, dict):
         raise Unsuitable("has no inputs by name")
-    before = [plain(one, direction) if isinstance(one, torch.Tensor) else None for one in inputs.values()]
+    before = [
+        as_argument(tensor, direction) if isinstance(tensor, torch.Tensor) else None for tensor in inputs.values()
+    ]
     with Recorder() as recorder:
         benchmark.forward(*inputs.values())
     if len(recorder.calls) != 1:
         raise Unsuitable("calls {} functions of PyTorch, not one".format(len(recorder.calls)))
     function, args, kwargs = recorder.calls[0]
-    known = {id(one): done for one, done in zip(inputs.values(), before) if done is not None}  # as before the call
+    argument_by_id = {
+        id(tensor): argument for tensor, argument in zip(inputs.values(), before) if argument is not None
+    }  # before the call changed them
     name = name_of(function)
-    arguments = {key: plain(value, direction, known) for key, value in kwargs.items()}
+    arguments = {key: as_argument(value, direction, argument_by_id) for key, value in kwargs.items()}
     if name.startswith("torch.Tensor."):
-        arguments["self"] = plain(args.pop(0), direction, known)
+        arguments["self"] = as_argument(args.pop(0), direction, argument_by_id)
     if args:
-        arguments["args"] = [placed(plain(value, direction, known)) for value in args]
+        arguments["args"] = [as_positional(as_argument(value, direction, argument_by_id)) for value in args]
     identifier = "_".join(
-        [benchmark.module_name(), *("{}{}".format(*one) for one in words.items() if one[0] != "device")]
+        [benchmark.module_name(), *("{}{}".format(*setting) for setting in words.items() if setting[0] != "device")]
     )
-    identifier = re.sub(r"[^A-Za-z0-9_.+=,@-]+", "-", identifier.replace("torch.", "")).strip("-_.")[:MOST_IDENTIFIER]
+    identifier = re.sub(r"[^A-Za-z0-9_.+=,@-]+", "-", identifier.replace("torch.", "")).strip("-_.")[
+        :LONGEST_IDENTIFIER
+    ]
     return {"operator": name, "identifier": identifier, "directions": [direction], "inputs": arguments}
 
 
 def name_of(function):
-    """The dotted name by which a spec can name a function. Raises Unsuitable."""
+    """Return a function's dotted name for a spec. Raise Unsuitable if it has none."""
     name = "torch.ops." + str(function) if is_registered(function) else resolve_name(function)
-    found = None
+    member = None
     if name and name.startswith("torch."):
-        found = torch
+        member = torch
         for part in name.split(".")[1:]:
-            found = getattr(found, part, None)
-    if not callable(found):
+            member = getattr(member, part, None)
+    if not callable(member):
         raise Unsuitable("{} has no public name".format(getattr(function, "__name__", function)))
     return name
 
 
 def is_registered(function):
-    """Whether it is an operator of ``torch.ops``."""
+    """Return whether a function is an operator of ``torch.ops``."""
     return type(function).__module__ == "torch._ops"
 
 
-def placed(value):
-    """A value as it stands in a spec's ``args``."""
+def as_positional(value):
+    """Return a value as it is written in a spec's ``args``."""
     if isinstance(value, list):
         return {"tuple": value}
     return value if isinstance(value, dict) else {"value": value}
 
 
-def plain(value, direction, known=None):
-    """An argument as a spec has it. Raises Unsuitable."""
-    if known and id(value) in known:
-        return known[id(value)]
+def as_argument(value, direction, argument_by_id=None):
+    """Return an argument as it is written in a spec. Raise Unsuitable."""
+    if argument_by_id and id(value) in argument_by_id:
+        return argument_by_id[id(value)]
     if isinstance(value, torch.Tensor):
         return tensor(value, direction)
-    if isinstance(value, float) and not math.isfinite(value):  # which JSON has not
+    if isinstance(value, float) and not math.isfinite(value):  # which JSON can't express
         return {"call": "builtins.float", "args": [{"value": str(value)}]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -213,52 +215,52 @@ def plain(value, direction, known=None):
         return {"value": str(value)}
     if isinstance(value, torch.device):
         return {"context": "cpu"}
-    if isinstance(value, (list, tuple)) and all(isinstance(one, (bool, int, float)) for one in value):
+    if isinstance(value, (list, tuple)) and all(isinstance(item, (bool, int, float)) for item in value):
         return {"value": list(value)}
-    if isinstance(value, (list, tuple)) and all(isinstance(one, torch.Tensor) for one in value):
-        made = [plain(one, direction, known) for one in value]
-        return {"tuple": made} if isinstance(value, tuple) else made
+    if isinstance(value, (list, tuple)) and all(isinstance(item, torch.Tensor) for item in value):
+        arguments = [as_argument(item, direction, argument_by_id) for item in value]
+        return {"tuple": arguments} if isinstance(value, tuple) else arguments
     raise Unsuitable("an argument is a {}".format(type(value).__name__))
 
 
 def tensor(value, direction):
-    """A tensor by its shape, dtype and kind of values; one with strides of its own as a view."""
+    """Describe a tensor by shape, dtype and kind of values; one with custom strides as a view."""
     dtype = str(value.dtype).partition(".")[2]
     if value.is_quantized:
         raise Unsuitable("an argument is a quantized tensor")
     if value.layout != torch.strided or dtype not in DTYPES:
         raise Unsuitable("an argument is a tensor of {} {}".format(value.layout, value.dtype))
-    if not value.dtype.is_floating_point and value.numel() <= FEW:  # offsets and indices: their values matter
+    if not value.dtype.is_floating_point and value.numel() <= MAX_WRITTEN_OUT:  # such as indices
         return {
             "call": "torch.tensor",
             "args": [{"value": value.tolist()}],
             "kwargs": {"dtype": {"value": str(value.dtype)}},
         }
     if value.is_contiguous():
-        return of_shape(value, list(value.shape), dtype, direction)
+        return describe_tensor(value, list(value.shape), dtype, direction)
     if direction == "backward":
         raise Unsuitable("it asks for the gradient of a tensor with custom strides")
     length = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride()))
-    flat = of_shape(value, [length], dtype, direction)
+    flat = describe_tensor(value, [length], dtype, direction)
     return {"call": "torch.as_strided", "args": [flat, {"value": list(value.shape)}, {"value": list(value.stride())}]}
 
 
-def of_shape(value, shape, dtype, direction):
-    found = {"shape": shape, "dtype": dtype}
+def describe_tensor(value, shape, dtype, direction):
+    description = {"shape": shape, "dtype": dtype}
     if value.numel() and dtype != "bool":
         numbers = value.detach().to(torch.float64)
         low, high = numbers.min().item(), numbers.max().item()
         if not value.dtype.is_floating_point:
-            found.update(init="randint", low=int(low), high=int(high) + 1)
+            description.update(init="randint", low=int(low), high=int(high) + 1)
         elif low == high and low in (0.0, 1.0):
-            found.update(init="ones" if low else "zeros")
+            description.update(init="ones" if low else "zeros")
         elif low >= 0 and high <= 1:
-            found.update(init="uniform", low=0.0, high=1.0)
+            description.update(init="uniform", low=0.0, high=1.0)
         elif low >= 0:
-            found.update(init="uniform", low=0.0, high=float(round(high) or 1))
+            description.update(init="uniform", low=0.0, high=float(round(high) or 1))
     if direction == "backward" and value.dtype.is_floating_point and not value.requires_grad:
-        found["grad_req"] = "null"
-    return found
+        description["grad_req"] = "null"
+    return description
 
 
 def load(path, name):
@@ -282,8 +284,8 @@ def document(folder, tags):
         torch.manual_seed(0)
         try:
             load(os.path.join(folder, "pt", name), "pt." + name[: -len(".py")])
-        except Exception as error:  # whatever a file raises
-            suite.left_out[described(error)] = 1
+        except Exception as error:  # a file may raise anything
+            suite.left_out[text_of_error(error)] = 1
         files[name] = {"cases": suite.cases, "left_out": suite.left_out}
     return {"tests": list(suite.tests.values()), "files": files}
 

@@ -1,12 +1,11 @@
-"""What operators a build has: run by path in its own interpreter. Standard library and PyTorch, Python 3.6 syntax.
+"""List a build's operators: run by path in its interpreter. Standard library and PyTorch, Python 3.6 syntax.
 
-Prints one JSON document on stdout, whatever PyTorch prints:
+Prints one JSON document on stdout:
     {"version": str,
      "registered": {"aten::add": ["aten::add.Tensor", ...]}   an operator -> the names of its overloads
      "functions": {"torch.add": {"registered": "aten::add" or null, "arguments": [[name, kind], ...], "dtype": bool}}}
-An argument's kind is "tensor", "required" or "optional".  Those of a builtin function are those of the operator's
-schema, as ``torch._C._jit_get_all_schemas`` has it, of a function in Python its own, and of a module those of its call
-and then its constructor's.
+An argument's kind is "tensor", "required" or "optional".  A builtin function has the arguments of the operator's schema
+(``torch._C._jit_get_all_schemas``), a function in Python its own, and a module those of its call and its constructor.
 """
 
 import inspect
@@ -14,14 +13,16 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, whose modules hide the build's
+sys.path[0] = os.path.join(
+    os.path.dirname(HERE), "common"
+)  # in place of this folder, whose modules would hide the build's
 
 import torch
 import torch.nn.functional
 
 from opduel_common.scripts import answer
 
-# Where functions live, and how the names of the operators begin that they call.
+# Namespaces of functions, and the prefix of the operators that they call.
 NAMESPACES = (
     ("torch", ""),
     ("torch.nn.functional", ""),
@@ -32,111 +33,121 @@ NAMESPACES = (
 )
 LIBRARY = "aten::"
 NOT_ARGUMENTS = ("out", "names", "generator")
-USUAL = ("", "Tensor", "self", "dim", "default")  # of the overloads that a name has, the first that is there
+USUAL = ("", "Tensor", "self", "dim", "default")  # of a name's overloads, the first of these
 TENSOR = ("Tensor", "List[Tensor]")
 
 
 def schemas():
-    """``{name: [schema, ...]}`` of the library's operators, without those that write into ``out``."""
-    found = {}
+    """Return ``{name: [schema, ...]}`` of the library's operators, without those that write into ``out``."""
+    schemas_by_name = {}
     for schema in torch._C._jit_get_all_schemas():
         name = schema.name
-        if name.startswith(LIBRARY) and not any(one.is_out for one in schema.arguments):
-            found.setdefault(name, []).append(schema)
-    return found
+        if name.startswith(LIBRARY) and not any(argument.is_out for argument in schema.arguments):
+            schemas_by_name.setdefault(name, []).append(schema)
+    return schemas_by_name
 
 
-def usual(overloads):
-    """The overload that a case is made for."""
+def usual_overload(overloads):
+    """Return the overload that a case calls."""
     for name in USUAL:
-        for one in overloads:
-            if one.overload_name == name:
-                return one
-    return max(overloads, key=lambda one: len([each for each in one.arguments if str(each.type) == "Tensor"]))
+        for overload in overloads:
+            if overload.overload_name == name:
+                return overload
+    return max(
+        overloads,
+        key=lambda overload: len([argument for argument in overload.arguments if str(argument.type) == "Tensor"]),
+    )
 
 
-def of_schema(schema, first):
-    """``[[name, kind], ...]``; ``first`` is what the function calls the operator's ``self``."""
-    found = []
-    for one in schema.arguments:
-        if one.name not in NOT_ARGUMENTS:
-            required = not one.has_default_value()
-            kind = "optional" if not required else "tensor" if str(one.type) in TENSOR else "required"
-            found.append([first if one.name == "self" else one.name, kind])
-    return found
+def arguments_of_schema(schema, first):
+    """Return ``[[name, kind], ...]``; ``first`` is the function's name for the operator's ``self``."""
+    arguments = []
+    for argument in schema.arguments:
+        if argument.name not in NOT_ARGUMENTS:
+            required = not argument.has_default_value()
+            kind = "optional" if not required else "tensor" if str(argument.type) in TENSOR else "required"
+            arguments.append([first if argument.name == "self" else argument.name, kind])
+    return arguments
 
 
-def of_python(parameters):
-    """``[[name, kind], ...]`` of a function's own parameters; whether one is a tensor is not known."""
+def arguments_of_parameters(parameters):
+    """Return ``[[name, kind], ...]`` of a function in Python; whether one is a tensor is unknown."""
     return [
-        [one.name, "required" if one.default is one.empty else "optional"]
-        for one in parameters
-        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and one.name not in NOT_ARGUMENTS
+        [parameter.name, "required" if parameter.default is parameter.empty else "optional"]
+        for parameter in parameters
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and parameter.name not in NOT_ARGUMENTS
     ]
 
 
 def signature_of(function):
-    """The parameters of a function in Python, or None."""
+    """Return the parameters of a function in Python, or None."""
     try:
         return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return None
 
 
-def functions_of(known):
-    """Every public function and method of the namespaces, by its dotted name."""
-    found, seen = {}, set()
+def functions_of(schemas_by_name):
+    """Describe every public function and method of the namespaces, by its dotted name."""
+    functions, seen_ids = {}, set()
     for namespace, prefix in NAMESPACES:
-        place = torch
+        namespace_object = torch
         for part in namespace.split(".")[1:]:
-            place = getattr(place, part, None)
-        is_method = inspect.isclass(place)
-        for name in sorted(dir(place)):
-            function = getattr(place, name, None)
+            namespace_object = getattr(namespace_object, part, None)
+        is_method = inspect.isclass(namespace_object)
+        for name in sorted(dir(namespace_object)):
+            function = getattr(namespace_object, name, None)
             if name.startswith("_") or inspect.isclass(function) or not callable(function):
                 continue
-            if not is_method and (id(function) in seen or not belongs(function)):
+            if not is_method and (id(function) in seen_ids or not is_of_torch(function)):
                 continue
-            seen.add(id(function))
-            overloads = known.get(LIBRARY + prefix + name)
+            seen_ids.add(id(function))
+            overloads = schemas_by_name.get(LIBRARY + prefix + name)
             parameters = signature_of(function)
             if parameters is not None:
-                arguments = of_python(parameters)
+                arguments = arguments_of_parameters(parameters)
             elif overloads:
-                arguments = of_schema(usual(overloads), "self" if is_method else "input")
+                arguments = arguments_of_schema(usual_overload(overloads), "self" if is_method else "input")
             else:
                 continue
-            found[namespace + "." + name] = described(arguments, LIBRARY + prefix + name if overloads else None)
-    return found
+            functions[namespace + "." + name] = describe_function(
+                arguments, LIBRARY + prefix + name if overloads else None
+            )
+    return functions
 
 
-def belongs(function):
-    """Whether a function is PyTorch's own, and no helper that a module imports."""
+def is_of_torch(function):
+    """Return whether a function is PyTorch's own, not a helper that a module imports."""
     module = getattr(function, "__module__", None) or "torch"
     return module.partition(".")[0] == "torch"
 
 
 def modules_of():
-    """Every module of ``torch.nn`` that can be called."""
-    found = {}
+    """Describe every module of ``torch.nn`` that can be called."""
+    modules = {}
     for name in sorted(dir(torch.nn)):
         kind = getattr(torch.nn, name)
         if inspect.isclass(kind) and issubclass(kind, torch.nn.Module) and kind is not torch.nn.Module:
-            call = of_python(list(inspect.signature(kind.forward).parameters.values())[1:])
-            made = []
+            call = arguments_of_parameters(list(inspect.signature(kind.forward).parameters.values())[1:])
+            constructor_arguments = []
             for base in kind.__mro__:
                 if "__init__" in vars(base) and base is not torch.nn.Module:
                     own = list(inspect.signature(base.__init__).parameters.values())[1:]
-                    made += [one for one in of_python(own) if one[0] not in [each[0] for each in made + call]]
-                    if not any(one.kind == one.VAR_KEYWORD for one in own):
+                    constructor_arguments += [
+                        argument
+                        for argument in arguments_of_parameters(own)
+                        if argument[0] not in [known_argument[0] for known_argument in constructor_arguments + call]
+                    ]
+                    if not any(parameter.kind == parameter.VAR_KEYWORD for parameter in own):
                         break
             if issubclass(kind, torch.nn.Sequential):
-                made.append(["layers", "required"])
-            found["torch.nn." + name] = described(call + made, None)
-    return found
+                constructor_arguments.append(["layers", "required"])
+            modules["torch.nn." + name] = describe_function(call + constructor_arguments, None)
+    return modules
 
 
-def described(arguments, registered):
+def describe_function(arguments, registered):
     return {
         "registered": registered,
         "arguments": arguments,
@@ -145,12 +156,12 @@ def described(arguments, registered):
 
 
 def document():
-    known = schemas()
+    schemas_by_name = schemas()
     registered = {
-        name: [".".join(filter(None, (name, one.overload_name))) for one in overloads]
-        for name, overloads in sorted(known.items())
+        name: [".".join(filter(None, (name, schema.overload_name))) for schema in overloads]
+        for name, overloads in sorted(schemas_by_name.items())
     }
-    functions = dict(functions_of(known), **modules_of())
+    functions = dict(functions_of(schemas_by_name), **modules_of())
     return {"version": torch.__version__, "registered": registered, "functions": functions}
 
 

@@ -61,8 +61,8 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
-    """What torch_in.py says of CASES, by name; the rest of its answer as ``rest``."""
+def answers() -> dict[str, Any]:
+    """Return torch_in.py's answers for CASES by name, and the rest of its output as ``rest``."""
     usual = {"dtype": "float32", "context": "cpu", "direction": "forward"}
     cases = [{**usual, "id": f"{name}/x", **case} for name, case in CASES.items()]
     first = next(case for case in cases if case["direction"] == "backward")
@@ -74,63 +74,63 @@ def found() -> dict[str, Any]:
     return {**dict(zip(CASES, answer.pop("cases"), strict=True)), "rest": answer}
 
 
-def outputs(found: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: numpy.array(one["values"]) for key, one in found[name]["results"].items()}
+def outputs(answers: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: numpy.array(one["values"]) for key, one in answers[name]["results"].items()}
 
 
-def test_functions_methods_and_calls(found: dict[str, Any]) -> None:
-    assert outputs(found, "function")["output"].tolist() == [[7, 7, 7], [7, 7, 7]]
-    assert outputs(found, "method")["output"].tolist() == [2, 2, 2]
-    assert outputs(found, "in place")["self after the call"].tolist() == [[-1, -1, -1], [-1, -1, -1]]
-    assert outputs(found, "call")["output"] == 9
-    assert set(outputs(found, "complex")) == {"output.real", "output.imag"}
-    assert found["cast"]["results"]["output"]["dtype"] == "<f8"
+def test_functions_methods_and_calls(answers: dict[str, Any]) -> None:
+    assert outputs(answers, "function")["output"].tolist() == [[7, 7, 7], [7, 7, 7]]
+    assert outputs(answers, "method")["output"].tolist() == [2, 2, 2]
+    assert outputs(answers, "in place")["self after the call"].tolist() == [[-1, -1, -1], [-1, -1, -1]]
+    assert outputs(answers, "call")["output"] == 9
+    assert set(outputs(answers, "complex")) == {"output.real", "output.imag"}
+    assert answers["cast"]["results"]["output"]["dtype"] == "<f8"
 
 
-def test_gradients_are_those_of_autograd(found: dict[str, Any]) -> None:
-    assert set(outputs(found, "product backward")) == {"gradient of input", "gradient of other"}
-    both = outputs(found, "product both")
+def test_gradients_are_those_of_autograd(answers: dict[str, Any]) -> None:
+    assert set(outputs(answers, "product backward")) == {"gradient of input", "gradient of other"}
+    both = outputs(answers, "product both")
     # d(xy)/dx * d(xy)/dy with one head gradient w: (w y)(w x) = w^2 times the output
     product = both["gradient of input"] * both["gradient of other"]
     assert numpy.all(product / both["output"] > 0)
-    assert set(outputs(found, "indices")) == {"gradient of weight"}
-    assert any("Backward" in name for name in found["product backward"]["operators"])
-    assert not any("Backward" in name for name in found["function"]["operators"])
-    assert "aten::add" in found["function"]["operators"]
+    assert set(outputs(answers, "indices")) == {"gradient of weight"}
+    assert any("Backward" in name for name in answers["product backward"]["operators"])
+    assert not any("Backward" in name for name in answers["function"]["operators"])
+    assert "aten::add" in answers["function"]["operators"]
 
 
-def test_a_gradient_imports_nothing(found: dict[str, Any]) -> None:
+def test_a_gradient_imports_nothing(answers: dict[str, Any]) -> None:
     """As every backward case would, in a process of its own."""
-    assert found["rest"]["imported"] == []
+    assert answers["rest"]["imported"] == []
 
 
-def test_modules_are_made_first_with_weights_from_the_seed(found: dict[str, Any]) -> None:
-    assert outputs(found, "module")["output"].shape == (2, 4)
-    assert set(outputs(found, "module backward")) == {"gradient of input", "gradient of weight", "gradient of bias"}
-    container = outputs(found, "container")["output"]
+def test_modules_are_made_first_with_weights_from_the_seed(answers: dict[str, Any]) -> None:
+    assert outputs(answers, "module")["output"].shape == (2, 4)
+    assert set(outputs(answers, "module backward")) == {"gradient of input", "gradient of weight", "gradient of bias"}
+    container = outputs(answers, "container")["output"]
     assert container.shape == (2, 4)
     assert container.min() == 0 < container.max()  # ReLU
 
 
 @pytest.mark.parametrize("name", ["function", "module", "random", "bfloat16"])
-def test_inputs_come_from_the_seed_alone(found: dict[str, Any], name: str) -> None:
-    first, again, other = found[name]["digests"]
+def test_inputs_come_from_the_seed_alone(answers: dict[str, Any], name: str) -> None:
+    first, again, other = answers[name]["digests"]
     assert first == again
     assert (first == other) == (name == "function")  # ones
 
 
-def test_dtypes(found: dict[str, Any]) -> None:
-    assert found["half"]["results"]["output"]["dtype"] == "<f2"
-    assert found["bfloat16"]["results"]["output"]["dtype"] == "<f4"  # NumPy has none
-    assert [found[name]["results"]["output"]["precision"] for name in ("half", "bfloat16")] == ["", "bfloat16"]
-    assert outputs(found, "large bfloat16")["output"].tolist() == [1048576, 1048576]  # no float16
-    values = outputs(found, "bfloat16")["output"].astype("float32")
+def test_dtypes(answers: dict[str, Any]) -> None:
+    assert answers["half"]["results"]["output"]["dtype"] == "<f2"
+    assert answers["bfloat16"]["results"]["output"]["dtype"] == "<f4"  # NumPy has none
+    assert [answers[name]["results"]["output"]["precision"] for name in ("half", "bfloat16")] == ["", "bfloat16"]
+    assert outputs(answers, "large bfloat16")["output"].tolist() == [1048576, 1048576]  # no float16
+    values = outputs(answers, "bfloat16")["output"].astype("float32")
     assert numpy.all(values.view("uint32") & 0xFFFF == 0)  # rounded to bfloat16 by PyTorch, exact in what is compared
 
 
-def test_memory_is_what_the_allocator_gave(found: dict[str, Any]) -> None:
-    assert found["large"]["memory"] == {"cpu/0": 1_000_000}
-    assert found["in place"]["memory"] == {"cpu/0": 0}
+def test_memory_is_what_the_allocator_gave(answers: dict[str, Any]) -> None:
+    assert answers["large"]["memory"] == {"cpu/0": 1_000_000}
+    assert answers["in place"]["memory"] == {"cpu/0": 0}
 
 
 @pytest.mark.parametrize(
@@ -150,36 +150,36 @@ def test_memory_is_what_the_allocator_gave(found: dict[str, Any]) -> None:
         ("unknown block", "error", "torch.nn.No does not exist"),
     ],
 )
-def test_what_can_not_run_is_one_line(found: dict[str, Any], name: str, kind: str, words: str) -> None:
-    assert found[name].get("kind") == kind
-    assert words in found[name]["error"]
+def test_what_can_not_run_is_one_line(answers: dict[str, Any], name: str, kind: str, words: str) -> None:
+    assert answers[name].get("kind") == kind
+    assert words in answers[name]["error"]
 
 
-def test_threads_and_the_profiler_s_files(found: dict[str, Any]) -> None:
-    assert found["rest"]["threads"] == 1
-    assert found["rest"]["files"] == ["table.txt", "trace.json"]
+def test_threads_and_the_profiler_s_files(answers: dict[str, Any]) -> None:
+    assert answers["rest"]["threads"] == 1
+    assert answers["rest"]["files"] == ["table.txt", "trace.json"]
 
 
-def test_calls_that_are_recorded_together_have_their_own_times(found: dict[str, Any]) -> None:
+def test_calls_that_are_recorded_together_have_their_own_times(answers: dict[str, Any]) -> None:
     """As on a GPU; here of a call on a CPU."""
-    assert [one["kernels"] for one in found["rest"]["together"]] == [[], []], "nothing ran on a GPU"
-    first, second = (one["operators"] for one in found["rest"]["together"])
+    assert [one["kernels"] for one in answers["rest"]["together"]] == [[], []], "nothing ran on a GPU"
+    first, second = (one["operators"] for one in answers["rest"]["together"])
     assert first.keys() == second.keys() >= {"aten::add"}
     assert len(first["aten::add"]) == len(second["aten::add"]) == 1
     assert first["aten::add"][0] > 0
 
 
-def test_kernels_are_told_apart_from_ranges_that_a_gpu_s_recording_repeats(found: dict[str, Any]) -> None:
+def test_kernels_are_told_apart_from_ranges_that_a_gpu_s_recording_repeats(answers: dict[str, Any]) -> None:
     """Of a made recording. An operator that takes no time is counted all the same."""
     one = {
         "operators": {"a range": [5000], "aten::add": [9000], "aten::view": [0], "add_kernel": [30000, 20000]},
         "kernels": ["add_kernel"],
     }
-    assert found["rest"]["on GPU"] == [one, one]
+    assert answers["rest"]["on GPU"] == [one, one]
 
 
-def test_out_of_a_gpu_s_memory_is_said_without_what_every_process_holds(found: dict[str, Any]) -> None:
-    assert found["rest"]["out of memory"] == "CUDA out of memory. Tried to allocate 596.05 GiB"
+def test_out_of_a_gpu_s_memory_is_said_without_what_every_process_holds(answers: dict[str, Any]) -> None:
+    assert answers["rest"]["out of memory"] == "CUDA out of memory. Tried to allocate 596.05 GiB"
 
 
 def test_a_process_can_be_forked_on_a_gpu_too() -> None:

@@ -1,9 +1,8 @@
-"""Runs inside a build: what the adaptor of PyTorch makes of cases. Arguments: a list of cases, and one case,
-as JSON; prints JSON.
+"""Run PyTorch's adaptor inside a build. Arguments: a list of cases, and one case, as JSON; prints JSON.
 
 Of each case: its results as lists, the digests of seeds 1, 1 and 2, memory, and the operators of its profile; or the
-error as the worker sends it. Of the first, the profile of two calls that are recorded together. Of the one case, which
-runs first: the modules that it imports. All in one process, as importing PyTorch is what takes time.
+error as the worker sends it. Of the first, also the profile of two calls that are recorded together. Of the single
+case, which runs first: the modules that it imports. One process runs all, since importing PyTorch takes long.
 """
 
 import importlib.util
@@ -30,7 +29,7 @@ def values(folder, one):
     return numpy.fromfile(os.path.join(folder, one["file"]), one["dtype"]).reshape(one["shape"]).tolist()
 
 
-def described(case):
+def describe(case):
     with tempfile.TemporaryDirectory() as folder:
         found = adaptor.results(case, 1, folder, 1 << 20)
         results = {
@@ -51,17 +50,17 @@ imported = sorted(set(sys.modules) - before)
 answer = []
 for case in json.loads(sys.argv[1]):
     try:
-        answer.append(described(case))
+        answer.append(describe(case))
     except Exception as error:
         answer.append({"kind": getattr(error, "kind", "error"), "error": adaptor.key_line(str(error))})
 with tempfile.TemporaryDirectory() as folder:
     adaptor.write_profile(adaptor.make_call(json.loads(sys.argv[1])[0], 1), 2, folder, "one")
     files = sorted(os.listdir(folder))
-together = adaptor.profiler.together(adaptor.make_call(json.loads(sys.argv[1])[0], 1), 2, torch.device("cpu"))
+together = adaptor.profiler.profile_together(adaptor.make_call(json.loads(sys.argv[1])[0], 1), 2, torch.device("cpu"))
 
 
 class Event:
-    """Of a recording on a GPU, as PyTorch has it: a range of the case's own is on both, around its kernels."""
+    """An event of a recording on a GPU: ranges are on both devices, on the GPU around their kernels."""
 
     def __init__(self, name, start, own, gpu=False):
         self.name, self.time_range = name, torch.autograd.profiler_util.Interval(start, start + own)
@@ -82,7 +81,7 @@ class Recording:
 
 
 plainly, adaptor.profiler.record = adaptor.profiler.record, lambda run: Recording()
-on_gpu = adaptor.profiler.together(None, 2, torch.device("cpu"))
+on_gpu = adaptor.profiler.profile_together(None, 2, torch.device("cpu"))
 adaptor.profiler.record = plainly
 wanting = adaptor.key_line("CUDA out of memory. Tried to allocate 596.05 GiB. GPU 0 has a total capacity of 79.18 GiB")
 rest = {"threads": torch.get_num_threads(), "files": files, "imported": imported, "out of memory": wanting}

@@ -1,7 +1,7 @@
-"""PyTorch as the worker runs it: one call of a case, forward or backward, its inputs from a seed.
+"""The adaptor of PyTorch: one call of a case, forward or backward, with inputs from a seed.
 
-Runs inside the build: standard library, NumPy and PyTorch only, Python 3.6 syntax.  The worker loads this folder as a
-package of its own (harness/worker/main.py, load_adaptor) and calls the functions of this file.
+It runs inside the build: standard library, NumPy and PyTorch only, Python 3.6 syntax.  The worker loads this folder as
+a package (harness/worker/main.py, load_adaptor) and calls the functions of this file.
 """
 
 import os
@@ -18,40 +18,40 @@ from .gradients import backward_call, both_call, gradients_of
 from .inputs import Inputs
 from .modules import ModuleCall, is_module
 from .profiler import memory_of, profile, write_profile  # noqa: F401 - the worker calls two of them
-from .results import changed, named_tensors, plain, precisions
+from .results import changed_tensors, named_tensors, precisions, to_numpy
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 OUT_OF_MEMORY = re.compile(r"CUDA out of memory\. Tried to allocate [0-9.]+ \w+")
-torch.set_num_interop_threads(1)  # of what runs beside an operator: nothing in a case does
+torch.set_num_interop_threads(1)  # nothing runs beside a case's operator
 
 
 def versions():
-    """What the controller receives once the framework is imported."""
+    """Return the versions that the controller gets once the framework is imported."""
     return {"framework": torch.__version__, "numpy": numpy.__version__}
 
 
 def key_line(message):
-    """The line of an error message that says what is wrong: PyTorch's begin with it and end with C++ frames."""
+    """Return the key line of an error message: PyTorch's messages begin with it and end with C++ frames."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason given"]
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    wanted = OUT_OF_MEMORY.match(line)  # after which comes what every process holds, and what may help
-    return wanted.group() if wanted else line
+    match = OUT_OF_MEMORY.match(line)  # followed by the memory of every process, and advice
+    return match.group() if match else line
 
 
 def prepare_case(case, seed):
-    """What is resolve_call, its ``Inputs``, and what they come to as ``args`` and ``kwargs``.
+    """Return the case's function, its ``Inputs``, and its ``args`` and ``kwargs``.
 
-    Raises MissingOperator; ValueError for a context that this machine, or build, doesn't have.
+    Raise MissingOperator; ValueError for a context that this machine, or build, doesn't have.
     """
-    torch.set_num_threads(THREADS)  # here, not at the import: it begins threads, which a fork would lose
+    torch.set_num_threads(THREADS)  # not at the import: it starts threads, which a fork would lose
     device = device_of(case["context"])
     if device.type == "cuda":
-        torch.cuda.empty_cache()  # of the process's earlier cases: the other side may need the memory
-    found = resolve(case["operator"])[0]  # a name that isn't there is reported before the inputs are made
+        torch.cuda.empty_cache()  # free the memory of earlier cases, which the other side may need
+    operator = resolve(case["operator"])[0]  # report a missing operator before the inputs are made
     inputs = Inputs(case, seed, device)
-    if is_module(found):
-        made = ModuleCall(case, found, inputs)
-        function, args, kwargs = made.module, made.args, made.kwargs
+    if is_module(operator):
+        module_call = ModuleCall(case, operator, inputs)
+        function, args, kwargs = module_call.module, module_call.args, module_call.kwargs
     else:
         args, kwargs = inputs.arguments()
         function, args = resolve_call(case["operator"], args, kwargs)
@@ -62,9 +62,9 @@ def prepare_case(case, seed):
 
 
 def make_call(case, seed):
-    """A function of no arguments that runs the case once. Raises as ``prepare_case``; whatever PyTorch raises.
+    """Return a function that runs the case once. Raise as ``prepare_case`` does, and whatever PyTorch raises.
 
-    On a GPU it returns before the work is done, and its ``timer`` times it with CUDA events: devices.py.
+    On a GPU the function returns before the work is done, and its ``timer`` times it with CUDA events (devices.py).
     """
     function, inputs, args, kwargs = prepare_case(case, seed)
     if case["direction"] == "forward":
@@ -74,36 +74,38 @@ def make_call(case, seed):
 
     else:
         make = {"backward": backward_call, "both": both_call}[case["direction"]]
-        call = make(function, args, kwargs, inputs.differentiable())
+        call = make(function, args, kwargs, inputs.differentiable_tensors())
     return on_device(call, inputs.device, case["id"])
 
 
 def results(case, seed, folder, limit):
-    """What the case computes, written to files: outputs, gradients, and inputs that it changed. Raises as
-    ``make_call``."""
+    """Write to files what the case computes: outputs, gradients, and inputs that it changed.
+
+    Raise as ``make_call`` does.
+    """
     function, inputs, args, kwargs = prepare_case(case, seed)
-    before = {name: plain(one).tobytes() for name, one in inputs.tensors.items()}
-    inputs.seed_generators()  # what the call draws from
+    bytes_before = {name: to_numpy(tensor).tobytes() for name, tensor in inputs.tensors.items()}
+    inputs.seed_generators()  # for a call that draws
     if case["direction"] == "forward":
-        found = named_tensors("output", function(*args, **kwargs))
+        tensors = named_tensors("output", function(*args, **kwargs))
     else:
-        found = gradients_of(case, seed, inputs.differentiable(), function, args, kwargs)
-    found += changed(inputs.tensors, before)
-    arrays = [one for name, each in found for one in as_numbers(name, plain(each))]
-    return write_all(arrays, folder, limit, precisions(found))
+        tensors = gradients_of(case, seed, inputs.differentiable_tensors(), function, args, kwargs)
+    tensors += changed_tensors(inputs.tensors, bytes_before)
+    arrays = [pair for name, tensor in tensors for pair in as_numbers(name, to_numpy(tensor))]
+    return write_all(arrays, folder, limit, precisions(tensors))
 
 
 def digest(case, seed):
-    """The SHA-256 of the values of the case's inputs and parameters, in hexadecimal digits."""
+    """Return the SHA-256 of the case's inputs and parameters, in hexadecimal digits."""
     inputs = prepare_case(case, seed)[1]
     values = dict(inputs.tensors)
-    values.update(("parameter " + name, one) for name, one in inputs.parameters.items())
-    return digest_of({name: plain(one) for name, one in values.items()})
+    values.update(("parameter " + name, tensor) for name, tensor in inputs.parameters.items())
+    return digest_of({name: to_numpy(tensor) for name, tensor in values.items()})
 
 
 def memory(case, seed, calls):
-    """``{device: bytes}``: the most that PyTorch's allocator held at once in a call beyond what was there before; the
+    """Return ``{device: bytes}``: the peak that PyTorch's allocator holds in a call beyond what was there before; the
     median over so many calls."""
     call = make_call(case, seed)
-    call()  # what the first call caches is not needed by each
+    call()  # fills caches, which later calls don't
     return memory_of(call, calls, device_of(case["context"]))

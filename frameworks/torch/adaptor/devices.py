@@ -1,10 +1,10 @@
-"""Where a case runs, and how a GPU's work is timed."""
+"""Choose a case's device, and time a GPU's work."""
 
 import torch
 
 
 def device_of(context):
-    """The torch.device for ``cpu``, ``gpu`` or ``gpu(1)``. Raises ValueError where there is no such GPU."""
+    """Return the torch.device for ``cpu``, ``gpu`` or ``gpu(1)``. Raise ValueError if there is no such GPU."""
     kind, _, index = context.rstrip(")").partition("(")
     if kind == "cpu":
         return torch.device("cpu")
@@ -20,14 +20,14 @@ def device_of(context):
 
 
 def on_device(call, device, name):
-    """``call`` as the worker times it: by its own clock on a CPU, with CUDA events on a GPU, within a range of NVTX."""
+    """Return ``call`` for the worker's clock on a CPU; on a GPU, one that CUDA events time, in an NVTX range."""
     if device.type == "cpu":
         return call
     return DeviceCall(call, device, name)
 
 
 class DeviceCall:
-    """A call whose work a GPU does, in order, after it has returned."""
+    """A call whose work a GPU does after it has returned."""
 
     def __init__(self, call, device, name):
         self.call = call
@@ -38,8 +38,7 @@ class DeviceCall:
         self.call()
 
     def timer(self, work):
-        """How long the GPU takes from the beginning to the end of ``work()``, in nanoseconds: gaps in which it waits
-        for the processor included."""
+        """Return the ns that the GPU takes for ``work()``, including gaps in which it waits for the processor."""
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize(self.device)
         torch.cuda.nvtx.range_push(self.name)

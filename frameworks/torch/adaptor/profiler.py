@@ -1,13 +1,13 @@
-"""PyTorch's own profiler and counters: how long each operator of a call took, and what storage a call holds at most."""
+"""Measure the time of a call's operators, and the peak of its storage, by PyTorch's own profiler and counters."""
 
 import os
 
 import torch
 
 MEMORY = "[memory]"  # name of the profiler's events of allocations
-CALL = "opduel call"  # of the range around each call, where several are recorded together
-FIRST_CALLS = 3  # of these, in which the profiler still makes its buffers
-OURS = (CALL, "Activity Buffer Request", "cudaDeviceSynchronize")  # not the case's: the profiler's, and ``synchronize``
+CALL = "opduel call"  # name of the range around each call, if several are recorded together
+FIRST_CALLS = 3  # calls in which the profiler still makes its buffers
+OVERHEAD = (CALL, "Activity Buffer Request", "cudaDeviceSynchronize")  # events that aren't of the case
 
 
 def synchronize(device):
@@ -16,36 +16,38 @@ def synchronize(device):
 
 
 def record(call, **options):
-    """``torch.profiler.profile`` of one call, on all devices there are."""
+    """Return the finished ``torch.profiler.profile`` of one call, on all devices."""
     activities = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
-    with torch.profiler.profile(activities=activities, **options) as found:
+    with torch.profiler.profile(activities=activities, **options) as profiler:
         call()
         if torch.cuda.is_available():
             torch.cuda.synchronize()
-    return found
+    return profiler
 
 
 def profile(call, calls):
-    """Profile so many calls; a list with one entry for each of them.
+    """Profile so many calls; return {"operators": {name: [ns, ...]}, "memory": {device: bytes}} for each.
 
-    An entry: {"operators": {name: [ns, ...]}, the time of each run of an operator without that of those it calls, on
-    the GPU for kernels, "memory": {device: bytes}}; on a GPU also "kernels", the names of those that are kernels.
+    The time of an operator's run excludes that of operators it calls; for kernels it is the time on the GPU. On a GPU
+    there are also "kernels", the names of operators that are kernels.
     """
     device = getattr(call, "device", None)
     if device is not None:
-        return [dict(one, memory={}) for one in together(call, calls, device)]
-    found = []
+        return [dict(call_profile, memory={}) for call_profile in profile_together(call, calls, device)]
+    profiles = []
     for _ in range(calls):
-        made = record(call, profile_memory=True)
-        found.append({"operators": operator_times(made.events()), "memory": {"cpu/0": peak(made)}})
-    return found
+        profiler = record(call, profile_memory=True)
+        profiles.append({"operators": operator_times(profiler.events()), "memory": {"cpu/0": peak(profiler)}})
+    return profiles
 
 
-def together(call, calls, device):
-    """``operators`` and ``kernels`` of each of so many calls, recorded one after the other: on a GPU, where a recording
-    of one call has more of the profiler's own work in it than of the call's."""
+def profile_together(call, calls, device):
+    """Return ``operators`` and ``kernels`` of each of so many calls on a GPU, recorded together.
+
+    A recording of one call would hold more of the profiler's work than of the call's.
+    """
 
     def run():
         for _ in range(FIRST_CALLS + calls):
@@ -54,14 +56,17 @@ def together(call, calls, device):
                 synchronize(device)
 
     events = sorted(record(run).events(), key=lambda event: event.time_range.start)
-    ranges = {event.name for event in events if is_on_cpu(event)}  # which the GPU's events repeat, around kernels
-    found = []
+    ranges = {event.name for event in events if is_on_cpu(event)}  # repeated on the GPU, around kernels
+    events_by_call = []
     for event in events:
         if event.name == CALL and is_on_cpu(event):
-            found.append([])
-        elif found and event.name not in OURS and (is_on_cpu(event) or event.name not in ranges):
-            found[-1].append(event)
-    return [{"operators": operator_times(one, least=0), "kernels": kernels_of(one)} for one in found[FIRST_CALLS:]]
+            events_by_call.append([])
+        elif events_by_call and event.name not in OVERHEAD and (is_on_cpu(event) or event.name not in ranges):
+            events_by_call[-1].append(event)
+    return [
+        {"operators": operator_times(call_events, least=0), "kernels": kernels_of(call_events)}
+        for call_events in events_by_call[FIRST_CALLS:]
+    ]
 
 
 def is_on_cpu(event):
@@ -69,12 +74,12 @@ def is_on_cpu(event):
 
 
 def kernels_of(events):
-    """The names of what ran on a GPU."""
+    """Return the names of the events on a GPU."""
     return sorted({event.name for event in events if not is_on_cpu(event)})
 
 
 def operator_times(events, least=1):
-    """``{name: [ns, ...]}`` of a profile's events: those of so many nanoseconds of their own, or more."""
+    """Return ``{name: [ns, ...]}`` of a profile's events that took at least so many ns by themselves."""
     times = {}
     for event in events:
         on_gpu = "self_device_time_total" if hasattr(event, "self_device_time_total") else "self_cuda_time_total"
@@ -84,15 +89,15 @@ def operator_times(events, least=1):
     return times
 
 
-def peak(made):
-    """The most bytes on the CPU that were held at once beyond what was there when the profile began."""
-    held = most = 0
-    events = made.profiler.kineto_results.events()
-    for event in sorted((one for one in events if one.name() == MEMORY), key=start_of):
+def peak(profiler):
+    """Return the peak of bytes allocated on the CPU beyond those at the profile's start."""
+    allocated = highest = 0
+    events = profiler.profiler.kineto_results.events()
+    for event in sorted((event for event in events if event.name() == MEMORY), key=start_of):
         if event.device_type() == torch.autograd.DeviceType.CPU:
-            held += event.nbytes()
-            most = max(most, held)
-    return most
+            allocated += event.nbytes()
+            highest = max(highest, allocated)
+    return highest
 
 
 def start_of(event):
@@ -100,7 +105,7 @@ def start_of(event):
 
 
 def memory_of(call, calls, device):
-    """``{device: bytes}``: the most that the allocator held at once in a call; the median over so many calls."""
+    """Return ``{device: bytes}``: the peak that the allocator holds in a call, the median over so many calls."""
     peaks = sorted(gpu_peak(call, device) if device.type == "cuda" else cpu_peak(call) for _ in range(calls))
     name = "gpu/{}".format(device.index) if device.type == "cuda" else "cpu/0"
     return {name: peaks[len(peaks) // 2]}
@@ -111,7 +116,7 @@ def cpu_peak(call):
 
 
 def gpu_peak(call, device):
-    """By the counters of the allocator itself."""
+    """Return the peak in bytes, by the counters of the GPU's allocator."""
     synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
@@ -121,14 +126,14 @@ def gpu_peak(call, device):
 
 
 def write_profile(call, calls, folder, name):
-    """The profiler's own trace (``trace.json``) and table (``table.txt``) of so many calls, each within a range."""
+    """Write the profiler's trace (``trace.json``) and table (``table.txt``) of so many calls, each in a range."""
 
     def run():
         for _ in range(calls):
             with torch.profiler.record_function(name):
                 call()
 
-    made = record(run, profile_memory=True, record_shapes=True)
-    made.export_chrome_trace(os.path.join(folder, "trace.json"))
+    profiler = record(run, profile_memory=True, record_shapes=True)
+    profiler.export_chrome_trace(os.path.join(folder, "trace.json"))
     with open(os.path.join(folder, "table.txt"), "w") as stream:
-        stream.write(made.key_averages().table(sort_by="self_cpu_time_total", row_limit=100))
+        stream.write(profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=100))

@@ -1,19 +1,19 @@
-"""Tensors of what a call returns, by name, as NumPy arrays."""
+"""Convert a call's results to named tensors, and these to NumPy arrays."""
 
 import numpy
 import torch
 
-# NumPy has none of these.  A float32 holds every value of theirs, and is compared by the tolerance of what it was.
+# Dtypes that NumPy lacks.  A float32 holds each of their values, and is compared by the original dtype's tolerance.
 AS_FLOAT32 = {torch.bfloat16: "bfloat16"}
 
 
 def to_tensor(array, dtype, device):
-    """A tensor of its own of an array's values."""
+    """Return a new tensor of an array's values."""
     return torch.tensor(numpy.asarray(array), dtype=dtype, device=device)
 
 
-def plain(tensor):
-    """A NumPy array of a tensor's values: a sparse or quantized one filled up, bfloat16 as float32."""
+def to_numpy(tensor):
+    """Return a tensor's values as a NumPy array: sparse and quantized ones dense, bfloat16 as float32."""
     tensor = tensor.detach()
     if tensor.is_quantized:
         tensor = tensor.dequantize()
@@ -25,28 +25,32 @@ def plain(tensor):
 
 
 def named_tensors(name, result):
-    """``(name, tensor)`` of each output: also in tuples, lists and dicts; plain numbers as tensors.
+    """Return ``(name, tensor)`` of each output, also in tuples, lists and dicts; numbers become tensors.
 
-    Raises TypeError for what is no number.
+    Raise TypeError for any other value.
     """
     if result is None:
         return []
     if isinstance(result, torch.Tensor):
         return [(name, result)]
     if isinstance(result, dict):
-        return [one for key in sorted(result, key=str) for one in named_tensors(f"{name}[{key!r}]", result[key])]
+        return [pair for key in sorted(result, key=str) for pair in named_tensors(f"{name}[{key!r}]", result[key])]
     if isinstance(result, (list, tuple)):
-        return [one for i, item in enumerate(result) for one in named_tensors(f"{name}[{i}]", item)]
+        return [pair for i, item in enumerate(result) for pair in named_tensors(f"{name}[{i}]", item)]
     if isinstance(result, (bool, int, float, complex)):
         return [(name, torch.tensor(result))]
     raise TypeError(f"{name}: a {type(result).__name__} is not a tensor")
 
 
 def precisions(tensors):
-    """name -> what the values of a float32 were rounded to, of those ``(name, tensor)`` for which that is less."""
-    return {name: AS_FLOAT32[one.dtype] for name, one in tensors if one.dtype in AS_FLOAT32}
+    """Return name -> original dtype of those ``(name, tensor)`` that become float32."""
+    return {name: AS_FLOAT32[tensor.dtype] for name, tensor in tensors if tensor.dtype in AS_FLOAT32}
 
 
-def changed(tensors, before):
-    """``(name, tensor)`` of those whose values are no longer the bytes ``before``."""
-    return [(name + " after the call", one) for name, one in tensors.items() if plain(one).tobytes() != before[name]]
+def changed_tensors(tensors, before):
+    """Return ``(name, tensor)`` of tensors whose bytes differ from those ``before`` the call, a dict by name."""
+    return [
+        (name + " after the call", tensor)
+        for name, tensor in tensors.items()
+        if to_numpy(tensor).tobytes() != before[name]
+    ]
