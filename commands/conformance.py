@@ -133,7 +133,7 @@ def subject_of_suite(
     choice = selection.choose(builds)
     cases = _measured_once(choice.cases)
     framework = choice.framework or framework
-    return Subject(framework, builds["control"], builds["treatment"], cases, seed=seed, kept=choice.kept)
+    return Subject(framework, builds["control"], builds["treatment"], cases, seed=seed, resources=choice.kept)
 
 
 def _measured_once(cases: Sequence[Case]) -> list[Case]:

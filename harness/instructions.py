@@ -139,7 +139,7 @@ def _count(processes: Processes, request: CaseRequest, plan: Round, *, whole_pro
     """Count one case, perhaps in ``whole`` calls. Raises what ``ask_counts`` does."""
     preparation = {"op": "prepare", "case": request.description(), "seed": request.seed}
     if whole_process:
-        preparation["whole"] = True
+        preparation["whole_calls"] = True
     first = ask_counts(processes, dict.fromkeys(SIDES, preparation), request.case, plan)
     counts = plan_counts({side: int(first[side]["count"]) for side in SIDES}, request.inject)
     messages = {side: {"op": "count", "discard": counts.discard, "calls": counts.calls[side]} for side in SIDES}

@@ -43,7 +43,7 @@ class Pipes:
     def paths(self, side: Side) -> dict[str, str]:
         """Where a side hears that it is its turn, and where it tells the other."""
         (other,) = set(SIDES) - {side}
-        return {"hear": _path(self._pipes[side][0]), "tell": _path(self._pipes[other][1])}
+        return {"read_from": _path(self._pipes[side][0]), "write_to": _path(self._pipes[other][1])}
 
     def stop(self) -> None:
         """Tell both sides to stop when it would be their turn."""

@@ -68,11 +68,11 @@ def check_environment(subject: Subject, outcome: Outcome) -> None:
     """The framework states its threads in variables, the same every time, and the import leaves all variables alone."""
     framework, where = subject.framework, f"{_class_of(subject)}.environment"
     for threads in (1, 3):
-        found = framework.environment(threads)
-        if found != framework.environment(threads):
+        variables = framework.environment(threads)
+        if variables != framework.environment(threads):
             outcome.problem(f"{where}({threads}) differs from one call to the next: return the same variables")
-        if not all(isinstance(one, str) for pair in found.items() for one in pair):
-            outcome.problem(f"{where}({threads}) is {found}: return names and values as texts")
+        if not all(isinstance(text, str) for pair in variables.items() for text in pair):
+            outcome.problem(f"{where}({threads}) is {variables}: return names and values as texts")
     if framework.environment(1) == framework.environment(3):
         _check_one_thread(subject, where, outcome)
     faulty = subject.with_faults()
@@ -81,11 +81,11 @@ def check_environment(subject: Subject, outcome: Outcome) -> None:
         if isinstance(answer, Failure):
             outcome.problem(f"the {side} doesn't start: {answer.kind}: {answer.reason}")
             continue
-        given, seen = faulty.environment(), answer["environment"]
-        for name in sorted(given):
-            if seen.get(name) != given[name]:
+        expected, actual = faulty.environment(), answer["environment"]
+        for name in sorted(expected):
+            if actual.get(name) != expected[name]:
                 outcome.problem(
-                    f"{side}: {name} is {given[name]!r} for a worker, and {seen.get(name)!r} after the import: "
+                    f"{side}: {name} is {expected[name]!r} for a worker, and {actual.get(name)!r} after the import: "
                     "leave the variable alone, or change it in the framework's environment"
                 )
 
@@ -130,8 +130,8 @@ def _check_import(subject: Subject, name: str, path: Path, outcome: Outcome) -> 
 def _has(build: Build, environment: Mapping[str, str], module: str) -> bool:
     """Whether a build has a top-level module."""
     command = [build.interpreter, "-c", IMPORTABLE, module]
-    done = subprocess.run(command, env={**environment, **build.environment}, capture_output=True, check=False)
-    return done.returncode == 0
+    finished = subprocess.run(command, env={**environment, **build.environment}, capture_output=True, check=False)
+    return finished.returncode == 0
 
 
 def _imports(tree: ast.AST, guarded: bool = False) -> Iterator[str]:
@@ -139,11 +139,13 @@ def _imports(tree: ast.AST, guarded: bool = False) -> Iterator[str]:
     catches ImportError."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import) and not guarded:
-            yield from (one.name for one in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and not guarded:
             yield str(node.module)
         elif isinstance(node, ast.Try):
-            caught = {word for one in node.handlers for word in ast.unparse(one.type or ast.Tuple([])).split(", ")}
+            caught = {
+                word for handler in node.handlers for word in ast.unparse(handler.type or ast.Tuple([])).split(", ")
+            }
             body = ast.Module(body=node.body, type_ignores=[])
             yield from _imports(body, guarded or bool(caught & {"ImportError", "ModuleNotFoundError", "Exception"}))
             for other in (*node.handlers, *node.orelse, *node.finalbody):

@@ -31,15 +31,15 @@ def check_inputs(subject: Subject, outcome: Outcome) -> None:
     seeded = False
     with subject.workers() as workers:
         for case in subject.cases:
-            found: dict[str, str] = {}
+            digests: dict[str, str] = {}
             for name, worker in [*sides_of(workers), ("control again", workers["control"])]:
                 answer = subject.ask(worker, case, "digest")
                 if outcome.answered(name, case, "digest", answer) and not isinstance(answer, Failure):
-                    found[name] = str(answer[0]["digest"])
-            if len(set(found.values())) > 1:
-                outcome.problem(f"{case.id}: the inputs' digests differ: {_listed(found)}: use the seed alone")
+                    digests[name] = str(answer[0]["digest"])
+            if len(set(digests.values())) > 1:
+                outcome.problem(f"{case.id}: the inputs' digests differ: {_listed(digests)}: use the seed alone")
             other = subject.ask(workers["control"], case, "digest", seed=subject.seed + 1)
-            seeded |= not isinstance(other, Failure) and str(other[0]["digest"]) != found.get("control")
+            seeded |= not isinstance(other, Failure) and str(other[0]["digest"]) != digests.get("control")
     if not seeded:
         outcome.problem("the inputs' digest is the same with another seed, for every case: make values of the seed")
 
@@ -61,8 +61,8 @@ def check_outputs(subject: Subject, outcome: Outcome) -> None:
                 continue
             if not first:
                 outcome.problem(f"{case.id}: has no outputs: return those of the call, or raise where there are none")
-            if said := difference(first, second, case.tolerance, NAMES).words:
-                outcome.problem(f"{case.id}: two processes of one build differ: {said}")
+            if difference_words := difference(first, second, case.tolerance, NAMES).words:
+                outcome.problem(f"{case.id}: two processes of one build differ: {difference_words}")
             seeded = seeded or _depends_on_seed(subject, worker, case, place, first, outcome)
     if not seeded:
         outcome.problem("no case's outputs change with its inputs: return what the call computes of them")
@@ -76,36 +76,42 @@ def check_memory(subject: Subject, outcome: Outcome) -> None:
     with subject.workers() as workers:
         answer = subject.ask(workers["control"], case := subject.cases[0], "memory", calls=MEMORY_CALLS)
     if outcome.answered("control", case, "memory", answer) and not isinstance(answer, Failure):
-        found = answer[0]["bytes"]
-        sizes = found.values() if isinstance(found, dict) else [None]
+        bytes_by_device = answer[0]["bytes"]
+        sizes = bytes_by_device.values() if isinstance(bytes_by_device, dict) else [None]
         if not all(isinstance(size, int | float) and size >= 0 for size in sizes):
-            outcome.problem(f"{case.id}: memory() returned {found}: return a dict of devices and bytes")
+            outcome.problem(f"{case.id}: memory() returned {bytes_by_device}: return a dict of devices and bytes")
 
 
 def check_directions(subject: Subject, outcome: Outcome) -> None:
     """Each direction runs or is refused, and computes something else than forward does."""
     case = subject.cases[0]
-    found: dict[str, list[Array]] = {}
+    arrays_by_direction: dict[str, list[Array]] = {}
     with subject.workers() as workers, tempfile.TemporaryDirectory(prefix="opduel-conformance-") as folder:
         for direction in DIRECTIONS:
-            one = dataclasses.replace(case, direction=direction, id="conformance_direction/forward")
-            answer = subject.ask(workers["control"], one, "prepare")
+            directed_case = dataclasses.replace(case, direction=direction, id="conformance_direction/forward")
+            answer = subject.ask(workers["control"], directed_case, "prepare")
             if isinstance(answer, Failure):
                 if answer.kind != "error" or direction == case.direction:
                     outcome.problem(f"{case.operator}, {direction}: {answer.kind}: {answer.reason}: raise an exception")
                 else:
                     outcome.note(f"{case.operator} has no direction {direction}: {answer.reason}")
             elif "results" in subject.has:
-                found[direction] = _results(subject, workers["control"], one, Path(folder) / direction, outcome) or []
-        told = {
-            direction: {(one.name, Path(one.file).read_bytes()) for one in arrays}
-            for direction, arrays in found.items()
+                arrays_by_direction[direction] = (
+                    _results(subject, workers["control"], directed_case, Path(folder) / direction, outcome) or []
+                )
+        contents_by_direction = {
+            direction: {(array.name, Path(array.file).read_bytes()) for array in arrays}
+            for direction, arrays in arrays_by_direction.items()
         }
-    for direction in [name for name in ("backward", "both") if name in told and "forward" in told]:
-        if told[direction] <= told["forward"]:
+    for direction in [
+        name for name in ("backward", "both") if name in contents_by_direction and "forward" in contents_by_direction
+    ]:
+        if contents_by_direction[direction] <= contents_by_direction["forward"]:
             words = "computes no more than forward: refuse a direction that isn't there"
             outcome.problem(f"{case.operator}: {direction} {words}")
-    if "both" in told and not {name for name, _ in told.get("forward", ())} <= {name for name, _ in told["both"]}:
+    if "both" in contents_by_direction and not {name for name, _ in contents_by_direction.get("forward", ())} <= {
+        name for name, _ in contents_by_direction["both"]
+    }:
         outcome.problem(f"{case.operator}: both lacks outputs that forward has")
 
 
@@ -133,13 +139,13 @@ def check_fork(subject: Subject, outcome: Outcome) -> None:
 def _check_forked(subject: Subject, outcome: Outcome) -> None:
     """That each case that is measured in forks computes the same there."""
     forked = [case for case in subject.cases if subject.can_fork(case)]
-    asked = ["prepare", *(["digest"] if "digest" in subject.has else [])]
+    operations = ["prepare", *(["digest"] if "digest" in subject.has else [])]
     with subject.workers() as workers, tempfile.TemporaryDirectory(prefix="opduel-conformance-") as folder:
         for number, case in enumerate(forked):
             answers: dict[bool, Any] = {}
             arrays: dict[bool, Any] = {}
             for fork in (True, False):
-                answers[fork] = subject.ask(workers["control"], case, *asked, fork=fork)
+                answers[fork] = subject.ask(workers["control"], case, *operations, fork=fork)
                 if not outcome.answered("control", case, "in a fork" if fork else "without a fork", answers[fork]):
                     break
                 if "results" in subject.has:
@@ -149,10 +155,14 @@ def _check_forked(subject: Subject, outcome: Outcome) -> None:
                 if answers[True][1:] != answers[False][1:]:
                     outcome.problem(f"{case.id}: other inputs in a fork than without: make values of the seed alone")
                 if all(arrays.get(fork) is not None for fork in (True, False)):
-                    said = difference(arrays[False], arrays[True], case.tolerance, ("process", "fork")).words
-                    if said:
+                    difference_words = difference(
+                        arrays[False], arrays[True], case.tolerance, ("process", "fork")
+                    ).words
+                    if difference_words:
                         where = f"a fork of {subject.threads} threads" if subject.threads > 1 else "a fork"
-                        outcome.problem(f"{case.id}: {where} computes something else: {said}: correct can_fork")
+                        outcome.problem(
+                            f"{case.id}: {where} computes something else: {difference_words}: correct can_fork"
+                        )
 
 
 def _depends_on_seed(
@@ -160,8 +170,8 @@ def _depends_on_seed(
 ) -> bool:
     """Whether another seed gives other outputs."""
     other = _results(subject, worker, case, place / "other", outcome, seed=subject.seed + 1)
-    return other is not None and [Path(one.file).read_bytes() for one in first] != [
-        Path(one.file).read_bytes() for one in other
+    return other is not None and [Path(array.file).read_bytes() for array in first] != [
+        Path(array.file).read_bytes() for array in other
     ]
 
 
@@ -182,16 +192,16 @@ def _results(
     if not outcome.answered(worker.side, case, "results", answer) or isinstance(answer, Failure):
         return None
     try:
-        arrays = [Array(**{**one, "file": str(folder / one["file"])}) for one in answer[0]["arrays"]]
+        arrays = [Array(**{**fields, "file": str(folder / fields["file"])}) for fields in answer[0]["arrays"]]
     except (TypeError, KeyError) as error:
         outcome.problem(f"{case.id}: results() returned {answer[0]['arrays']!r:.200}: give all fields ({error})")
         return None
-    for one in arrays:
-        if why := _wrong(one, limit):
-            outcome.problem(f"{case.id}: {one.name}: {why}")
+    for array in arrays:
+        if why := _wrong(array, limit):
+            outcome.problem(f"{case.id}: {array.name}: {why}")
             return None
-    if len({one.name for one in arrays}) < len(arrays):
-        outcome.problem(f"{case.id}: two outputs have one name: {', '.join(sorted(one.name for one in arrays))}")
+    if len({array.name for array in arrays}) < len(arrays):
+        outcome.problem(f"{case.id}: two outputs have one name: {', '.join(sorted(array.name for array in arrays))}")
         return None
     return arrays
 
@@ -204,11 +214,11 @@ def _wrong(array: Array, limit: int) -> str:
         return f"{array.dtype!r} is not a dtype: use NumPy's notation, such as <f8"
     if not Path(array.file).is_file():
         return f"the file {Path(array.file).name} was not written"
-    whole = math.prod(array.shape)
-    if array.count > whole or (array.count < whole and array.count * size > limit):
-        return f"holds {array.count} of {whole} elements, with a limit of {limit} bytes"
-    if array.count < min(whole, max(1, limit // size)):
-        return f"holds {array.count} of {whole} elements, where {limit // size} were asked for"
+    full_count = math.prod(array.shape)
+    if array.count > full_count or (array.count < full_count and array.count * size > limit):
+        return f"holds {array.count} of {full_count} elements, with a limit of {limit} bytes"
+    if array.count < min(full_count, max(1, limit // size)):
+        return f"holds {array.count} of {full_count} elements, where {limit // size} were asked for"
     if Path(array.file).stat().st_size != array.count * size:
         return f"the file has {Path(array.file).stat().st_size} bytes, not {array.count} elements of {size}"
     if array.count * size > max(limit, size):
@@ -216,5 +226,5 @@ def _wrong(array: Array, limit: int) -> str:
     return ""
 
 
-def _listed(found: dict[str, str]) -> str:
-    return ", ".join(f"{name} {value[:12] or 'empty'}" for name, value in found.items())
+def _listed(digests: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value[:12] or 'empty'}" for name, value in digests.items())

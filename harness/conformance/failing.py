@@ -19,26 +19,28 @@ WANTED = {"crash": "crash", "hang": "timeout"}  # what happens to a case -> the 
 def check_refusals(subject: Subject, outcome: Outcome) -> None:
     """An argument that there isn't, and an operator that there isn't, fail as ``error`` and ``missing``; the case after
     them runs in the same worker."""
-    wanted = {"error": subject.refused_case, "missing": subject.missing_case}
+    expected_cases = {"error": subject.refused_case, "missing": subject.missing_case}
     if subject.framework.programs:
-        del wanted["missing"]
+        del expected_cases["missing"]
         outcome.note("cases of programs name no operator: one that isn't there is not checked")
     if subject.framework.suite_script is not None:
-        del wanted["error"]
+        del expected_cases["error"]
         outcome.note("cases of a suite have the parameters that it states: an unknown argument is not checked")
     good = subject.cases[0]
     with subject.workers() as workers:
         for side, worker in sides_of(workers):
-            for kind, case in wanted.items():
+            for kind, case in expected_cases.items():
                 answer = subject.ask(worker, case, "prepare")
-                what = f"{case.operator} with the inputs {dict(case.inputs)}, on the {side}"
+                description = f"{case.operator} with the inputs {dict(case.inputs)}, on the {side}"
                 if not isinstance(answer, Failure):
-                    outcome.problem(f"{what}: ran: raise an exception{_of_kind(kind)}")
+                    outcome.problem(f"{description}: ran: raise an exception{_of_kind(kind)}")
                 elif answer.kind != kind:
-                    said = f"{answer.kind}, {answer.reason}"
-                    outcome.problem(f"{what}: failed as {said}, not as {kind}: raise an exception{_of_kind(kind)}")
+                    answer_words = f"{answer.kind}, {answer.reason}"
+                    outcome.problem(
+                        f"{description}: failed as {answer_words}, not as {kind}: raise an exception{_of_kind(kind)}"
+                    )
                 elif not answer.reason.strip():
-                    outcome.problem(f"{what}: failed without a reason")
+                    outcome.problem(f"{description}: failed without a reason")
             outcome.answered(side, good, "after a refusal", subject.ask(worker, good, "prepare"))
 
 
@@ -61,37 +63,41 @@ def check_faults(subject: Subject, outcome: Outcome) -> None:
     report = run_ab(request)
     if report.run.aborted:
         raise RunError(f"the run of the check faults ended early: {report.run.stop_reason}")
-    found = {name: _comparison(report, case) for name, case in cases.items()}
-    for name, one in found.items():
-        _judge(name.split(), one, outcome)
+    comparison_by_name = {name: _comparison(report, case) for name, case in cases.items()}
+    for name, comparison in comparison_by_name.items():
+        _judge(name.split(), comparison, outcome)
     for line in _left_behind(faulty):
         outcome.problem(f"a process was left behind: {line}: end what the adaptor starts with its parent")
 
 
-def _judge(words: list[str], one: Comparison, outcome: Outcome) -> None:
+def _judge(words: list[str], comparison: Comparison, outcome: Outcome) -> None:
     """Compare one case's outcome with what was done to it."""
     name, compared = words[0], len(words) > 1
     if name in WANTED:
-        failure = one.failure
+        failure = comparison.failure
         if failure is None:
-            outcome.problem(f"a {name} on the treatment was not noticed: {one.verdict}: restore the signal handlers")
+            outcome.problem(
+                f"a {name} on the treatment was not noticed: {comparison.verdict}: restore the signal handlers"
+            )
         elif (failure.side, failure.kind) != ("treatment", WANTED[name]):
-            said = f"{failure.kind} on side {failure.side}: {failure.reason}"
-            outcome.problem(f"a {name} on the treatment was reported as {said}: let the process die, or wait")
-    elif one.failure is not None:
+            failure_words = f"{failure.kind} on side {failure.side}: {failure.reason}"
+            outcome.problem(f"a {name} on the treatment was reported as {failure_words}: let the process die, or wait")
+    elif comparison.failure is not None:
         beside = "beside cases that fail" if name == "good" else f"with {name} outputs" if compared else f"with {name}"
-        outcome.problem(f"a case {beside}: {one.failure.kind} on side {one.failure.side}: {one.failure.reason}")
-    elif compared and name == "changed" and one.verdict != "regressed":
-        outcome.problem(f"changed outputs were not noticed: {one.verdict} {one.note}")
-    elif compared and name != "changed" and one.verdict != "unchanged":
+        outcome.problem(
+            f"a case {beside}: {comparison.failure.kind} on side {comparison.failure.side}: {comparison.failure.reason}"
+        )
+    elif compared and name == "changed" and comparison.verdict != "regressed":
+        outcome.problem(f"changed outputs were not noticed: {comparison.verdict} {comparison.note}")
+    elif compared and name != "changed" and comparison.verdict != "unchanged":
         beside = "" if name == "good" else f", with {name} printed"
-        outcome.problem(f"equal builds compute different outputs{beside}: {one.verdict}: {one.note}")
-    elif not compared and not one.rounds:
-        outcome.problem(f"the case {name} was not measured: {one.verdict} {one.note}")
+        outcome.problem(f"equal builds compute different outputs{beside}: {comparison.verdict}: {comparison.note}")
+    elif not compared and not comparison.rounds:
+        outcome.problem(f"the case {name} was not measured: {comparison.verdict} {comparison.note}")
 
 
 def _comparison(report: Report, case: Case) -> Comparison:
-    return next(one for one in report.comparisons if one.case == case.id)
+    return next(comparison for comparison in report.comparisons if comparison.case == case.id)
 
 
 def _renamed(case: Case, name: str) -> Case:
@@ -100,11 +106,11 @@ def _renamed(case: Case, name: str) -> Case:
 
 def _left_behind(faulty: Subject) -> list[str]:
     """Processes that were started in a worker and outlived it."""
-    told = {build.environment[VARIABLE] for build in faulty.builds.values()}
+    values = {build.environment[VARIABLE] for build in faulty.builds.values()}
     end = time.monotonic() + GRACE_S
-    while found := [one for one in psutil.process_iter() if _variable(one) in told]:
+    while survivors := [process for process in psutil.process_iter() if _variable(process) in values]:
         if time.monotonic() > end:
-            return [" ".join(one.cmdline()) or one.name() for one in found if one.is_running()]
+            return [" ".join(process.cmdline()) or process.name() for process in survivors if process.is_running()]
         time.sleep(0.05)
     return []
 
@@ -112,8 +118,8 @@ def _left_behind(faulty: Subject) -> list[str]:
 def _variable(process: psutil.Process) -> str | None:
     with contextlib.suppress(psutil.Error, OSError):
         if process.status() != psutil.STATUS_ZOMBIE:
-            found: str | None = process.environ().get(VARIABLE)
-            return found
+            value: str | None = process.environ().get(VARIABLE)
+            return value
     return None
 
 

@@ -14,8 +14,8 @@ def check_cases(subject: Subject, outcome: Outcome) -> None:
                 if case.metric == VALUE:
                     outcome.answered(side, case, VALUE, subject.ask(worker, case, VALUE))
                     continue
-                asked = [*subject.messages(case, "prepare"), {"op": "block", **BLOCK}]
-                answer = worker.ask(asked, case.timeout_s, fork=subject.can_fork(case))
+                requests = [*subject.messages(case, "prepare"), {"op": "block", **BLOCK}]
+                answer = worker.ask(requests, case.timeout_s, fork=subject.can_fork(case))
                 if outcome.answered(side, case, "measured", answer) and not isinstance(answer, Failure):
                     times = answer[-1]["ns"]
                     if len(times) != BLOCK["calls"] or not all(value > 0 for value in times):

@@ -39,7 +39,7 @@ class Subject:
     missing: Case | None = None
     seed: int = 1
     threads: int = 1
-    kept: Any = None
+    resources: Any = None
 
     def __post_init__(self) -> None:
         if not self.cases:
@@ -94,11 +94,11 @@ class Subject:
         fields of each but ``prepare`` and ``digest``."""
         request = CaseRequest(case, self.seed if seed is None else seed)
         about = {"case": request.description(), "seed": request.seed}
-        found = []
+        requests = []
         for name in operations:
             fields = {} if name == "digest" else more
-            found.append(request.message("control") if name == "prepare" else {"op": name, **about, **fields})
-        return found
+            requests.append(request.message("control") if name == "prepare" else {"op": name, **about, **fields})
+        return requests
 
     def ask(
         self, worker: RestartingWorker, case: Case, *operations: str, fork: bool | None = None, **more: Any
@@ -115,9 +115,9 @@ class Subject:
         framework.__dict__.update(inner.__dict__)
 
         def build(side: Side) -> Build:
-            told = json.dumps({"adaptor": str(inner.adaptor), "faults": dict(faults.get(side, {}))})
-            one = self.builds[side]
-            return dataclasses.replace(one, environment={**one.environment, VARIABLE: told})
+            settings = json.dumps({"adaptor": str(inner.adaptor), "faults": dict(faults.get(side, {}))})
+            original = self.builds[side]
+            return dataclasses.replace(original, environment={**original.environment, VARIABLE: settings})
 
         return dataclasses.replace(self, framework=framework, control=build("control"), treatment=build("treatment"))
 

@@ -55,7 +55,7 @@ def _known_errors() -> Iterator[None]:
 
 def _copy_member(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None:
     names: list[str] = []
-    found = False
+    is_copied = False
     is_zip = zipfile.is_zipfile(archive)
     for name, is_file, opened in _zip_members(archive) if is_zip else _tar_members(archive, limits):
         names.append(name)
@@ -63,15 +63,15 @@ def _copy_member(archive: Path, member: str, stream: BinaryIO, limits: Limits) -
             raise UsageError(f"{archive.name} has more than {limits.max_members} members: pack only the network")
         if name != member and (is_zip or name.removeprefix("./") != member.removeprefix("./")):
             continue
-        if found or not is_file:
+        if is_copied or not is_file:
             raise UsageError(
                 f"{archive.name}: {member} is not one regular file (a link, a folder, or listed twice): pack it again"
             )
-        found = True
+        is_copied = True
         with opened() as source:
             chunks = iter(lambda source=source: source.read(_CHUNK), b"")  # type: ignore[misc]
             copy_limited(chunks, stream, limits, f"{archive.name}: {member}")
-    if not found:
+    if not is_copied:
         there = ", ".join(names[:5]) or "nothing"
         raise UsageError(f"{archive.name} has no member {member}: it has {there}{', ...' if len(names) > 5 else ''}")
 
@@ -99,12 +99,12 @@ class _LimitedReader:
     """What tarfile reads from: no more than the limit, whatever the headers say."""
 
     def __init__(self, content: IO[bytes], limits: Limits, archive: Path) -> None:
-        self._content, self._left = content, limits.max_bytes
+        self._content, self._bytes_left = content, limits.max_bytes
         self._refusal = f"{archive.name} holds more than {limits.max_bytes} bytes when unpacked, which is the limit"
 
     def read(self, size: int) -> bytes:
         chunk = self._content.read(size)
-        self._left -= len(chunk)
-        if self._left < 0:
+        self._bytes_left -= len(chunk)
+        if self._bytes_left < 0:
             raise UsageError(self._refusal)
         return chunk

@@ -25,7 +25,10 @@ class _WrongChecksum(Exception):
 
 
 def fetch_files(
-    cases: Sequence[Case], cache: Path, tell: Callable[[str], None] = lambda _: None, limits: Limits | None = None
+    cases: Sequence[Case],
+    cache: Path,
+    on_download: Callable[[str], None] = lambda _: None,
+    limits: Limits | None = None,
 ) -> list[Case]:
     """The cases with all of their files on this host; each file is fetched once. ``tell`` hears of each download.
 
@@ -35,18 +38,18 @@ def fetch_files(
         UsageError: a file is not there, its checksum differs, a refused archive, a cache that can't be written.
         RunError: a server that can't be reached, or does not answer; NoSpaceError: the disk is full.
     """
-    known: dict[ModelFile, ModelFile] = {}
+    fetched: dict[ModelFile, ModelFile] = {}
     result = []
     for case in cases:
         for name, file in case.files.items():
-            if file in known:
+            if file in fetched:
                 continue
             try:
-                path = str(_fetch(file, cache, tell, limits or Limits()))
-                known[file] = replace(file, path=path, location=bare_address(file.location))
+                path = str(_fetch(file, cache, on_download, limits or Limits()))
+                fetched[file] = replace(file, path=path, location=bare_address(file.location))
             except OpduelError as error:
                 raise type(error)(f"{case.id}: files.{name}: {error}") from None
-        result.append(replace(case, files={name: known[file] for name, file in case.files.items()}))
+        result.append(replace(case, files={name: fetched[file] for name, file in case.files.items()}))
     return result
 
 
@@ -70,14 +73,14 @@ def original_of(file: ModelFile) -> Path | None:
     return next((path for path in candidates if _mismatch(path, file) is None), None)
 
 
-def _fetch(file: ModelFile, cache: Path, tell: Callable[[str], None], limits: Limits) -> Path:
+def _fetch(file: ModelFile, cache: Path, on_download: Callable[[str], None], limits: Limits) -> Path:
     """The file's path in the cache, its content that of the checksum."""
     target = place_of(file, cache)
     folder = target.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if _mismatch(target, file) is not None:
-            _bring(file, target, tell, limits)
+            _bring(file, target, on_download, limits)
         if file.member is None:
             return target
         within = folder / f"member-{hashlib.sha256(file.member.encode()).hexdigest()[:16]}"
@@ -89,10 +92,10 @@ def _fetch(file: ModelFile, cache: Path, tell: Callable[[str], None], limits: Li
         raise UsageError(f"{cache}: cannot be used ({error.strerror}): give another --model_cache") from None
 
 
-def _bring(file: ModelFile, target: Path, tell: Callable[[str], None], limits: Limits) -> None:
+def _bring(file: ModelFile, target: Path, on_download: Callable[[str], None], limits: Limits) -> None:
     """Put the file at ``target``; nothing is put there whose checksum differs."""
     remote = re.match(r"(?i)https?://", file.location) is not None
-    found: _WrongChecksum | None = None
+    mismatch: _WrongChecksum | None = None
 
     def check(aside: Path) -> None:
         if (difference := _mismatch(aside, file)) is not None:
@@ -100,15 +103,15 @@ def _bring(file: ModelFile, target: Path, tell: Callable[[str], None], limits: L
 
     for _ in range(DOWNLOADS if remote else 1):
         if remote:
-            tell(f"fetching {bare_address(file.location)}")
+            on_download(f"fetching {bare_address(file.location)}")
         try:
             write_atomically(target, lambda stream: _read_into(file, remote, stream, limits), check, _MODE)
             return
         except _WrongChecksum as error:
-            found = error
+            mismatch = error
     target.unlink(missing_ok=True)
     place = bare_address(file.location)
-    raise UsageError(f"{place} has {found}: correct the checksum in the spec if that is the file you mean")
+    raise UsageError(f"{place} has {mismatch}: correct the checksum in the spec if that is the file you mean")
 
 
 def _read_into(file: ModelFile, remote: bool, stream: BinaryIO, limits: Limits) -> None:

@@ -10,10 +10,10 @@ TRIES = 100  # for each draw that is to differ from those before it
 
 def names_in(inputs: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The path and the name of every size in an input's plain data that is a name: ``("data[0]", "n")``."""
-    found: list[tuple[str, str]] = []
+    names: list[tuple[str, str]] = []
     for argument, value in inputs.items():
-        _filled(value, argument, lambda path, name: found.append((path, name)))
-    return found
+        _filled(value, argument, lambda path, name: names.append((path, name)))
+    return names
 
 
 def filled(inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
@@ -27,13 +27,13 @@ def draws(ranges: Mapping[str, Sequence[int]], count: int, key: str) -> Iterator
     There are fewer when so many different ones are not to be found.
     """
     rng = random.Random(key)  # seeded by all of the text, the same on every machine
-    seen: set[tuple[int, ...]] = set()
+    yielded: set[tuple[int, ...]] = set()
     for _ in range(count * TRIES):
-        drawn = {name: _log_uniform(rng, *ends) for name, ends in ranges.items()}
-        if tuple(drawn.values()) not in seen:
-            seen.add(tuple(drawn.values()))
+        drawn = {name: _log_uniform(rng, *bounds) for name, bounds in ranges.items()}
+        if tuple(drawn.values()) not in yielded:
+            yielded.add(tuple(drawn.values()))
             yield drawn
-        if len(seen) == count:
+        if len(yielded) == count:
             return
 
 

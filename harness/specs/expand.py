@@ -80,10 +80,10 @@ def select_cases(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
     """
     chosen: set[str] = set()
     for pattern in patterns:
-        found = {case.id for case in cases if matches(case, pattern)}
-        if not found:
+        selected = {case.id for case in cases if matches(case, pattern)}
+        if not selected:
             raise UsageError(f"no case matches {pattern!r}: {_nearby(cases, pattern)}")
-        chosen |= found
+        chosen |= selected
     return [case for case in cases if case.id in chosen]
 
 
@@ -112,19 +112,20 @@ def _drawn(
     count = test.count or 1
     own = _nearest(levels, "seed")
     key = json.dumps([seed if own is None else own, test.operator, test.identifier, index])
-    found = 0
+    yielded = 0
     for sizes in draws(test.random, count, key):
-        found += 1
+        yielded += 1
         plain = filled(_plain(template), sizes)
         try:
             inputs = Inputs.model_validate(plain).model_copy(update={"case": template.case})
         except ValidationError as error:
-            what = ", ".join(f"{name} {size}" for name, size in sizes.items())
-            raise UsageError(f"{origin}, with {what}: {explain(error, 'the spec')}") from None
+            drawn_sizes = ", ".join(f"{name} {size}" for name, size in sizes.items())
+            raise UsageError(f"{origin}, with {drawn_sizes}: {explain(error, 'the spec')}") from None
         yield inputs, sizes
-    if found < count:
+    if yielded < count:
         raise UsageError(
-            f"{origin}: only {found} different draws were found, but count is {count}: widen the ranges or reduce count"
+            f"{origin}: there are only {yielded} different draws, but count is {count}: "
+            "widen the ranges or reduce count"
         )
 
 
@@ -212,7 +213,7 @@ def _directions(levels: Sequence[Settings]) -> tuple[Direction, ...]:
 
 def _case_id(template: str, fields: dict[str, str], mode: str) -> str:
     """``identifier[/dtype][/context][/mode]/direction``: what is usual, or in the identifier, is left out."""
-    parts = [re.sub(r"\{([A-Z]+)\}", lambda found: fields[found[1]], template)]
+    parts = [re.sub(r"\{([A-Z]+)\}", lambda match: fields[match[1]], template)]
     if fields["DTYPE"] != DEFAULT_DTYPE and "{DTYPE}" not in template:
         parts.append(fields["DTYPE"])
     if fields["CONTEXT"] != DEFAULT_CONTEXT and "{CONTEXT}" not in template:

@@ -38,7 +38,7 @@ FILES = {root: names for framework in _FRAMEWORKS for root, names in framework.n
 CODE_FILES = tuple(name for framework in _FRAMEWORKS for name in framework.code_files)
 NOT_OPERATORS = tuple(name for framework in _FRAMEWORKS for name in framework.not_operators)
 # Functions that read or write a file, and the argument that says which: a temporary file of ours, never a spec's path.
-FILE_ARGUMENTS = {name: one for framework in _FRAMEWORKS for name, one in framework.file_arguments.items()}
+FILE_ARGUMENTS = {name: takes for framework in _FRAMEWORKS for name, takes in framework.file_arguments.items()}
 
 _NAME = r"_?[A-Za-z][A-Za-z0-9_]*"
 # Python's own operators, as methods of arrays; no other special method can be reached from a spec.
@@ -84,13 +84,13 @@ class StrictModel(BaseModel):
     def _only_known_fields(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             raise PydanticCustomError("object", "{message}", {"message": f"is {show(data)}: use an object {{...}}"})
-        known = [field.alias or name for name, field in cls.model_fields.items()]
+        fields = [field.alias or name for name, field in cls.model_fields.items()]
         if cls.model_config.get("extra") == "forbid":
             for key in data:
-                if key not in known:
-                    close = get_close_matches(str(key), known, 1)
+                if key not in fields:
+                    close = get_close_matches(str(key), fields, 1)
                     guess = f"did you mean {close[0]}? " if close else ""
-                    raise field_error(key, f"is not a field: {guess}use {', '.join(known)}")
+                    raise field_error(key, f"is not a field: {guess}use {', '.join(fields)}")
         return data
 
     @field_validator("*", mode="before")
@@ -123,21 +123,21 @@ def text(pattern: str, fix: str) -> tuple[BeforeValidator, WithJsonSchema]:
     return BeforeValidator(matching(pattern, fix)), WithJsonSchema({"type": "string", "pattern": pattern})
 
 
-def some_of(known: Collection[str], what: str) -> tuple[BeforeValidator, WithJsonSchema]:
+def some_of(choices: Collection[str], noun: str) -> tuple[BeforeValidator, WithJsonSchema]:
     """What makes of ``list[str]`` a field that takes one name, or a list of several, each once."""
 
     def check(value: Any) -> Any:
         names = value if isinstance(value, list) else [value]
         for name in names:
-            if not isinstance(name, str) or name not in known:
-                raise ValueError(f"is {show(name)}: use one of {', '.join(known)}, or a list of several")
+            if not isinstance(name, str) or name not in choices:
+                raise ValueError(f"is {show(name)}: use one of {', '.join(choices)}, or a list of several")
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"is {show(value)}: name each {what} once")
+            raise ValueError(f"is {show(value)}: name each {noun} once")
         return names
 
-    one = {"type": "string", "enum": list(known)}
-    several = {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}
-    return BeforeValidator(check), WithJsonSchema({"anyOf": [one, several]})
+    item = {"type": "string", "enum": list(choices)}
+    several = {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}
+    return BeforeValidator(check), WithJsonSchema({"anyOf": [item, several]})
 
 
 def one_of(names: tuple[str, ...]) -> tuple[BeforeValidator, WithJsonSchema]:

@@ -50,9 +50,9 @@ def _what_it_is(path: Path) -> str:
 def _advice(name: str, root: Path) -> str:
     """Specs of a similar name, or else those that are not of one category of operators."""
     specs = [spec.rpartition(".")[0] for spec in list_specs(root=root)]
-    wanted = PurePosixPath(name).stem[:_LONGEST_NAME]
+    stem_of_name = PurePosixPath(name).stem[:_LONGEST_NAME]
     by_stem = {PurePosixPath(spec).name: spec for spec in specs}
-    if similar := [by_stem[stem] for stem in get_close_matches(wanted, by_stem, 3)]:
+    if similar := [by_stem[stem] for stem in get_close_matches(stem_of_name, by_stem, 3)]:
         return f"use a path, or a spec's name; similar: {', '.join(similar)}"
     general = ", ".join(spec for spec in specs if "/" not in spec) or "none"
     return f"use a path, or a spec's name ({general}; run_bench.py --list shows all)"

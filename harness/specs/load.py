@@ -60,8 +60,8 @@ def _narrowed(bundle: Spec, categories: Sequence[str]) -> Spec:
     for glob in categories:
         if not fnmatch.filter(names.values(), glob):
             raise UsageError(f"has no category {glob!r}: use {', '.join(names.values())}, or a glob over these")
-    wanted = [name for name, stem in names.items() if any(fnmatch.fnmatchcase(stem, glob) for glob in categories)]
-    return bundle.model_copy(update={"specs": wanted})
+    selected = [name for name, stem in names.items() if any(fnmatch.fnmatchcase(stem, glob) for glob in categories)]
+    return bundle.model_copy(update={"specs": selected})
 
 
 def members_of(path: Path) -> list[Path]:
@@ -104,10 +104,10 @@ def _gathered(bundle: Spec, members: Sequence[tuple[Spec, Sequence[str]]]) -> Sp
 def _settled(test: AnyTest, defaults: Settings) -> AnyTest:
     """The test with all that it leaves to its own spec's defaults."""
     names = [name for name in Settings.model_fields if name in type(test).model_fields]
-    said = {name for name in names if getattr(test, name) is not None}
-    if said & set(_DIRECTIONS):
-        said |= set(_DIRECTIONS)
-    return test.model_copy(update={name: getattr(defaults, name) for name in names if name not in said})
+    own_settings = {name for name in names if getattr(test, name) is not None}
+    if own_settings & set(_DIRECTIONS):
+        own_settings |= set(_DIRECTIONS)
+    return test.model_copy(update={name: getattr(defaults, name) for name in names if name not in own_settings})
 
 
 def _member(bundle: Spec, path: Path, index: int) -> tuple[Spec, list[str]]:

@@ -161,9 +161,9 @@ class Inputs(StrictModel):
 
     @model_validator(mode="after")
     def _same_as_a_tensor(self) -> "Inputs":
-        others = self.__pydantic_extra__ or {}
-        for name, value in others.items():
-            if isinstance(value, SameAs) and not isinstance(others.get(value.same_as), list | Tensor):
+        arguments = self.__pydantic_extra__ or {}
+        for name, value in arguments.items():
+            if isinstance(value, SameAs) and not isinstance(arguments.get(value.same_as), list | Tensor):
                 raise field_error(name, f"is the same as {value.same_as}, which is not a tensor here: name one that is")
         return self
 
@@ -174,10 +174,10 @@ InputsOrList = Annotated[
 ]
 
 
-def _range(ends: list[int]) -> list[int]:
-    if len(ends) != 2 or not 1 <= ends[0] <= ends[1] <= MAX_ELEMENTS:
-        raise ValueError(f"is {show(ends)}: use the smallest and the largest size, such as [1, 4096]")
-    return ends
+def _range(bounds: list[int]) -> list[int]:
+    if len(bounds) != 2 or not 1 <= bounds[0] <= bounds[1] <= MAX_ELEMENTS:
+        raise ValueError(f"is {show(bounds)}: use the smallest and the largest size, such as [1, 4096]")
+    return bounds
 
 
 SizeRange = Annotated[list[int], AfterValidator(_range)]
@@ -226,7 +226,7 @@ class Test(Settings):
     def each_input(self) -> list[tuple[str, Inputs]]:
         """Where each of the inputs is in the test, ``inputs[0]`` or ``inputs``, and the inputs."""
         if isinstance(self.inputs, list):
-            return [(f"inputs[{index}]", one) for index, one in enumerate(self.inputs)]
+            return [(f"inputs[{index}]", inputs) for index, inputs in enumerate(self.inputs)]
         return [("inputs", self.inputs)]
 
     @model_validator(mode="after")
@@ -234,8 +234,8 @@ class Test(Settings):
         takes = FILES.get(self.operator.partition(".")[0], ())
         for name, file in (self.files or {}).items():
             if name not in takes:
-                known = f"use {', '.join(takes)}" if takes else f"{self.operator} needs none, leave it out"
-                raise field_error(f"files.{name}", f"is not a file of {self.operator}: {known}")
+                fix = f"use {', '.join(takes)}" if takes else f"{self.operator} needs none, leave it out"
+                raise field_error(f"files.{name}", f"is not a file of {self.operator}: {fix}")
             if name in CODE_FILES and not file.is_path:
                 raise field_error(f"files.{name}.location", "is a URL, and the file is code: use a path")
         if takes and takes[0] not in (self.files or ()):
@@ -345,12 +345,12 @@ class Spec(StrictModel):
         any_package = self.framework in ANY_PACKAGE
         for number, test in ((number, test) for number, test in enumerate(self.tests) if isinstance(test, Test)):
             for where, inputs in test.each_input():
-                for path, one in _named_in(inputs, where):
+                for path, value in _named_in(inputs, where):
                     field = f"tests[{number}].{path}"
-                    if isinstance(one, FunctionOf):
-                        if any_package != ("." in one.function):
+                    if isinstance(value, FunctionOf):
+                        if any_package != ("." in value.function):
                             fix = DOTTED_FIX if any_package else FUNCTION_FIX
-                            raise field_error(f"{field}.function", f"is {show(one.function)}: {fix}")
+                            raise field_error(f"{field}.function", f"is {show(value.function)}: {fix}")
                     elif not any_package:
                         words = (
                             f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"

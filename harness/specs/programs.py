@@ -97,8 +97,8 @@ class ProgramTest(StrictModel):
 
     def inputs(self) -> dict[str, Any]:
         """What the worker needs to run it, as plain data."""
-        said = self.model_dump(include={"command", "parse", "higher_is_better", "env", "cwd"})
-        return {name: value for name, value in said.items() if value is not None}
+        fields = self.model_dump(include={"command", "parse", "higher_is_better", "env", "cwd"})
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 PROGRAM_DEFAULTS = ("metric", "threshold", "timeout")
@@ -133,7 +133,9 @@ def program_cases(
             raise UsageError(f"{option}: a program has none: leave it out")
     usual = [VALUE] if test.parse else ["time"]
     share = defaults.threshold if test.threshold is None else test.threshold
-    timeout = next((one for one in (test.timeout, defaults.timeout) if one is not None), DEFAULT_TIMEOUT_S)
+    timeout = next(
+        (candidate for candidate in (test.timeout, defaults.timeout) if candidate is not None), DEFAULT_TIMEOUT_S
+    )
     for metric in metrics or test.metric or defaults.metric or usual:
         if metric not in PROGRAM_METRICS:
             raise UsageError(f"{origin}: the metric {metric} isn't for programs: use {', '.join(PROGRAM_METRICS)}")

@@ -20,12 +20,12 @@ class Drawn:
 
     template: Template
     sizes: tuple[int, ...]
-    ones: tuple[bool, ...]
+    are_one: tuple[bool, ...]
 
     @property
     def inputs(self) -> dict[str, Any]:
         """The inputs with these sizes."""
-        return self.template.inputs(self.sizes, self.ones)
+        return self.template.inputs(self.sizes, self.are_one)
 
 
 def sizes_up_to(limit: int) -> st.SearchStrategy[int]:
@@ -37,14 +37,14 @@ def sizes_up_to(limit: int) -> st.SearchStrategy[int]:
 def drawn(template: Template, most_elements: int = MOST_ELEMENTS) -> st.SearchStrategy[Drawn]:
     """Sizes for one template, with at most so many elements in a tensor."""
     sizes = st.tuples(*map(sizes_up_to, template.limits))
-    ones = st.tuples(*(st.booleans() for _ in template.stretched))
-    made = st.builds(Drawn, st.just(template), sizes, ones)
-    return made.filter(lambda one: largest_tensor(one.inputs) <= most_elements)
+    are_one = st.tuples(*(st.booleans() for _ in template.stretched))
+    draws = st.builds(Drawn, st.just(template), sizes, are_one)
+    return draws.filter(lambda draw: largest_tensor(draw.inputs) <= most_elements)
 
 
 def examples(strategy: st.SearchStrategy[Drawn], count: int, number: int) -> Sequence[Drawn]:
     """Up to ``count`` different draws, the same for the same ``number``; fewer, or none, where there are no more."""
-    found: dict[tuple[object, ...], Drawn] = {}
+    draw_by_sizes: dict[tuple[object, ...], Drawn] = {}
 
     @seed(number)
     @settings(
@@ -56,19 +56,19 @@ def examples(strategy: st.SearchStrategy[Drawn], count: int, number: int) -> Seq
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
-    def collect(one: Drawn) -> None:
-        found.setdefault((one.template.like.id, one.sizes, one.ones), one)
+    def collect(draw: Drawn) -> None:
+        draw_by_sizes.setdefault((draw.template.like.id, draw.sizes, draw.are_one), draw)
 
     try:
         collect()
     except Unsatisfiable:  # fixed sizes alone are more than are drawn
         return []
-    smallest, *others = found.values()  # Hypothesis always begins with the simplest
-    return [*others, smallest][:count]
+    smallest, *later = draw_by_sizes.values()  # Hypothesis always begins with the simplest
+    return [*later, smallest][:count]
 
 
-def case_of(one: Drawn, number: int) -> Case:
+def case_of(draw: Drawn, number: int) -> Case:
     """The draw as a case, whose id has the operator and ``number``."""
-    like = one.template.like
-    head, slash, rest = like.id.partition("/")
-    return dataclasses.replace(like, id=f"{head}_fuzz{number}{slash}{rest}", inputs=one.inputs)
+    like = draw.template.like
+    head, slash, tail = like.id.partition("/")
+    return dataclasses.replace(like, id=f"{head}_fuzz{number}{slash}{tail}", inputs=draw.inputs)

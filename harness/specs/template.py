@@ -49,10 +49,10 @@ class Template:
     rules: tuple[Rule, ...]
     stretched: tuple[int, ...] = ()  # indices into ``places``
 
-    def inputs(self, sizes: Sequence[int], ones: Sequence[bool] = ()) -> dict[str, Any]:
+    def inputs(self, sizes: Sequence[int], are_one: Sequence[bool] = ()) -> dict[str, Any]:
         """The inputs with these free sizes; ``ones`` says of each place in ``stretched`` whether it is 1."""
         filled: dict[str, Any] = json.loads(json.dumps(dict(self.like.inputs)))
-        stretched = {place for place, one in zip(self.stretched, ones, strict=False) if one}
+        stretched = {place for place, is_one in zip(self.stretched, are_one, strict=False) if is_one}
         for number, (place, rule) in enumerate(zip(self.places, self.rules, strict=True)):
             value = rule.factor * math.prod(sizes[index] for index in rule.of)
             _at(filled, place[:-1])[place[-1]] = 1 if number in stretched else value
@@ -116,8 +116,8 @@ def _follows(column: Sequence[int], free: Sequence[Sequence[int]]) -> Rule | Non
         for chosen in combinations(range(len(free)), count):
             products = [math.prod(free[index][row] for index in chosen) for row in range(len(column))]
             factor = column[0] // products[0]
-            known = factor == 1 or (factor > 1 and len(column) >= ENOUGH_FOR_A_FACTOR)
-            if known and all(a == factor * b for a, b in zip(column, products, strict=True)):
+            is_plausible = factor == 1 or (factor > 1 and len(column) >= ENOUGH_FOR_A_FACTOR)
+            if is_plausible and all(a == factor * b for a, b in zip(column, products, strict=True)):
                 return Rule(factor, chosen)
     return None
 

@@ -61,17 +61,17 @@ def joined(data: Any) -> Any:
     """
     if not isinstance(data, Mapping):
         return data
-    said = [side for side in SIDES if side in data]
-    if not said:
+    sides = [side for side in SIDES if side in data]
+    if not sides:
         if "operator" not in data:
             raise field_error("operator", "is missing: add it")
         return data
     names = [_operator_of(data.get(side)) for side in SIDES]
     if "operator" in data and data["operator"] != BETWEEN.join(names):
         raise field_error("operator", "is given beside control or treatment, which have operators: leave it out")
-    if len(said) < len(SIDES):
+    if len(sides) < len(SIDES):
         missing = next(side for side in SIDES if side not in data)
-        raise field_error(missing, f"is missing: {said[0]} has an operator of its own, so add {missing}'s")
+        raise field_error(missing, f"is missing: {sides[0]} has an operator of its own, so add {missing}'s")
     # A wrong one is reported where it stands.
     return {**data, "operator": BETWEEN.join(names)} if all(names) else {**data, "operator": "two.operators"}
 
@@ -91,10 +91,16 @@ def check_sides(test: Any, number: int, framework: str) -> None:
             continue
         if not two_sided:
             raise field_error(f"{where}.{side}", f"is for the framework {' or '.join(TWO_SIDED)}: use operator")
-        one = test[side]
-        if isinstance(one, Mapping) and one.get("framework") in ONE_SIDED and isinstance(one.get("operator"), str):
+        operator_of_side = test[side]
+        if (
+            isinstance(operator_of_side, Mapping)
+            and operator_of_side.get("framework") in ONE_SIDED
+            and isinstance(operator_of_side.get("operator"), str)
+        ):
             try:
-                (check_dotted if one["framework"] in ANY_PACKAGE else check_operator)(one["operator"])
+                (check_dotted if operator_of_side["framework"] in ANY_PACKAGE else check_operator)(
+                    operator_of_side["operator"]
+                )
             except ValueError as error:
                 raise field_error(f"{where}.{side}.operator", str(error)) from None
 
@@ -107,5 +113,5 @@ def with_sides(inputs: dict[str, Any], control: SideOperator | None, treatment: 
 
 
 def _operator_of(side: Any) -> str:
-    found = side.get("operator") if isinstance(side, Mapping) else None
-    return found if isinstance(found, str) else ""
+    operator = side.get("operator") if isinstance(side, Mapping) else None
+    return operator if isinstance(operator, str) else ""

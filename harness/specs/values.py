@@ -238,7 +238,9 @@ class StoredFile(StrictModel):
         Annotated[Parts, Tag("<shapes>")]
         | Annotated[Tensor, Tag("<tensor>")]
         | Annotated[None, WithJsonSchema({"type": "null"}), Tag("<scalar>")],
-        Discriminator(lambda one: "<shapes>" if isinstance(one, list) else "<scalar>" if one is None else "<tensor>"),
+        Discriminator(
+            lambda value: "<shapes>" if isinstance(value, list) else "<scalar>" if value is None else "<tensor>"
+        ),
     ]
 
 

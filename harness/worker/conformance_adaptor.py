@@ -59,11 +59,11 @@ if hasattr(INNER, "results"):
         """The adaptor's own; of a case that is "changed", with other numbers in each file."""
         if TOLD["faults"].get(case["id"]) == "garbage":
             garbage()
-        found = INNER.results(case, seed, folder, limit)
+        arrays = INNER.results(case, seed, folder, limit)
         if TOLD["faults"].get(case["id"]) == "changed":
-            for array in found:
+            for array in arrays:
                 change(os.path.join(folder, array["file"]), array["count"])
-        return found
+        return arrays
 
 
 def change(path, count):

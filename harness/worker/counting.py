@@ -133,10 +133,10 @@ class CountingSession:
         self.adaptor = adaptor
         self.valgrind = Valgrind()
         self.call = None
-        self.whole = False
+        self.whole_calls = False
 
-    def prepare(self, case, seed, whole=False):
-        self.call, self.whole = None, whole
+    def prepare(self, case, seed, whole_calls=False):
+        self.call, self.whole_calls = None, whole_calls
         gc.collect()
         level_allocator()
         self.call = self.adaptor.make_call(case, seed)
@@ -149,7 +149,7 @@ class CountingSession:
         self.valgrind.count()
         self.run(calls)
         counted = self.valgrind.count()
-        if self.whole:
+        if self.whole_calls:
             self.run(calls, empty=True)
             counted -= self.valgrind.count()
         return {"count": counted}
@@ -184,11 +184,11 @@ class CountingSession:
         for _ in range(0, calls, max(1, at_once)):
             if before:
                 before()
-            if self.whole:
+            if self.whole_calls:
                 self.valgrind.toggle()
             for _ in range(0 if empty else at_once):
                 self.call()
-            if self.whole:
+            if self.whole_calls:
                 self.valgrind.toggle()
 
 

@@ -35,13 +35,13 @@ class Watch:
 
     def look(self):
         self.lost = None
-        ends = time.monotonic() + ENDING_S
-        while others() and time.monotonic() < ends:
+        deadline = time.monotonic() + ENDING_S
+        while other_threads() and time.monotonic() < deadline:
             time.sleep(0.001)
-        self.lost = others()
+        self.lost = other_threads()
 
 
-def others():
+def other_threads():
     """The names of this process' threads but for the first. Raises OSError where there is no /proc."""
     names = []
     for task in os.listdir(TASKS):

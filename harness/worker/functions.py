@@ -46,10 +46,10 @@ class Unseen(Exception):
 
 
 class Held:
-    held = None
+    attribute = None
 
     def __init__(self):
-        self.held = 1
+        self.attribute = 1
 
 
 HELD = Held()
@@ -84,10 +84,10 @@ def bytecode_loop(function, turns):
 
 
 def lookup_loop(function, turns):
-    found = HELD
+    instance = HELD
     for _ in range(turns):
-        found.held  # noqa: B018
-        found.held  # noqa: B018
+        instance.attribute  # noqa: B018
+        instance.attribute  # noqa: B018
         HELD  # noqa: B018
         len  # noqa: B018
 
@@ -171,7 +171,7 @@ class Cost:
     def __init__(self, counted):
         """``counted``: instructions of bytecode of ``(function, *args)``, by code; None if they can't be counted."""
         self.real = {}  # probe -> ns of a turn, in each of the probes
-        self.seen = {}  # probe -> ns of a turn in the loop, and in what it calls
+        self.watched_ns = {}  # probe -> ns of a turn in the loop, and in what it calls
         self.opcodes = {}  # probe -> of a turn in the loop, and in what it calls: instructions, and how many look up
         for name, (repeat, function) in PROBED.items():
             codes = counted(repeat, function, PROBE_TURNS) or {}
@@ -189,14 +189,16 @@ class Cost:
                     inner += 1e9 * entry.inlinetime / PROBE_TURNS
                 else:
                     outer += 1e9 * entry.inlinetime / PROBE_TURNS
-            self.seen.setdefault(name, []).append((outer, inner))
+            self.watched_ns.setdefault(name, []).append((outer, inner))
 
     def settle(self):
         """Boil the probes down."""
         while len(self.real.get("bare", ())) < PROBES:
             self.probe()
         real = {name: lower_quartile(values) for name, values in self.real.items()}
-        outer, inner = ({name: lower_quartile([one[i] for one in self.seen[name]]) for name in real} for i in (0, 1))
+        outer, inner = (
+            {name: lower_quartile([turn_ns[i] for turn_ns in self.watched_ns[name]]) for name in real} for i in (0, 1)
+        )
         slowed = max(0.0, outer["bytecode"] - real["bytecode"])
         self.slowed = slowed / outer["bytecode"]
         self.opcode = slowed / (self.opcodes["bytecode"][0][0] or 1)
@@ -240,20 +242,23 @@ class Entry:
 
     def __init__(self, batches):
         """Of the entries of ``_lsprof`` in all batches: of times the lower quartile, of calls the mean."""
-        whole = len(batches)
-        seen = [one for one in batches if one is not None]
-        self.code = seen[0].code
-        self.ns = 1e9 * lower_quartile([one.inlinetime if one else 0.0 for one in batches])
-        self.calls = sum(one.callcount for one in seen) / whole
+        batch_count = len(batches)
+        entries = [entry for entry in batches if entry is not None]
+        self.code = entries[0].code
+        self.ns = 1e9 * lower_quartile([entry.inlinetime if entry else 0.0 for entry in batches])
+        self.calls = sum(entry.callcount for entry in entries) / batch_count
         self.calls_from_c = 0.0
         callees = {}
-        for one in seen:
-            for callee in one.calls or ():
+        for entry in entries:
+            for callee in entry.calls or ():
                 callees.setdefault(callee.code, []).append(callee)
         self.callees = {}
-        for code, found in callees.items():
-            times = [0.0] * (whole - len(found)) + [one.inlinetime for one in found]
-            self.callees[code] = sum(one.callcount for one in found) / whole, 1e9 * lower_quartile(times)
+        for code, callee_entries in callees.items():
+            times = [0.0] * (batch_count - len(callee_entries)) + [callee.inlinetime for callee in callee_entries]
+            self.callees[code] = (
+                sum(callee.callcount for callee in callee_entries) / batch_count,
+                1e9 * lower_quartile(times),
+            )
 
 
 def merged(entries, names, cost, opcodes):
@@ -264,7 +269,7 @@ def merged(entries, names, cost, opcodes):
     all time in bytecode is slowed.
     """
     parts = {}
-    for entry in sorted(entries, key=lambda one: -one.ns):
+    for entry in sorted(entries, key=lambda batch_entry: -batch_entry.ns):
         added = cost.of(entry)
         where, called_at = names.places(entry.code)
         empty_part = {"seen": 0, "added": 0, "slowed": 0, "calls": 0, "callers": {}, "codes": set()}
@@ -304,10 +309,10 @@ def settled(parts, real):
     weight = sum(weights.values())
     share = max(-1.0, min(1.0, surplus / weight)) if weight else 0.0
     times = {name: ns - share * weights[name] for name, ns in times.items()}
-    seen = sum(times.values())
-    if not seen or abs(seen - real) > FAR * real:
-        return times, seen, abs(surplus)
-    return {name: ns * real / seen for name, ns in times.items()}, None, abs(surplus)
+    total = sum(times.values())
+    if not total or abs(total - real) > FAR * real:
+        return times, total, abs(surplus)
+    return {name: ns * real / total for name, ns in times.items()}, None, abs(surplus)
 
 
 def doubts(of_all, of_one):
@@ -327,16 +332,16 @@ def doubts(of_all, of_one):
 
 def in_turn(call, number, batches, before, after, cost):
     """``(ns, entries)`` of a batch of so many calls: unwatched, and watched, in turn with probes of the ``cost``."""
-    real, seen = [], []
+    real, watched_batches = [], []
     for _ in range(batches):
         before()
         real.append(timed(region, call, number, after))
         before()
-        seen.append({entry.code: entry for entry in watched(region, call, number, after)})
+        watched_batches.append({entry.code: entry for entry in watched(region, call, number, after)})
         cost.probe()
     cost.settle()
-    codes = dict.fromkeys(code for batch in seen for code in batch)
-    entries = {code: Entry([batch.get(code) for batch in seen]) for code in codes}
+    codes = dict.fromkeys(code for batch in watched_batches for code in batch)
+    entries = {code: Entry([batch.get(code) for batch in watched_batches]) for code in codes}
     for entry in entries.values():
         for callee, (calls, _) in entry.callees.items():
             if callee in entries and not is_python(entry.code):
@@ -358,7 +363,7 @@ def functions(call, calls, number, before, after, own, tracing):
     tracer = tracing.Tracer()
     before()
     tracer.run(call, min(number, TRACED_CALLS))
-    starts = any(STARTS_THREAD.search(tracing.name_of_text(one)) for one in tracer.sites if not is_python(one))
+    starts = any(STARTS_THREAD.search(tracing.name_of_text(site)) for site in tracer.sites if not is_python(site))
     if sys.version_info >= (3, 12) and (starts or len(sys._current_frames()) > 1):
         raise Unseen(MIXED_UP)
     before()
@@ -377,10 +382,10 @@ def functions(call, calls, number, before, after, own, tracing):
     changed = {name: (part["added"] + part["slowed"]) / number for name, part in parts.items()}
     all_changed = tracing.inclusive(tracing.divided(tracer.stacks, names, changed, callers))
     of_all = sum(changed.values()), real / number, missed / number
-    found = []
+    rows = []
     for name, ns in times.items():
         part, within = parts[name], sum(parts[name]["callers"].values())
-        told = {
+        row = {
             "name": name,
             "ns": ns,
             "inclusive": wholes[name],
@@ -390,10 +395,10 @@ def functions(call, calls, number, before, after, own, tracing):
             "called_at": part["called_at"],
             "code": "" if "" in part["codes"] else " ".join(sorted(part["codes"])),
         }
-        told["calls"] = 1.0 if name == names.OWN else part["calls"] / number
-        told["callers"] = {caller: ns / within for caller, ns in part["callers"].items()} if within else {}
-        found.append(told)
+        row["calls"] = 1.0 if name == names.OWN else part["calls"] / number
+        row["callers"] = {caller: ns / within for caller, ns in part["callers"].items()} if within else {}
+        rows.append(row)
     places = {name: place for place, name in enumerate(times)}
     stacks = [[[places[name] for name in path], ns] for path, ns in stacks.items()]
-    answer = {"ns": real / number, "calls": number * batches, "functions": found, "stacks": stacks}
+    answer = {"ns": real / number, "calls": number * batches, "functions": rows, "stacks": stacks}
     return answer if far is None else dict(answer, seen_ns=far / number)

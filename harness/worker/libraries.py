@@ -40,9 +40,9 @@ def build_id(path):
                 if struct.unpack_from("<I", entry)[0] == PT_NOTE:
                     offset, length = struct.unpack_from("<Q", entry, 8)[0], struct.unpack_from("<Q", entry, 32)[0]
                     stream.seek(offset)
-                    found = id_in_notes(stream.read(min(length, MOST_NOTES)))
-                    if found:
-                        return found
+                    note_id = id_in_notes(stream.read(min(length, MOST_NOTES)))
+                    if note_id:
+                        return note_id
     except (OSError, struct.error):
         pass
     return ""
@@ -76,7 +76,7 @@ def configuration(path):
         return ""
     try:
         library = ctypes.CDLL(path)  # is loaded already
-        for name in (before + one + after for one in CONFIGURATIONS for before, after in AFFIXES):
+        for name in (before + base + after for base in CONFIGURATIONS for before, after in AFFIXES):
             if hasattr(library, name):
                 function = getattr(library, name)
                 function.restype = ctypes.c_char_p
@@ -100,40 +100,42 @@ def built(name, module):
         return {}
 
 
-def by_topic(said, topic=""):
+def by_topic(details, topic=""):
     """Nested dictionaries as one of texts: {"SIMD Extensions found": "SSSE3 SSE41"}."""
-    if not isinstance(said, dict):
-        words = ["_".join(str(one).split()) for one in said] if isinstance(said, (list, tuple)) else [str(said)]
+    if not isinstance(details, dict):
+        words = (
+            ["_".join(str(item).split()) for item in details] if isinstance(details, (list, tuple)) else [str(details)]
+        )
         return {topic: " ".join(words)}
-    found = {}
-    for key, value in said.items():
-        found.update(by_topic(value, "{} {}".format(topic, key).strip()))
-    return found
+    text_by_topic = {}
+    for key, value in details.items():
+        text_by_topic.update(by_topic(value, "{} {}".format(topic, key).strip()))
+    return text_by_topic
 
 
 def package_of(path):
     """The package that a library is of; empty for those of the system, and what a wheel brought along (numpy.libs)."""
-    _, found, within = path.rpartition("-packages/")
+    _, separator, within = path.rpartition("-packages/")
     folder = within.partition("/")[0]
-    return folder.partition(".")[0] if found and not folder.endswith(".libs") else ""
+    return folder.partition(".")[0] if separator and not folder.endswith(".libs") else ""
 
 
 def libraries():
     """What is loaded, a dict each: {"name", "version", "built"} of a package, Python among them; {"name", "build_id",
     "size", "says", "package"} of a library."""
-    found = [{"name": "Python", "version": platform.python_version()}]
+    loaded = [{"name": "Python", "version": platform.python_version()}]
     own = os.path.dirname(os.__file__)
     for name, module in sorted(sys.modules.items()):
-        told = getattr(module, "__dict__", {})  # a module's own __getattr__ may import more
-        version, path = told.get("__version__"), told.get("__file__")
+        attributes = getattr(module, "__dict__", {})  # a module's own __getattr__ may import more
+        version, path = attributes.get("__version__"), attributes.get("__file__")
         if "." in name or not isinstance(version, str) or not isinstance(path, str):
             continue
         if "-packages" in path or not path.startswith(own):  # the standard library's are Python's
-            found.append({"name": name, "version": version, "built": built(name, module)})
+            loaded.append({"name": name, "version": version, "built": built(name, module)})
     with open("/proc/self/maps", errors="replace") as lines:
         paths = mapped(lines)
     for path in paths:
         if os.path.exists(path):
-            told = {"name": os.path.basename(path), "build_id": build_id(path), "size": os.path.getsize(path)}
-            found.append(dict(told, says=configuration(path), package=package_of(path)))
-    return found
+            attributes = {"name": os.path.basename(path), "build_id": build_id(path), "size": os.path.getsize(path)}
+            loaded.append(dict(attributes, says=configuration(path), package=package_of(path)))
+    return loaded

@@ -11,7 +11,7 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
     {"op": "low_block", as "block", "most_ns": float and "share": of the values, those below the one that is asked for}
                         -> {"low": that value, ns a call, "timed_ns": of all the calls, "calls": how many}; calls that
                            the processor executes end after "most_ns", the longest left out
-    {"op": "turns", as "low_block" and "turns": [blocks, ...], "first": bool, "hear": path, "tell": path}
+    {"op": "turns", as "low_block" and "turns": [blocks, ...], "first": bool, "read_from": path, "write_to": path}
                         -> {"blocks": [as "low_block" answers, ...]}, taken in turns with the other side: turns.py
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
                                                 (on a device perhaps also "kernels": [name, ...], of the operators)
@@ -102,10 +102,10 @@ def load_adaptor(path):
 
 def function_of(adaptor, signature):
     """A function of the adaptor, by its name and arguments. Raises BadAdaptor when there is none."""
-    found = getattr(adaptor, signature.partition("(")[0], None)
-    if not callable(found):
+    function = getattr(adaptor, signature.partition("(")[0], None)
+    if not callable(function):
         raise serving.BadAdaptor("the adaptor {} has no function {}".format(adaptor.__file__, signature))
-    return found
+    return function
 
 
 def regions(call):
@@ -147,8 +147,8 @@ def in_turn(calls):
     if hasattr(calls[0], "close"):
 
         def close():
-            for one in calls:
-                one.close()
+            for input_call in calls:
+                input_call.close()
 
         call.close = close
     return call
@@ -222,11 +222,11 @@ class Session:
         values = self.block(discard, calls, inner, most_ns)["ns"]
         return {"low": timing.quantile(values, share), "timed_ns": sum(values) * inner, "calls": len(values) * inner}
 
-    def turns(self, turns, first, hear, tell, discard, **asked):
+    def turns(self, turns, first, read_from, write_to, discard, **block_arguments):
         def block(switched):
-            return self.low_block(discard if switched else 0, **asked)
+            return self.low_block(discard if switched else 0, **block_arguments)
 
-        return {"blocks": turns_of_two.take_turns(block, turns, first, hear, tell)}
+        return {"blocks": turns_of_two.take_turns(block, turns, first, read_from, write_to)}
 
     def profile(self, calls):
         return {"calls": function_of(self.adaptor, "profile(call, calls)")(self.call, calls)}
@@ -256,10 +256,10 @@ class Session:
         return {"value": self._number("cpu_time", case, seed)}
 
     def _number(self, name, case, seed):
-        found = function_of(self.adaptor, name + "(case, seed)")(case, seed)
-        if isinstance(found, bool) or not isinstance(found, (int, float)):
-            raise serving.BadAdaptor("the adaptor's {} returned {}, not a number".format(name, type(found).__name__))
-        return found
+        number = function_of(self.adaptor, name + "(case, seed)")(case, seed)
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            raise serving.BadAdaptor("the adaptor's {} returned {}, not a number".format(name, type(number).__name__))
+        return number
 
     def values(self, case, seed):
         return {"values": function_of(self.adaptor, "values(case, seed)")(case, seed)}

@@ -28,21 +28,21 @@ def printed(call, calls, number, before, after):
     regions = max(1, calls // (number or 1))
     number = number or 1
     flush()
-    made = 0
+    calls_made = 0
     with open(STDOUT, "rb") as stream:
         start = end = stream.seek(0, os.SEEK_END)
         stream.seek(0)
         head = stream.read(min(start, HEAD_BYTES))
-        while made < regions * number and end - start < MOST_BYTES:
+        while calls_made < regions * number and end - start < MOST_BYTES:
             before()
             for _ in range(number):
                 call()
                 if after:
                     after()
-            made += number
+            calls_made += number
             flush()
             end = stream.seek(0, os.SEEK_END)
         stream.seek(start)
         text = stream.read()
-    lines, earlier = (one.decode("utf-8", "replace").splitlines() for one in (text, head))
-    return {"calls": made, "lines": lines, "before": earlier}
+    lines, earlier = (part.decode("utf-8", "replace").splitlines() for part in (text, head))
+    return {"calls": calls_made, "lines": lines, "before": earlier}

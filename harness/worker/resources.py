@@ -62,6 +62,6 @@ def resources(call, calls, number, before, after, children):
             if after:
                 after()
         total = list(map(operator.add, total, map(operator.sub, spent(children), start)))
-    means = [one / (regions * number) for one in total]
+    means = [amount / (regions * number) for amount in total]
     counts = {name: means[number] for number, name in enumerate(COUNTS)}
     return {"calls": regions * number, "counts": counts, "time": parted(*means[len(COUNTS) :])}

@@ -86,8 +86,8 @@ class Clock:
 def user_seconds():
     """Seconds of processor time that this thread has spent in user code."""
     used = resource.getrusage(resource.RUSAGE_THREAD)
-    whole = used.ru_utime + used.ru_stime
-    share = used.ru_utime / whole if whole else 1.0
+    total_s = used.ru_utime + used.ru_stime
+    share = used.ru_utime / total_s if total_s else 1.0
     return share * time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
 
 
@@ -98,10 +98,10 @@ def places(counts):
         for line in stream:
             fields = line.split(None, 5)
             if "x" in fields[1]:
-                first, last = (int(one, 16) for one in fields[0].split("-"))
+                first, last = (int(address_text, 16) for address_text in fields[0].split("-"))
                 path = fields[5].strip() if len(fields) > 5 else ""
                 mapped.append((first, last, int(fields[2], 16), path if path.startswith("/") else ""))
-    found = {}
+    samples_by_place = {}
     for address, count in counts.items():
         for first, last, offset, path in mapped:
             if first <= address < last:
@@ -109,8 +109,8 @@ def places(counts):
                 break
         else:
             key = ("", 0)
-        found[key] = found.get(key, 0) + count
-    return [[path, place, count] for (path, place), count in sorted(found.items())]
+        samples_by_place[key] = samples_by_place.get(key, 0) + count
+    return [[path, place, count] for (path, place), count in sorted(samples_by_place.items())]
 
 
 def samples(call, calls, number, before, after):

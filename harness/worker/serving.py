@@ -122,9 +122,9 @@ class Channel:
                 return
 
     def send(self, message):
-        left = json.dumps(message).encode("utf-8") + b"\n"
-        while left:
-            left = left[os.write(self.write_fd, left) :]
+        unsent = json.dumps(message).encode("utf-8") + b"\n"
+        while unsent:
+            unsent = unsent[os.write(self.write_fd, unsent) :]
 
 
 def close(call):

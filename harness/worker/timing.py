@@ -67,7 +67,7 @@ def time_calls(call, calls, inner, spins, most_ns=float("inf")):
             wipe()
             samples.append((call.timer(work) + time_spin(inner * spins)) / inner)
         return samples
-    ends = clock() + most_ns
+    deadline = clock() + most_ns
     for _ in range(calls):
         if before:
             before()
@@ -78,7 +78,7 @@ def time_calls(call, calls, inner, spins, most_ns=float("inf")):
             spin(spins)
         now = clock()
         samples.append((now - start) / inner)
-        if now > ends and now > ends + inner * max(samples):  # one may have been interrupted
+        if now > deadline and now > deadline + inner * max(samples):  # one may have been interrupted
             break
     return samples
 

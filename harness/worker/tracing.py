@@ -79,7 +79,7 @@ class Tracer:
         lines = [(count, line, code) for (code, line), count in self.sites.get(callee, {}).items() if not is_own(code)]
         if not lines:
             return None
-        _, line, code = max(lines, key=lambda one: one[:2])
+        _, line, code = max(lines, key=lambda count_and_line: count_and_line[:2])
         return code, line
 
 
@@ -90,7 +90,7 @@ class Opcodes:
     def __init__(self):
         self.counts = {}  # code -> [how many, of these such as look up a name]
         self.bytecode = {}
-        self.left = MOST_OPCODES
+        self.opcodes_left = MOST_OPCODES
 
     def __call__(self, frame, event, argument):
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
@@ -104,8 +104,8 @@ class Opcodes:
             counts = self.counts[code]
             counts[0] += 1
             counts[1] += self.bytecode[code][frame.f_lasti] in LOOKUPS
-            self.left -= 1
-            if not self.left:
+            self.opcodes_left -= 1
+            if not self.opcodes_left:
                 sys.settrace(None)
         return self.count
 
@@ -119,10 +119,10 @@ def opcodes_of(function, *args):
     sys.settrace(hook)
     try:
         function(*args)
-        whole = sys.gettrace() is hook
+        is_complete = sys.gettrace() is hook
     finally:
         sys.settrace(None)
-    return hook.counts if whole else None
+    return hook.counts if is_complete else None
 
 
 def qualified_name(code):
@@ -138,9 +138,9 @@ def name_of_frame(frame):
     if not hasattr(code, "co_qualname") and code.co_argcount:
         first = frame.f_locals.get(code.co_varnames[0])
         for owner in getattr(first if isinstance(first, type) else type(first), "__mro__", ()):
-            found = vars(owner).get(code.co_name)
-            found = getattr(found, "fget", None) or getattr(found, "__func__", found)
-            if getattr(found, "__code__", None) is code:
+            member = vars(owner).get(code.co_name)
+            member = getattr(member, "fget", None) or getattr(member, "__func__", member)
+            if getattr(member, "__code__", None) is code:
                 name = "{}.{}".format(owner.__qualname__, name)
                 break
     return "{}.{}".format(frame.f_globals.get("__name__", "?"), name)
@@ -165,10 +165,10 @@ def text_of(function):
 def name_of_text(text):
     """``numpy.ndarray.sort`` of ``<method 'sort' of 'numpy.ndarray' objects>``."""
     text = re.sub(r" at 0x[0-9a-fA-F]+", "", text)
-    found = BUILT_IN.match(text)
-    if not found:
+    match = BUILT_IN.match(text)
+    if not match:
         return text.strip("<>")
-    name, owner = found.groups()
+    name, owner = match.groups()
     return "{}.{}".format(owner, name) if owner else name
 
 
@@ -179,16 +179,16 @@ def fingerprint(code):
     consts = code.co_consts
     if consts and isinstance(consts[0], str) and code.co_name != "<lambda>":
         consts = consts[1:]  # its documentation
-    plain = [one for one in consts if not isinstance(one, types.CodeType)]
+    plain = [constant for constant in consts if not isinstance(constant, types.CodeType)]
     try:
-        said = repr((code.co_code, code.co_names, code.co_varnames, plain))
+        text = repr((code.co_code, code.co_names, code.co_varnames, plain))
     except Exception:  # of what generated code has for constants
         return ""
-    told = zlib.crc32(said.encode("utf-8", "replace"))
+    checksum = zlib.crc32(text.encode("utf-8", "replace"))
     for inner in consts:
         if isinstance(inner, types.CodeType):
-            told = zlib.crc32(fingerprint(inner).encode(), told)
-    return "{:08x}".format(told)
+            checksum = zlib.crc32(fingerprint(inner).encode(), checksum)
+    return "{:08x}".format(checksum)
 
 
 class Names:
@@ -212,10 +212,10 @@ class Names:
     def file(self, path):
         if path not in self.files:
             real = os.path.realpath(path)
-            own = any(real == one or real.startswith(one + os.sep) for one in self.own)
-            folder = next((one for one in self.folders if path.startswith(one)), None)
-            shown = path[len(folder) :] if folder else os.path.basename(path)
-            self.files[path] = own, re.split(r"/(?:site|dist)-packages/", shown)[-1]
+            own = any(real == own_path or real.startswith(own_path + os.sep) for own_path in self.own)
+            folder = next((candidate for candidate in self.folders if path.startswith(candidate)), None)
+            short_path = path[len(folder) :] if folder else os.path.basename(path)
+            self.files[path] = own, re.split(r"/(?:site|dist)-packages/", short_path)[-1]
         return self.files[path]
 
     def is_own(self, code):
@@ -226,9 +226,9 @@ class Names:
             return name_of_text(str(code))
         if self.is_own(code):
             return OWN
-        known = self.tracer.names.get(code)
-        if known:
-            return known
+        traced_name = self.tracer.names.get(code)
+        if traced_name:
+            return traced_name
         module = self.modules.get(code.co_filename) or os.path.splitext(os.path.basename(code.co_filename))[0]
         return "{}.{}".format(module, qualified_name(code))
 
@@ -255,27 +255,33 @@ def divided(stacks, names, times, callers):
     for (outer, callee), count in stacks.items():
         name = names.name(callee)
         if name != OWN and name in times:
-            path = [one for one in map(names.name, outer) if one != OWN and one in times]
-            path = tuple(one for number, one in enumerate([*path, name]) if number == 0 or path[number - 1] != one)
+            path = [outer_name for outer_name in map(names.name, outer) if outer_name != OWN and outer_name in times]
+            path = tuple(
+                inner_name
+                for number, inner_name in enumerate([*path, name])
+                if number == 0 or path[number - 1] != inner_name
+            )
             counts[path] = counts.get(path, 0) + count
             group = groups.setdefault(name, {})
             group[path[-2:-1]] = group.get(path[-2:-1], 0) + count
-    found = {}
+    ns_by_path = {}
     for path, count in counts.items():
         name, group = path[-1], groups[path[-1]]
-        known = {one: callers.get(name, {}).get(one[0] if one else "", 0) for one in group}
-        weights = known if all(known.values()) else group
+        ns_by_caller = {
+            caller_path: callers.get(name, {}).get(caller_path[0] if caller_path else "", 0) for caller_path in group
+        }
+        weights = ns_by_caller if all(ns_by_caller.values()) else group
         share = weights[path[-2:-1]] / sum(weights.values())
-        found[path] = times[name] * share * count / group[path[-2:-1]]
-    found.update({(name,): ns for name, ns in times.items() if name not in groups})
-    return found
+        ns_by_path[path] = times[name] * share * count / group[path[-2:-1]]
+    ns_by_path.update({(name,): ns for name, ns in times.items() if name not in groups})
+    return ns_by_path
 
 
 def inclusive(stacks):
     """name -> ns of all stacks that it is in."""
-    found = {}
+    total_ns = {}
     for path, ns in stacks.items():
         for name in set(path):
-            found[name] = found.get(name, 0) + ns
-    found[OWN] = sum(stacks.values())
-    return found
+            total_ns[name] = total_ns.get(name, 0) + ns
+    total_ns[OWN] = sum(stacks.values())
+    return total_ns

@@ -9,17 +9,17 @@ import os
 GO, STOP = b".", b"x"
 
 
-def take_turns(block, turns, first, hear, tell):
+def take_turns(block, turns, first, read_from, write_to):
     """The values of ``block(switched)``, called ``turns[k]`` times when it is this process's turn for the kth time;
     ``switched``: the other process has had its turn since the last one.
 
-    ``hear`` and ``tell`` are the paths of the pipes from and to the other process.  ``first``: it begins, and needs no
-    GO for it.  Fewer values when the controller says STOP, and none where a pipe can't be opened.
+    ``read_from`` and ``write_to`` are the paths of the pipes from and to the other process.  ``first``: it begins, and
+    needs no GO for it.  Fewer values when the controller says STOP, and none where a pipe can't be opened.
     """
     values, opened = [], []
     try:
         try:
-            for path, flags in ((hear, os.O_RDONLY), (tell, os.O_WRONLY)):
+            for path, flags in ((read_from, os.O_RDONLY), (write_to, os.O_WRONLY)):
                 opened.append(os.open(path, flags))
         except OSError:
             return values

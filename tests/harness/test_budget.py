@@ -1,6 +1,7 @@
 """How long rounds take, which cases a time budget is spent on, and what would settle the open ones: pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,10 +11,13 @@ from toy_bench import toy_case
 from opduel.comparator import plan_looks
 from opduel.comparator.explanations import duration
 from opduel.harness.budget import (
+    MOST_EXPLAINED,
+    PROFILES_PER_CAUSE,
     RoundDuration,
     Trip,
     affordable,
     budget_for,
+    count_cause_profiles,
     kept_for_profiling,
     least_needed,
     spent_words,
@@ -202,3 +206,13 @@ def test_forecasts_get_their_time_in_figures_and_in_words() -> None:
     unknown = with_seconds(comparisons, cases, None, plan_looks(30))
     assert unknown[0].note == "too noisy; about 3 more rounds would likely settle it"
     assert budget_for(unknown, 40.0, 1.0) is None
+
+
+def test_a_time_budget_keeps_time_for_some_causes() -> None:
+    case = toy_case("a")
+    counted = replace(case, metric="memory")
+    assert count_cause_profiles([case, counted], "none", True) == 0
+    assert count_cause_profiles([case, counted], "all", False) == PROFILES_PER_CAUSE
+    assert count_cause_profiles([case] * 100, "confirmed", True) == MOST_EXPLAINED * PROFILES_PER_CAUSE
+    assert count_cause_profiles([case] * 100, "confirmed", False) == 0  # there will be nothing to explain
+    assert kept_for_profiling(1e6, MOST_EXPLAINED * PROFILES_PER_CAUSE) == 100

@@ -47,7 +47,7 @@ def test_rounds_and_seconds_are_those_of_each_cases_way() -> None:
     assert expected.settles == {"quiet", "noisy"}
     assert expected.seconds["noisy"] == way.seconds > expected.seconds["quiet"] > 0
     assert expected.total_s == pytest.approx(sum(expected.seconds.values()))
-    assert expected.known == 3
+    assert expected.known_cases == 3
 
 
 def test_the_more_there_is_the_less_is_to_come() -> None:
@@ -75,7 +75,7 @@ def test_a_case_that_nothing_is_known_of_needs_what_others_do_or_its_first_look(
     expected = forecast(known, [CASES[1], toy_case("new"), counted])
     assert expected.rounds == {"noisy": expected.rounds["noisy"], "new": expected.rounds["noisy"], "counted": 3}
     assert expected.seconds["new"] == expected.seconds["noisy"]
-    assert (expected.known, expected.settles) == (1, {"noisy"})
+    assert (expected.known_cases, expected.settles) == (1, {"noisy"})
     samples = {"noisy": made_samples("noisy", QUIET, 50)}
     late = forecast_run(known, [CASES[1], toy_case("new")], samples, LOOKS)
     assert late is not None

@@ -318,7 +318,7 @@ def test_of_whole_calls_what_surrounds_them_is_subtracted(monkeypatch: pytest.Mo
     monkeypatch.setattr(counting, "Valgrind", lambda: stub)
     monkeypatch.setattr(counting, "level_allocator", lambda: None)
     session = counting.CountingSession(SimpleNamespace(make_call=lambda case, seed: stub.call))
-    assert session.prepare({}, 1, whole=True) == {"count": 10}
+    assert session.prepare({}, 1, whole_calls=True) == {"count": 10}
     assert session.count(3, 5) == {"count": 50}
     assert not stub.on
 

@@ -74,7 +74,7 @@ def test_names_stand_wherever_a_size_does(tmp_path: Path) -> None:
     [
         ({"random": {"n": [1, 2]}}, "tests[0].inputs.lhs[1] is 'm': use an integer, or a size that the test draws"),
         ({"inputs": {"a": {"tuple": [["typo", 3]]}}}, "tests[0].inputs.a.tuple[0][0] is 'typo'"),
-        ({"random": {"n": [1, 1], "m": [1, 2]}}, "only 2 different draws were found, but count is 5"),
+        ({"random": {"n": [1, 1], "m": [1, 2]}}, "only 2 different draws, but count is 5"),
         ({"random": {"n": [0, 2], "m": [1, 2]}}, "tests[0].random.n is [0, 2]: use the smallest and the largest"),
         ({"random": {"n": [3, 2], "m": [1, 2]}}, "tests[0].random.n is [3, 2]"),
         ({"random": {"n": [3], "m": [1, 2]}}, "tests[0].random.n is [3]"),

@@ -58,7 +58,7 @@ def test_blocks_come_in_the_order_that_was_drawn(turns: ModuleType, seed: int) -
         def take(side: Side) -> None:
             paths = pipes.paths(side)
             turns.take_turns(
-                lambda switched: done.append(side), lengths[side], side == order[0], paths["hear"], paths["tell"]
+                lambda switched: done.append(side), lengths[side], side == order[0], paths["read_from"], paths["write_to"]
             )
 
         threads = [threading.Thread(target=take, args=[side]) for side in SIDES]
@@ -74,8 +74,8 @@ def test_who_waits_is_told_to_stop(turns: ModuleType) -> None:
     with Pipes() as pipes:
         pipes.stop()
         paths = pipes.paths("treatment")
-        assert turns.take_turns(lambda switched: 1, [2, 2], True, paths["hear"], paths["tell"]) == [1, 1]
-        assert turns.take_turns(lambda switched: 1, [2, 2], False, pipes.paths("control")["hear"], paths["tell"]) == []
+        assert turns.take_turns(lambda switched: 1, [2, 2], True, paths["read_from"], paths["write_to"]) == [1, 1]
+        assert turns.take_turns(lambda switched: 1, [2, 2], False, pipes.paths("control")["read_from"], paths["write_to"]) == []
 
 
 def test_pipes_are_closed() -> None:
@@ -168,7 +168,7 @@ def test_where_no_quad_comes_of_it_blocks_are_asked_for(monkeypatch: pytest.Monk
         patch.setattr(opduel.harness.turns, "PATIENCE", 0.0)  # both are to stop in the midst of the first block
         assert {side: len(found) for side, found in measure().items()} == full
     with prepared("work", turns=100) as (_, measure):
-        paths, no_paths = Pipes.paths, dict.fromkeys(("hear", "tell"), "/proc/self/fd/none")
+        paths, no_paths = Pipes.paths, dict.fromkeys(("read_from", "write_to"), "/proc/self/fd/none")
         with monkeypatch.context() as patch:
             patch.setattr(Pipes, "paths", lambda self, side: (self.stop(), paths(self, side))[1])  # before they begin
             assert {side: len(found) for side, found in measure().items()} == full

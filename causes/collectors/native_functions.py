@@ -1,0 +1,222 @@
+"""Counts a call's instructions, or its simulated cache misses, by native function on both sides: valgrind's callgrind.
+
+Each process pair is a fresh one, as those of ``opduel.harness.instructions``, and counts whole calls, with what Python
+itself executes. docs/explanation/instructions.md says what such counts show and what they don't.
+"""
+
+import random
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from opduel.causes.attribution.flame import call_graph, flame_of_graphs
+from opduel.causes.collectors.callgrind_file import INSTRUCTIONS, MISSES, CallgrindProfile, read_callgrind
+from opduel.causes.collectors.code_placement import placement
+from opduel.causes.collectors.native_parts import mispredicted, parts_of, shared_names, without_symbols
+from opduel.causes.collectors.stripped import described, locate, vector_size
+from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
+from opduel.harness.blocks import Processes
+from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.case_request import CaseRequest
+from opduel.harness.counter_round import sample_of
+from opduel.harness.host import PROC, text_of
+from opduel.harness.instructions import (
+    CASE_INSTRUCTIONS,
+    SCRIPT,
+    ask_counts,
+    callgrind,
+    plan_counting,
+    plan_counts,
+)
+from opduel.harness.pair import Round
+from opduel.harness.pair_pool import Counting
+from opduel.harness.process import CaseRefusedError, Worker
+from opduel.harness.profiles import Profiling, case_folders
+from opduel.records import Case, Failure, Frame, PairSample
+from opduel.records.cause import NO_AVX512, Observation
+from opduel.records.measurement import SIDES, Side
+
+LARGE_CALL = 5 * CASE_INSTRUCTIONS  # a call that executes more is counted once, and none is discarded before it
+FILE = "callgrind.out"
+# The files say how often each instruction was executed, not only each line, and which branches were mispredicted.
+INSTRUCTION_OPTIONS = ("--dump-instr=yes", "--branch-sim=yes")
+MISS_OPTIONS = ("--cache-sim=yes",)  # of this processor's caches, by their sizes
+MOST_STORED_BYTES = 64 * 2**20  # of callgrind's files in the folder
+MODEL = "valgrind's model of the first-level data cache, which reads nothing ahead: not what the processor counted"
+
+
+def observe_native(
+    profiling: Profiling,
+    cases: Sequence[Case],
+    *,
+    env: Mapping[str, str] | None = None,
+    pairs: int = PAIRS,
+    folder: Path | None = None,
+    among: Sequence[Case] = (),
+    misses: bool = False,
+) -> dict[str, Observed]:
+    """Return for each case id the instructions per call by native function, in ``pairs`` fresh process pairs, both
+    sides at once; with ``misses`` the misses of a simulated cache, without a tree of frames.
+
+    ``env``: the user's own variables. Nothing is begun after the deadline of ``profiling``. In ``folder``, if given,
+    ``<case>/<side>/callgrind.out`` is what the last pair's process executed, as long as all files together have at most
+    ``MOST_STORED_BYTES``; ``among``: all cases that have a folder there, by which ids that are alike as paths are
+    distinguished. Never raises for what a worker does: it costs a case its observations alone.
+    """
+    unfit = {case.id: Observed(note=reason) for case in cases if (reason := why_not(profiling.framework, case))}
+    fit = [case for case in cases if case.id not in unfit]
+    if not fit:
+        return unfit
+    # whole calls, for every framework: what changed may be outside the functions that it counts in
+    counting = replace(plan_counting(profiling.framework, env, fit), functions=())
+    folders = case_folders(among or fit) if folder else {}
+    places = {case.id: folder / folders[case.time_id] for case in fit} if folder else {}
+    counter = _Counter(profiling, counting, places, misses)
+    for number in range(pairs):
+        counter.count_in_pair([case for case in fit if case.id not in counter.failures], number)
+    return {case.id: unfit[case.id] if case.id in unfit else counter.observed(case, pairs) for case in cases}
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """What one process executed in ``calls`` calls."""
+
+    functions: CallgrindProfile
+    calls: int
+
+
+ProfilePair = Mapping[Side, _Profile]
+
+
+@dataclass
+class _Counter:
+    """Counts in cases, one process pair after another. ``places``: case id -> folder of its files. ``profiles``: case
+    id -> those of each pair; ``failures``: case id -> why it can't be counted in; ``stored``: file -> its bytes."""
+
+    profiling: Profiling
+    counting: Counting
+    places: Mapping[str, Path]
+    misses: bool
+    profiles: dict[str, list[ProfilePair]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    stored: dict[Path, int] = field(default_factory=dict)
+
+    def count_in_pair(self, cases: Sequence[Case], number: int) -> None:
+        """Count in each case once; in further process pairs where one is lost."""
+        seed = self.profiling.seed
+        rng = random.Random(f"{'misses' if self.misses else 'native'} {seed} {number}")
+        requests = [CaseRequest(case, seed) for case in cases]
+        self.failures |= look_in_a_pair(requests, number, rng, self.profiling.deadline, self._start, self._measure)
+
+    def observed(self, case: Case, asked_pairs: int) -> Observed:
+        """Return the observations of a case, with a note on what limits them."""
+        pairs = self.profiles.get(case.id, [])
+        note = note_on(len(pairs), asked_pairs, self.failures.get(case.id) or NO_TIME_LEFT)
+        if not pairs:
+            return Observed(note=note)
+        shared = shared_names(profile.functions for pair in pairs for profile in pair.values())
+        if self.misses:
+            return Observed(_observations(pairs, shared), "; ".join(filter(None, (note, MODEL))))
+        return _describe(pairs, shared, note)
+
+    def _start(self, side: Side, padding: Mapping[str, str], folder: Path) -> Worker:
+        paths, bench = folder / side[0], self.profiling.bench
+        environment = {**self.counting.environment, "OPDUEL_COUNTS": str(paths), **padding}
+        command = callgrind(self.counting, paths, MISS_OPTIONS if self.misses else INSTRUCTION_OPTIONS)
+        return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
+
+    def _measure(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+        """Count in one case. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
+        case = request.case
+        prepare = {"op": "prepare", "case": request.description(), "seed": request.seed, "whole": True}
+        one_call = ask_counts(processes, dict.fromkeys(SIDES, prepare), case, plan)
+        discard, calls = plan_calls({side: int(one_call[side]["count"]) for side in SIDES})
+        message = {"op": "functions", "discard": discard, "calls": calls}
+        answers = ask_counts(processes, dict.fromkeys(SIDES, message), case, plan)
+        pair = {side: _Profile(self._read(side, case, answers[side]), calls) for side in SIDES}
+        self.profiles.setdefault(case.id, []).append(pair)
+        control, treatment = (max(1, pair[side].functions.total) / calls for side in SIDES)
+        return sample_of(request, plan, control, treatment, calls)
+
+    def _read(self, side: Side, case: Case, answer: Mapping[str, Any]) -> CallgrindProfile:
+        """Return what a side has executed, without what it executes around the calls. Raises CaseRefusedError: its
+        files can't be read, or stored."""
+        dump, empty = Path(answer["dump"]), Path(answer["empty"])
+        events = MISSES if self.misses else INSTRUCTIONS
+        try:
+            with dump.open("rb") as stream, empty.open("rb") as around:
+                profile = read_callgrind(stream, locate=locate, vector_size=vector_size, events=events)
+                profile.subtract(read_callgrind(around, locate=locate, vector_size=vector_size, events=events))
+                profile = described(profile)
+            if case.id in self.places:
+                self._store(dump, self.places[case.id] / side / FILE)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise CaseRefusedError(Failure(side, "error", f"callgrind's file: {reason}")) from None
+        finally:
+            for path in (dump, empty):
+                with suppress(OSError):
+                    path.unlink()
+        return profile
+
+    def _store(self, dump: Path, place: Path) -> None:
+        """Copy a file to its place, unless all of them would then be too large. Raises OSError: it can't be written."""
+        size = dump.stat().st_size
+        if sum(self.stored.values()) - self.stored.get(place, 0) + size > MOST_STORED_BYTES:
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(dump, place)
+        self.stored[place] = size
+
+
+def plan_calls(instructions: Mapping[Side, int]) -> tuple[int, int]:
+    """Return how many calls to discard, and how many to count, by the instructions of one call on each side."""
+    if max(instructions.values()) > LARGE_CALL:
+        return 0, 1
+    plan = plan_counts(instructions, 0.0)
+    return plan.discard, plan.scale
+
+
+def _describe(pairs: Sequence[ProfilePair], shared: set[str], note: str) -> Observed:
+    """Return instructions by function, the tree of frames, mispredicted branches, and where the hottest code lies."""
+    stripped = without_symbols({side: [pair[side].functions for pair in pairs] for side in SIDES})
+    notes = filter(None, [note, stripped, NO_AVX512 if has_avx512() else ""])
+    has_branches = all(profile.functions.branches for pair in pairs for profile in pair.values())
+    branches = [
+        {side: mispredicted(profile.functions, profile.calls, shared) for side, profile in pair.items()}
+        for pair in pairs
+        if has_branches
+    ]
+    control, treatment = (pairs[-1][side].functions for side in SIDES)
+    return Observed(
+        _observations(pairs, shared),
+        "; ".join(notes),
+        _flame(pairs, shared),
+        tuple(branches),
+        placement(control, treatment, shared),
+    )
+
+
+def _observations(pairs: Sequence[ProfilePair], shared: set[str]) -> list[Observation]:
+    return [
+        {side: parts_of(profile.functions, profile.calls, shared) for side, profile in pair.items()} for pair in pairs
+    ]
+
+
+def _flame(pairs: Sequence[ProfilePair], shared: set[str]) -> tuple[Frame, ...]:
+    profiles = {side: [pair[side] for pair in pairs] for side in SIDES}
+    return flame_of_graphs(
+        {
+            side: call_graph([profile.functions for profile in of_side], [profile.calls for profile in of_side], shared)
+            for side, of_side in profiles.items()
+        }
+    )
+
+
+def has_avx512(proc: Path = PROC) -> bool:
+    """Return whether this processor has AVX-512."""
+    return re.search(r"^flags\s*:.*\bavx512f\b", text_of(proc / "cpuinfo"), re.M) is not None
