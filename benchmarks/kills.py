@@ -34,7 +34,7 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "native_toy")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "native_toy")]
 
 from toy_driver import Outcome, ToyDriver, toy_driver  # noqa: E402
 from toy_project import ToyProject  # noqa: E402
