@@ -69,13 +69,13 @@ def answers() -> dict[str, Any]:
     environment = {**worker_environment(), **TORCH.environment(1), **TORCH.profiling_environment()}
     script = Path(__file__).with_name("torch_in.py")
     command = [torch_build().interpreter, str(script), json.dumps(cases), json.dumps(first)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    answer = json.loads(done.stdout)
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    answer = json.loads(process.stdout)
     return {**dict(zip(CASES, answer.pop("cases"), strict=True)), "rest": answer}
 
 
 def outputs(answers: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: numpy.array(one["values"]) for key, one in answers[name]["results"].items()}
+    return {key: numpy.array(result["values"]) for key, result in answers[name]["results"].items()}
 
 
 def test_functions_methods_and_calls(answers: dict[str, Any]) -> None:
@@ -162,8 +162,8 @@ def test_threads_and_the_profiler_s_files(answers: dict[str, Any]) -> None:
 
 def test_calls_that_are_recorded_together_have_their_own_times(answers: dict[str, Any]) -> None:
     """As on a GPU; here of a call on a CPU."""
-    assert [one["kernels"] for one in answers["rest"]["together"]] == [[], []], "nothing ran on a GPU"
-    first, second = (one["operators"] for one in answers["rest"]["together"])
+    assert [call_profile["kernels"] for call_profile in answers["rest"]["together"]] == [[], []], "nothing ran on a GPU"
+    first, second = (call_profile["operators"] for call_profile in answers["rest"]["together"])
     assert first.keys() == second.keys() >= {"aten::add"}
     assert len(first["aten::add"]) == len(second["aten::add"]) == 1
     assert first["aten::add"][0] > 0
@@ -171,11 +171,11 @@ def test_calls_that_are_recorded_together_have_their_own_times(answers: dict[str
 
 def test_kernels_are_told_apart_from_ranges_that_a_gpu_s_recording_repeats(answers: dict[str, Any]) -> None:
     """Of a made recording. An operator that takes no time is counted all the same."""
-    one = {
+    expected = {
         "operators": {"a range": [5000], "aten::add": [9000], "aten::view": [0], "add_kernel": [30000, 20000]},
         "kernels": ["add_kernel"],
     }
-    assert answers["rest"]["on GPU"] == [one, one]
+    assert answers["rest"]["on GPU"] == [expected, expected]
 
 
 def test_out_of_a_gpu_s_memory_is_said_without_what_every_process_holds(answers: dict[str, Any]) -> None:
@@ -183,7 +183,7 @@ def test_out_of_a_gpu_s_memory_is_said_without_what_every_process_holds(answers:
 
 
 def test_a_process_can_be_forked_on_a_gpu_too() -> None:
-    assert all(TORCH.can_fork(*one) for one in ((1, "cpu"), (2, "cpu"), (1, "gpu"), (1, "gpu(1)")))
+    assert all(TORCH.can_fork(*arguments) for arguments in ((1, "cpu"), (2, "cpu"), (1, "gpu"), (1, "gpu(1)")))
     assert TORCH.environment(3)["OMP_NUM_THREADS"] == TORCH.environment(3)["MKL_NUM_THREADS"] == "3"
     assert TORCH.is_block("torch.nn.Conv2d")
     assert not TORCH.is_block("torch.nn.functional.conv2d")

@@ -25,16 +25,20 @@ import numpy  # noqa: E402
 import torch  # noqa: E402
 
 
-def values(folder, one):
-    return numpy.fromfile(os.path.join(folder, one["file"]), one["dtype"]).reshape(one["shape"]).tolist()
+def values(folder, entry):
+    return numpy.fromfile(os.path.join(folder, entry["file"]), entry["dtype"]).reshape(entry["shape"]).tolist()
 
 
 def describe(case):
     with tempfile.TemporaryDirectory() as folder:
-        found = adaptor.results(case, 1, folder, 1 << 20)
+        entries = adaptor.results(case, 1, folder, 1 << 20)
         results = {
-            one["name"]: {"dtype": one["dtype"], "precision": one.get("precision", ""), "values": values(folder, one)}
-            for one in found
+            entry["name"]: {
+                "dtype": entry["dtype"],
+                "precision": entry.get("precision", ""),
+                "values": values(folder, entry),
+            }
+            for entry in entries
         }
     call = adaptor.make_call(case, 1)
     call()
@@ -56,7 +60,9 @@ for case in json.loads(sys.argv[1]):
 with tempfile.TemporaryDirectory() as folder:
     adaptor.write_profile(adaptor.make_call(json.loads(sys.argv[1])[0], 1), 2, folder, "one")
     files = sorted(os.listdir(folder))
-together = adaptor.profiler.profile_together(adaptor.make_call(json.loads(sys.argv[1])[0], 1), 2, torch.device("cpu"))
+call_profiles = adaptor.profiler.profile_together(
+    adaptor.make_call(json.loads(sys.argv[1])[0], 1), 2, torch.device("cpu")
+)
 
 
 class Event:
@@ -71,18 +77,25 @@ class Event:
 
 class Recording:
     def events(self):
-        found = []
+        events = []
         for start in range(0, 500, 100):
-            found += [Event("opduel call", start, 90), Event("opduel call", start + 1, 80, gpu=True)]
-            found += [Event("a range", start + 2, 5), Event("a range", start + 3, 70, gpu=True)]
-            found += [Event("aten::add", start + 4, 9), Event("aten::view", start + 5, 0)]
-            found += [Event("add_kernel", start + 6, 30, gpu=True), Event("add_kernel", start + 40, 20, gpu=True)]
-        return found
+            events += [Event("opduel call", start, 90), Event("opduel call", start + 1, 80, gpu=True)]
+            events += [Event("a range", start + 2, 5), Event("a range", start + 3, 70, gpu=True)]
+            events += [Event("aten::add", start + 4, 9), Event("aten::view", start + 5, 0)]
+            events += [Event("add_kernel", start + 6, 30, gpu=True), Event("add_kernel", start + 40, 20, gpu=True)]
+        return events
 
 
-plainly, adaptor.profiler.record = adaptor.profiler.record, lambda run: Recording()
+original_record, adaptor.profiler.record = adaptor.profiler.record, lambda run: Recording()
 on_gpu = adaptor.profiler.profile_together(None, 2, torch.device("cpu"))
-adaptor.profiler.record = plainly
-wanting = adaptor.key_line("CUDA out of memory. Tried to allocate 596.05 GiB. GPU 0 has a total capacity of 79.18 GiB")
-rest = {"threads": torch.get_num_threads(), "files": files, "imported": imported, "out of memory": wanting}
-print(json.dumps({"cases": answer, "together": together, "on GPU": on_gpu, **rest}))
+adaptor.profiler.record = original_record
+memory_error = adaptor.key_line(
+    "CUDA out of memory. Tried to allocate 596.05 GiB. GPU 0 has a total capacity of 79.18 GiB"
+)
+process_state = {
+    "threads": torch.get_num_threads(),
+    "files": files,
+    "imported": imported,
+    "out of memory": memory_error,
+}
+print(json.dumps({"cases": answer, "together": call_profiles, "on GPU": on_gpu, **process_state}))
