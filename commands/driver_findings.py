@@ -63,7 +63,7 @@ class Teller:
         self._notifications.found(outcome, document)
         for one in self._findings:
             try:
-                one.tell(effective(outcome), lines)
+                one.report_findings(effective(outcome), lines)
             except Exception as error:  # it costs nobody the next commit
                 log.error("--%s failed: %s", one.option, error)
 

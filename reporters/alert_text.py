@@ -1,4 +1,4 @@
-"""An alarm in words: a plain text, a message that Slack and its like understand, and variables for a command."""
+"""An alert in words: a plain text, a message in Slack's format, and variables for a command."""
 
 import html
 from collections.abc import Iterator, Sequence
@@ -8,15 +8,15 @@ from opduel.reporters.alerts import Alert, Cause, Finding
 from opduel.reporters.text import printable, shorten
 from opduel.reporters.units import human_change, human_interval
 
-MOST_LISTED = 5  # cases of one cause, and causes, that are listed one by one
+MOST_LISTED = 5  # causes, and cases of one cause, that are listed
 LONGEST_BLOCK = 3000  # characters of one text in a block: Slack's limit
-LONGEST_FACT = 4096  # characters of a variable: a path fits, and the system takes it
+LONGEST_FACT = 4096  # characters of a variable, enough for a path
 _LONGEST = 160  # cells of a name, a subject or a reason
 _FENCE = "```"
 
 
 def headline(alert: Alert) -> str:
-    """``3 cases regressed, 1 fails``, with no word from outside."""
+    """Return ``3 cases regressed, 1 fails``, without any text from a build or spec."""
     if alert.title:
         return alert.title
     words = []
@@ -29,29 +29,30 @@ def headline(alert: Alert) -> str:
 
 
 def plain_text(alert: Alert) -> str:
-    """The whole of it, for a mail or a terminal: what, how much, since when, how sure, where to read on."""
+    """Return the alert as text for a mail or a terminal: what changed, by how much, since when, how sure it is, and
+    where the report is."""
     causes = [line for cause in alert.causes[:MOST_LISTED] for line in _cause_lines(cause)]
     lines = [f"opduel: {headline(alert)}", "", *_lines(alert), *causes, *_more_causes(alert), "", *_about(alert)]
     return "\n".join(lines) + "\n"
 
 
 def slack_message(alert: Alert) -> dict[str, Any]:
-    """The body of a post to an incoming webhook.
+    """Return the body of a post to an incoming webhook.
 
-    ``text`` holds all, for those that show no blocks. What comes from outside stands in preformatted text only, where
+    ``text`` has everything, for receivers that show no blocks. Texts from builds and specs are preformatted, where
     neither markup nor mentions count, with ``&``, ``<`` and ``>`` escaped (docs.slack.dev, "Formatting message text").
     """
     title = f"*opduel: {headline(alert)}*"
     causes = [_cause_lines(cause) for cause in alert.causes[:MOST_LISTED]]
     causes += [_lines(alert)] if alert.lines else []
-    rest = [*_more_causes(alert), *_about(alert)]
-    blocks = [_section(title), *(_section(_fenced(lines)) for lines in [*causes, rest])]
-    whole = _fenced([line for lines in [*causes, rest] for line in lines], LONGEST_BLOCK - len(title) - 1)
-    return {"text": f"{title}\n{whole}", "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
+    end = [*_more_causes(alert), *_about(alert)]
+    blocks = [_section(title), *(_section(_fenced(lines)) for lines in [*causes, end])]
+    body = _fenced([line for lines in [*causes, end] for line in lines], LONGEST_BLOCK - len(title) - 1)
+    return {"text": f"{title}\n{body}", "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
 
 
 def variables(alert: Alert) -> dict[str, str]:
-    """The facts for a command's environment: no newline and no control character in any of them, and none too long."""
+    """Return environment variables for a command: short, without newlines and control characters."""
     facts = {
         "ID": alert.id,
         "TITLE": headline(alert),
@@ -79,34 +80,34 @@ def _cases(count: int) -> str:
 
 def _cause_lines(cause: Cause) -> list[str]:
     lines = [_short(cause.since, 2)]
-    for one in cause.findings[:MOST_LISTED]:
-        lines += [f"  {_finding_line(one)}", *([f"    cause: {_short(one.why, 3)}"] if one.why else [])]
-    left = len(cause.findings) - MOST_LISTED
-    lines += [f"  and {left} more"] if left > 0 else []
+    for finding in cause.findings[:MOST_LISTED]:
+        lines += [f"  {_finding_line(finding)}", *([f"    cause: {_short(finding.why, 3)}"] if finding.why else [])]
+    hidden = len(cause.findings) - MOST_LISTED
+    lines += [f"  and {hidden} more"] if hidden > 0 else []
     return [*lines, *(f"  {_short(line, 3)}" for line in cause.code[:MOST_LISTED])]
 
 
 def _more_causes(alert: Alert) -> list[str]:
-    left = len(alert.causes) - MOST_LISTED
-    return [f"and {left} more causes"] if left > 0 else []
+    hidden = len(alert.causes) - MOST_LISTED
+    return [f"and {hidden} more causes"] if hidden > 0 else []
 
 
-def _finding_line(one: Finding) -> str:
-    name = _short(one.case)
-    if one.broken:
-        return f"{name}  fails: {_short(one.broken)}"
+def _finding_line(finding: Finding) -> str:
+    name = _short(finding.case)
+    if finding.broken:
+        return f"{name}  fails: {_short(finding.broken)}"
     extras = [
-        "" if one.metric == "time" else one.metric,
-        "" if one.again is None else f"again {human_change(one.again)}",
-        "" if one.q_value is None else f"q {one.q_value:.2g}",
-        "injected" if one.injected else "",
+        "" if finding.metric == "time" else finding.metric,
+        "" if finding.again is None else f"again {human_change(finding.again)}",
+        "" if finding.q_value is None else f"q {finding.q_value:.2g}",
+        "injected" if finding.injected else "",
     ]
-    said = ", ".join(extra for extra in extras if extra)
-    return f"{name}  {human_change(one.ratio)} {human_interval(one.ci)}" + (f"  ({said})" if said else "")
+    details = ", ".join(extra for extra in extras if extra)
+    return f"{name}  {human_change(finding.ratio)} {human_interval(finding.ci)}" + (f"  ({details})" if details else "")
 
 
 def _about(alert: Alert) -> Iterator[str]:
-    """All but the causes."""
+    """Yield the lines on the run as a whole."""
     if alert.sure:
         yield alert.sure
     yield from (_short(doubt, 2) for doubt in alert.doubts)
@@ -125,7 +126,7 @@ def _short(text: str, times: int = 1) -> str:
 
 
 def _bounded(text: str) -> str:
-    """At most ``LONGEST_FACT`` characters; by cells, marks that combine would have no length."""
+    """Return at most ``LONGEST_FACT`` characters; counted by cells, combining marks would have no length."""
     half = (LONGEST_FACT - 3) // 2
     return text if len(text) <= LONGEST_FACT else f"{text[:half]}...{text[-half:]}"
 
@@ -135,14 +136,15 @@ def _section(text: str) -> dict[str, Any]:
 
 
 def _fenced(lines: Sequence[str], longest: int = LONGEST_BLOCK) -> str:
-    """The lines as preformatted text of at most ``longest`` characters; whole lines are left out at the end."""
+    """Return the lines as preformatted text of at most ``longest`` characters; the last lines are left out if
+    necessary."""
     room = longest - 2 * len(_FENCE) - len("\n\n...\n")
-    kept: list[str] = []
+    fenced: list[str] = []
     for line in lines:
         escaped = html.escape(line, quote=False).replace("`", "'")  # no mention, link or end of the fence
         room -= len(escaped) + 1
         if room < 0:
-            kept.append("...")
+            fenced.append("...")
             break
-        kept.append(escaped)
-    return "\n".join([_FENCE, *kept, _FENCE])
+        fenced.append(escaped)
+    return "\n".join([_FENCE, *fenced, _FENCE])

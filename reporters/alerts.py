@@ -1,4 +1,4 @@
-"""An alarm: what a notification tells of, taken from a report: confirmed regressions, and cases newly broken."""
+"""An alert: the content of a notification, from a report: confirmed regressions, and cases that began to fail."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,9 +12,9 @@ from opduel.reporters.text import printable
 
 @dataclass(frozen=True)
 class Finding:
-    """One case that got worse. ``ratio``, ``ci``, ``again``: treatment / control, its interval, and that of a second
-    measurement; ``broken`` is how the treatment fails, empty where it runs; ``why`` the sentence of the change's cause,
-    where it was looked for."""
+    """One case that got worse. ``ratio``, ``ci``, ``again``: treatment / control, its interval, and the ratio of a
+    second measurement; ``broken``: how the treatment fails, empty if it runs; ``why``: the sentence of the change's
+    cause, if that was examined."""
 
     case: str
     metric: str
@@ -29,8 +29,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Cause:
-    """Since when: ``since`` in words ("since ...", "between ..."), ``key`` the same for the same cause. Of its findings
-    those that fail come first, then the largest changes. ``code``: what is known of the code that changed, in lines."""
+    """The commit, or range of commits, that a change began with: ``since`` in words ("since ...", "between ..."), and
+    ``key``, which is the same for the same cause. Of its findings failures come first, then the largest changes.
+    ``code``: what is known of the code that changed, in lines."""
 
     key: str
     since: str
@@ -40,9 +41,9 @@ class Cause:
 
 @dataclass(frozen=True)
 class Alert:
-    """One notification. ``sure`` says how sure it is; ``doubts`` what speaks against it; ``places`` where details are.
-    The cause with the most cases comes first. ``spec``, ``control`` and ``treatment`` are empty if it is of no run; one
-    about the driver itself has a ``title`` and ``lines``, and no causes.
+    """One notification. ``sure`` says how sure it is, ``doubts`` what speaks against it, ``places`` where details are.
+    The cause with the most cases comes first. ``spec``, ``control`` and ``treatment`` are empty if it is not about a
+    run. A notification about the driver itself has a ``title`` and ``lines``, and no causes.
     """
 
     id: str
@@ -56,53 +57,59 @@ class Alert:
     places: tuple[str, ...] = ()
     moment: str = ""  # when the run ended, ISO 8601
     pages: tuple[str, ...] = ()  # addresses of pages with details
-    branch: str = ""  # that the treatment is on, if that is known
+    branch: str = ""  # the treatment's, if that is known
     title: str = ""
     lines: tuple[str, ...] = ()
 
     @property
     def broken(self) -> int:
-        """How many cases fail."""
+        """The number of cases that fail."""
         return len(self._cases(broken=True))
 
     @property
     def regressed(self) -> int:
-        """How many got slower or larger; one that has two causes counts once."""
+        """The number of cases that regressed; one that has two causes counts once."""
         return len(self._cases(broken=False))
 
     def _cases(self, broken: bool) -> set[str]:
-        return {one.case for cause in self.causes for one in cause.findings if bool(one.broken) == broken}
+        return {finding.case for cause in self.causes for finding in cause.findings if bool(finding.broken) == broken}
 
 
-def is_confirmed(one: Comparison) -> bool:
-    """Whether it stood in a second measurement."""
-    return one.verdict == "regressed" and one.verification is not None and one.verification.verdict == "regressed"
+def is_confirmed(comparison: Comparison) -> bool:
+    """Return whether a second measurement confirmed a regression."""
+    return (
+        comparison.verdict == "regressed"
+        and comparison.verification is not None
+        and comparison.verification.verdict == "regressed"
+    )
 
 
 def worth_alerting(report: Report, unverified: bool = False) -> list[Comparison]:
-    """What is worth a notification, the worst first: regressions that are confirmed (or not, with ``unverified``), and
-    cases that fail on the treatment alone, which noise can't make them do."""
+    """Return the cases worth a notification, the worst first: confirmed regressions (all with ``unverified``), and
+    cases that fail on the treatment alone, which noise can't cause."""
     return [
-        one
-        for one in worst_first(report.comparisons)
-        if one.is_worse and (unverified or is_confirmed(one) or one.is_broken_by_treatment)
+        comparison
+        for comparison in worst_first(report.comparisons)
+        if comparison.is_worse and (unverified or is_confirmed(comparison) or comparison.is_broken_by_treatment)
     ]
 
 
 def alert_of(report: Report, unverified: bool = False) -> Alert | None:
-    """The alarm that a run gives, without places; None when there is nothing to be alarmed by."""
-    found = worth_alerting(report, unverified)
-    if not found:
+    """Return the alert of a run, without places; None if there is nothing to notify of."""
+    comparisons = worth_alerting(report, unverified)
+    if not comparisons:
         return None
     since = f"between {side_words(report.control)} and {side_words(report.treatment)}"
     key = f"{report.control.requested}..{report.treatment.requested}"
-    cause = cause_of(key, since, map(finding_of, found))
-    once = sum(one.verdict == "regressed" and not is_confirmed(one) for one in found)
-    return make_alert(report, [cause], _sure(cause, once))
+    cause = cause_of(key, since, map(finding_of, comparisons))
+    measured_once = sum(
+        comparison.verdict == "regressed" and not is_confirmed(comparison) for comparison in comparisons
+    )
+    return make_alert(report, [cause], _sure(cause, measured_once))
 
 
 def make_alert(report: Report, causes: Sequence[Cause], sure: str) -> Alert:
-    """An alarm about these causes, without places, with what ``report`` says of its run."""
+    """Return an alert about these causes, without places, with the facts of the run of ``report``."""
     run = report.run
     stopped = run.why_stopped
     doubts = [validity_line(report), f"not completed: {stopped}" if run.aborted else "", *open_lines(report)]
@@ -121,25 +128,37 @@ def make_alert(report: Report, causes: Sequence[Cause], sure: str) -> Alert:
 
 
 def cause_of(key: str, since: str, findings: Iterable[Finding], code: Sequence[str] = ()) -> Cause:
-    """A cause with its findings in order."""
+    """Return a cause with its findings in order."""
 
-    def order(one: Finding) -> tuple[bool, float, str]:
-        change = abs(math.log(one.ratio)) if one.ratio and one.ratio > 0 else 0.0  # of a rate, the worst is the lowest
-        return not one.broken, -change, one.case
+    def order(finding: Finding) -> tuple[bool, float, str]:
+        change = (
+            abs(math.log(finding.ratio)) if finding.ratio and finding.ratio > 0 else 0.0
+        )  # of a rate, the worst is the lowest
+        return not finding.broken, -change, finding.case
 
     return Cause(key, since, tuple(sorted(findings, key=order)), tuple(code))
 
 
-def finding_of(one: Comparison) -> Finding:
-    """What is reported a comparison that is alarming."""
-    broken = "" if one.failure is None else f"{one.failure.kind}: {one.failure.reason}"
-    again = one.verification.ratio if one.verification else None
-    why = one.cause.sentence if one.cause else ""
-    return Finding(one.case, one.metric, one.ratio, one.ci, again, one.q_value, broken, one.injected, why)
+def finding_of(comparison: Comparison) -> Finding:
+    """Return the finding of a comparison."""
+    broken = "" if comparison.failure is None else f"{comparison.failure.kind}: {comparison.failure.reason}"
+    again = comparison.verification.ratio if comparison.verification else None
+    why = comparison.cause.sentence if comparison.cause else ""
+    return Finding(
+        comparison.case,
+        comparison.metric,
+        comparison.ratio,
+        comparison.ci,
+        again,
+        comparison.q_value,
+        broken,
+        comparison.injected,
+        why,
+    )
 
 
 def side_words(build: Build) -> str:
-    """A commit as ``abc123def456 2022-03-07 Jane Doe: Fixed it``, any other build as it was requested."""
+    """Return a commit as ``abc123def456 2022-03-07 Jane Doe: Fixed it``, any other build as it was requested."""
     commit = build.commit
     if commit is None:
         return build.requested
@@ -148,13 +167,13 @@ def side_words(build: Build) -> str:
     )
 
 
-def _sure(cause: Cause, once: int) -> str:
-    """How sure it is, where ``once`` of its regressions were measured once only."""
-    broken = sum(bool(one.broken) for one in cause.findings)
-    twice = len(cause.findings) - broken - once
+def _sure(cause: Cause, measured_once: int) -> str:
+    """Return how sure the regressions are, ``measured_once`` of which were measured only once."""
+    broken = sum(bool(finding.broken) for finding in cause.findings)
+    twice = len(cause.findings) - broken - measured_once
     words = [
         "confirmed: flagged again, in the same direction, by a second measurement on fresh processes" if twice else "",
-        f"NOT VERIFIED: {once} measured once only" if once else "",
+        f"NOT VERIFIED: {measured_once} measured once only" if measured_once else "",
         "failing on the treatment, in a fresh process, and not on the control" if broken else "",
     ]
     return "; ".join(word for word in words if word)

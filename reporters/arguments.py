@@ -1,4 +1,4 @@
-"""The parser of every command line: wrong usage is one line, and what an option is given is not empty."""
+"""The parser of every command line, with errors on one line, and without empty values of options."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from opduel.records.redaction import MASK
 from opduel.records.text import LONGEST_QUOTE, clipped
 from opduel.reporters.stream import print_result
 
-MAY_BE_EMPTY = frozenset({"user_identifier"})  # as it is in a script whose variable is not set
+MAY_BE_EMPTY = frozenset({"user_identifier"})  # it is empty in a script whose variable is not set
 
 
 AddOption = Callable[..., None]
@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{"allow_abbrev": False, **settings})
 
     def options(self, title: str | None = None) -> AddOption:
-        """What adds an option to a group of this title, or to no group.
+        """Return a function that adds an option to a group of this title, or to no group.
 
         ``add("-b --benchmark_file SPEC", "the spec", type=str)``: names and value as the help shows them, the help, and
         settings of ``add_argument``. An option without a value, choices or an action is a switch.
@@ -45,36 +45,36 @@ class Parser(argparse.ArgumentParser):
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> argparse.Namespace:
-        """As argparse's; what belongs to an unknown option is not repeated: it may be a password."""
-        found, rest = self.parse_known_args(args, namespace)
-        if rest:
-            self.error(f"unrecognized arguments: {' '.join(_names(rest))}")
-        return found
+        """Parse as argparse does, but don't repeat the value of an unknown option: it may be a password."""
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(_names(unknown))}")
+        return parsed
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse's.
+        """Parse as argparse does.
 
         Raises:
-            UsageError: an option was given an empty text, which only a script that lost a value means.
+            UsageError: an option has an empty value, which happens when a script's variable is not set.
         """
-        found, rest = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         for action in self._actions:
-            value = getattr(found, action.dest, None)
-            given = value if isinstance(value, list) else [value]
+            value = getattr(parsed, action.dest, None)
+            texts = value if isinstance(value, list) else [value]
             of_option = value == [] != action.default and action.option_strings
-            lost = bool(of_option) or [] in given  # argparse makes a list of "--option=--"
-            if lost or ("" in given and "" not in (action.default, action.const) and action.dest not in MAY_BE_EMPTY):
+            lost = bool(of_option) or [] in texts  # argparse makes a list of "--option=--"
+            if lost or ("" in texts and "" not in (action.default, action.const) and action.dest not in MAY_BE_EMPTY):
                 name = "/".join(action.option_strings) or action.dest
                 raise UsageError(f"{name}: is empty: give a value, or leave it out")
-        return found, rest
+        return parsed, unknown
 
     def print_help(self, file: Any = None) -> None:
-        """On standard output, where that can be written.
+        """Print the help on standard output.
 
         Raises:
-            RunError: it can't be.
+            RunError: it can't be written.
         """
         if file is None:
             print_result(self.format_help())
@@ -83,12 +83,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def _names(words: Sequence[str]) -> list[str]:
-    """Arguments that nobody knows, without the values of options."""
-    shown, option = [], ""
+    """Return unknown arguments without the values of options."""
+    names, option = [], ""
     for word in words:
         if word.startswith("-"):
             option, equals, _ = word.partition("=")
-            shown.append(clipped(option, LONGEST_QUOTE) + (f"={MASK}" if equals else ""))
+            names.append(clipped(option, LONGEST_QUOTE) + (f"={MASK}" if equals else ""))
         else:
-            shown.append(MASK if option else clipped(word, LONGEST_QUOTE))
-    return shown
+            names.append(MASK if option else clipped(word, LONGEST_QUOTE))
+    return names

@@ -1,4 +1,4 @@
-"""What a reporter is, and delivery to all of them: one that fails does not stop another."""
+"""The interface of a reporter, and delivery to all reporters: one that fails does not stop another."""
 
 import argparse
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ from opduel.records import OpduelError, Report, RunError, UsageError
 
 
 class Reporter(ABC):
-    """Delivers the report of a finished run. It reads the records and nothing else.
+    """Delivers the report of a finished run. It reads only the records.
 
     A new reporter is one new file with a subclass, and one line in ``opduel.reporters.registry``.
     """
@@ -22,11 +22,11 @@ class Reporter(ABC):
     help: ClassVar[str]  # the option's help, one sentence
     repeatable: ClassVar[bool] = False  # whether the option may be given several times, for a reporter each
     whole_runs_only: ClassVar[bool] = False  # whether a run that will be resumed is reported only when complete
-    others: "Sequence[Reporter]" = ()  # those that get the same runs
+    other_reporters: "Sequence[Reporter]" = ()  # those that get the same runs
 
     @classmethod
     def add_options(cls, group: "argparse._ArgumentGroup") -> None:
-        """Add what asks for it to ``group``; one that takes more than its own option adds the others too."""
+        """Add its option to ``group``, and further ones if it takes any."""
         if cls.metavar is None:
             group.add_argument(f"--{cls.option}", action="store_true", help=cls.help)
         else:
@@ -35,24 +35,25 @@ class Reporter(ABC):
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> list[Self]:
-        """Those that were asked for: none, one, or one for each time that a repeatable option was given.
+        """Return the reporters that the options ask for: none, one, or one for each time that a repeatable option was
+        given.
 
         Raises:
             UsageError: an option's argument is empty or wrong.
         """
-        given = getattr(options, cls.option, None)
-        if given in (None, False):
+        argument = getattr(options, cls.option, None)
+        if argument in (None, False):
             return []
         if cls.metavar is None:
             return [cls.from_option(None)]
-        values = [str(value) for value in (given if cls.repeatable else [given])]
+        values = [str(value) for value in (argument if cls.repeatable else [argument])]
         if not all(value.strip() for value in values):
             raise UsageError(f"--{cls.option} needs a {cls.metavar}, and got an empty one")
         return [cls.from_option(value) for value in values]
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
-        """The reporter that the option asks for; ``value`` is its argument, None for a switch.
+        """Return the reporter that the option asks for; ``value`` is its argument, None for a switch.
 
         Raises:
             UsageError: the argument is wrong.
@@ -60,26 +61,26 @@ class Reporter(ABC):
         return cls()
 
     def check(self) -> None:  # noqa: B027 - most have nothing to check
-        """Find out, before anything is measured, whether reporting can work.
+        """Check, before anything is measured, whether reporting can work.
 
         Raises:
             UsageError: it can't; the text says why and names the fix.
         """
 
-    def meet(self, others: "Sequence[Reporter]") -> None:
+    def meet(self, reporters: "Sequence[Reporter]") -> None:
         """Learn which other reporters get the same runs; those that store reports come before the others."""
-        self.others = others
+        self.other_reporters = reporters
 
     def files(self) -> Sequence[Path]:
-        """The very files that it will replace: what no other reporter may write, too."""
+        """Return the files that it will replace, which no other reporter may write."""
         return ()
 
     def where(self, report: Report) -> str | None:
-        """Where others can look up ``report``, which was delivered: a path or an address; None if nowhere."""
+        """Return the path or address where others find the delivered ``report``; None if there is none."""
         return None
 
     def page(self, report: Report) -> str | None:
-        """The address of a page on which others can look at ``report``, which was delivered; None if there is none."""
+        """Return the address of a page that shows the delivered ``report``; None if there is none."""
         return None
 
     @abstractmethod
@@ -103,10 +104,10 @@ _Reporter = TypeVar("_Reporter", bound=Reporter)
 
 
 class FindingsReporter(Reporter):
-    """A reporter to which the driver reports each commit that it investigated, with the culprits, and not each run."""
+    """A reporter that gets from the driver each commit that was investigated, with the culprits, and not each run."""
 
     @abstractmethod
-    def tell(self, report: Report, culprits: Sequence[str]) -> None:
+    def report_findings(self, report: Report, culprits: Sequence[str]) -> None:
         """Deliver ``report``; ``culprits`` are lines for its head.
 
         Raises:
@@ -114,29 +115,26 @@ class FindingsReporter(Reporter):
         """
 
     def report(self, report: Report) -> None:
-        self.tell(report, [])
+        self.report_findings(report, [])
 
 
 class PartlyReportedError(OpduelError):
     """A reporter delivered the essential part, as ``line`` says, but not everything."""
 
     def __init__(self, line: str, why: str) -> None:
-        """``why`` is the error's text."""
+        """``why``: the error's text."""
         super().__init__(why)
         self.line = line
 
 
 @contextmanager
-def writing(what: str | Path, fix: str) -> Iterator[None]:
-    """Word why ``what`` can't be written within; ``fix`` says what to give in its place.
-
-    Raises:
-        RunError: an OSError was raised within.
-    """
+def writing(target: str | Path, fix: str) -> Iterator[None]:
+    """Raise a RunError for an OSError within, which says why ``target`` can't be written and what to give in its
+    place (``fix``)."""
     try:
         yield
     except OSError as error:
-        raise RunError(f"cannot write {what} ({error.strerror}): give {fix}") from error
+        raise RunError(f"cannot write {target} ({error.strerror}): give {fix}") from error
 
 
 @dataclass(frozen=True)

@@ -12,26 +12,27 @@ HEADINGS = ("part", "calls", "control", "treatment", "share", "95 %")
 
 
 def without_frames(cause: Cause) -> dict[str, Any]:
-    """The cause as JSON has it, without ``flame``: trees of thousands of frames, which only the HTML page draws."""
+    """Return the cause as plain data without ``flame``: trees of thousands of frames, which only the HTML page
+    draws."""
     plain = dataclasses.replace(
-        cause, examinations=tuple(dataclasses.replace(seen, flame=()) for seen in cause.examinations)
+        cause, examinations=tuple(dataclasses.replace(examination, flame=()) for examination in cause.examinations)
     )
     document = dataclasses.asdict(plain)
-    for seen in document["examinations"]:
-        del seen["flame"]
+    for examination in document["examinations"]:
+        del examination["flame"]
     return document
 
 
-def caption(one: Examination) -> str:
-    """What one source saw as a whole: its amounts per call on both sides, and over how many process pairs."""
-    if one.control is None:
-        return one.source
-    whole = f"{human_value(one.control, one.unit)} to {human_value(one.treatment, one.unit)} a call"
-    return f"{one.source}: {whole}, {one.pairs} process pairs"
+def caption(examination: Examination) -> str:
+    """Return the total amounts per call that a source saw on both sides, and over how many process pairs."""
+    if examination.control is None:
+        return examination.source
+    before, after = (human_value(value, examination.unit) for value in (examination.control, examination.treatment))
+    return f"{examination.source}: {before} to {after} a call, {examination.pairs} process pairs"
 
 
 def cells(part: Candidate, unit: str) -> Iterator[str]:
-    """A candidate's row under ``HEADINGS``."""
+    """Yield the cells of a candidate's row, under ``HEADINGS``."""
     name = f"{part.was} became {part.name}" if part.was else part.name
     merged = f"with {', '.join(part.merged)}" if part.merged else ""
     before, after = part.implementations
@@ -45,31 +46,33 @@ def cells(part: Candidate, unit: str) -> Iterator[str]:
     yield f"{part.ci[0]:.0%} to {part.ci[1]:.0%}" if part.ci else ABSENT
 
 
-def cause_text(one: Comparison) -> str:
-    """A case that has a cause: its change, the sentence, then a table for each source, or why that saw nothing.
+def cause_text(comparison: Comparison) -> str:
+    """Return the cause of a case: its change, the sentence, then a table for each source, or why that saw nothing.
 
     Raises:
-        ValueError: it has no cause.
+        ValueError: the case has no cause.
     """
-    if one.cause is None:
-        raise ValueError(f"{one.case} has no cause")
-    lines = [sentence_line(one)]
-    for seen in one.cause.examinations:
-        lines += ["", printable(caption(seen))]
-        lines += _table([HEADINGS, *(tuple(map(printable, cells(part, seen.unit))) for part in seen.candidates)])
-        lines += [f"  {printable(seen.note)}"] if seen.note else []
+    if comparison.cause is None:
+        raise ValueError(f"{comparison.case} has no cause")
+    lines = [sentence_line(comparison)]
+    for examination in comparison.cause.examinations:
+        lines += ["", printable(caption(examination))]
+        lines += _table(
+            [HEADINGS, *(tuple(map(printable, cells(part, examination.unit))) for part in examination.candidates)]
+        )
+        lines += [f"  {printable(examination.note)}"] if examination.note else []
     return "\n".join(lines) + "\n"
 
 
-def sentence_line(one: Comparison) -> str:
-    """``ID: regressed, +5.3 % [+4.1, +6.4]: SENTENCE``."""
-    cause = one.cause.sentence if one.cause else ""
-    change = f"{one.verdict}, {human_change(one.ratio)} {human_interval(one.ci)}"
-    return ": ".join(printable(words) for words in (one.case, change, cause) if words)
+def sentence_line(comparison: Comparison) -> str:
+    """Return ``ID: regressed, +5.3 % [+4.1, +6.4]: SENTENCE``."""
+    cause = comparison.cause.sentence if comparison.cause else ""
+    change = f"{comparison.verdict}, {human_change(comparison.ratio)} {human_interval(comparison.ci)}"
+    return ": ".join(printable(words) for words in (comparison.case, change, cause) if words)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows as columns, numbers before the name, which may be long; nothing without a row below the headings."""
+    """Return the rows as columns, numbers before the name, which may be long; nothing if there are only headings."""
     if len(rows) < 2:
         return []
     turned = [(*row[1:], row[0]) for row in rows]

@@ -27,10 +27,10 @@ class Export:
     side: Side | None = None
 
     def check(self) -> None:
-        """See that format and name go together, and that the files can be written.
+        """Check that the format goes with the file's name, and that the files can be written.
 
         Raises:
-            UsageError: it is not so; the text names the option and the fix.
+            UsageError: it doesn't, or they can't; the text names the option and the fix.
         """
         if self.side is not None and SIDE in self.file:
             raise UsageError(f"{self.option} {self.file}: {SIDE} writes both sides: leave it or --side out")
@@ -59,7 +59,7 @@ class Export:
         return lines
 
     def files(self, run: str = RUN) -> list[Path]:
-        """What will be written, by default the run's id still unknown.
+        """Return what will be written, by default the run's id still unknown.
 
         Raises:
             UsageError: the name means no path; the text names the option.

@@ -53,20 +53,20 @@ FORMATS: Mapping[str, Format] = {
 
 
 def write_format(report: Report, to: str, side: Side | None, option: str) -> Rendered:
-    """The report in the format called ``to``; ``option`` is what errors name.
+    """Return the report in the format ``to``; errors name ``option``.
 
     Raises:
-        UsageError: the format needs a side, or has none.
+        UsageError: the format needs a side, or takes none.
     """
     check_side(to, side is not None, option, "--side", "add --side control or --side treatment")
     return FORMATS[to].write(report, side)
 
 
 def check_side(to: str, is_given: bool, option: str, word: str, fix: str) -> None:
-    """See that a side is given where the format called ``to`` needs one, and only where it knows sides.
+    """Check that a side is given if the format ``to`` needs one, and not if it takes none.
 
     Raises:
-        UsageError: it is not so; the text names ``option``, and says ``fix``, or that ``word`` is to be left out.
+        UsageError: the text names ``option``, and ends with ``fix``, or says to leave ``word`` out.
     """
     sides = FORMATS[to].sides
     if sides == "one" and not is_given:
@@ -76,5 +76,5 @@ def check_side(to: str, is_given: bool, option: str, word: str, fix: str) -> Non
 
 
 def described() -> str:
-    """Every format with its words, for a help text."""
-    return "; ".join(f"{name}: {one.help}" for name, one in FORMATS.items())
+    """Return every format with its help, for a help text."""
+    return "; ".join(f"{name}: {format.help}" for name, format in FORMATS.items())

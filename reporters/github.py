@@ -40,10 +40,10 @@ log = logging.getLogger(__name__)
 
 
 class GithubReporter(FindingsReporter):
-    """Speaks to the runner of GitHub Actions, or of one that is like it.
+    """Writes for the runner of GitHub Actions, or a similar one.
 
-    From ``check`` on nothing that this process prints is taken for a command of the workflow, whatever operators and
-    commits are called; its own commands are let through, and at its end all others again.
+    From ``check`` on the runner ignores workflow commands in what this process prints, such as in names of operators
+    and commits. Only the reporter's own commands are let through, and at the end all commands again.
     """
 
     option: ClassVar[str] = "github"
@@ -56,13 +56,13 @@ class GithubReporter(FindingsReporter):
         """``environment``: that of the step, by default this process's own."""
         self._environment = os.environ if environment is None else environment
         self._resume = ""
-        # Of all runs of this process:
+        # of all runs of this process
         self._conclusions: list[Conclusion] = []
         self._worse: list[str] = []
         self._places: list[str] = []
 
     def check(self) -> None:
-        """See that this is a step of a workflow; from now on nothing printed is taken for a command.
+        """Check that this is a step of a workflow; from now on nothing printed is taken for a command.
 
         Raises:
             UsageError: it is none.
@@ -78,16 +78,22 @@ class GithubReporter(FindingsReporter):
         self._stop()
         atexit.register(self._go_on)
 
-    def tell(self, report: Report, culprits: Sequence[str]) -> None:
-        """Tell of the run; ``culprits`` are lines for the head of the summary. Outputs are of all runs together.
+    def report_findings(self, report: Report, culprits: Sequence[str]) -> None:
+        """Report the run; ``culprits`` are lines for the head of the summary. Outputs are of all runs together.
 
         Raises:
             RunError: the summary or the outputs could not be written.
         """
         self._conclusions.append(conclusion(report))
-        self._worse += [printable(one.case) for one in worst_first(report.comparisons) if one.is_worse]
-        self._places += places_of(self.others, report)[:1]
-        lines = [line for kind, wanted in _wanted(report).items() for line in annotations(kind, wanted)]
+        self._worse += [
+            printable(comparison.case) for comparison in worst_first(report.comparisons) if comparison.is_worse
+        ]
+        self._places += places_of(self.other_reporters, report)[:1]
+        lines = [
+            line
+            for kind, titled_messages in _annotations_by_kind(report).items()
+            for line in annotations(kind, titled_messages)
+        ]
         self._go_on()
         try:
             write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
@@ -107,7 +113,7 @@ class GithubReporter(FindingsReporter):
             raise RunError("; ".join(problems))
 
     def _outputs(self) -> str:
-        """The step's outputs, whatever their values hold."""
+        """Return the step's outputs, delimited by random words so that values can contain anything."""
         verdict = min(self._conclusions, key=_WORST.index)
         values = (verdict, str(len(self._worse)), "\n".join(self._worse), "\n".join(self._places))
         lines = ""
@@ -130,43 +136,51 @@ class GithubReporter(FindingsReporter):
         self._resume = ""
 
 
-def _wanted(report: Report) -> dict[Kind, list[tuple[str, str]]]:
-    """By kind, the annotations' titles and messages, the worst first."""
+def _annotations_by_kind(report: Report) -> dict[Kind, list[tuple[str, str]]]:
+    """Return the annotations' titles and messages, the worst first, by kind."""
     ordered = worst_first(report.comparisons)
-    failed = [one for one in ordered if one.failure is not None and not one.is_worse]
+    failed = [comparison for comparison in ordered if comparison.failure is not None and not comparison.is_worse]
     return {
-        "error": [_words(one) for one in ordered if one.is_worse],
-        "warning": [*(("opduel", _short(doubt, _LONGEST_MESSAGE)) for doubt in caveats(report)), *map(_words, failed)],
-        "notice": [_words(one) for one in ordered if one.verdict == "improved"],
+        "error": [_title_and_message(comparison) for comparison in ordered if comparison.is_worse],
+        "warning": [
+            *(("opduel", _short(doubt, _LONGEST_MESSAGE)) for doubt in caveats(report)),
+            *map(_title_and_message, failed),
+        ],
+        "notice": [_title_and_message(comparison) for comparison in ordered if comparison.verdict == "improved"],
     }
 
 
-def _words(one: Comparison) -> tuple[str, str]:
-    """Title and message."""
-    if one.failure is not None:
-        what = f"fails on {one.failure.side}" if one.failure.side == "both" else f"fails on the {one.failure.side}"
-        reason = _short(f"{one.failure.kind}: {one.failure.reason}", _LONGEST_MESSAGE)
-        return f"{_short(one.case, _LONGEST_TITLE)} {what}", reason
-    change = f"{one.verdict} {human_change(one.ratio)}"
-    times = f"{human_value(one.control, one.unit)} before, {human_value(one.treatment, one.unit)} after"
-    again = "; flagged again by a second measurement" if is_confirmed(one) else ""
-    message = f"{one.metric} {human_change(one.ratio)} {human_interval(one.ci)}: {times}{again}"
-    cause = _short(f"; cause: {one.cause.sentence}", _LONGEST_MESSAGE) if one.cause else ""
-    return f"{_short(one.case, _LONGEST_TITLE)} {change}", message + cause
+def _title_and_message(comparison: Comparison) -> tuple[str, str]:
+    """Return the title and message of a case's annotation."""
+    if comparison.failure is not None:
+        side_words = (
+            f"fails on {comparison.failure.side}"
+            if comparison.failure.side == "both"
+            else f"fails on the {comparison.failure.side}"
+        )
+        reason = _short(f"{comparison.failure.kind}: {comparison.failure.reason}", _LONGEST_MESSAGE)
+        return f"{_short(comparison.case, _LONGEST_TITLE)} {side_words}", reason
+    change = f"{comparison.verdict} {human_change(comparison.ratio)}"
+    before, after = (human_value(value, comparison.unit) for value in (comparison.control, comparison.treatment))
+    again = "; flagged again by a second measurement" if is_confirmed(comparison) else ""
+    figures = f"{comparison.metric} {human_change(comparison.ratio)} {human_interval(comparison.ci)}"
+    message = f"{figures}: {before} before, {after} after{again}"
+    cause = _short(f"; cause: {comparison.cause.sentence}", _LONGEST_MESSAGE) if comparison.cause else ""
+    return f"{_short(comparison.case, _LONGEST_TITLE)} {change}", message + cause
 
 
 def _summary(report: Report, culprits: Sequence[str], room: int) -> str:
-    """The summary in at most ``room`` bytes: with less of what is least important where that is needed.
+    """Return the summary in at most ``room`` bytes, without the least important cases if necessary.
 
     Raises:
-        RunError: not even the least has room.
+        RunError: there is no room for even one case.
     """
     spec = f"{report.run.spec} ({report.run.framework})"
     head = [f"## opduel: {cell(spec)}", "", *(f"- {cell(line)}" for line in culprits), ""]
     start = "\n".join(head) + "\n"
-    whole = start + to_markdown(report)
-    if _size(whole) <= room:
-        return whole + "\n"
+    full = start + to_markdown(report)
+    if _size(full) <= room:
+        return full + "\n"
     some = range(1, len(report.comparisons))
     fits = bisect_right(some, room, key=lambda most: _size(start + to_markdown(report, most)))
     text = start + to_markdown(report, fits) + "\n"
@@ -183,17 +197,20 @@ def _short(text: str, longest: int) -> str:
     return shorten(printable(text), longest)
 
 
-def annotations(kind: Kind, wanted: Sequence[tuple[str, str]]) -> list[str]:
-    """Titles and messages, the most important first, as lines; one says how many would not be shown."""
-    told = list(wanted)
-    if len(told) > MOST_SHOWN:
-        left = len(told) - (MOST_SHOWN - 1)
-        told = [*told[: MOST_SHOWN - 1], (f"and {left} more", "the step's summary and the report have them")]
-    return [f"::{kind} title={_property(title)}::{_data(message)}" for title, message in told]
+def annotations(kind: Kind, titled_messages: Sequence[tuple[str, str]]) -> list[str]:
+    """Return annotations as workflow commands, with one that counts those that GitHub would not show."""
+    shortened = list(titled_messages)
+    if len(shortened) > MOST_SHOWN:
+        hidden = len(shortened) - (MOST_SHOWN - 1)
+        shortened = [
+            *shortened[: MOST_SHOWN - 1],
+            (f"and {hidden} more", "the step's summary and the report have them"),
+        ]
+    return [f"::{kind} title={_property(title)}::{_data(message)}" for title, message in shortened]
 
 
 def _summary_room(path: Path) -> int:
-    """Bytes that the step's summary still has room for."""
+    """Return the bytes that the step's summary has room for."""
     try:
         return max(0, SUMMARY_BYTES - path.stat().st_size)
     except OSError:

@@ -31,7 +31,7 @@ class GitlabReporter(FindingsReporter):
         self._environment = os.environ if environment is None else environment
 
     def check(self) -> None:
-        """See that this is a job of GitLab CI.
+        """Check that this is a job of GitLab CI.
 
         Raises:
             UsageError: it is none.
@@ -42,7 +42,7 @@ class GitlabReporter(FindingsReporter):
                 "run_bench.py --convert REPORT --to md"
             )
 
-    def tell(self, report: Report, culprits: Sequence[str]) -> None:
+    def report_findings(self, report: Report, culprits: Sequence[str]) -> None:
         keep_comment(merge_request_of(self._environment), report, culprits, self.option)
 
 
@@ -79,18 +79,18 @@ class MergeRequest(KeptComment):
         return f"{self.comments}/{comment}"
 
     def page_after(self, page: int, comments: int, headers: Mapping[str, str]) -> int | None:
-        """As the header ``X-Next-Page`` says, which is empty on the last page."""
+        """Return the page in the header ``X-Next-Page``, which is empty on the last page."""
         following = _number(headers.get("X-Next-Page", ""))
         return following if following is not None and following > page else None
 
 
 def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | str:
-    """The merge request that a job runs for, by its variables; or why there is none to write a note on, in one line,
-    which is empty outside of a merge request's pipeline."""
+    """Return the merge request that a job runs for, by its variables, or one line that says why no note can be
+    written; the line is empty outside of a merge request's pipeline."""
     none = "no note on the merge request"
-    if not (given := environment.get("CI_MERGE_REQUEST_IID", "")):
+    if not (iid := environment.get("CI_MERGE_REQUEST_IID", "")):
         return ""
-    number = _number(given)
+    number = _number(iid)
     if number is None:
         return f"{none}: CI_MERGE_REQUEST_IID is not a number"
     token = environment.get(TOKEN, "").strip()

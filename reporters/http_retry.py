@@ -1,4 +1,4 @@
-"""Attempts to reach a server: each in bounded time, again while that may help, and why one failed."""
+"""Attempts to reach a server: each in bounded time, repeated while that may help, and why one failed."""
 
 import email.utils
 import threading
@@ -19,30 +19,30 @@ _LATER = (408, 425, 429)  # and all 5xx
 
 
 class TooLongError(Exception):
-    """An attempt was given up before it had come to anything."""
+    """An attempt was given up before it had a result."""
 
 
 def within(seconds: float, action: Callable[[], A]) -> A:
-    """What the action returns, or raises; it is waited for no longer than that.
+    """Return what the action returns, or raise what it raises, within ``seconds``.
 
-    It has a thread of its own, which is left to itself then: looking up a name can't be aborted, and a server that
-    sends a byte now and then is never silent.
+    The action runs in a thread, which is abandoned after that time: looking up a name can't be aborted, and a server
+    that sends a byte now and then never times out.
 
     Raises:
-        TooLongError: it was given up, and may still come to something.
+        TooLongError: the action took longer, and may still succeed.
     """
-    found: Future[A] = Future()
+    future: Future[A] = Future()
 
     def attempt() -> None:
         try:
-            found.set_result(action())
+            future.set_result(action())
         except BaseException as error:
-            found.set_exception(error)
+            future.set_exception(error)
 
     threading.Thread(target=attempt, daemon=True).start()
-    if not wait([found], seconds).done:
+    if not wait([future], seconds).done:
         raise TooLongError
-    return found.result()
+    return future.result()
 
 
 def retried(
@@ -51,14 +51,14 @@ def retried(
     may_wait: Callable[[A, float], bool],
     sleep: Callable[[float], None] = time.sleep,
 ) -> A:
-    """The result of the last attempt: the first one after whose pause no other may follow.
+    """Return the result of the last attempt: the first one after which ``may_wait`` says no.
 
-    ``pause_s``: from the number of attempts so far, and the last one's result, to seconds.
+    ``pause_s``: from the number of attempts so far and the last result to seconds.
     """
 
     def result(state: RetryCallState) -> A:
-        found: A = state.outcome.result()  # type: ignore[union-attr]
-        return found
+        value: A = state.outcome.result()  # type: ignore[union-attr]
+        return value
 
     retrying = Retrying(
         retry=retry_always,
@@ -71,32 +71,32 @@ def retried(
 
 
 def _by_address(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """The request with the credentials that its address has, if any."""
+    """Return the request with the credentials in its address, if any."""
     name, password = get_auth_from_url(str(request.url))
     has_some = "Authorization" in request.headers or not (name or password)
     return request if has_some else HTTPBasicAuth(name, password)(request)
 
 
 class OneAnswerSession(requests.Session):
-    """A session that asks once, and that ~/.netrc has no say in. ``allow_redirects=False`` alone would still read a
-    redirection's whole body, unpacked, and its address, however wrong."""
+    """A session that follows no redirection and ignores ~/.netrc. ``allow_redirects=False`` alone would still read and
+    unpack a redirection's body, and parse its address."""
 
     def __init__(self) -> None:
-        """Credentials are those that each request has in its headers, or else in its address."""
+        """Take credentials from each request's headers, or else from its address."""
         super().__init__()
-        self.auth = _by_address  # without any, requests takes credentials from there, in place of a token
+        self.auth = _by_address  # without any, requests would take credentials from ~/.netrc, in place of a token
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """Nothing is a redirection."""
+        """Return None: no answer is followed."""
 
 
 def is_later(status: int) -> bool:
-    """Whether such an answer may be another one in a moment."""
+    """Return whether the server may answer otherwise in a moment."""
     return 500 <= status < 600 or status in _LATER
 
 
 def retry_after_s(header: str | None) -> float | None:
-    """A ``Retry-After`` in seconds from now; None without one, or when it can't be read."""
+    """Return a ``Retry-After`` in seconds from now; None if there is none, or it can't be read."""
     if header is None:
         return None
     if header.isascii() and header.isdigit() and len(header) < 10:
@@ -108,18 +108,19 @@ def retry_after_s(header: str | None) -> float | None:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those that it wraps or came of."""
-    seen: list[BaseException] = []
+    """Yield an error, and all errors that it wraps or that caused it."""
+    chain: list[BaseException] = []
     todo: list[object] = [error]
     while todo:
-        one = todo.pop(0)
-        if isinstance(one, BaseException) and one not in seen:
-            seen.append(one)
-            yield one
-            todo += [*one.args, getattr(one, "reason", None), one.__cause__, one.__context__]
+        cause = todo.pop(0)
+        if isinstance(cause, BaseException) and cause not in chain:
+            chain.append(cause)
+            yield cause
+            todo += [*cause.args, getattr(cause, "reason", None), cause.__cause__, cause.__context__]
 
 
 def is_unconnected(error: requests.ConnectionError) -> bool:
-    """Whether there was no connection yet, to the server or to the proxy, so that it has surely taken nothing."""
+    """Return whether there was no connection yet, to the server or to the proxy, so that nothing can have been
+    delivered."""
     never = (requests.ConnectTimeout, requests.exceptions.ProxyError, NewConnectionError)
-    return any(isinstance(one, never) for one in causes(error))
+    return any(isinstance(cause, never) for cause in causes(error))

@@ -1,7 +1,5 @@
-"""One comment on a pull or merge request, kept up to date: what changed, how sure that is, why, and where the run is.
-
-What GitHub and GitLab have in common: the mark that a comment is found by, its text, the requests, and their retries.
-"""
+"""One comment on a pull or merge request, kept up to date, for GitHub and GitLab: the mark by which it is found, its
+text, the requests, and their retries."""
 
 import hashlib
 import logging
@@ -34,12 +32,12 @@ log = logging.getLogger(__name__)
 
 
 class _NotTakenError(Exception):
-    """A request came to nothing. ``again``: whether a further attempt may help, not before ``wait_s`` seconds.
+    """A request failed. ``is_temporary``: whether a further attempt may help, not before ``wait_s`` seconds.
     ``status``: of the answer, or 0."""
 
-    def __init__(self, reason: str, again: bool, status: int = 0, wait_s: float = 0.0) -> None:
+    def __init__(self, reason: str, is_temporary: bool, status: int = 0, wait_s: float = 0.0) -> None:
         super().__init__(reason)
-        self.again, self.status, self.wait_s = again, status, wait_s
+        self.is_temporary, self.status, self.wait_s = is_temporary, status, wait_s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +74,11 @@ class KeptComment(ABC):
 
     @abstractmethod
     def path_of(self, comment: Any) -> str:
-        """The path of the comment with that id."""
+        """Return the path of the comment with that id."""
 
     @abstractmethod
     def page_after(self, page: int, comments: int, headers: Mapping[str, str]) -> int | None:
-        """The page after ``page``, which had so many comments and came with these headers; None after the last."""
+        """Return the page after ``page``, which had ``comments`` comments and these headers; None after the last."""
 
     def comment(self, report: Report, culprits: Sequence[str]) -> None:
         """Write the run's comment, or rewrite it where there is one; ``culprits`` are lines for its head.
@@ -104,38 +102,38 @@ class KeptComment(ABC):
 
         failed = retried(
             attempt,
-            lambda number, found: max(pauses.get(number, math.inf), found.wait_s if found else 0.0),
-            lambda found, wait_s: found is not None and found.again and wait_s <= LONGEST_PAUSE_S,
+            lambda number, error: max(pauses.get(number, math.inf), error.wait_s if error else 0.0),
+            lambda error, wait_s: error is not None and error.is_temporary and wait_s <= LONGEST_PAUSE_S,
         )
         if failed is not None:
             raise RunError(f"{self.lacking}: {failed}")
 
     def _write(self, marker: str, body: str) -> None:
-        for found in self._found(marker):
-            if found["body"] == body:
+        for comment in self._comments_with(marker):
+            if comment["body"] == body:
                 return
             try:
-                self._ask(self.rewrites, self.path_of(found["id"]), {"body": body})
+                self._ask(self.rewrites, self.path_of(comment["id"]), {"body": body})
                 return
             except _NotTakenError as error:
-                if error.again or error.status not in (403, 404, 410):  # somebody else's, or gone by now
+                if error.is_temporary or error.status not in (403, 404, 410):  # somebody else's, or gone by now
                     raise
         self._ask("POST", self.comments, {"body": body})
 
-    def _found(self, marker: str) -> Iterator[Mapping[str, Any]]:
-        """The comments that begin with ``marker``: ours, and those of others who have copied it."""
+    def _comments_with(self, marker: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the comments that begin with ``marker``: ours, and those of others who copied it."""
         page: int | None = 1
         while page is not None and page <= MOST_PAGES:
-            found, headers = self._ask("GET", f"{self.comments}?per_page={A_PAGE}&page={page}{self.order}")
-            if not isinstance(found, list):
-                raise _NotTakenError("the answer is no list of comments", again=False)
-            for one in found:
-                if isinstance(one, dict) and str(one.get("body") or "").startswith(marker) and "id" in one:
-                    yield one
-            page = self.page_after(page, len(found), headers)
+            comments, headers = self._ask("GET", f"{self.comments}?per_page={A_PAGE}&page={page}{self.order}")
+            if not isinstance(comments, list):
+                raise _NotTakenError("the answer is no list of comments", is_temporary=False)
+            for comment in comments:
+                if isinstance(comment, dict) and str(comment.get("body") or "").startswith(marker) and "id" in comment:
+                    yield comment
+            page = self.page_after(page, len(comments), headers)
 
     def _ask(self, method: str, path: str, document: object = None) -> tuple[Any, Mapping[str, str]]:
-        """The answer's JSON and headers. Raises _NotTakenError: there is none, or it is a refusal."""
+        """Return the answer's JSON and headers. Raises _NotTakenError: there is no answer, or it is a refusal."""
 
         def ask() -> tuple[Any, Mapping[str, str]]:
             with (
@@ -156,14 +154,15 @@ class KeptComment(ABC):
         try:
             return within(WHOLE_S, ask)
         except TooLongError:
-            raise _NotTakenError(f"no answer within {WHOLE_S:g} s", again=True) from None
+            raise _NotTakenError(f"no answer within {WHOLE_S:g} s", is_temporary=True) from None
         except _WRONG as error:
-            raise _NotTakenError(f"{type(error).__name__}: is the network up?", again=True) from None
+            raise _NotTakenError(f"{type(error).__name__}: is the network up?", is_temporary=True) from None
         except OSError as error:  # a file of certificates that is not there
-            raise _NotTakenError(error.strerror or type(error).__name__, again=False) from None
+            raise _NotTakenError(error.strerror or type(error).__name__, is_temporary=False) from None
 
     def _refused(self, status: int, wait_s: float | None) -> _NotTakenError:
-        """``wait_s``: how long the answer asks to wait. GitHub asks for it with status 403, too."""
+        """Return the error of a refusal. ``wait_s``: how long the answer asks to wait, which GitHub does with status
+        403, too."""
         again = is_later(status) or (status == 403 and wait_s is not None)
         fix = (
             f", and to wait {wait_s:.0f} s"
@@ -175,33 +174,33 @@ class KeptComment(ABC):
         return _NotTakenError(f"{self.server} says {status}{fix}", again, status, wait_s or 0.0)
 
 
-def keep_comment(found: KeptComment | str, report: Report, culprits: Sequence[str], option: str) -> None:
-    """Keep the comment up to date, or log why there is none. What goes wrong with it is logged, and costs nothing
-    else: a run for a fork may not comment."""
-    if isinstance(found, str):
-        if found:
-            log.info("--%s: %s", option, found)
+def keep_comment(comment: KeptComment | str, report: Report, culprits: Sequence[str], option: str) -> None:
+    """Keep the comment up to date, or log why there is none. Errors are only logged: a run for a fork may not
+    comment."""
+    if isinstance(comment, str):
+        if comment:
+            log.info("--%s: %s", option, comment)
         return
     try:
-        found.comment(report, culprits)
+        comment.comment(report, culprits)
     except RunError as error:
         log.warning("--%s: %s", option, error)
 
 
 def marker_of(key: str, report: Report) -> str:
-    """The first line of the comment, which readers don't see: the same for each run of a spec by one job."""
-    whose = f"{key}/{report.configuration.platform}/{report.run.framework}/{report.run.spec}"
-    return f"<!-- opduel {hashlib.sha256(whose.encode('utf-8', 'replace')).hexdigest()[:16]} -->"
+    """Return the first line of the comment, which readers don't see: the same for all runs of a spec by one job."""
+    owner = f"{key}/{report.configuration.platform}/{report.run.framework}/{report.run.spec}"
+    return f"<!-- opduel {hashlib.sha256(owner.encode('utf-8', 'replace')).hexdigest()[:16]} -->"
 
 
 def body_of(report: Report, culprits: Sequence[str], marker: str, end: str) -> str:
-    """The comment in at most ``LONGEST`` characters: with fewer cases where that is needed, the worst first."""
+    """Return the comment in at most ``LONGEST`` characters, without the least important cases if necessary."""
     title = f"## opduel: {cell(f'{report.run.spec} ({report.run.framework})')}"
     head = "\n".join([marker, title, "", *(f"- {cell(line)}" for line in culprits), "", ""])
     room = LONGEST - len(head) - len(end)
-    whole = to_markdown(report)
-    if len(whole) > room:
+    markdown = to_markdown(report)
+    if len(markdown) > room:
         some = range(len(report.comparisons))
         fits = bisect_right(some, room, key=lambda most: len(to_markdown(report, most))) - 1
-        whole = to_markdown(report, max(0, fits))[:room]
-    return head + whole + end
+        markdown = to_markdown(report, max(0, fits))[:room]
+    return head + markdown + end

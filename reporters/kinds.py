@@ -1,4 +1,4 @@
-"""What each kind of host came to, case by case: of a run that several kinds measured, each by itself."""
+"""The verdicts of each kind of host, case by case, of a run that several kinds measured, each by itself."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from opduel.records.text import counted
 from opduel.reporters.units import human_change
 
 _MOST_NAMED = 5
-# What may be true of a case with a verdict; of one that is left out here, anything.
+# Verdict -> what may be true of the case; for verdicts that are not here, anything.
 _POSSIBLE: dict[str, frozenset[str]] = {
     "regressed": frozenset({"worse"}),
     "improved": frozenset({"better"}),
@@ -21,10 +21,10 @@ _POSSIBLE: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class KindsRow:
-    """A case, and what was found of it on each kind of host: None where it was not to be measured."""
+    """A case, and its comparison on each kind of host: None where it was not to be measured."""
 
     case: str
-    found: Sequence[Comparison | None]
+    comparisons: Sequence[Comparison | None]
 
     @property
     def differs(self) -> bool:
@@ -34,13 +34,17 @@ class KindsRow:
         that large. An inconclusive case, or one that could not be measured, says nothing of a difference; one that the
         treatment breaks on one kind and not on another does.
         """
-        known = {one.finding or one.verdict for one in self.found if one and (one.finding or one.verdict in CLAIMS)}
-        return bool(known) and not frozenset.intersection(*(_POSSIBLE[verdict] for verdict in known))
+        verdicts = {
+            comparison.finding or comparison.verdict
+            for comparison in self.comparisons
+            if comparison and (comparison.finding or comparison.verdict in CLAIMS)
+        }
+        return bool(verdicts) and not frozenset.intersection(*(_POSSIBLE[verdict] for verdict in verdicts))
 
     @property
     def is_worth_showing(self) -> bool:
         """Whether any kind has a finding."""
-        return any(one is not None and one.finding for one in self.found)
+        return any(comparison is not None and comparison.finding for comparison in self.comparisons)
 
 
 @dataclass(frozen=True)
@@ -56,51 +60,55 @@ class KindsTable:
         return [row for row in self.rows if row.differs]
 
     @property
-    def shown(self) -> list[KindsRow]:
+    def notable_rows(self) -> list[KindsRow]:
         """The cases with a finding on any kind."""
         return [row for row in self.rows if row.is_worth_showing]
 
     @property
     def summary(self) -> str:
         """How many cases differ by kind, and which, in a line."""
-        found = self.differing
-        if not found:
+        differing = self.differing
+        if not differing:
             return f"no case is known to differ between the {counted(len(self.kinds), 'kind')} of host"
-        named = ", ".join(row.case for row in found[:_MOST_NAMED])
-        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        return (
-            f"{counted(len(found), 'case')} {'differs' if len(found) == 1 else 'differ'} by kind of host: {named}{more}"
-        )
+        named = ", ".join(row.case for row in differing[:_MOST_NAMED])
+        more = f" and {len(differing) - _MOST_NAMED} more" if len(differing) > _MOST_NAMED else ""
+        verb = "differs" if len(differing) == 1 else "differ"
+        return f"{counted(len(differing), 'case')} {verb} by kind of host: {named}{more}"
 
 
 def kinds_table(report: Report) -> KindsTable | None:
-    """The table of ``report``; None for a run that was not measured by kind."""
+    """Return the table of ``report``; None for a run that was not measured by kind."""
     kinds = _kinds(report)
     if not kinds:
         return None
-    found: dict[str, dict[str, Comparison]] = {}
-    for one in report.comparisons:
-        found.setdefault(one.any_kind, {})[one.kind or ""] = one
-    rows = [KindsRow(case, [of_kind.get(kind) for kind in kinds]) for case, of_kind in found.items()]
+    comparisons_by_case: dict[str, dict[str, Comparison]] = {}
+    for comparison in report.comparisons:
+        comparisons_by_case.setdefault(comparison.any_kind, {})[comparison.kind or ""] = comparison
+    rows = [KindsRow(case, [of_kind.get(kind) for kind in kinds]) for case, of_kind in comparisons_by_case.items()]
     return KindsTable(kinds, sorted(rows, key=lambda row: (not row.differs, not row.is_worth_showing)))
 
 
 def kinds_text(report: Report) -> str:
-    """``avx2: bench-1, bench-2; avx512f: bench-3``: the kinds and their hosts; empty for a run not measured by kind."""
+    """Return the kinds and their hosts: ``avx2: bench-1, bench-2; avx512f: bench-3``; empty for a run not measured
+    by kind."""
     kinds = report.run.fleet.kinds if report.run.fleet else ()
-    return "; ".join(f"{one.name}: {', '.join(one.hosts) or 'no host'}" for one in kinds if one.name)
+    return "; ".join(f"{kind.name}: {', '.join(kind.hosts) or 'no host'}" for kind in kinds if kind.name)
 
 
-def verdict_text(one: Comparison | None) -> str:
-    """A cell of the table: the verdict, and the change where there is one."""
-    if one is None:
+def verdict_text(comparison: Comparison | None) -> str:
+    """Return a cell of the table: the verdict, and the change if there is one."""
+    if comparison is None:
         return "-"
-    if one.verdict == "inconclusive" and not one.rounds:
+    if comparison.verdict == "inconclusive" and not comparison.rounds:
         return "not measured"
-    return one.verdict_words if one.ratio is None else f"{one.verdict_words} {human_change(one.ratio)}"
+    return (
+        comparison.verdict_words
+        if comparison.ratio is None
+        else f"{comparison.verdict_words} {human_change(comparison.ratio)}"
+    )
 
 
 def _kinds(report: Report) -> list[str]:
-    known: Iterable[str] = [one.name for one in report.run.fleet.kinds] if report.run.fleet else []
-    rows = [one.kind for one in report.comparisons if one.kind is not None]
-    return list(dict.fromkeys([*filter(None, known), *rows])) if rows else []
+    named: Iterable[str] = [kind.name for kind in report.run.fleet.kinds] if report.run.fleet else []
+    rows = [comparison.kind for comparison in report.comparisons if comparison.kind is not None]
+    return list(dict.fromkeys([*filter(None, named), *rows])) if rows else []

@@ -20,13 +20,13 @@ from opduel.reporters.html import write_page
 from opduel.reporters.interchange.speedscope import has_frames, to_speedscope
 
 PAGE, FLAMES, CALLGRIND = ".html", ".speedscope.json", ".callgrind"
-BESIDE = (PAGE, FLAMES, CALLGRIND)  # a report, and named as it; the last one is a folder
+BESIDE = (PAGE, FLAMES, CALLGRIND)  # suffixes of what lies beside a report; the last one is a folder
 
 
 class FolderReporter(Reporter):
-    """Keeps reports on disk, in or below a folder that is made when it is not there.
+    """Keeps reports on disk, in or below a folder that is created if it is missing.
 
-    A report whose page could not be written is there all the same, and partly reported.
+    If only a report's page could not be written, the report is partly reported.
     """
 
     metavar: ClassVar[str | None] = "DIR"
@@ -42,22 +42,22 @@ class FolderReporter(Reporter):
     def check(self) -> None:
         check_folder(self.directory, self.option)
 
-    def kept(self, report: Report) -> Path | None:
-        """Where this very run's report lies already, if it does; the newest files are looked into first."""
+    def saved_path(self, report: Report) -> Path | None:
+        """Return the path of this run's report if it was written before; the newest files are read first."""
         newest_first = sorted(self.places(report), key=_modified, reverse=True)
         return next((path for path in newest_first if _run_id(path) == report.run.id), None)
 
     @abstractmethod
     def report(self, report: Report, callgrind: Path | None = None) -> str:
-        """Write the report, and what lies beside it, and return its path as a line. ``callgrind``: a folder with the
-        files of the cases that were explained, if it is there; a copy is kept."""
+        """Write the report and the files beside it, and return its path as a line. ``callgrind``: a folder with
+        callgrind's files of explained cases, which is copied if it exists."""
 
     @abstractmethod
     def places(self, report: Report) -> Iterable[Path]:
-        """Where the report would lie, had it been written before."""
+        """Return the paths at which the report may be if it was written before."""
 
     def where(self, report: Report) -> str | None:
-        path = self.kept(report)
+        path = self.saved_path(report)
         return None if path is None else str(path.absolute())
 
 
@@ -70,7 +70,7 @@ class LocalReporter(FolderReporter):
     )
 
     def report(self, report: Report, callgrind: Path | None = None) -> str:
-        """In a new folder."""
+        """Write into a new folder."""
         parent = run_folder(self.directory, report)
         with writing(f"below {parent}", f"--{self.option} a folder that can be written"):
             folder = _new_numbered_folder(parent)
@@ -79,7 +79,7 @@ class LocalReporter(FolderReporter):
             except BaseException:
                 folder.rmdir()
                 raise
-        return _with_the_rest(folder / REPORT_NAME, report, callgrind)
+        return _write_beside(folder / REPORT_NAME, report, callgrind)
 
     def places(self, report: Report) -> Iterable[Path]:
         return run_folder(self.directory, report).glob(f"*/{REPORT_NAME}")
@@ -94,13 +94,14 @@ class SimpleLocalReporter(FolderReporter):
     )
 
     def report(self, report: Report, callgrind: Path | None = None) -> str:
-        """An earlier one becomes ``report-<its run id>.json``, its page ``report-<its run id>.html``, and so on."""
+        """Write the report; an earlier one becomes ``report-<its run id>.json``, its page ``report-<its run id>.html``,
+        and so on."""
         path = self._folder(report) / REPORT_NAME
         with writing(path, f"--{self.option} a folder that can be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             with _locked(path.parent):
-                write_atomically(path, to_bytes(report), before_replace=lambda _: _keep(path))
-                return _with_the_rest(path, report, callgrind)
+                write_atomically(path, to_bytes(report), before_replace=lambda _: _keep_earlier_report(path))
+                return _write_beside(path, report, callgrind)
 
     def places(self, report: Report) -> Iterable[Path]:
         return self._folder(report).glob("report*.json")
@@ -116,14 +117,14 @@ def report_on_disk(reporters: Iterable[FolderReporter], report: Report, callgrin
 
 
 def run_folder(directory: Path, report: Report) -> Path:
-    """The folder of all runs with the report's framework, platform, spec, date (UTC) and pair of builds."""
-    names = [one or "unknown" for one in (report.run.framework, report.configuration.platform, report.run.spec)]
+    """Return the folder of all runs with the report's framework, platform, spec, date (UTC) and pair of builds."""
+    names = [name or "unknown" for name in (report.run.framework, report.configuration.platform, report.run.spec)]
     builds = f"{path_part(report.control.requested)}..{path_part(report.treatment.requested)}"
     return directory.joinpath(*map(path_part, names), _date_folder(report.run), builds)
 
 
 def _date_folder(run: RunRecord) -> str:
-    """``2024/02/29``, when the run started, or ended; zeros when neither is known."""
+    """Return ``2024/02/29``, the day on which the run started, or ended; zeros when neither is known."""
     for text in (run.started, run.finished):
         try:
             moment = datetime.fromisoformat(text or "")
@@ -136,17 +137,18 @@ def _date_folder(run: RunRecord) -> str:
 
 
 def _new_numbered_folder(parent: Path) -> Path:
-    """A new folder in ``parent``: the number after the highest there, from 0. No two callers get the same."""
+    """Create a folder in ``parent``, numbered after the highest number there, from 0, and return it. No two callers
+    get the same."""
     parent.mkdir(parents=True, exist_ok=True)
-    taken = [int(name) for name in os.listdir(parent) if name.isascii() and name.isdigit()]
-    for number in count(max(taken, default=-1) + 1):
+    numbers = [int(name) for name in os.listdir(parent) if name.isascii() and name.isdigit()]
+    for number in count(max(numbers, default=-1) + 1):
         with suppress(FileExistsError):
             (parent / str(number)).mkdir()
             break
     return parent / str(number)
 
 
-def _with_the_rest(path: Path, report: Report, callgrind: Path | None) -> str:
+def _write_beside(path: Path, report: Report, callgrind: Path | None) -> str:
     """Write the page of the report that lies at ``path`` beside it, the flame graphs of its causes for speedscope, and
     callgrind's files of them; returns the line that says where the report is.
 
@@ -159,7 +161,7 @@ def _with_the_rest(path: Path, report: Report, callgrind: Path | None) -> str:
         if any(map(has_frames, report.comparisons)):
             written = path.with_suffix(FLAMES)
             write_atomically(written, to_speedscope(report).text.encode())
-        if callgrind is not None and callgrind.is_dir() and any(one.cause for one in report.comparisons):
+        if callgrind is not None and callgrind.is_dir() and any(comparison.cause for comparison in report.comparisons):
             written = path.with_suffix(CALLGRIND)
             _copy_folder(callgrind, written)
     except Exception as error:
@@ -176,7 +178,7 @@ def _reason(error: Exception) -> str:
 
 
 def _copy_folder(source: Path, place: Path) -> None:
-    """Copy a folder whole or not at all. Raises OSError: it can't be, or something is at ``place``."""
+    """Copy a folder completely or not at all. Raises OSError: it can't be copied, or ``place`` exists."""
     aside = place.with_name(f".{place.name}.{secrets.token_hex(8)}.tmp")
     try:
         shutil.copytree(source, aside)
@@ -188,7 +190,7 @@ def _copy_folder(source: Path, place: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One writer in ``folder`` at a time: between keeping the old report and replacing it comes no third."""
+    """Lock ``folder``, so that no other process writes there between renaming the old report and replacing it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -197,34 +199,35 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _keep(path: Path) -> None:
-    """Give the report at ``path`` a second name, of its own run, that no other file has; what is beside it goes along.
+def _keep_earlier_report(path: Path) -> None:
+    """Give the report at ``path`` a second name with its run's id, which no other file has, and rename the files beside
+    it.
 
-    A page without a report is somebody else's, and is kept in the same way.
+    A page without a report is another program's, and is renamed in the same way.
     """
     if not path.exists():
         for page in map(path.with_suffix, BESIDE):
             if page.exists():
-                page.rename(next(one for one in _names(page, "report-unknown") if not one.exists()))
+                page.rename(next(free_name for free_name in _names(page, "report-unknown") if not free_name.exists()))
         return
-    for kept in _names(path, f"report-{path_part(_run_id(path) or 'unknown')}"):
+    for other_name in _names(path, f"report-{path_part(_run_id(path) or 'unknown')}"):
         try:
-            os.link(path, kept)
+            os.link(path, other_name)
         except FileExistsError:
             continue
         for beside in BESIDE:
             with suppress(OSError):  # a page costs no report
-                path.with_suffix(beside).replace(kept.with_suffix(beside))
+                path.with_suffix(beside).replace(other_name.with_suffix(beside))
         return
 
 
 def _names(path: Path, stem: str) -> Iterator[Path]:
-    """Names beside ``path`` that begin with ``stem``, without end."""
+    """Yield names beside ``path`` that begin with ``stem``, without end."""
     return (path.with_name(f"{stem}{suffix}{path.suffix}") for suffix in chain([""], (f"-{n}" for n in count(1))))
 
 
 def _run_id(path: Path) -> str | None:
-    """The run id in the report at ``path``; None when it has none or can't be read."""
+    """Return the run id in the report at ``path``; None when it has none or can't be read."""
     try:
         return read_report(path).run.id
     except UsageError:
@@ -232,7 +235,7 @@ def _run_id(path: Path) -> str | None:
 
 
 def _modified(path: Path) -> float:
-    """Seconds since 1970; 0 for a file that has gone."""
+    """Return the modification time in seconds since 1970; 0 for a file that is gone."""
     try:
         return path.stat().st_mtime
     except OSError:

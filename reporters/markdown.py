@@ -1,4 +1,4 @@
-"""A report as Markdown, for a pull request, a wiki or our own docs: what changed in full, the rest folded."""
+"""A report as Markdown, for a pull request, a wiki or our own docs: changes in full, other cases folded."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,34 +16,34 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&#!@$]|:(?=//)|(?<=www)\.)")  # the las
 
 
 def to_markdown(report: Report, most: int | None = None) -> str:
-    """The whole report: who was compared, the counts, and a table of cases for each verdict, the worst first.
+    """Return the report: the builds, the counts, and a table of cases for each verdict, the worst first.
 
-    With ``most``, so many of the cases have a row, the worst, and a line says how many are left out.
+    With ``most``, only so many cases have a row, and a line says how many are left out.
     """
     lines = [*_heading(report), "", *_by_kind(report, most)]
     ordered = worst_first(report.comparisons)
-    shown = ordered[:most]
+    shown_comparisons = ordered[:most]
     for group in verdict_counts(report.comparisons):
-        comparisons = [comparison for comparison in shown if comparison.verdict_words == group.words]
+        comparisons = [comparison for comparison in shown_comparisons if comparison.verdict_words == group.words]
         if comparisons:
             lines += _section(group, comparisons)
-    if left := len(ordered) - len(shown):
-        lines.append(f"Not shown: {left} cases (report.json has them).")
+    if hidden := len(ordered) - len(shown_comparisons):
+        lines.append(f"Not shown: {hidden} cases (report.json has them).")
     return "\n".join(lines).rstrip() + "\n"
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A Markdown table's lines; cells are escaped by who made them."""
+    """Return the lines of a Markdown table, whose cells are already escaped."""
     return [_row(headings), _row(["---"] * len(headings)), *map(_row, rows)]
 
 
 def cell(text: str) -> str:
-    """``text`` as it is, whatever Markdown or HTML it holds, on one line."""
+    """Return ``text`` as Markdown shows it literally, on one line."""
     return _SPECIAL.sub(r"\\\1", printable(" ".join(text.split())))
 
 
 def code(text: str) -> str:
-    """``text`` as code in a table's cell; a backtick ends no code, and a bar no cell."""
+    """Return ``text`` as code in a table's cell, with backticks and bars replaced."""
     return f"`{printable(' '.join(text.split())).replace('`', chr(39)).replace('|', chr(92) + '|')}`"
 
 
@@ -53,7 +53,7 @@ def _row(cells: Sequence[str]) -> str:
 
 def _heading(report: Report) -> Iterator[str]:
     run = report.run
-    counts = ", ".join(f"{one.count} {one.words}" for one in verdict_counts(report.comparisons))
+    counts = ", ".join(f"{count.count} {count.words}" for count in verdict_counts(report.comparisons))
     yield f"**{counts}**"
     yield ""
     for line in caveats(report):
@@ -82,13 +82,16 @@ def _heading(report: Report) -> Iterator[str]:
 
 
 def _by_kind(report: Report, most: int | None) -> list[str]:
-    """The table of cases by kind of host, of those with a finding on any; none for a run not measured by kind."""
-    found = kinds_table(report)
-    if found is None:
+    """Return the table of cases with a finding by kind of host; empty for a run not measured by kind."""
+    kinds = kinds_table(report)
+    if kinds is None:
         return []
-    rows = [[code(row.case), *(cell(verdict_text(one)) for one in row.found)] for row in found.shown[:most]]
-    lines = ["### By kind of host", "", f"{cell(found.summary)}.", ""]
-    return [*lines, *table(["case", *map(code, found.kinds)], rows), ""] if rows else lines
+    rows = [
+        [code(row.case), *(cell(verdict_text(comparison)) for comparison in row.comparisons)]
+        for row in kinds.notable_rows[:most]
+    ]
+    lines = ["### By kind of host", "", f"{cell(kinds.summary)}.", ""]
+    return [*lines, *table(["case", *map(code, kinds.kinds)], rows), ""] if rows else lines
 
 
 def _build(build: Build) -> list[str]:
@@ -105,18 +108,26 @@ def _section(group: VerdictCount, comparisons: Sequence[Comparison]) -> list[str
 
 def _failures(cases: Sequence[Comparison]) -> list[str]:
     rows = []
-    for one in cases:
-        failure = one.failure
-        said = [failure.side, cell(failure.kind), cell(failure.reason)] if failure else ["-", "-", cell(one.note)]
-        rows.append([code(one.case), *said])
+    for comparison in cases:
+        failure = comparison.failure
+        reason_cells = (
+            [failure.side, cell(failure.kind), cell(failure.reason)] if failure else ["-", "-", cell(comparison.note)]
+        )
+        rows.append([code(comparison.case), *reason_cells])
     return table(["case", "side", "kind", "reason"], rows)
 
 
 def _changes(cases: Sequence[Comparison]) -> list[str]:
     headings = ["case", "change", "interval", "control", "rounds", "minimum detectable", "note"]
     rows = []
-    for one in cases:
-        control = cell(human_value(one.control, one.unit))
-        figures = [human_change(one.ratio), human_interval(one.ci), control, str(one.rounds), human_share(one.mde)]
-        rows.append([code(one.case), *figures, cell(one.note)])
+    for comparison in cases:
+        control = cell(human_value(comparison.control, comparison.unit))
+        figures = [
+            human_change(comparison.ratio),
+            human_interval(comparison.ci),
+            control,
+            str(comparison.rounds),
+            human_share(comparison.mde),
+        ]
+        rows.append([code(comparison.case), *figures, cell(comparison.note)])
     return table(headings, rows)

@@ -1,4 +1,4 @@
-"""What the notifiers have in common: they notify only of runs in which something confirmed got worse."""
+"""The base of the notifiers, which notify only of runs in which something confirmed got worse."""
 
 import argparse
 from abc import abstractmethod
@@ -24,22 +24,23 @@ class Notifier(Reporter):
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> list[Self]:
-        """As of every reporter; ``--notify_unverified`` is read, too."""
-        found = super().from_options(options)
-        for one in found:
-            one.unverified = bool(getattr(options, UNVERIFIED, False))
-        return found
+        """Return the notifiers, as every reporter does; read ``--notify_unverified``, too."""
+        notifiers = super().from_options(options)
+        for notifier in notifiers:
+            notifier.unverified = bool(getattr(options, UNVERIFIED, False))
+        return notifiers
 
     def report(self, report: Report) -> str | None:
         """Send the run's alarm, if there is one; return a line that says so."""
         alert = alert_of(report, self.unverified)
         if alert is not None:
-            places, pages = places_of(self.others, report), pages_of(self.others, report)
+            places, pages = places_of(self.other_reporters, report), pages_of(self.other_reporters, report)
             self.send(replace(alert, places=tuple(places), pages=tuple(pages)))
             return f"notified (--{self.option}): {headline(alert)}"
-        once = len(worth_alerting(report, unverified=True))
-        if once:
-            return f"not notified (--{self.option}): {once} regressed, not verified: add --verify, or --{UNVERIFIED}"
+        measured_once = len(worth_alerting(report, unverified=True))
+        if measured_once:
+            fix = f"add --verify, or --{UNVERIFIED}"
+            return f"not notified (--{self.option}): {measured_once} regressed, not verified: {fix}"
         return None
 
     @abstractmethod
@@ -52,14 +53,14 @@ class Notifier(Reporter):
 
 
 def pages_of(reporters: Sequence[Reporter], report: Report) -> list[str]:
-    """The addresses of pages that show the report, by all reporters that delivered it."""
-    return list(dict.fromkeys(page for one in reporters if (page := one.page(report))))
+    """Return the addresses of pages that show the report, from all reporters that delivered it."""
+    return list(dict.fromkeys(page for reporter in reporters if (page := reporter.page(report))))
 
 
 def places_of(reporters: Sequence[Reporter], report: Report) -> list[str]:
-    """Where the report can be looked up, by all reporters that delivered it: paths."""
+    """Return the paths and addresses of the report, from all reporters that delivered it."""
     places = []
-    for one in reporters:
+    for reporter in reporters:
         with suppress(OSError):  # a folder that has gone costs nobody a notification
-            places.append(one.where(report))
+            places.append(reporter.where(report))
     return list(dict.fromkeys(place for place in places if place))

@@ -22,8 +22,8 @@ from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.text import printable, shorten
 
 LONGEST_S = 30.0  # for the command
-_MOST_SAID = 4096  # bytes at the end of what it said that are looked at
-_MOST_KEPT = 1 << 20  # bytes of it that lie on disk, but for what comes between two looks
+_MOST_SAID = 4096  # bytes at the end of the output in which the error is searched
+_MOST_KEPT = 1 << 20  # bytes of output on disk, apart from what comes between two looks
 _LOOK_S = 0.02
 
 
@@ -44,7 +44,7 @@ class NotifyCommand(Notifier):
 
     @classmethod
     def add_options(cls, group: "argparse._ArgumentGroup") -> None:
-        """Its own option, and the switch of all notifiers."""
+        """Add its own option, and the switch of all notifiers."""
         super().add_options(group)
         group.add_argument(
             f"--{UNVERIFIED}",
@@ -66,45 +66,50 @@ class NotifyCommand(Notifier):
     def send(self, alert: Alert) -> None:
         """Run the command; it fails when it can't be started, takes too long, or ends in another code than 0."""
         # Files and no pipes: whatever the command leaves running can't make anybody wait.
-        with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as said:
-            fcntl.fcntl(said, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied meanwhile
+        with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as output:
+            fcntl.fcntl(output, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied meanwhile
             text.write(plain_text(alert).encode("utf-8", "backslashreplace"))
             text.seek(0)
-            self._run(text, said, {**os.environ, **variables(alert)})
+            self._run(text, output, {**os.environ, **variables(alert)})
 
-    def _run(self, text: IO[bytes], said: IO[bytes], environment: Mapping[str, str]) -> None:
+    def _run(self, text: IO[bytes], output: IO[bytes], environment: Mapping[str, str]) -> None:
         name = self._words[0]
         try:
             process = subprocess.Popen(
-                self._words, stdin=text, stdout=said, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+                self._words,
+                stdin=text,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
             )
         except (OSError, ValueError) as error:  # not there, not to be run; a null character in it
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise RunError(f"{name} could not be started: {reason}: correct the command") from None
-        code = _wait(process, said, self._longest_s)
+        code = _wait(process, output, self._longest_s)
         if code is None:
             raise RunError(f"{name} took longer than {self._longest_s:g} s and was ended: make it quicker")
         if code:
-            said.seek(max(0, said.seek(0, os.SEEK_END) - _MOST_SAID))
-            words = redact(key_line(said.read().decode("utf-8", "replace")), self._secrets())
+            output.seek(max(0, output.seek(0, os.SEEK_END) - _MOST_SAID))
+            words = redact(key_line(output.read().decode("utf-8", "replace")), self._secrets())
             how = f"died of signal {-code}" if code < 0 else f"ended in {code}"
             raise RunError(f"{name} {how}: {shorten(printable(words), 200) or 'no output'}")
 
     def _secrets(self) -> set[str]:
-        """The command's arguments, whole and word by word: any may be a password, and a program may print it."""
+        """Return the command's arguments and their words: any may be a password, and a program may print it."""
         return {part for word in self._words[1:] for part in (word, *word.split()) if len(part) >= SHORTEST_SECRET}
 
 
-def _wait(process: subprocess.Popen[bytes], said: IO[bytes], longest_s: float) -> int | None:
-    """Its exit code; None for one that took too long, and was ended with all that it had started.
+def _wait(process: subprocess.Popen[bytes], output: IO[bytes], longest_s: float) -> int | None:
+    """Return the exit code; None if the command took too long, and was killed with all processes that it started.
 
-    What it prints into ``said`` fills no disk, however much that is: the file is emptied when it is long.
+    ``output`` can't fill the disk: the file is emptied when it is long.
     """
     deadline = time.monotonic() + longest_s
     try:
         while (code := process.poll()) is None and time.monotonic() < deadline:
-            if os.fstat(said.fileno()).st_size > _MOST_KEPT:
-                os.ftruncate(said.fileno(), 0)
+            if os.fstat(output.fileno()).st_size > _MOST_KEPT:
+                os.ftruncate(output.fileno(), 0)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_LOOK_S)
     finally:

@@ -1,4 +1,5 @@
-"""The notifier that posts to an incoming webhook, of Slack or what is like it. Its address is a secret: never shown."""
+"""The notifier that posts to an incoming webhook, of Slack or a similar service. Its address is secret and never
+shown."""
 
 import argparse
 import math
@@ -21,7 +22,7 @@ from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.text import printable
 
 VARIABLE = "OPDUEL_NOTIFY_WEBHOOK"
-SILENCE_S = 10.0  # without a word from the server
+SILENCE_S = 10.0  # without any data from the server
 WHOLE_S = 20.0  # for one attempt
 LONGEST = 4096  # bytes of a file that holds the address
 PAUSES_S = (1.0, 4.0)  # before the second attempt and the third
@@ -59,13 +60,13 @@ class NotifyWebhook(Notifier):
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> list[Self]:
-        """Those that were asked for; without any, the one whose address is in the environment."""
+        """Return the notifiers that the options ask for, or else that of the address in the environment."""
         text = os.environ.get(VARIABLE, "").strip()
         if not text or getattr(options, cls.option, None):
             return super().from_options(options)
-        found = cls._of(text, VARIABLE)
-        found.unverified = bool(getattr(options, UNVERIFIED, False))
-        return [found]
+        notifier = cls._of(text, VARIABLE)
+        notifier.unverified = bool(getattr(options, UNVERIFIED, False))
+        return [notifier]
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
@@ -80,19 +81,19 @@ class NotifyWebhook(Notifier):
         return cls(_read(path, source), source=source)
 
     def send(self, alert: Alert) -> None:
-        """Post it; again after a pause where that may help. After a silence it may have been taken all the same."""
+        """Post it, again after a pause if that may help. After a silence it may have been delivered nevertheless."""
         message = slack_message(alert)
         pauses = dict(enumerate(self._pauses_s, 1))
         reason, _ = retried(
             lambda: self._attempt(message),
             lambda number, _: pauses.get(number, math.inf),
-            lambda found, wait_s: found[1] and wait_s < math.inf,
+            lambda result, wait_s: result[1] and wait_s < math.inf,
         )
         if reason:
             raise RunError(f"{self._host}: {reason}")
 
     def _attempt(self, message: object) -> tuple[str, bool]:
-        """Why it was not taken (empty if it was), and whether another attempt may help."""
+        """Return why the message was not taken (empty if it was), and whether another attempt may help."""
         settings: dict[str, Any] = {"timeout": self._silence_s, "allow_redirects": False, "stream": True}
 
         def post() -> tuple[str, bool]:
@@ -123,15 +124,15 @@ class NotifyWebhook(Notifier):
 def _judged(status: int) -> tuple[str, bool]:
     if 200 <= status < 300:
         return "", False
-    known = HTTPStatus(status).phrase if status in set(HTTPStatus) else ""
-    words = f"the server says {status} {known}".strip()
+    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else ""
+    words = f"the server says {status} {phrase}".strip()
     if 300 <= status < 400:
         return f"{words}, and no redirection is followed: give the address that it leads to", False
     return (words, True) if is_later(status) else (f"{words}: correct the address", False)
 
 
 def _host_of(url: str, source: str) -> str:
-    """The host, which may be shown; ``source`` is what errors name."""
+    """Return the host, which may be shown; errors name ``source``."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

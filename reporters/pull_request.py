@@ -54,8 +54,8 @@ class PullRequest(KeptComment):
 
 
 def pull_request_of(environment: Mapping[str, str]) -> PullRequest | str:
-    """The pull request that a workflow runs for, by the variables of its step; or why there is none to comment on, in
-    one line, which is empty outside of a pull request."""
+    """Return the pull request that a workflow runs for, by the variables of its step, or one line that says why it
+    can't be commented on; the line is empty outside of a pull request."""
     number = _number(environment)
     if number is None:
         return ""
@@ -73,7 +73,7 @@ def pull_request_of(environment: Mapping[str, str]) -> PullRequest | str:
 
 
 def _number(environment: Mapping[str, str]) -> int | None:
-    """The pull request's number: of the event, or else of the ref."""
+    """Return the pull request's number, from the event or else from the ref."""
     if path := environment.get("GITHUB_EVENT_PATH"):
         try:
             event = json.loads(read_text(Path(path), LONGEST_EVENT))
@@ -82,5 +82,5 @@ def _number(environment: Mapping[str, str]) -> int | None:
                 return number
         except (UnreadableError, ValueError, KeyError, TypeError):
             pass
-    found = re.fullmatch(r"refs/pull/([1-9]\d{0,9})/(?:merge|head)", environment.get("GITHUB_REF", ""))
-    return int(found[1]) if found else None
+    match = re.fullmatch(r"refs/pull/([1-9]\d{0,9})/(?:merge|head)", environment.get("GITHUB_REF", ""))
+    return int(match[1]) if match else None

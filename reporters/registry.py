@@ -1,4 +1,4 @@
-"""The reporters there are, ours and those of other packages, and their command-line options."""
+"""All reporters, ours and those of other packages, and their command-line options."""
 
 import argparse
 import logging
@@ -43,22 +43,23 @@ ON_STANDARD_OUTPUT = (ScreenReporter, SimpleScreenReporter, JsonReporter)
 
 @cache
 def all_reporters() -> tuple[type[Reporter], ...]:
-    """Ours, and those that other packages here offer. One that can't be loaded is left out, with a warning."""
-    found = list(REPORTERS)
+    """Return our reporters, and those of other installed packages. One that can't be loaded is left out, with a
+    warning."""
+    reporters = list(REPORTERS)
     for point in entry_points(group=GROUP):
         try:
             reporter = point.load()
             if not (isinstance(reporter, type) and issubclass(reporter, Reporter)):
                 raise TypeError(f"{point.value} is not a subclass of Reporter")
-            if reporter.option in {one.option for one in found}:
+            if reporter.option in {reporter.option for reporter in reporters}:
                 raise ValueError(f"the option --{reporter.option} already exists")
         except Exception as error:  # whatever that package does when it is imported
             package = point.dist.name if point.dist else point.value
             words = f"not available ({one_line(str(error))}): repair the package {package}, or uninstall it"
             log.warning("reporter %s: %s", point.name, words)
         else:
-            found.append(reporter)
-    return tuple(found)
+            reporters.append(reporter)
+    return tuple(reporters)
 
 
 def add_reporter_options(parser: argparse.ArgumentParser) -> None:
@@ -69,46 +70,46 @@ def add_reporter_options(parser: argparse.ArgumentParser) -> None:
 
 
 def reporter_options() -> frozenset[str]:
-    """The names that reporters' options have once they are read."""
+    """Return the names of all reporters' options in the parsed namespace."""
     parser = argparse.ArgumentParser(add_help=False)
     add_reporter_options(parser)
     return frozenset(vars(parser.parse_args([])))
 
 
 def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Reporter]:
-    """The reporters that ``options`` ask for, in the registry's order.
+    """Return the reporters that ``options`` ask for, in the registry's order.
 
-    When none that writes to standard output was asked for, the screen reporter is added on a terminal; elsewhere
-    the simple screen reporter is, if there would be none at all: no run ends without a word.
+    If none of them writes to standard output, the screen reporter is added on a terminal; elsewhere the simple screen
+    reporter is added if there would be none at all.
 
     Raises:
-        UsageError: an option's argument is empty or wrong, two would write one file, or a switch has nothing to switch.
+        UsageError: an option's argument is empty or wrong, two would write one file, or a switch has no effect.
     """
-    chosen = [one for kind in all_reporters() for one in kind.from_options(options)]
+    chosen = [reporter for kind in all_reporters() for reporter in kind.from_options(options)]
     _check(chosen)
-    if getattr(options, UNVERIFIED, False) and not any(isinstance(one, Notifier) for one in chosen):
+    if getattr(options, UNVERIFIED, False) and not any(isinstance(reporter, Notifier) for reporter in chosen):
         raise UsageError(f"--{UNVERIFIED}: goes with --notify_command or --notify_webhook: add one, or leave it out")
-    if terminal and not any(isinstance(one, ON_STANDARD_OUTPUT) for one in chosen):
+    if terminal and not any(isinstance(reporter, ON_STANDARD_OUTPUT) for reporter in chosen):
         chosen.insert(0, ScreenReporter())
-    if all(isinstance(one, Notifier) for one in chosen):
+    if all(isinstance(reporter, Notifier) for reporter in chosen):
         chosen.insert(0, SimpleScreenReporter())
     return chosen
 
 
 def _check(reporters: Sequence[Reporter]) -> None:
-    """See that no reporter replaces what another one wrote, and that nothing else is printed beside JSON.
+    """Check that no reporter replaces what another one wrote, and that nothing else is printed beside JSON.
 
     Raises:
-        UsageError: it is not so.
+        UsageError: two options exclude each other.
     """
-    seen: set[str] = set()
-    for one in reporters:
-        for file in one.files():
+    paths: set[str] = set()
+    for reporter in reporters:
+        for file in reporter.files():
             place = os.path.realpath(file)
-            if place in seen:
-                raise UsageError(f"--{one.option}: {file} is given twice: the second would replace the first")
-            seen.add(place)
-    options = [one.option for one in reporters if isinstance(one, (*ON_STANDARD_OUTPUT, GithubReporter))]
+            if place in paths:
+                raise UsageError(f"--{reporter.option}: {file} is given twice: the second would replace the first")
+            paths.add(place)
+    options = [reporter.option for reporter in reporters if isinstance(reporter, (*ON_STANDARD_OUTPUT, GithubReporter))]
     if JsonReporter.option in options and len(options) > 1:
         other = next(option for option in options if option != JsonReporter.option)
         raise UsageError(f"--{JsonReporter.option}: --{other} prints on standard output, too: leave one of the two out")

@@ -47,33 +47,37 @@ class Reproduction:
 
 
 def reproduction(report: Report) -> Reproduction:
-    """How cases of ``report`` are measured again."""
-    asked = report.configuration
-    own_inputs = bool(asked.inputs or asked.fuzz) and not asked.network
-    names = (*_OF_A_CASE, *(() if own_inputs else _OF_INPUTS), *(_OF_A_NETWORK if asked.network else ()))
+    """Return how cases of ``report`` are measured again."""
+    configuration = report.configuration
+    own_inputs = bool(configuration.inputs or configuration.fuzz) and not configuration.network
+    names = (*_OF_A_CASE, *(() if own_inputs else _OF_INPUTS), *(_OF_A_NETWORK if configuration.network else ()))
     drawn = report.run.seed if report.run.spec_seed is None else report.run.spec_seed
     seed = [] if drawn is None else ["--seed", str(drawn)]
-    common = [*_spec(report), *asked.words(names), *_variables(report), *seed]
-    golden = asked.golden  # outputs that were kept stood in for the control
+    common = [*_spec(report), *configuration.words(names), *_variables(report), *seed]
+    golden = configuration.golden  # outputs that were kept stood in for the control
     control = ["--golden", str(golden)] if golden else ["--control", _name(report.control)]
     sides = [*control, "--treatment", _name(report.treatment)]
     ambiguous, cases = _ambiguous(report), {case.id: case for case in report.cases}
 
-    def of(one: Comparison) -> str:
-        case = cases.get(one.case)
+    def of(comparison: Comparison) -> str:
+        case = cases.get(comparison.case)
         if own_inputs and case is not None and not case.files:
             own = ["--directions", case.direction, "--metric", case.metric]
             return _joined(["--operators", case.operator, "--inputs", json.dumps(case.inputs), *own])
-        return _joined(["--operators", _exactly(one.any_kind) if one.any_kind in ambiguous else one.any_kind])
+        return _joined(
+            ["--operators", _exactly(comparison.any_kind) if comparison.any_kind in ambiguous else comparison.any_kind]
+        )
 
-    here = _joined([*program("harness.py", "compare", asked), *sides, *common])
+    here = _joined([*program("harness.py", "compare", configuration), *sides, *common])
     return Reproduction(here, "" if golden else _of_commits(report, common), of)
 
 
-def program(script: str, subcommand: str, asked: RunConfiguration | None = None, root: Path = _ROOT) -> list[str]:
-    """How a command is started: by a script of the checkout at ``root``; where that is none, or the run of ``asked``
-    was started by it, by the command ``opduel``."""
-    installed = asked is not None and asked.program == "opduel"
+def program(
+    script: str, subcommand: str, configuration: RunConfiguration | None = None, root: Path = _ROOT
+) -> list[str]:
+    """Return how a command is started: by a script of the checkout at ``root``; where that is none, or the run of
+    ``asked`` was started by it, by the command ``opduel``."""
+    installed = configuration is not None and configuration.program == "opduel"
     return ["opduel", subcommand] if installed or not (root / script).is_file() else ["python3", script]
 
 
@@ -82,8 +86,8 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _spec(report: Report) -> list[str]:
-    """``-b`` and the spec: one of our own by its name, any other by its path; ``--suite`` and the suite, at the commit
-    that was run; nothing where there was neither."""
+    """Return ``-b`` and the spec (one of our own by its name, any other by its path), or ``--suite`` and the suite,
+    at the commit that was run; empty if there was neither."""
     if suite := report.run.suite:
         return ["--suite", suite.pinned or suite.requested]
     path = report.run.spec_path
@@ -94,13 +98,13 @@ def _spec(report: Report) -> list[str]:
 
 
 def _variables(report: Report) -> list[str]:
-    """``--env`` for the variables that the user gave; the value of one that may be a secret is not in the report."""
+    """Return ``--env`` with the user's variables; values that may be secret are not in the report."""
     values = report.run.environment
     return [word for name in report.configuration.env if name in values for word in ("--env", f"{name}={values[name]}")]
 
 
 def _name(build: Build) -> str:
-    """What ``--control`` takes: a release by its name, any other build by its program or interpreter."""
+    """Return what ``--control`` takes: a release by its name, any other build by its program or interpreter."""
     return build.requested if build.strategy == "release" else build.executable
 
 
@@ -109,26 +113,36 @@ def _of_commits(report: Report, common: Sequence[str]) -> str:
     if control is None or treatment is None:
         return ""
     commits = ["--base_commit", control.id, "--exact_base", "--commit", treatment.id]
-    asked, strategy = report.configuration, report.treatment.strategy
+    configuration, strategy = report.configuration, report.treatment.strategy
     build = ["--build", strategy] if strategy in ("overlay", "source") else []
-    own = asked.platform != RunConfiguration.platform and len(asked.platforms) == 1  # several share the usual builds
-    platform = ["--platforms", asked.platform] if own else []
-    repository = [*asked.words(_OF_THE_DRIVER), *platform]
-    return _joined([*program("repo_driver.py", "drive", asked), "--ab_testing", *commits, *build, *repository, *common])
+    own = (
+        configuration.platform != RunConfiguration.platform and len(configuration.platforms) == 1
+    )  # several share the usual builds
+    platform = ["--platforms", configuration.platform] if own else []
+    repository = [*configuration.words(_OF_THE_DRIVER), *platform]
+    return _joined(
+        [*program("repo_driver.py", "drive", configuration), "--ab_testing", *commits, *build, *repository, *common]
+    )
 
 
 def _ambiguous(report: Report) -> frozenset[str]:
-    """The cases whose ids, taken as a part of an id or an operator's name, might choose others too."""
-    cases = list(dict.fromkeys(one.any_kind for one in report.comparisons))
-    asked, run = report.configuration, report.run
-    narrowed = asked.operators or asked.sample or asked.bench or asked.regressed_types or run.skipped
-    if narrowed or (run.suite and asked.benchmark_file):
+    """Return the cases whose ids, as parts of ids or operators' names, might select other cases, too."""
+    cases = list(dict.fromkeys(comparison.any_kind for comparison in report.comparisons))
+    configuration, run = report.configuration, report.run
+    narrowed = (
+        configuration.operators
+        or configuration.sample
+        or configuration.bench
+        or configuration.regressed_types
+        or run.skipped
+    )
+    if narrowed or (run.suite and configuration.benchmark_file):
         return frozenset(cases)  # the spec may have more cases than the report
-    every = "\n".join([*cases, *{one.operator for one in report.comparisons}])
+    every = "\n".join([*cases, *{comparison.operator for comparison in report.comparisons}])
     return frozenset(case for case in cases if re.search(r"[*?[\n]", case) or every.count(case) != 1)
 
 
 def _exactly(case: str) -> str:
-    """The glob that matches this id alone."""
+    """Return a glob that matches this id alone."""
     escaped = re.sub(r"([*?[])", r"[\1]", case)
     return escaped if escaped != case else re.sub(r"(\w)", r"[\1]", case, count=1)

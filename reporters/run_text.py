@@ -15,13 +15,14 @@ _MOST_PACKAGES = 3  # that differ: the page has all of them
 
 
 def build_text(build: Build) -> str:
-    """``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7) digest 0343360f866f``."""
+    """Return ``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7) digest 0343360f866f``."""
     words = f"{build.requested} ({build.description})"
     return f"{words} digest {build.digest[:12]}" if build.digest else words
 
 
 def suite_text(suite: SuiteRecord | None) -> str:
-    """``commit 2d4b0a6a1c3f, with changes, digest 0343360f866f``: which version of a suite was run; empty without."""
+    """Return the version of a suite: ``commit 2d4b0a6a1c3f, with changes, digest 0343360f866f``; empty without a
+    suite."""
     if suite is None:
         return ""
     commit = f"commit {suite.commit[:12]}" if suite.commit else ""
@@ -30,36 +31,36 @@ def suite_text(suite: SuiteRecord | None) -> str:
 
 
 def differences_text(control: Build, treatment: Build) -> str:
-    """``numpy 1.26.4 and 2.2.6``: what else differs between the sides than what was asked for; empty if nothing, and
-    where the sides have different frameworks."""
+    """Return what differs between the sides beside the requested builds: ``numpy 1.26.4 and 2.2.6``; empty if
+    nothing does, or if the sides have different frameworks."""
     if control.framework != treatment.framework:
         return ""
-    found = differing_packages(control, treatment)
-    words = [f"{name} {first} and {second}" for name, (first, second) in found.items()]
+    differences = differing_packages(control, treatment)
+    words = [f"{name} {first} and {second}" for name, (first, second) in differences.items()]
     more = [f"{len(words) - _MOST_PACKAGES} more"] if len(words) > _MOST_PACKAGES else []
     return ", ".join([*words[:_MOST_PACKAGES], *more])
 
 
 def frameworks_text(control: Build, treatment: Build) -> str:
-    """What verdicts say where the sides have different frameworks: nothing there has regressed from one commit to
-    another; empty where both have the same."""
+    """Return what verdicts mean if the sides have different frameworks, where nothing regresses from one commit to
+    another; empty if both have the same."""
     if control.framework == treatment.framework:
         return ""
     return f"regressed: {treatment.framework} is slower than {control.framework}, or differs"
 
 
 def failure_text(failure: Failure) -> str:
-    """``treatment: crash: the worker died of SIGSEGV``."""
+    """Return ``treatment: crash: the worker died of SIGSEGV``."""
     return f"{failure.side}: {failure.kind}: {failure.reason}"
 
 
-def confidence_text(alpha: float | None, what: str) -> str:
-    """``95 % CI``; without the confidence where that is not known. ``what`` is the interval's name."""
-    return f"{100 * (1 - alpha):g} % {what}" if alpha and 0 < alpha < 1 else what
+def confidence_text(alpha: float | None, noun: str) -> str:
+    """Return ``95 % CI``, or only ``noun`` (the interval's name) if alpha is not known."""
+    return f"{100 * (1 - alpha):g} % {noun}" if alpha and 0 < alpha < 1 else noun
 
 
 def commit_moment(commit: Commit) -> str | None:
-    """When it was made; None where that is no year of ours, as a foreign report may have it."""
+    """Return the time of a commit; None if its year is impossible, as a foreign report may have it."""
     try:
         return commit.moment
     except (OverflowError, OSError, ValueError):
@@ -67,7 +68,7 @@ def commit_moment(commit: Commit) -> str | None:
 
 
 def host_text(host: HostRecord) -> str:
-    """CPU, GPUs, memory, kernel."""
+    """Return CPU, GPUs, memory and kernel of a host."""
     words = [
         host.cpu_model or "unknown CPU",
         f"{host.logical_cpus} CPUs" if host.logical_cpus else "",
@@ -80,15 +81,15 @@ def host_text(host: HostRecord) -> str:
 
 
 def hosts_text(report: Report) -> str:
-    """``bench-1 24 cases, bench-2 20 cases (disturbed)``: the hosts of a fleet; empty for a run on one host."""
+    """Return the hosts of a fleet: ``bench-1 24 cases, bench-2 20 cases (disturbed)``; empty for a run on one host."""
     hosts = report.run.fleet.hosts if report.run.fleet else ()
     return ", ".join(
-        f"{one.name} {one.cases} cases{' (disturbed)' if one.valid is False else ''}" for one in hosts if one.name
+        f"{host.name} {host.cases} cases{' (disturbed)' if host.valid is False else ''}" for host in hosts if host.name
     )
 
 
 def disturbance_text(host: HostRecord) -> str:
-    """A warning when, on average over the run, others took a noticeable share of the CPUs; else nothing."""
+    """Return a warning if others took a noticeable share of the CPUs, on average over the run; else an empty text."""
     noise = host.during
     shares = ((noise.other_cpu.mean, "other processes"), (noise.steal.mean, "the hypervisor"))
     words = [f"{who} took {human_share(share)} of the CPUs" for share, who in shares if share and share >= _BUSY]
@@ -96,11 +97,11 @@ def disturbance_text(host: HostRecord) -> str:
 
 
 def effort_text(report: Report) -> str:
-    """Threshold, error rate, seed, threads, rounds and time."""
+    """Return threshold, error rate, seed, threads, rounds and time."""
     run = report.run
-    thresholds = sorted({one.threshold for one in report.comparisons if one.metric in SAMPLED})
+    thresholds = sorted({comparison.threshold for comparison in report.comparisons if comparison.metric in SAMPLED})
     words = [
-        f"threshold {' to '.join(human_share(one) for one in thresholds[:1] + thresholds[1:][-1:])}"
+        f"threshold {' to '.join(human_share(threshold) for threshold in thresholds[:1] + thresholds[1:][-1:])}"
         if thresholds
         else "",
         f"alpha {report.configuration.alpha:g}",
@@ -113,7 +114,7 @@ def effort_text(report: Report) -> str:
 
 
 def threads_text(report: Report) -> str:
-    """How many threads compute, and whether cases were measured in forks then; empty for one thread."""
+    """Return the number of threads, and whether cases were measured in forks; empty for one thread."""
     threads, forks = report.configuration.threads, report.run.forks
     if threads == 1:
         return ""
@@ -127,34 +128,36 @@ def threads_text(report: Report) -> str:
 
 
 def incidents(report: Report) -> list[tuple[str, Failure, str]]:
-    """What went wrong in mid-run: where, how, and what became of it."""
+    """Return the incidents of the run: where, the failure, and the consequence."""
     return [
         (
-            f"round {one.round}, {one.case_id or 'starting up'}",
-            Failure(one.failure.side, one.failure.kind, one.failure.reason, one.failure.output_tail),
-            one.consequence,
+            f"round {incident.round}, {incident.case_id or 'starting up'}",
+            Failure(
+                incident.failure.side, incident.failure.kind, incident.failure.reason, incident.failure.output_tail
+            ),
+            incident.consequence,
         )
-        for one in report.run.incidents
+        for incident in report.run.incidents
     ]
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Whether ``value``, from a run's plain data, is a finite number; True and False are none."""
+    """Return whether ``value``, from a run's plain data, is a finite number, and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def rates_words(one: Comparison, roofline: Any) -> str:
-    """``control 18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline; treatment ...``; empty if something is unknown.
+def rates_words(comparison: Comparison, roofline: Any) -> str:
+    """Return ``control 18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline; treatment ...``; empty if something is unknown.
 
     ``roofline`` is ``host["roofline"]`` of a report: operations and bytes a second are compared with it.
     """
-    sides = (("control", one.control), ("treatment", one.treatment))
-    words = [(side, one_side_words(one.work, value, roofline)) for side, value in sides]
-    return "; ".join(f"{side} {said}" for side, said in words if said)
+    sides = (("control", comparison.control), ("treatment", comparison.treatment))
+    words = [(side, one_side_words(comparison.work, value, roofline)) for side, value in sides]
+    return "; ".join(f"{side} {words_of_side}" for side, words_of_side in words if words_of_side)
 
 
 def one_side_words(work: Work | None, nanoseconds: float | None, roofline: Any) -> str:
-    """``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline`` of a call of that time; empty if something is unknown."""
+    """Return ``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline`` of a call of that time; empty if something is unknown."""
     if work is None or not nanoseconds or not isinstance(roofline, Mapping):
         return ""
     peaks = roofline.get("gflops")
@@ -169,7 +172,7 @@ def one_side_words(work: Work | None, nanoseconds: float | None, roofline: Any) 
 
 
 def roofline_words(roofline: Any) -> str:
-    """The host's roofline on one line; empty where it was not measured."""
+    """Return the host's roofline on one line; empty if it was not measured."""
     if not isinstance(roofline, Mapping):
         return ""
     peaks = roofline.get("gflops") or {}

@@ -33,9 +33,9 @@ from opduel.reporters.text import fold, printable, shorten
 
 NARROW = 80  # columns, wherever the output is no terminal
 _NARROWEST = 76  # narrower terminals wrap
-_MOST_DETAILS = 20  # failures, and incidents, told one by one
+_MOST_DETAILS = 20  # failures, and incidents, that are listed
 _SETTLED = ("not_worse", "unchanged")
-_MOST_SETTLED = 40  # rows of cases that are unchanged, or not slower; of more than that, none is shown
+_MOST_SETTLED = 40  # rows of cases that are unchanged, or not slower; if there are more, none is shown
 
 
 class ScreenReporter(Reporter):
@@ -57,7 +57,7 @@ class ScreenReporter(Reporter):
 
 
 def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
-    """The report as lines of at most ``width`` columns (76 or more), with ANSI colours if ``colour``."""
+    """Return the report as lines of at most ``width`` columns (76 or more), with ANSI colours if ``colour``."""
     width = max(width, _NARROWEST)
     sink = io.StringIO()
     console = Console(
@@ -72,11 +72,11 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
         highlight=False,
     )
     counts = verdict_counts(report.comparisons)
-    hidden = {one.words: one for one in counts if one.verdict in _SETTLED and one.count > _MOST_SETTLED}
-    shown = [one for one in report.comparisons if one.verdict_words not in hidden]
+    hidden = {group.words: group for group in counts if group.verdict in _SETTLED and group.count > _MOST_SETTLED}
+    comparisons = [comparison for comparison in report.comparisons if comparison.verdict_words not in hidden]
     lines = [*_header_lines(report, width), *_warning(validity_line(report), width)]
-    if shown:
-        lines += [Text(""), *cases_lines(shown, report.configuration.alpha, width, report.host.roofline)]
+    if comparisons:
+        lines += [Text(""), *cases_lines(comparisons, report.configuration.alpha, width, report.host.roofline)]
     lines += [
         *kinds_lines(report, width),
         *breakdown_lines(report, width),
@@ -88,9 +88,9 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
 
 
 def _header_lines(report: Report, width: int) -> list[Text]:
-    """Who was compared, on what host, by which spec."""
+    """Return the builds, the host and the spec."""
     run = report.run
-    spec = " ".join(one for one in (run.spec, run.framework, report.configuration.platform) if one)
+    spec = " ".join(label for label in (run.spec, run.framework, report.configuration.platform) if label)
     lines = [
         ("suite" if run.suite else "spec", " ".join(word for word in (spec, suite_text(run.suite)) if word) or "-"),
         ("control", build_text(report.control)),
@@ -107,19 +107,24 @@ def _header_lines(report: Report, width: int) -> list[Text]:
 
 
 def _warning(line: str, width: int) -> list[Text]:
-    """``line`` as a sentence of its own, folded; nothing for an empty one."""
+    """Return ``line`` as a sentence, folded; nothing for an empty line."""
     return _folded(printable(line[:1].upper() + line[1:]), width, "bold yellow") if line else []
 
 
 def _footer_lines(
     report: Report, counts: Sequence[VerdictCount], hidden: Sequence[VerdictCount], width: int
 ) -> list[Text]:
-    """Counts, what the table left out, failures, incidents, whether the run is complete, and the injection."""
+    """Return the counts, what the table left out, failures, incidents, whether the run is complete, and the
+    injection."""
     lines = [line for line in (*_counts_lines(counts, width), Text(effort_text(report))) if line]
     if hidden:
-        groups = " and ".join(f"the {one.count} {one.words}" for one in hidden)
+        groups = " and ".join(f"the {group.count} {group.words}" for group in hidden)
         lines.append(Text(f"not shown: {groups} (--simple_screen_reporter and report.json have them)"))
-    failed = [(one.case, one.failure, "") for one in worst_first(report.comparisons) if one.failure is not None]
+    failed = [
+        (comparison.case, comparison.failure, "")
+        for comparison in worst_first(report.comparisons)
+        if comparison.failure is not None
+    ]
     lines += _failures("failures", failed, width) + _failures("incidents", incidents(report), width)
     if report.run.is_cut_short:
         lines += _warning(f"NOT COMPLETE: {report.run.why_stopped}", width)
@@ -132,34 +137,35 @@ def _footer_lines(
 
 
 def _counts_lines(counts: Sequence[VerdictCount], width: int) -> list[Text]:
-    """The counts as ``2 regressed, 1 not slower``; a count that doesn't fit begins another line."""
+    """Return the counts as ``2 regressed, 1 not slower``; a count that doesn't fit begins another line."""
     lines = [Text()]
-    for place, one in enumerate(counts):
-        style = STYLES[one.verdict] if one.count else ""
-        words = Text.assemble((f"{one.count} {one.words}", style), "," if place + 1 < len(counts) else "")
+    for place, count in enumerate(counts):
+        style = STYLES[count.verdict] if count.count else ""
+        words = Text.assemble((f"{count.count} {count.words}", style), "," if place + 1 < len(counts) else "")
         if lines[-1].cell_len + words.cell_len >= width:
             lines.append(Text(" "))
         lines[-1].append(" " if lines[-1] else "").append(words)
     return lines
 
 
-def _failures(title: str, told: Sequence[tuple[str, Failure, str]], width: int) -> list[Text]:
-    """Failures or incidents, as ``run_text.incidents`` has them, under their title."""
-    lines = [f"{title}:"] if told else []
-    for where, failure, consequence in told[:_MOST_DETAILS]:
+def _failures(title: str, failures: Sequence[tuple[str, Failure, str]], width: int) -> list[Text]:
+    """Return failures or incidents, as ``run_text.incidents`` has them, under their title."""
+    lines = [f"{title}:"] if failures else []
+    for where, failure, consequence in failures[:_MOST_DETAILS]:
         lines.append(f"  {shorten(printable(where), 3 * width)}: {failure_text(failure)}")
         line = key_line(failure.output_tail)
         if line and line not in failure.reason:
             lines.append(f"    output tail: {line}")
         if consequence:
             lines.append(f"    then: {consequence}")
-    if (left := len(told) - _MOST_DETAILS) > 0:
-        lines.append(f"  not shown: {left} more {title} (report.json has them)")
+    if (hidden := len(failures) - _MOST_DETAILS) > 0:
+        lines.append(f"  not shown: {hidden} more {title} (report.json has them)")
     return [piece for line in lines for piece in _folded(printable(line), width)]
 
 
 def _folded(text: str, width: int, style: str = "") -> list[Text]:
-    """``text`` folded to ``width``, its later lines indented; the middle of what is longer than six lines left out."""
+    """Return ``text`` folded to ``width``, with later lines indented, and the middle of more than six lines left
+    out."""
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     pieces = fold(shorten(text.strip(), 6 * (width - len(indent))), width - len(indent))
     first = f"{indent[2:]}{pieces[0]}"
@@ -167,12 +173,12 @@ def _folded(text: str, width: int, style: str = "") -> list[Text]:
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether ``stream`` is a terminal that can show colours, and NO_COLOR (no-color.org) isn't set."""
+    """Return whether ``stream`` is a terminal that can show colours, and NO_COLOR (no-color.org) isn't set."""
     return stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
 def terminal_width(stream: TextIO) -> int:
-    """The terminal's columns; 80 where ``stream`` is none or doesn't know."""
+    """Return the terminal's columns; 80 if ``stream`` is not a terminal or doesn't know."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or NARROW
     except (OSError, ValueError):

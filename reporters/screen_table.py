@@ -1,4 +1,4 @@
-"""The screen's table of cases, the worst first; below it, where the time of a case goes, operator by operator."""
+"""The screen's table of cases, the worst first, with the breakdown of their time by operator below it."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -35,20 +35,23 @@ _BREAKDOWN_HEADINGS = ("count", "control", "share", "treatment", "share", "diffe
 
 
 def cases_lines(comparisons: Sequence[Comparison], alpha: float | None, width: int, roofline: Any = None) -> list[Text]:
-    """The table of ``comparisons`` as lines, at most ``width`` columns wide (76 or more).
+    """Return the table of ``comparisons`` as lines, at most ``width`` columns wide (76 or more).
 
-    Case names that don't fit are folded, very long ones lose their middle; what else is to be said of a case stands
-    below it, over the table's whole width. Hosts are named where there are several. With a ``roofline``
-    (``host["roofline"]``), that is how fast it ran, too.
+    Case names that don't fit are folded, very long ones lose their middle. Remarks stand below the case, over the
+    table's width: with a ``roofline`` (``host["roofline"]``) also the rates of the call. Hosts are named if there are
+    several.
     """
     headings = ["change", confidence_text(alpha, "CI"), "control", "rounds", "mde"]
-    rows = {one.case: _figures(one) for one in comparisons}
-    if len({one.host for one in comparisons}) > 1:
+    rows = {comparison.case: _figures(comparison) for comparison in comparisons}
+    if len({comparison.host for comparison in comparisons}) > 1:
         headings.append("host")
-        rows = {one.case: [*rows[one.case], shorten(printable(one.host or "-"), _HOST)] for one in comparisons}
+        rows = {
+            comparison.case: [*rows[comparison.case], shorten(printable(comparison.host or "-"), _HOST)]
+            for comparison in comparisons
+        }
     widths = _widths([headings, *rows.values()])
     case_width = max(_NARROWEST_CASE, width - sum(widths) - _GAP * len(widths))
-    names = folded_names([one.case for one in comparisons], case_width, _CASE_LINES)
+    names = folded_names([comparison.case for comparison in comparisons], case_width, _CASE_LINES)
     longest = max(cell_len(part) for name in names.values() for part in name)
     case_width = min(case_width, max(longest, _NARROWEST_CASE))
 
@@ -60,38 +63,40 @@ def cases_lines(comparisons: Sequence[Comparison], alpha: float | None, width: i
         for comparison in ordered:
             if comparison.verdict_words != group.words:
                 continue
-            name, *rest = names[comparison.case]
+            name, *further_lines = names[comparison.case]
             lines.append(Text(_line(name, case_width, rows[comparison.case], widths)))
-            lines += [Text(more) for more in rest]
+            lines += [Text(more) for more in further_lines]
             lines += [Text(f"  {remark}", style="italic") for remark in _remarks(comparison, width - 2, roofline)]
     return lines
 
 
 def kinds_lines(report: Report, width: int) -> list[Text]:
-    """The table of cases by kind of host: those with a finding, as many kinds beside each other as there is room for;
-    none for a run that was not measured by kind."""
+    """Return the table of cases with a finding by kind of host, with as many kinds side by side as there is room
+    for; empty for a run that was not measured by kind."""
     table = kinds_table(report)
     if table is None:
         return []
     lines = [Text("")]
     kinds = list(map(printable, table.kinds))
     marks = [kind if cell_len(kind) <= _KIND else f"kind {number}" for number, kind in enumerate(kinds, 1)]
-    shown = table.shown[:_MOST_BY_KIND]
+    rows_shown = table.notable_rows[:_MOST_BY_KIND]
     each = max(1, (width - _NARROWEST_CASE) // (_GAP + _KIND))
-    for first in range(0, len(marks), each) if shown else ():
+    for first in range(0, len(marks), each) if rows_shown else ():
         headings = marks[first : first + each]
-        cells = [[verdict_text(one) for one in row.found[first : first + each]] for row in shown]
+        cells = [
+            [verdict_text(comparison) for comparison in row.comparisons[first : first + each]] for row in rows_shown
+        ]
         widths = _widths([headings, *cells])
-        room = min(max(cell_len(row.case) for row in shown), width - sum(widths) - _GAP * len(widths))
+        room = min(max(cell_len(row.case) for row in rows_shown), width - sum(widths) - _GAP * len(widths))
         room = max(room, _NARROWEST_CASE)
         lines.append(Text(_line("case by kind", room, headings, widths), style="bold"))
-        for row, texts in zip(shown, cells, strict=True):
-            name, *rest = fold(shorten(printable(row.case), _CASE_LINES * room), room)
-            lines += [Text(_line(name, room, texts, widths)), *map(Text, rest)]
+        for row, texts in zip(rows_shown, cells, strict=True):
+            name, *further_lines = fold(shorten(printable(row.case), _CASE_LINES * room), room)
+            lines += [Text(_line(name, room, texts, widths)), *map(Text, further_lines)]
     for mark, kind in zip(marks, kinds, strict=True):
         lines += [Text(piece) for piece in fold(f"{mark}: {kind}", width)] if mark != kind else []
-    if left := len(table.shown) - len(shown):
-        lines.append(Text(f"not shown by kind: {left} more cases (report.json has them)"))
+    if hidden := len(table.notable_rows) - len(rows_shown):
+        lines.append(Text(f"not shown by kind: {hidden} more cases (report.json has them)"))
     return [*lines, *(Text(piece) for piece in fold(shorten(printable(table.summary), 4 * width), width))]
 
 
@@ -100,41 +105,46 @@ def _widths(rows: Iterable[Sequence[str]]) -> list[int]:
 
 
 def _line(first: str, room: int, cells: Sequence[str], widths: Sequence[int]) -> str:
-    """One row: ``first`` to the left in ``room`` cells, the others to the right in theirs."""
+    """Return one row: ``first`` to the left in ``room`` cells, the others to the right in theirs."""
     padded = (" " * (_GAP + width - cell_len(cell)) + cell for cell, width in zip(cells, widths, strict=True))
     return set_cell_size(first, room) + "".join(padded)
 
 
-def _figures(one: Comparison) -> list[str]:
+def _figures(comparison: Comparison) -> list[str]:
     return [
-        human_change(one.ratio),
-        human_interval(one.ci),
-        human_value(one.control, printable(one.unit)),
-        str(one.rounds),
-        human_share(one.mde),
+        human_change(comparison.ratio),
+        human_interval(comparison.ci),
+        human_value(comparison.control, printable(comparison.unit)),
+        str(comparison.rounds),
+        human_share(comparison.mde),
     ]
 
 
-def _remarks(one: Comparison, width: int, roofline: Any) -> list[str]:
-    """What is to be said of a case, folded to ``width``."""
-    again, confirmed = one.verification, ""
-    if again is not None and again.verdict == one.verdict:  # where it was not confirmed, the note says so
+def _remarks(comparison: Comparison, width: int, roofline: Any) -> list[str]:
+    """Return the remarks on a case, folded to ``width``."""
+    again, confirmed = comparison.verification, ""
+    if again is not None and again.verdict == comparison.verdict:  # where it was not confirmed, the note says so
         confirmed = f"confirmed: {human_change(again.ratio)} {human_interval(again.ci)} in {again.rounds} rounds"
-    parts = ("injected" if one.injected else "", printable(one.note), confirmed, rates_words(one, roofline))
+    parts = (
+        "injected" if comparison.injected else "",
+        printable(comparison.note),
+        confirmed,
+        rates_words(comparison, roofline),
+    )
     remark = "; ".join(part for part in parts if part)
     return fold(shorten(remark, _REMARK_LINES * (width - 1)), width) if remark else []
 
 
 def breakdown_lines(report: Report, width: int) -> list[Text]:
-    """The breakdowns of cases that regressed or improved, or of all if the run was asked for all; may be none."""
+    """Return the breakdowns of cases that regressed or improved, or of all if the run was asked for them."""
     every = report.configuration.breakdown
     lines: list[Text] = []
-    for one in report.comparisons:
-        if one.breakdown is not None and (every or one.verdict in FLAGGED):
-            lines += [Text(""), Text(f"operators of {shorten(printable(one.case), width - 13)}", style="bold")]
-            lines += _breakdown_table(one.breakdown, width)
-            if one.breakdown.note:
-                words = shorten(printable(f"not profiled: {one.breakdown.note}"), 3 * (width - 4))
+    for comparison in report.comparisons:
+        if comparison.breakdown is not None and (every or comparison.verdict in FLAGGED):
+            lines += [Text(""), Text(f"operators of {shorten(printable(comparison.case), width - 13)}", style="bold")]
+            lines += _breakdown_table(comparison.breakdown, width)
+            if comparison.breakdown.note:
+                words = shorten(printable(f"not profiled: {comparison.breakdown.note}"), 3 * (width - 4))
                 lines += [Text(f"  {piece}") for piece in fold(words, width - 2)]
     if left_out := not_broken_down_line(report):
         lines += [Text(""), *(Text(piece) for piece in fold(left_out, width))]
@@ -142,17 +152,17 @@ def breakdown_lines(report: Report, width: int) -> list[Text]:
 
 
 def breakdown_rows(breakdown: Breakdown) -> list[tuple[str, tuple[str, ...]]]:
-    """Operators and their cells (``_BREAKDOWN_HEADINGS``): those whose time differs most between the sides first; what
-    is left is summed up."""
+    """Return operators and their cells (``_BREAKDOWN_HEADINGS``), the largest difference of time first; the last row
+    sums up the others."""
     control = {row.name: row for row in breakdown.control}
     treatment = {row.name: row for row in breakdown.treatment}
     names = sorted(
         control.keys() | treatment.keys(), key=lambda name: (-abs(_ns(treatment, name) - _ns(control, name)), name)
     )
     rows = [(name, _cells(control.get(name), treatment.get(name), breakdown)) for name in names[:_MOST_OPERATORS]]
-    if others := names[_MOST_OPERATORS:]:
-        sums = [_sum([table[name] for name in others if name in table]) for table in (control, treatment)]
-        rows.append((f"{len(others)} others", _cells(sums[0], sums[1], breakdown)))
+    if other_names := names[_MOST_OPERATORS:]:
+        sums = [_sum([table[name] for name in other_names if name in table]) for table in (control, treatment)]
+        rows.append((f"{len(other_names)} others", _cells(sums[0], sums[1], breakdown)))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""The reporters that print for programs: a tab-separated line a case, or JSON. docs/reference/report.md has both."""
+"""The reporters that print for programs: a tab-separated line per case, or JSON. See docs/reference/report.md."""
 
 import math
 import sys
@@ -15,24 +15,24 @@ from opduel.reporters.text import escaped
 
 
 def _own(*names: str) -> dict[str, Callable[[Comparison], Any]]:
-    """Columns that are called as a comparison's own fields are."""
+    """Return columns with the names of a comparison's own fields."""
     return {name: attrgetter(name) for name in names}
 
 
 COLUMNS: dict[str, Callable[[Comparison], Any]] = {
     **_own("verdict", "case", "operator", "direction", "metric", "unit", "ratio"),
-    "ci_low": lambda one: one.ci and one.ci[0],
-    "ci_high": lambda one: one.ci and one.ci[1],
+    "ci_low": lambda comparison: comparison.ci and comparison.ci[0],
+    "ci_high": lambda comparison: comparison.ci and comparison.ci[1],
     **_own("p_value", "q_value", "threshold", "mde", "control", "treatment", "rounds", "decided_on", "injected"),
-    "failure_side": lambda one: one.failure and one.failure.side,
-    "failure_kind": lambda one: one.failure and one.failure.kind,
-    "failure_reason": lambda one: one.failure and one.failure.reason,
+    "failure_side": lambda comparison: comparison.failure and comparison.failure.side,
+    "failure_kind": lambda comparison: comparison.failure and comparison.failure.kind,
+    "failure_reason": lambda comparison: comparison.failure and comparison.failure.reason,
     **_own("note", "held_back"),
-    "verified": lambda one: one.verification and one.verification.verdict,
-    "verified_ratio": lambda one: one.verification and one.verification.ratio,
+    "verified": lambda comparison: comparison.verification and comparison.verification.verdict,
+    "verified_ratio": lambda comparison: comparison.verification and comparison.verification.ratio,
     **_own("confidence", "suspected"),
-    "rounds_needed": lambda one: one.forecast and one.forecast.rounds,
-    "seconds_needed": lambda one: one.forecast and one.forecast.seconds,
+    "rounds_needed": lambda comparison: comparison.forecast and comparison.forecast.rounds,
+    "seconds_needed": lambda comparison: comparison.forecast and comparison.forecast.seconds,
     **_own("host", "kind"),
 }
 
@@ -59,7 +59,7 @@ class JsonReporter(Reporter):
 
 
 def tab_separated(report: Report) -> Iterator[str]:
-    """The lines: a ``#`` with the columns' names, a line a case, ``#`` comments on the run as a whole."""
+    """Yield a ``#`` line with the columns' names, a line per case, and ``#`` comments on the run."""
     yield "#" + "\t".join(COLUMNS)
     for comparison in report.comparisons:
         yield "\t".join(_field(value(comparison)) for value in COLUMNS.values())

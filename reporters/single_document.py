@@ -1,4 +1,4 @@
-"""A single-build run as one strict JSON document, and read back: what --output-format json writes, --baseline reads."""
+"""A single-build run as one strict JSON document: --output-format json writes it, --baseline reads it."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A single-build run as tables: CSV, Markdown as opperf's, the screen's; and what a baseline says of it."""
+"""A single-build run as tables: CSV, Markdown as opperf's, the screen's, and beside a baseline."""
 
 import csv
 import io
@@ -26,54 +26,66 @@ _WORST_FIRST = ("slower", "failed", "incomparable", "gone", "new", "faster", "wi
 
 
 def csv_text(report: SingleReport) -> str:
-    """One line a case under a line of headings; times in ms, memory in kB (1000 bytes), inputs as JSON."""
+    """Return one line per case under a line of headings; times in ms, memory in kB (1000 bytes), inputs as JSON."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
-    for one in report.cases:
-        times = ["" if one.time is None else f"{getattr(one.time, name) / MS:.6f}" for name in STATISTICS]
-        memory = "" if one.memory is None else f"{sum(one.memory.values()) / KB:.3f}"
-        inputs = json.dumps(one.inputs, separators=(",", ":"))
-        failure = one.failure.reason if one.failure else ""
-        row = [one.case, one.operator, one.direction, one.dtype, one.context, *times]
-        writer.writerow([*row, one.calls, one.rounds, memory, *_rates(one), inputs, failure, one.mode or "", one.note])
+    for result in report.cases:
+        times = ["" if result.time is None else f"{getattr(result.time, name) / MS:.6f}" for name in STATISTICS]
+        memory = "" if result.memory is None else f"{sum(result.memory.values()) / KB:.3f}"
+        inputs = json.dumps(result.inputs, separators=(",", ":"))
+        failure = result.failure.reason if result.failure else ""
+        row = [result.case, result.operator, result.direction, result.dtype, result.context, *times]
+        writer.writerow(
+            [
+                *row,
+                result.calls,
+                result.rounds,
+                memory,
+                *_rates(result),
+                inputs,
+                failure,
+                result.mode or "",
+                result.note,
+            ]
+        )
     return stream.getvalue()
 
 
-def _rates(one: SingleResult) -> list[str]:
-    """10^9 operations and 10^9 bytes a second at the median; empty where the work isn't known."""
-    if one.work is None or one.time is None:
+def _rates(result: SingleResult) -> list[str]:
+    """Return 10^9 operations and 10^9 bytes a second at the median; empty where the work isn't known."""
+    if result.work is None or result.time is None:
         return ["", ""]
-    rates = achieved(one.work, one.time.p50)
+    rates = achieved(result.work, result.time.p50)
     return ["" if rate is None else f"{rate:.6g}" for rate in (rates.gflops, rates.gbytes)]
 
 
 def markdown_text(report: SingleReport) -> str:
-    """opperf's table, a line for each input of an operator, and below it what failed or could not be timed."""
+    """Return opperf's table, a line for each input of an operator, and below it what failed or could not be timed."""
     lines = ["# Benchmark Results", "", _row(MARKDOWN_COLUMNS), _row([":---:"] * len(MARKDOWN_COLUMNS))]
     for group in sorted(grouped(report.cases), key=lambda group: group[0].operator):
-        by_direction = {one.direction: one for one in group}
-        sizes = [sum(one.memory.values()) / KB for one in group if one.memory is not None]
+        by_direction = {result.direction: result for result in group}
+        sizes = [sum(result.memory.values()) / KB for result in group if result.memory is not None]
         size = f"{max(sizes):.4f}" if sizes else "---"
         cells = [group[0].operator, without_direction(group[0]), json.dumps(group[0].inputs), size]
         times = [time for name in ("forward", "backward") for time in _markdown_times(by_direction.get(name))]
         lines.append(_row([*cells, *times]))
-    both = [one for one in report.cases if one.direction == "both" and one.time is not None]
+    both = [result for result in report.cases if result.direction == "both" and result.time is not None]
     if both:
         lines += ["", "# Forward and Backward together", "", _row(["Case", "Avg Time (ms)", "P50", "P90", "P99"])]
-        lines += [_row([":---:"] * 5), *(_row([one.case, *_markdown_times(one)]) for one in both)]
-    failed = [(one.case, one.failure.reason) for one in report.cases if one.failure is not None]
-    untimed = [(one.case, one.note) for one in report.cases if one.note]
-    for title, found in (("Failed", failed), ("Not timed", untimed)):
-        if found:
-            lines += ["", f"# {title}", "", *(f"- {printable(case)}: {cell(why)}" for case, why in found)]
+        lines += [_row([":---:"] * 5), *(_row([result.case, *_markdown_times(result)]) for result in both)]
+    failed = [(result.case, result.failure.reason) for result in report.cases if result.failure is not None]
+    untimed = [(result.case, result.note) for result in report.cases if result.note]
+    for title, cases in (("Failed", failed), ("Not timed", untimed)):
+        if cases:
+            lines += ["", f"# {title}", "", *(f"- {printable(case)}: {cell(why)}" for case, why in cases)]
     return "\n".join(lines) + "\n"
 
 
-def _markdown_times(one: SingleResult | None) -> list[str]:
-    if one is None or one.time is None:
+def _markdown_times(result: SingleResult | None) -> list[str]:
+    if result is None or result.time is None:
         return ["---"] * 4
-    return [f"{value / MS:.4f}" for value in (one.time.mean, one.time.p50, one.time.p90, one.time.p99)]
+    return [f"{value / MS:.4f}" for value in (result.time.mean, result.time.p50, result.time.p90, result.time.p99)]
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -81,16 +93,22 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def screen_text(report: SingleReport) -> str:
-    """A table for people: a line a case, in the spec's order, what failed below its case."""
+    """Return a table for people: a line per case, in the spec's order, with failures and rates below their case."""
     rows = [["case", "p50", "p90", "p99", "mean", "stdev", "memory", "calls"]]
     notes: dict[int, str] = {}
-    for one in report.cases:
-        figures = [getattr(one.time, name) if one.time else None for name in ("p50", "p90", "p99", "mean", "stdev")]
-        memory = ABSENT if one.memory is None else human_size(sum(one.memory.values()))
-        rows.append([one.case, *(human_value(value, "ns") for value in figures), memory, str(one.calls)])
-        rates = one_side_words(one.work, one.time.p50 if one.time else None, report.host.roofline)
-        if said := f"failed: {printable(one.failure.reason)}" if one.failure else printable(one.note) or rates:
-            notes[len(rows) - 1] = f"  {said}"
+    for result in report.cases:
+        figures = [
+            getattr(result.time, name) if result.time else None for name in ("p50", "p90", "p99", "mean", "stdev")
+        ]
+        memory = ABSENT if result.memory is None else human_size(sum(result.memory.values()))
+        rows.append([result.case, *(human_value(value, "ns") for value in figures), memory, str(result.calls)])
+        rates = one_side_words(result.work, result.time.p50 if result.time else None, report.host.roofline)
+        if (
+            remark := f"failed: {printable(result.failure.reason)}"
+            if result.failure
+            else printable(result.note) or rates
+        ):
+            notes[len(rows) - 1] = f"  {remark}"
     lines = aligned(rows)
     if roofline := roofline_words(report.host.roofline):
         lines.append(f"roofline of the host: {roofline}")
@@ -98,22 +116,24 @@ def screen_text(report: SingleReport) -> str:
 
 
 def baseline_text(comparisons: Sequence[BaselineComparison]) -> str:
-    """What an earlier result makes of this one: a line a case, the worst first, and a line that counts them."""
-    ordered = sorted(comparisons, key=lambda one: (_WORST_FIRST.index(one.verdict), -(one.ratio or 0)))
+    """Return the comparison with a baseline: a line per case, the worst first, and a line that counts the verdicts."""
+    ordered = sorted(
+        comparisons, key=lambda comparison: (_WORST_FIRST.index(comparison.verdict), -(comparison.ratio or 0))
+    )
     rows = [["verdict", "case", "change", "then", "now"]]
-    for one in ordered:
-        times = [human_value(value, "ns") for value in (one.then_ns, one.now_ns)]
-        rows.append([one.verdict, one.case, human_change(one.ratio), *times])
-    lines = aligned(rows, left=2)
-    notes = [""] + [f"  {printable(one.note)}" if one.note else "" for one in ordered]
-    counts = [(verdict, sum(one.verdict == verdict for one in comparisons)) for verdict in _WORST_FIRST]
+    for comparison in ordered:
+        times = [human_value(value, "ns") for value in (comparison.then_ns, comparison.now_ns)]
+        rows.append([comparison.verdict, comparison.case, human_change(comparison.ratio), *times])
+    lines = aligned(rows, left_columns=2)
+    notes = [""] + [f"  {printable(comparison.note)}" if comparison.note else "" for comparison in ordered]
+    counts = [(verdict, sum(comparison.verdict == verdict for comparison in comparisons)) for verdict in _WORST_FIRST]
     summary = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
     return "".join(f"{line}{note}\n" for line, note in zip(lines, notes, strict=True)) + f"\n{summary}\n"
 
 
-def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Rows of cells as lines: the first ``left`` columns to the left, the others to the right."""
+def aligned(rows: Sequence[Sequence[str]], left_columns: int = 1) -> list[str]:
+    """Return rows of cells as lines, with the first ``left_columns`` columns aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = [*["<"] * left, *[">"] * (len(widths) - left)]
+    sides = [*["<"] * left_columns, *[">"] * (len(widths) - left_columns)]
     layout = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
     return [layout.format(*row).rstrip() for row in rows]

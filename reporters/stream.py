@@ -1,4 +1,4 @@
-"""Writing to a stream that may not take every character, and that may be gone."""
+"""Write to streams whose encoding may lack characters, or whose reader may be gone."""
 
 import os
 import sys
@@ -12,11 +12,11 @@ _nowhere: list[IO[Any]] = []
 def write_text(stream: TextIO, text: str) -> None:
     """Write and flush ``text``; characters that the stream's encoding lacks become escapes.
 
-    A reader that went away (``| head``) is no error: the rest is dropped quietly, and so is whatever the
-    interpreter would still flush at exit (docs.python.org/3/library/signal.html#note-on-sigpipe).
+    If the reader is gone (``| head``), the remaining text is dropped, and so is what the interpreter would flush at
+    exit (docs.python.org/3/library/signal.html#note-on-sigpipe).
 
     Raises:
-        OSError: it can't be written: a disk is full, say. What is left may be written later; ``discard`` drops it.
+        OSError: it can't be written, such as to a full disk. The stream may write it later; ``discard`` drops it.
     """
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
@@ -27,7 +27,7 @@ def write_text(stream: TextIO, text: str) -> None:
 
 
 def print_result(text: str, fix: str = "") -> None:
-    """Write what a command is asked for on standard output; ``fix`` says what to do when that can't be.
+    """Write a command's result on standard output; ``fix`` says what to do when that is not possible.
 
     Raises:
         RunError: it can't be written.
@@ -43,18 +43,18 @@ def print_result(text: str, fix: str = "") -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Drop what is left to be written: point the stream's descriptor at nothing, so that a later flush can't fail."""
+    """Drop unwritten text: redirect the stream's descriptor to nothing, so that a later flush can't fail."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):
-        return  # not a real file: nothing is left to flush
+        return  # not a real file: there is nothing to flush
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, descriptor)
     os.close(nothing)
 
 
 def print_note(text: str) -> None:
-    """Write something beside the result on standard error; where that can't be written, it is lost."""
+    """Write a note on standard error; if that is not possible, it is lost."""
     try:
         write_text(sys.stderr, text)
     except OSError:
@@ -62,7 +62,8 @@ def print_note(text: str) -> None:
 
 
 def open_closed_streams() -> None:
-    """Give a standard stream that was closed (``2>&-``) a file that leads nowhere: others write without asking."""
+    """Replace standard streams that were closed (``2>&-``) by files that drop everything: others write without
+    asking."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             _nowhere.append(open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for good

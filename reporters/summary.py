@@ -1,4 +1,4 @@
-"""What a whole run comes to: verdicts counted, cases worst first, and what became of an injected slowdown."""
+"""The result of a run: verdicts counted, cases worst first, caveats and notes."""
 
 import math
 from collections import Counter
@@ -14,7 +14,7 @@ WORST_FIRST: tuple[Verdict, ...] = (
     *("regressed", "failed", "inconclusive", "not_better"),  # what may be worse
     *("improved", "not_worse", "unchanged"),
 )
-_MOST_NAMED = 5  # suspected cases that are named
+_MOST_NAMED = 5  # suspected cases in a line
 Conclusion = Literal["regressed", "incomplete", "done"]
 
 
@@ -30,7 +30,7 @@ class Judged(Protocol):
 
 @dataclass(frozen=True)
 class VerdictCount:
-    """How many cases have a verdict that people call by ``words``."""
+    """The number of cases with a verdict, which is called ``words``."""
 
     verdict: Verdict
     words: str
@@ -49,7 +49,7 @@ def verdict_counts(results: Iterable[Judged]) -> list[VerdictCount]:
 
 
 def effect_size(comparison: Comparison) -> float:
-    """The size of the change, |ln ratio|, whichever way it went; 0 when there is no ratio."""
+    """Return the size of the change, |ln ratio|, in either direction; 0 if there is no ratio."""
     ratio = comparison.ratio
     if ratio is None or math.isnan(ratio):
         return 0.0
@@ -57,7 +57,8 @@ def effect_size(comparison: Comparison) -> float:
 
 
 def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
-    """Sorted by verdict (``WORST_FIRST``), suspected cases before others, the largest change first, then by case."""
+    """Return the comparisons sorted by verdict (``WORST_FIRST``), suspected cases before others, the largest change
+    first, then by case."""
 
     def order(comparison: Comparison) -> tuple[int, int, float, str]:
         suspected = comparison.suspected
@@ -68,26 +69,26 @@ def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
 
 def conclusion(report: Report) -> Conclusion:
-    """What the run came to. A case that the treatment breaks is a regression, whatever was held back; a run that broke,
-    of which a regression or all verdicts were held back, that ended before a case that looks changed was settled, or in
-    which nothing was compared, is incomplete."""
+    """Return the conclusion of the run. A case that the treatment breaks is a regression, whatever was held back. A
+    run is incomplete if it was aborted, if a regression or all verdicts were held back, if it ended before a case
+    that looks changed was settled, or if nothing was compared."""
     if report.run.aborted:
         return "incomplete"
-    if any(one.is_worse for one in report.comparisons):
+    if any(comparison.is_worse for comparison in report.comparisons):
         return "regressed"
-    held = report.withholds("regressed")
-    return "incomplete" if held or report.open_suspects or report.nothing_compared else "done"
+    is_withheld = report.withholds("regressed")
+    return "incomplete" if is_withheld or report.open_suspects or report.nothing_compared else "done"
 
 
 def open_lines(report: Report) -> list[str]:
-    """What a run left open that its reader must know: that nothing was compared, which cases look changed but are not
-    settled, and how long it would take to settle the open ones. Empty for most runs."""
+    """Return what a run left open: that nothing was compared, which cases look changed but are not settled, and how
+    long it would take to settle them. Empty for most runs."""
     return [line for line in (_nothing_line(report), _suspects_line(report), _forecast_line(report)) if line]
 
 
 def caveats(report: Report) -> list[str]:
-    """What a reader must know before believing the rest: why the run can't be trusted, or is not complete, and what it
-    left open. Empty for most runs."""
+    """Return what a reader must know before relying on the results: why the run can't be trusted or is not complete,
+    and what it left open. Empty for most runs."""
     stopped = f"not complete: {report.run.why_stopped}" if report.run.is_cut_short else ""
     return [line for line in (validity_line(report), stopped, *open_lines(report)) if line]
 
@@ -103,17 +104,17 @@ def _nothing_line(report: Report) -> str:
 
 
 def _suspects_line(report: Report) -> str:
-    found = [one for one in worst_first(report.comparisons) if one.is_open_suspect]
-    if not found:
+    suspects = [comparison for comparison in worst_first(report.comparisons) if comparison.is_open_suspect]
+    if not suspects:
         return ""
-    named = [f"{one.case} {human_change(one.ratio)}" for one in found[:_MOST_NAMED]]
-    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-    cases = "1 case looks" if len(found) == 1 else f"{len(found)} cases look"
+    named = [f"{comparison.case} {human_change(comparison.ratio)}" for comparison in suspects[:_MOST_NAMED]]
+    more = f" and {len(suspects) - _MOST_NAMED} more" if len(suspects) > _MOST_NAMED else ""
+    cases = "1 case looks" if len(suspects) == 1 else f"{len(suspects)} cases look"
     return f"{cases} changed beyond the threshold, but not settled: {', '.join(named)}{more}"
 
 
 def _forecast_line(report: Report) -> str:
-    """What would settle most of the open cases."""
+    """Return what would settle most of the open cases."""
     forecast = report.run.forecast
     if forecast is None or not forecast.time_budget:
         return ""
@@ -124,7 +125,7 @@ def _forecast_line(report: Report) -> str:
 
 
 def not_broken_down_line(report: Report) -> str:
-    """How many cases have no operator breakdown, though they get one in a longer run; empty for most runs."""
+    """Return how many cases have no operator breakdown because the time budget was spent; empty for most runs."""
     count = report.run.not_broken_down
     if count < 1:
         return ""
@@ -133,52 +134,52 @@ def not_broken_down_line(report: Report) -> str:
 
 
 def validity_line(report: Report) -> str:
-    """What disturbed the run, how many of its verdicts stand nevertheless, and the fix; empty for a valid run.
+    """Return what disturbed the run, how many of its verdicts stand nevertheless, and the fix; empty for a valid run.
 
-    Only a run of which no verdict stands, or whose verdicts were not to be held back, can't be trusted as a whole.
+    The run as a whole can't be trusted only if no verdict stands, or verdicts were not held back.
     """
     validity = report.run.validity
     if not validity.reasons:
         return ""
     reasons = "; ".join(validity.reasons)
-    held = sum(one.held_back is not None for one in report.comparisons)
-    done = f"{counted(held, 'verdict')} held back" if held else "no verdict was held back"
+    withheld = sum(comparison.held_back is not None for comparison in report.comparisons)
+    words = f"{counted(withheld, 'verdict')} held back" if withheld else "no verdict was held back"
     standing = len(report.standing)
     if not standing or not validity.hold:
-        return f"can't be trusted: {reasons}; {done}; measure again when the machine is quiet"
+        return f"can't be trusted: {reasons}; {words}; measure again when the machine is quiet"
     stand = f"{counted(standing, 'verdict')} {'stands' if standing == 1 else 'stand'} nevertheless"
-    if not held:
+    if not withheld:
         return f"the host was disturbed: {reasons}; {stand}, and none was held back"
-    return f"the host was disturbed: {reasons}; {stand}; {done}: for these, {_more_for(report)}"
+    return f"the host was disturbed: {reasons}; {stand}; {words}: for these, {_more_for(report)}"
 
 
 def _more_for(report: Report) -> str:
-    """What lets more verdicts of a disturbed run stand."""
-    validity, held = report.run.validity, {one.held_back for one in report.comparisons}
+    """Return what would let more verdicts of a disturbed run stand."""
+    validity, withheld_verdicts = report.run.validity, {comparison.held_back for comparison in report.comparisons}
     flagged = sum(check.flagged for check in validity.aa_checks)  # each is one of the reasons
     more = ["more rounds or time"] if len(validity.reasons) > flagged else []
-    more += ["more A/A checks (--sentinels)"] if flagged and not held.isdisjoint(FLAGGED) else []
+    more += ["more A/A checks (--sentinels)"] if flagged and not withheld_verdicts.isdisjoint(FLAGGED) else []
     again = "measure again when the machine is quiet"
     return f"give {' and '.join(more)}, or {again}" if more else again
 
 
 def notes(report: Report) -> list[str]:
-    """What both builds skipped, the host's noise, and what became of an injected slowdown."""
+    """Return what both builds skipped, the host's noise, and the result of an injected slowdown."""
     return [line for line in (skipped_line(report), noise_line(report), injection_line(report)) if line]
 
 
 def noise_line(report: Report) -> str:
-    """What kind of noise the host had, and what it cost; empty where nothing was measured in blocks."""
+    """Return how noisy the host was, and what that cost; empty if nothing was measured in blocks."""
     noise = report.run.noise
     return f"noise: {noise.words}" if noise and noise.words else ""
 
 
 def skipped_line(report: Report) -> str:
-    """``2 cases were skipped by both builds: needs AVX512 (2)``; says where these were all; empty where none was."""
+    """Return ``2 cases were skipped by both builds: needs AVX512 (2)``; empty if there are none."""
     skipped = report.run.skipped
     if not skipped:
         return ""
-    reasons = Counter(one.reason for one in skipped).most_common()
+    reasons = Counter(skip.reason for skip in skipped).most_common()
     named = [f"{reason} ({count})" for reason, count in reasons[:_MOST_NAMED]]
     more = f" and {len(reasons) - _MOST_NAMED} other reasons" if len(reasons) > _MOST_NAMED else ""
     were = "1 case was" if len(skipped) == 1 else f"{len(skipped)} cases were"
@@ -188,17 +189,17 @@ def skipped_line(report: Report) -> str:
 
 
 def injection_line(report: Report) -> str:
-    """``injected +5 %: found 9 of 10, missed 1; false alarms 0 of 10``, and the failed cases if any; empty when nothing
-    was injected. False alarms are cases called regressed or improved into which nothing was injected."""
+    """Return ``injected +5 %: found 9 of 10, missed 1; false alarms 0 of 10``, with the failed cases if any; empty
+    if nothing was injected. False alarms are cases called regressed or improved that were not slowed."""
     share = report.configuration.inject
     if not share:
         return ""
-    measured = [one for one in report.comparisons if one.verdict != "failed"]
-    injected = [one.verdict == "regressed" for one in measured if one.injected]
-    clean = [one.verdict in FLAGGED for one in measured if not one.injected]
-    found, failed = sum(injected), len(report.comparisons) - len(measured)
+    measured = [comparison for comparison in report.comparisons if comparison.verdict != "failed"]
+    injected = [comparison.verdict == "regressed" for comparison in measured if comparison.injected]
+    clean = [comparison.verdict in FLAGGED for comparison in measured if not comparison.injected]
+    detected, failed = sum(injected), len(report.comparisons) - len(measured)
     line = (
-        f"injected {float(share) * 100:+.3g} %: found {found} of {len(injected)}, "
-        f"missed {len(injected) - found}; false alarms {sum(clean)} of {len(clean)}"
+        f"injected {float(share) * 100:+.3g} %: found {detected} of {len(injected)}, "
+        f"missed {len(injected) - detected}; false alarms {sum(clean)} of {len(clean)}"
     )
     return f"{line}; failed {failed}" if failed else line

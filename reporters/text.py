@@ -1,4 +1,4 @@
-"""Texts from outside made safe to print: no control characters, no more cells than there is room for."""
+"""Texts from outside made safe to print: without control characters, and in limited width."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,23 +15,24 @@ _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 def printable_lines(text: str) -> str:
-    """The same where lines stay lines: nothing is left that XML 1.0 forbids, either."""
+    """Return ``text`` printable, line by line; nothing is left that XML 1.0 forbids, either."""
     return "\n".join(map(printable, text.splitlines()))
 
 
 def short_line(text: str, longest: int) -> str:
-    """``text`` printable, on one line of at most ``longest`` characters (3 or more); its end is what is cut."""
+    """Return ``text`` printable, on one line, cut to at most ``longest`` characters (3 or more)."""
     line = printable(" ".join(text[: 4 * longest].split()))
     return line if len(line) <= longest else f"{line[: longest - len(_ELLIPSIS)]}{_ELLIPSIS}"
 
 
 def escaped(text: str) -> str:
-    r"""``text`` as one field of a tab-separated line: tab, newline, return and backslash as \t, \n, \r and \\."""
+    r"""Return ``text`` as one field of a tab-separated line: tab, newline, return and backslash as \t, \n, \r and
+    \\."""
     return "".join(_ESCAPES.get(char) or (char if char.isprintable() else escape(char)) for char in text)
 
 
 def shorten(text: str, width: int) -> str:
-    """``text`` in at most ``width`` cells (3 or more): the middle is left out, as the ends tell most."""
+    """Return ``text`` in at most ``width`` cells (3 or more), with its middle left out."""
     if cell_len(text) <= width:
         return text
     room = width - len(_ELLIPSIS)
@@ -41,7 +42,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def fold(text: str, width: int) -> list[str]:
-    """``text`` as lines of at most ``width`` cells (2 or more), broken after punctuation where there is some."""
+    """Return ``text`` as lines of at most ``width`` cells (2 or more), broken after punctuation if possible."""
     lines = []
     while cell_len(text) > width:
         head = chop_cells(text, width)[0]
@@ -54,14 +55,14 @@ def fold(text: str, width: int) -> list[str]:
 
 
 def folded_names(names: Sequence[str], width: int, lines: int) -> dict[str, list[str]]:
-    """Each name as at most ``lines`` lines of ``width`` cells, all but the first indented.
+    """Return each name as at most ``lines`` lines of ``width`` cells, all but the first indented.
 
-    Longer names lose their middle. Names that would then look alike are given whole, however many lines that takes.
+    Longer names lose their middle. Names that would then look alike are complete, however many lines that takes.
     """
-    whole = {name: _indented(printable(name), width) for name in names}
-    shown = {name: _indented(printable(name), width, lines) for name in names}
-    times = Counter(map(tuple, shown.values()))
-    return {name: rows if times[tuple(rows)] == 1 else whole[name] for name, rows in shown.items()}
+    full_by_name = {name: _indented(printable(name), width) for name in names}
+    lines_by_name = {name: _indented(printable(name), width, lines) for name in names}
+    times = Counter(map(tuple, lines_by_name.values()))
+    return {name: rows if times[tuple(rows)] == 1 else full_by_name[name] for name, rows in lines_by_name.items()}
 
 
 def _indented(text: str, width: int, lines: int | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Numbers as people read them: times, changes, shares, sizes. What is None or not finite reads "-"."""
+"""Numbers for people: times, changes, shares, sizes. None and numbers that are not finite are shown as "-"."""
 
 import math
 
@@ -11,39 +11,40 @@ _SCALES = {
 
 
 def human_value(value: float | None, unit: str) -> str:
-    """``value`` to three digits: nanoseconds up to s, instructions up to G, bytes up to TiB, another unit as it is."""
+    """Return ``value`` with three digits: nanoseconds up to s, instructions up to G, bytes up to TiB, other units as
+    they are."""
     if value is None or not math.isfinite(value):
         return ABSENT
     if unit == "bytes":
         return human_size(value)
     if unit not in _SCALES:
         return f"{value:.3g} {unit}"
-    scale, name = next((one for one in _SCALES[unit] if abs(value) / one[0] < 999.5), _SCALES[unit][-1])
+    scale, name = next((entry for entry in _SCALES[unit] if abs(value) / entry[0] < 999.5), _SCALES[unit][-1])
     return f"{_three_digits(value / scale)} {name}"
 
 
 def scale_of(value: float | None, unit: str) -> tuple[float, str]:
-    """What to divide values of about this size by for showing them, and their unit then: ``(1000.0, "us")``."""
+    """Return the divisor and the unit for showing values of about this size: ``(1000.0, "us")``."""
     size = abs(value) if value is not None and math.isfinite(value) else 0.0
     scales = _SCALES.get(unit, ((1.0, unit),))
     return max((scale for scale in scales if scale[0] <= size), default=scales[0])
 
 
 def human_change(ratio: float | None) -> str:
-    """A ratio as a signed change, ``+5.3 %``; as a factor from eleven-fold on, ``x12.3``, or just ``>x999``."""
+    """Return a ratio as a signed change, ``+5.3 %``; from eleven-fold on as a factor, ``x12.3``, or just ``>x999``."""
     change = _change(ratio)
     return f"{change} %" if change[0] in "+-" and change != ABSENT else change
 
 
 def human_interval(interval: tuple[float, float] | None) -> str:
-    """An interval of ratios as changes in %, ``[+4.1, +6.4]``."""
+    """Return an interval of ratios as changes in %, ``[+4.1, +6.4]``."""
     if interval is None:
         return ABSENT
     return f"[{_change(interval[0])}, {_change(interval[1])}]"
 
 
 def human_share(share: float | None) -> str:
-    """A share, 0.021, as ``2.1 %``."""
+    """Return a share, 0.021, as ``2.1 %``."""
     if share is None or not math.isfinite(share):
         return ABSENT
     if 0 < share < 0.00995:
@@ -52,7 +53,7 @@ def human_share(share: float | None) -> str:
 
 
 def human_size(size: float | None) -> str:
-    """Bytes as ``23.5 GiB``."""
+    """Return bytes as ``23.5 GiB``."""
     if size is None or not math.isfinite(size):
         return ABSENT
     scale, name = scale_of(max(size, 0.0), "bytes")
@@ -61,14 +62,14 @@ def human_size(size: float | None) -> str:
 
 
 def human_duration(seconds: float | None) -> str:
-    """Seconds as ``3 min 12 s``."""
+    """Return seconds as ``3 min 12 s``."""
     if seconds is None or not math.isfinite(seconds):
         return ABSENT
-    whole = round(seconds)
-    hours, minutes = whole // 3600, whole // 60 % 60
+    whole_seconds = round(seconds)
+    hours, minutes = whole_seconds // 3600, whole_seconds // 60 % 60
     if hours:
         return f"{hours} h {minutes} min"
-    return f"{minutes} min {whole % 60} s" if minutes else f"{seconds:.3g} s"
+    return f"{minutes} min {whole_seconds % 60} s" if minutes else f"{seconds:.3g} s"
 
 
 def _change(ratio: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What reports and pages are shown with: style sheet, scripts the charting library, as texts. README.md says more."""
+"""The style sheet, scripts and charting library of reports and pages, as texts. See README.md."""
 
 import base64
 import hashlib
@@ -28,17 +28,17 @@ PLOT_STYLE = f""":where(.{PLOT_CLASS}) {{
 
 @cache
 def asset(name: AssetName) -> str:
-    """The text of the file of that name in this folder."""
+    """Return the text of a file in this folder."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def csp_hash(text: str) -> str:
-    """``'sha256-...'``: how a Content-Security-Policy names an inline script or style sheet of exactly this text."""
+    """Return ``'sha256-...'``, by which a Content-Security-Policy names an inline script or style sheet of exactly
+    this text."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
 def flame_style() -> str:
-    """The style sheet that d3-flame-graph puts into the page when it is loaded; a Content-Security-Policy must know its
-    hash."""
+    """Return the style sheet that d3-flame-graph adds to the page, whose hash a Content-Security-Policy must name."""
     return asset("d3-flamegraph.min.js").partition(".textContent=`")[2].partition("`")[0]

@@ -1,4 +1,4 @@
-"""What the page says about each case: facts as text, and the data that its scripts draw."""
+"""The page's content for each case: facts as text, and the data that its scripts draw."""
 
 import json
 import math
@@ -32,29 +32,29 @@ from opduel.reporters.units import (
     scale_of,
 )
 
-_DIGITS = 8  # of the numbers that are drawn; those in the table are whole
-_FRAME_DIGITS = 6  # of a flame graph's amounts: it is less than 10,000 pixels wide, and its words have three
+_DIGITS = 8  # of the numbers that are drawn; those in the table are complete
+_FRAME_DIGITS = 6  # of a flame graph's amounts: it is less than 10,000 pixels wide, and its texts show three
 
 
 def fragment(case: str) -> str:
-    """The part of an address behind the ``#`` that opens this case."""
+    """Return the part of an address after the ``#`` that opens this case."""
     return "case=" + quote(printable(case), safe="")
 
 
-def remark(one: Comparison) -> str:
-    """What is to be said of a case in the table: injected, failed, noted."""
-    failure = one.failure
+def remark(comparison: Comparison) -> str:
+    """Return the remark on a case in the table: injected, failed, held back, note."""
+    failure = comparison.failure
     parts = [
-        "injected" if one.injected else "",
+        "injected" if comparison.injected else "",
         failure_text(failure) if failure else "",
-        f"held back: {verdict_words(one.held_back, one.metric)}" if one.held_back else "",
-        "" if failure and one.note == failure.reason else one.note,
+        f"held back: {verdict_words(comparison.held_back, comparison.metric)}" if comparison.held_back else "",
+        "" if failure and comparison.note == failure.reason else comparison.note,
     ]
     return "; ".join(part for part in parts if part)
 
 
 def case_labels(alpha: float | None) -> list[str]:
-    """The labels of ``case_data``'s facts, in their order."""
+    """Return the labels of ``case_data``'s facts, in their order."""
     return [
         *("operator", "direction", "metric", "dtype", "context", "mode", "inputs", "files"),
         *("change", confidence_text(alpha, "interval"), "control", "treatment", "p value", "q value", "threshold"),
@@ -63,74 +63,83 @@ def case_labels(alpha: float | None) -> list[str]:
     ]
 
 
-def case_data(one: Comparison, case: Case | None, roofline: Any) -> dict[str, Any]:
-    """What the page's script needs of a case, as plain data; facts that are not known are empty."""
-    divisor, unit = scale_of(one.control if one.control is not None else one.treatment, one.unit)
-    again = one.verification
-    failures = [failure for failure in (one.failure, again.failure if again else None) if failure]
-    breakdown = one.breakdown and {
-        "rows": [[printable(name), *cells] for name, cells in breakdown_rows(one.breakdown)],
-        "note": printable(one.breakdown.note),
+def case_data(comparison: Comparison, case: Case | None, roofline: Any) -> dict[str, Any]:
+    """Return what the page's script needs of a case, as plain data; unknown facts are empty."""
+    divisor, unit = scale_of(
+        comparison.control if comparison.control is not None else comparison.treatment, comparison.unit
+    )
+    again = comparison.verification
+    failures = [failure for failure in (comparison.failure, again.failure if again else None) if failure]
+    breakdown = comparison.breakdown and {
+        "rows": [[printable(name), *cells] for name, cells in breakdown_rows(comparison.breakdown)],
+        "note": printable(comparison.breakdown.note),
     }
     return {
-        "id": printable(one.case),
-        "verdict": one.verdict,
-        "words": one.verdict_words,
-        "ratio": one.ratio,
-        "ci": one.ci,
-        "threshold": one.threshold,
-        "said": f"{human_change(one.ratio)} {human_interval(one.ci)}",
-        "why": printable(remark(one)),
-        "facts": [printable(fact) for fact in _facts(one, case, roofline)],
+        "id": printable(comparison.case),
+        "verdict": comparison.verdict,
+        "words": comparison.verdict_words,
+        "ratio": comparison.ratio,
+        "ci": comparison.ci,
+        "threshold": comparison.threshold,
+        "change": f"{human_change(comparison.ratio)} {human_interval(comparison.ci)}",
+        "why": printable(remark(comparison)),
+        "facts": [printable(fact) for fact in _facts(comparison, case, roofline)],
         "divisor": divisor,
         "unit": printable(unit),
         "samples": [
-            *_drawn(one.samples, decides=True),
+            *_drawn(comparison.samples, decides=True),
             *_drawn(again.samples if again else (), decides=False, stage="second measurement"),
         ],
         "failures": [
-            {"what": printable(failure_text(one)), "words": printable_lines(one.output_tail).strip()}
-            for one in failures
+            {"what": printable(failure_text(failure)), "words": printable_lines(failure.output_tail).strip()}
+            for failure in failures
         ],
         "breakdown": breakdown,
-        "causes": [_examined(one) for one in one.cause.examinations] if one.cause else [],
+        "causes": [_examined(examination) for examination in comparison.cause.examinations] if comparison.cause else [],
     }
 
 
-def _examined(one: Examination) -> dict[str, Any]:
-    """One source's table: its caption, its rows, and what is to be said of it."""
+def _examined(examination: Examination) -> dict[str, Any]:
+    """Return one source's table: its caption, rows and note."""
     return {
-        "caption": printable(caption(one)),
-        "rows": [[printable(cell) for cell in cells(part, one.unit)] for part in one.candidates],
-        "note": printable(one.note),
-        "flame": flame_data(one),
-        "implementations": implementation_rows(one),
+        "caption": printable(caption(examination)),
+        "rows": [[printable(cell) for cell in cells(part, examination.unit)] for part in examination.candidates],
+        "note": printable(examination.note),
+        "flame": flame_data(examination),
+        "implementations": implementation_rows(examination),
     }
 
 
-def flame_data(one: Examination) -> dict[str, Any] | None:
-    """What ``assets/flame.js`` draws of an examination. A line of ``frames``: depth, control, treatment, name.
+def flame_data(examination: Examination) -> dict[str, Any] | None:
+    """Return what ``assets/flame.js`` draws of an examination. A line of ``frames``: depth, control, treatment, name.
 
-    They are one text, not lists: that is half as long, and a browser takes it apart only when the graph is drawn.
+    They are one text, not lists: it is half as long, and the browser parses it only when the graph is drawn.
     """
-    if not one.flame:
+    if not examination.flame:
         return None
-    divisor, unit = scale_of(max(one.flame[0].control, one.flame[0].treatment), one.unit)
+    divisor, unit = scale_of(max(examination.flame[0].control, examination.flame[0].treatment), examination.unit)
 
     def short(amount: float) -> str:
         return f"{amount:.{_FRAME_DIGITS}g}"
 
     lines = [
         f"{max(frame.depth, 0)} {short(frame.control)} {short(frame.treatment)} {printable(frame.name)}"
-        for frame in one.flame
+        for frame in examination.flame
     ]
-    return {"caption": printable(one.source), "divisor": divisor, "unit": printable(unit), "frames": "\n".join(lines)}
+    return {
+        "caption": printable(examination.source),
+        "divisor": divisor,
+        "unit": printable(unit),
+        "frames": "\n".join(lines),
+    }
 
 
-def implementation_rows(one: Examination) -> list[list[str]]:
-    """The rows of a table of primitives before and after, of the candidates that say their ``implementations``."""
-    found = (part for part in one.candidates if any(part.implementations) and one.source == "primitives")
-    return [[printable(cell) for cell in _implementation(part, one.unit)] for part in found]
+def implementation_rows(examination: Examination) -> list[list[str]]:
+    """Return the table of primitives before and after, of candidates with ``implementations``."""
+    primitives = (
+        part for part in examination.candidates if any(part.implementations) and examination.source == "primitives"
+    )
+    return [[printable(cell) for cell in _implementation(part, examination.unit)] for part in primitives]
 
 
 def _implementation(part: Candidate, unit: str) -> Iterator[str]:
@@ -142,37 +151,43 @@ def _implementation(part: Candidate, unit: str) -> Iterator[str]:
     yield human_value(part.treatment, unit)
 
 
-def _facts(one: Comparison, case: Case | None, roofline: Any) -> Iterator[str]:
-    yield from (one.operator, one.direction, one.metric)
+def _facts(comparison: Comparison, case: Case | None, roofline: Any) -> Iterator[str]:
+    yield from (comparison.operator, comparison.direction, comparison.metric)
     yield from (case.dtype, case.context, case.mode, _plain(case.inputs)) if case else ("", "", "", "")
     yield _plain({name: file.location for name, file in case.files.items()}) if case and case.files else ""
-    yield _with_number(human_change(one.ratio), one.ratio, "times")
-    yield f"{human_interval(one.ci)} ({one.ci[0]!r} to {one.ci[1]!r} times)" if one.ci else ""
-    yield _with_number(human_value(one.control, one.unit), one.control, one.unit)
-    yield _with_number(human_value(one.treatment, one.unit), one.treatment, one.unit)
-    yield from (exact(one.p_value), exact(one.q_value))
-    yield human_share(one.threshold)
-    yield human_share(one.mde) if one.mde is not None else ""
-    yield str(one.rounds)
-    yield _effort(one.effort) if one.effort else ""
-    yield one.decided_on or ""
-    yield f"would be {verdict_words(one.held_back, one.metric)} in a valid run" if one.held_back else ""
-    yield "yes: the treatment was slowed on purpose" if one.injected else ""
-    yield _second(one.verification, one.metric) if one.verification else ""
-    yield _work(one.work) if one.work else ""
-    yield rates_words(one, roofline)
-    yield _place(one)
-    yield one.note
+    yield _with_number(human_change(comparison.ratio), comparison.ratio, "times")
+    yield (
+        f"{human_interval(comparison.ci)} ({comparison.ci[0]!r} to {comparison.ci[1]!r} times)" if comparison.ci else ""
+    )
+    yield _with_number(human_value(comparison.control, comparison.unit), comparison.control, comparison.unit)
+    yield _with_number(human_value(comparison.treatment, comparison.unit), comparison.treatment, comparison.unit)
+    yield from (exact(comparison.p_value), exact(comparison.q_value))
+    yield human_share(comparison.threshold)
+    yield human_share(comparison.mde) if comparison.mde is not None else ""
+    yield str(comparison.rounds)
+    yield _effort(comparison.effort) if comparison.effort else ""
+    yield comparison.decided_on or ""
+    yield (
+        f"would be {verdict_words(comparison.held_back, comparison.metric)} in a valid run"
+        if comparison.held_back
+        else ""
+    )
+    yield "yes: the treatment was slowed on purpose" if comparison.injected else ""
+    yield _second(comparison.verification, comparison.metric) if comparison.verification else ""
+    yield _work(comparison.work) if comparison.work else ""
+    yield rates_words(comparison, roofline)
+    yield _place(comparison)
+    yield comparison.note
 
 
-def _place(one: Comparison) -> str:
-    """Which host of a fleet measured it; empty for a run on one host."""
-    of_kind = f"of the kind {one.kind}" if one.kind else ""
-    return ", ".join(word for word in (one.host or "", of_kind) if word)
+def _place(comparison: Comparison) -> str:
+    """Return which host of a fleet measured the case; empty for a run on one host."""
+    of_kind = f"of the kind {comparison.kind}" if comparison.kind else ""
+    return ", ".join(word for word in (comparison.host or "", of_kind) if word)
 
 
 def _effort(effort: Effort) -> str:
-    """How much was measured in the last round, and the noise that decided it."""
+    """Return how much was measured in the last round, and the noise that decided it."""
     noise = (("quad", effort.quad_sd), ("fork", effort.fork_sd), ("pair", effort.pair_sd))
     deviations = ", ".join(f"{level} {human_share(deviation)}" for level, deviation in noise if deviation is not None)
     last_round = f"{counted(effort.forks, 'fork')} of {counted(effort.quads, 'quad')} in the last round"
@@ -181,7 +196,7 @@ def _effort(effort: Effort) -> str:
 
 
 def _second(again: Verification, metric: str) -> str:
-    """What the second measurement found of what the first one had flagged."""
+    """Return the result of the second measurement, beside that of the first."""
     if again.verdict is None:
         return f"none was made; the first said {again.first}; {again.note}".rstrip("; ")
     verdict = verdict_words(again.verdict, metric)
@@ -196,14 +211,14 @@ def _work(work: Work) -> str:
 
 
 def _drawn(samples: Iterable[PairSample], decides: bool, stage: str | None = None) -> list[list[Any]]:
-    """Each sample as round, stage, whether it decided, control, treatment, log ratio, and forks."""
+    """Return each sample as round, stage, whether it decided, control, treatment, log ratio, and forks."""
     return [
         [
-            *(one.round, stage or one.stage, int(decides)),
-            *map(_short, (one.control, one.treatment, one.log_ratio)),
-            one.forks,
+            *(sample.round, stage or sample.stage, int(decides)),
+            *map(_short, (sample.control, sample.treatment, sample.log_ratio)),
+            sample.forks,
         ]
-        for one in samples
+        for sample in samples
     ]
 
 
@@ -211,19 +226,19 @@ def _plain(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _with_number(shown: str, number: float | None, unit: str) -> str:
-    return f"{shown} ({number!r} {unit})" if number is not None else ""
+def _with_number(text: str, number: float | None, unit: str) -> str:
+    return f"{text} ({number!r} {unit})" if number is not None else ""
 
 
 def probability(value: float | None) -> str:
-    """To two digits; ``-`` for what is not known."""
+    """Return a probability with two digits; ``-`` if it is unknown."""
     if value is None or not math.isfinite(value):
         return "-"
     return "<0.0001" if value < 0.0001 else f"{value:.2g}"
 
 
 def exact(number: float | None) -> str:
-    """The number in full, as the table is sorted by it; empty for what is not known."""
+    """Return the number in full, by which the table is sorted; empty if it is unknown."""
     return "" if number is None or math.isnan(number) else repr(number).replace("inf", "Infinity")
 
 

@@ -63,7 +63,7 @@ const opduelDraw = (() => {
       high: one.ci && logOf(one.ci[1]),
       band: Math.log1p(one.threshold || 0),
       verdict: one.verdict,
-      said: `${one.id}\n${one.words} ${one.said}`,
+      said: `${one.id}\n${one.words} ${one.change}`,
     }));
   }
 

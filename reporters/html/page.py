@@ -1,7 +1,6 @@
-"""The page put together: the template filled in, and style, scripts and data within it.
+"""The page: the template filled in, with style, scripts and data within it.
 
-Texts of a report are shown as texts: the templates escape them, and characters that could disguise others are written
-as escapes.
+The templates escape all texts of a report, and characters that could disguise others.
 """
 
 import json
@@ -30,9 +29,9 @@ _MOST_ROWS = 200  # of a table in a notebook
 
 
 def to_html(report: Report) -> str:
-    """The whole report as one HTML document that asks for nothing outside it.
+    """Return the report as one HTML document that loads nothing from elsewhere.
 
-    A Content-Security-Policy lets nothing run but the page's own scripts.
+    A Content-Security-Policy allows only the page's own scripts.
     """
     comparisons = worst_first(report.comparisons)
     style, first, script = asset("theme.css") + _own("report.css"), _own("first.js"), _script()
@@ -52,7 +51,7 @@ def to_html(report: Report) -> str:
 
 
 def to_notebook_html(report: Report) -> str:
-    """HTML for a notebook's output, without scripts: the report's heading, and a table of its worst cases."""
+    """Return HTML for a notebook's output, without scripts: the report's heading, and a table of its worst cases."""
     comparisons = worst_first(report.comparisons)
     return _template("notebook.html.jinja").render(
         **heading(report),
@@ -72,7 +71,7 @@ def write_page(path: Path, report: Report) -> None:
 
 
 def _data(report: Report, comparisons: list[Comparison]) -> dict[str, Any]:
-    """What the page's script draws and tells of each case: plain data, in the order of the table's rows."""
+    """Return what the page's script draws and shows of each case: plain data, in the order of the table's rows."""
     again = reproduction(report)
     cases = {case.id: case for case in report.cases}
     roofline = report.host.roofline
@@ -81,19 +80,22 @@ def _data(report: Report, comparisons: list[Comparison]) -> dict[str, Any]:
         "labels": case_labels(report.configuration.alpha),
         "here": again.here,
         "anywhere": again.anywhere,
-        "cases": [{**case_data(one, cases.get(one.case), roofline), "again": again.of(one)} for one in comparisons],
+        "cases": [
+            {**case_data(comparison, cases.get(comparison.case), roofline), "again": again.of(comparison)}
+            for comparison in comparisons
+        ],
     }
 
 
 def _embedded(data: Any) -> str:
-    """``data`` as JSON that can stand within a script element: nothing in it can end the element."""
+    """Return ``data`` as JSON that can't end the script element it stands in."""
     text = json.dumps(strict(data), allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 @cache
 def _template(name: str) -> jinja2.Template:
-    """A template of this folder, which makes all texts printable and escapes them."""
+    """Return a template of this folder, which makes all texts printable and escapes them."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -129,7 +131,7 @@ def _own(name: str) -> str:
 
 @cache
 def _policy(style: str, scripts: tuple[str, ...]) -> str:
-    """The page's Content-Security-Policy: its own style and scripts by their hashes, and nothing else at all."""
+    """Return the page's Content-Security-Policy: its own style and scripts by their hashes, and nothing else."""
     styles = f"style-src {' '.join(map(csp_hash, (style, PLOT_STYLE, flame_style())))}"
     allowed = f"script-src {' '.join(map(csp_hash, scripts))}"
     return f"default-src 'none'; {allowed}; {styles}; base-uri 'none'; form-action 'none'"

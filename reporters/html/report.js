@@ -113,7 +113,7 @@
   /** All that is known of a case, but for its plots. */
   function told(one) {
     const verdict = element("span", { class: `verdict ${one.verdict}` }, one.words);
-    const parts = [element("p", {}, verdict, ` ${one.said}`, one.why ? element("span", { class: "note" }, one.why) : null)];
+    const parts = [element("p", {}, verdict, ` ${one.change}`, one.why ? element("span", { class: "note" }, one.why) : null)];
     for (const failure of one.failures) {
       parts.push(element("div", { class: "notice" }, element("p", {}, failure.what)));
       if (failure.words) parts.push(element("pre", { tabindex: "0", "aria-label": "output tail" }, failure.words));

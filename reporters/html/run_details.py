@@ -1,4 +1,4 @@
-"""What the page says of the run as a whole: who was compared, what it came to, how and on what it was measured."""
+"""The page's content on the run: the builds, the result, how and on what it was measured."""
 
 import json
 import shlex
@@ -26,12 +26,19 @@ _NOISE = ("before", "during", "verifying")
 
 
 def heading(report: Report) -> dict[str, Any]:
-    """What the templates show at the top, by name: who was compared, and what it came to."""
-    run, asked = report.run, report.configuration
-    known = (run.spec, run.framework, asked.platform, run.started, asked.user_identifier, run.id and f"run {run.id}")
+    """Return what the templates show at the top, by name: the builds and the result."""
+    run, configuration = report.run, report.configuration
+    labels = (
+        run.spec,
+        run.framework,
+        configuration.platform,
+        run.started,
+        configuration.user_identifier,
+        run.id and f"run {run.id}",
+    )
     return {
         "title": f"{report.treatment.requested} against {report.control.requested}",
-        "about": ", ".join(one for one in (*known, frameworks_text(report.control, report.treatment)) if one),
+        "about": ", ".join(label for label in (*labels, frameworks_text(report.control, report.treatment)) if label),
         "counts": verdict_counts(report.comparisons),
         "effort": effort_text(report),
         "warnings": list(_warnings(report)),
@@ -42,24 +49,25 @@ _APART = ("incidents", "validity", "environment", "command", "configuration", "s
 
 
 def run_details(report: Report) -> dict[str, Any]:
-    """The rest of what the page shows of the run, by name: how and on what it was measured, and what was lost."""
+    """Return the other facts of the run that the page shows, by name: how and on what it was measured, and what was
+    lost."""
     run, host = report.run, report.host
     phases = [host.before, host.during, host.verifying]
     measures = dict.fromkeys(str(name) for phase in phases for name in phase)
     packages = report.control.packages, report.treatment.packages
     kinds = [("kinds of host", text)] if (text := kinds_text(report)) else []
     names = ("strategy", "interpreter", "directory", "digest", "created", "duration_s", "environment")
-    made = {name: lambda one, name=name: _plain(getattr(one, name)) for name in names}
+    build_facts = {name: lambda build, name=name: _plain(getattr(build, name)) for name in names}
     return {
         "sides": _on_both(
             report,
-            build=lambda one: one.requested,
-            version=lambda one: one.description,
-            commit=lambda one: f"{one.commit.short} {one.commit.subject}" if one.commit else "",
-            committed=lambda one: _committed(one.commit),
-            digest=lambda one: one.digest[:12],
+            build=lambda side: side.requested,
+            version=lambda side: side.description,
+            commit=lambda side: f"{side.commit.short} {side.commit.subject}" if side.commit else "",
+            committed=lambda side: _committed(side.commit),
+            digest=lambda side: side.digest[:12],
         ),
-        "failures": [one for one in worst_first(report.comparisons) if one.failure is not None],
+        "failures": [comparison for comparison in worst_first(report.comparisons) if comparison.failure is not None],
         "incidents": incidents(report),
         "run": _facts(run, without=_APART),
         "command": shlex.join(run.command),
@@ -73,23 +81,25 @@ def run_details(report: Report) -> dict[str, Any]:
         "validity": _facts(run.validity, without=("aa_checks",)),
         "aa_checks": [
             (
-                str(one.case),
-                human_change(one.ratio),
-                human_interval((one.ci[0], one.ci[1]) if len(one.ci) == 2 else None),
-                human_share(one.threshold),
-                _plain(one.rounds),
-                "differs" if one.flagged else "no difference found",
+                str(check.case),
+                human_change(check.ratio),
+                human_interval((check.ci[0], check.ci[1]) if len(check.ci) == 2 else None),
+                human_share(check.threshold),
+                _plain(check.rounds),
+                "differs" if check.flagged else "no difference found",
             )
-            for one in run.validity.aa_checks
+            for check in run.validity.aa_checks
         ],
         "environment": _facts(run.environment),
-        "packages": [(name, *(one.get(name, "-") for one in packages)) for name in sorted(set().union(*packages))],
-        "builds": _on_both(report, commit=lambda one: one.commit.id if one.commit else "", **made),
+        "packages": [
+            (name, *(versions.get(name, "-") for versions in packages)) for name in sorted(set().union(*packages))
+        ],
+        "builds": _on_both(report, commit=lambda build: build.commit.id if build.commit else "", **build_facts),
     }
 
 
 def _warnings(report: Report) -> Iterator[str]:
-    """What a reader must know before believing the rest."""
+    """Yield what a reader must know before relying on the results."""
     for line in (*caveats(report), not_broken_down_line(report)):
         if line:
             yield line[:1].upper() + line[1:]
@@ -99,20 +109,20 @@ def _warnings(report: Report) -> Iterator[str]:
 
 
 def _on_both(report: Report, **facts: Callable[[Build], str]) -> Rows:
-    """Facts about both builds beside each other, without lines that are empty on both sides."""
-    rows = [(what, fact(report.control), fact(report.treatment)) for what, fact in facts.items()]
+    """Return facts about both builds side by side, without lines that are empty on both sides."""
+    rows = [(name, fact(report.control), fact(report.treatment)) for name, fact in facts.items()]
     return [row for row in rows if any(row[1:])]
 
 
 def _committed(commit: Commit | None) -> str:
-    """Date and author, without the mail address."""
+    """Return date and author of a commit, without the mail address."""
     if commit is None:
         return ""
     return f"{commit_moment(commit) or commit.time}, {commit.author.partition('<')[0].strip()}"
 
 
 def _extremes(measure: Any) -> str:
-    """``0.44 (0.43 to 0.45)`` of a mapping of mean, min and max; anything else as it is."""
+    """Return ``0.44 (0.43 to 0.45)`` of a mapping of mean, min and max; anything else as it is."""
     if not isinstance(measure, Mapping):
         return f"{measure:.4g}" if is_number(measure) else _plain(measure)
     mean, low, high = (measure.get(name) for name in ("mean", "min", "max"))
@@ -122,9 +132,9 @@ def _extremes(measure: Any) -> str:
 
 
 def _facts(mapping: Mapping[str, Any], without: Sequence[str] = ()) -> Rows:
-    """Everything that is known, with readable words for seconds and the roofline; nothing for what isn't."""
+    """Return all known facts, in readable words for seconds and the roofline."""
     facts = [(str(key), _fact(str(key), value)) for key, value in mapping.items() if key not in without]
-    return [(key, said) for key, said in facts if said]
+    return [(key, words) for key, words in facts if words]
 
 
 def _fact(key: str, value: Any) -> str:
@@ -139,7 +149,7 @@ def _fact(key: str, value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A text as it is, anything else as JSON; nothing for None and what is empty."""
+    """Return a text as it is, anything else as JSON; empty for None and empty values."""
     if value is None or value in ("", [], {}, ()):
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

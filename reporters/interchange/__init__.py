@@ -1,1 +1,1 @@
-"""Interchange: a report in the words of tools that people already use. See docs/how-to/interchange.md."""
+"""Interchange: a report in the formats of other tools. See docs/how-to/interchange.md."""

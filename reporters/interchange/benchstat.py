@@ -27,23 +27,23 @@ _LONGEST = 8192  # bytes of a name or value; benchstat gives up on a line of 65,
 
 
 def to_benchstat(report: Report, side: Side | None) -> Rendered:
-    """One side alone, for ``benchstat control.txt treatment.txt``; or both, told apart by ``side:``, for
-    ``benchstat -col side``.
+    """Return one side, for ``benchstat control.txt treatment.txt``, or both with ``side:``, for ``benchstat -col
+    side``.
 
-    Everything else that is configuration is the same for both sides: benchstat puts what differs in it in tables apart.
+    All other configuration is the same for both sides, since benchstat makes separate tables of what differs in it.
     """
-    kept, left_out = kept_cases(report, why_without_samples)
-    lines = [*_comments(report), *_configuration(report), *_units(kept)]
+    comparisons, left_out = kept_cases(report, why_without_samples)
+    lines = [*_comments(report), *_configuration(report), *_units(comparisons)]
     for written in SIDES if side is None else (side,):
         if side is None:
             lines += ["", f"side: {written}"]
-        lines += _results(kept, written)
+        lines += _results(comparisons, written)
     return Rendered("".join(f"{line}\n" for line in lines), left_out)
 
 
 def legal_name(case: str) -> str:
-    """``case`` as part of a benchmark's name, percent-encoded: no space, and no end like ``-8``, which Go reads as a
-    number of processors. ``urllib.parse.unquote`` gives it back, unless it had to be cut."""
+    """Return ``case`` as part of a benchmark's name, percent-encoded: no space, and no end like ``-8``, which Go
+    reads as a number of processors. ``urllib.parse.unquote`` gives it back, unless it had to be cut."""
     name = quote(case, safe=_KEPT, errors="surrogatepass")
     return re.sub(r"-(?=\d+$)", "%2D", cut(name, _LONGEST)) or "-"
 
@@ -59,29 +59,31 @@ def _comments(report: Report) -> Iterator[str]:
 
 
 def _configuration(report: Report) -> Iterator[str]:
-    """What makes results comparable: those of other runs with the same go into the same table."""
+    """Yield the facts that must be the same for results of several runs to be in one table."""
     facts = run_facts(report)
-    others = {"platform": "target_platform", "cpu": "cpu_model_name"}
+    fact_names = {"platform": "target_platform", "cpu": "cpu_model_name"}
     for key in ("spec", "framework", "platform", "threads", "cpu"):
-        if (name := others.get(key, key)) in facts:
+        if (name := fact_names.get(key, key)) in facts:
             yield f"{key}: {cut(str(facts[name]), _LONGEST)}"
 
 
-def _units(kept: list[Comparison]) -> Iterator[str]:
-    known = [one for one in kept if one.metric in METRICS]
-    ways = {_unit(one): one.measure.lower_is_better for one in known}
+def _units(comparisons: list[Comparison]) -> Iterator[str]:
+    known_metrics = [comparison for comparison in comparisons if comparison.metric in METRICS]
+    ways = {_unit(comparison): comparison.measure.lower_is_better for comparison in known_metrics}
     for unit, lower in sorted(ways.items()):
-        if all(one.measure.lower_is_better == lower for one in known if _unit(one) == unit):  # else nothing can be said
+        if all(
+            comparison.measure.lower_is_better == lower for comparison in known_metrics if _unit(comparison) == unit
+        ):  # else nothing can be said
             yield f"Unit {unit} better={'lower' if lower else 'higher'}"
 
 
-def _results(kept: list[Comparison], side: Side) -> Iterator[str]:
-    names = names_over_metrics(kept, lambda case: PREFIX + legal_name(case))
-    for one, name in zip(kept, names, strict=True):
-        samples = deciding_samples(one)
+def _results(comparisons: list[Comparison], side: Side) -> Iterator[str]:
+    names = names_over_metrics(comparisons, lambda case: PREFIX + legal_name(case))
+    for comparison, name in zip(comparisons, names, strict=True):
+        samples = deciding_samples(comparison)
         for sample, value in zip(samples, side_values(samples, side), strict=True):
-            yield f"{name} {max(1, sample.calls)} {value!r} {_unit(one)}"
+            yield f"{name} {max(1, sample.calls)} {value!r} {_unit(comparison)}"
 
 
-def _unit(one: Comparison) -> str:
-    return UNITS.get(one.metric) or quote(one.unit, safe="/", errors="surrogatepass") or "?"
+def _unit(comparison: Comparison) -> str:
+    return UNITS.get(comparison.metric) or quote(comparison.unit, safe="/", errors="surrogatepass") or "?"

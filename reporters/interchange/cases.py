@@ -1,4 +1,4 @@
-"""What the formats have in common: cases and samples that they take, names on one line, facts about run and builds."""
+"""Common parts of the formats: the cases and samples that they take, names on one line, facts about run and builds."""
 
 import hashlib
 import math
@@ -25,13 +25,16 @@ class Rendered:
 
 
 def kept_cases(report: Report, why_not: Callable[[Comparison], str]) -> tuple[list[Comparison], str]:
-    """The cases that a format can hold, and how many were left out for which reason: ``3 failed, 1 without samples``.
+    """Return the cases that a format can hold, and how many were left out for which reason: ``3 failed, 1 without
+    samples``.
 
     ``why_not`` gives the reason for one case, empty if the format can hold it.
     """
-    reasons = [(one, why_not(one)) for one in report.comparisons]
+    reasons = [(comparison, why_not(comparison)) for comparison in report.comparisons]
     counts = Counter(reason for _, reason in reasons if reason).most_common()
-    return [one for one, reason in reasons if not reason], ", ".join(f"{count} {reason}" for reason, count in counts)
+    return [comparison for comparison, reason in reasons if not reason], ", ".join(
+        f"{count} {reason}" for reason, count in counts
+    )
 
 
 def deciding_samples(comparison: Comparison) -> list[PairSample]:
@@ -45,26 +48,26 @@ def deciding_samples(comparison: Comparison) -> list[PairSample]:
 
 
 def side_values(samples: Iterable[PairSample], side: Side) -> list[float]:
-    """The process values of one side, in the comparison's unit."""
+    """Return the process values of one side, in the comparison's unit."""
     return [float(getattr(sample, side)) for sample in samples]
 
 
 def why_without_samples(comparison: Comparison) -> str:
-    """Why a format of single values has no place for the case, in words that follow a number; empty if it has one."""
+    """Return why a format of single values can't hold the case, in words that follow a number; empty if it can."""
     if comparison.verdict == "failed":
         return "failed"
     return "" if deciding_samples(comparison) else f"without samples ({one_line(comparison.metric)})"
 
 
 def why_without_value(comparison: Comparison) -> str:
-    """The same for a format of one value a case, the treatment's."""
+    """Return why a format of one value per case, the treatment's, can't hold the case; empty if it can."""
     if comparison.verdict == "failed":
         return "failed"
     return "" if is_number(comparison.treatment) else f"without a value ({one_line(comparison.metric)})"
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float] | None:
-    """The ends of the middle half of the values; None for fewer than two."""
+    """Return the lower and upper quartile; None for fewer than two values."""
     if len(values) < 2:
         return None
     lower, _, upper = statistics.quantiles(values, n=4, method="inclusive")
@@ -72,57 +75,57 @@ def quartiles(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def one_line(text: Any) -> str:
-    """A text from outside on one line, without what a terminal, XML or JSON minds; ``-`` for an empty one."""
+    """Return a text on one line without characters that disturb a terminal, XML or JSON; ``-`` for an empty one."""
     return printable(str(text)).strip() or "-"
 
 
-def note(one: Comparison) -> str | None:
-    """The case's note on one line; None if it has none."""
-    return one_line(one.note) if one.note.strip() else None
+def note(comparison: Comparison) -> str | None:
+    """Return the case's note on one line; None if it has none."""
+    return one_line(comparison.note) if comparison.note.strip() else None
 
 
-def figure_lines(one: Comparison, names: Iterable[str]) -> str:
-    """The figures of these names that the case has, unrounded, a line each; verdicts in the words of people."""
-    figures = {name: getattr(one, name) for name in names}
+def figure_lines(comparison: Comparison, names: Iterable[str]) -> str:
+    """Return the named figures that the case has, unrounded, a line each, with verdicts in words."""
+    figures = {name: getattr(comparison, name) for name in names}
     for name in figures.keys() & {"verdict", "held_back"}:
-        figures[name] = figures[name] and verdict_words(figures[name], one.metric)
-    figures |= {"ci": f"{one.ci[0]} to {one.ci[1]}" if one.ci else None, "note": note(one)}
-    shown = {name: one_line(value) if isinstance(value, str) else value for name, value in figures.items()}
-    return "\n".join(f"{name}: {value}" for name, value in shown.items() if value is not None)
+        figures[name] = figures[name] and verdict_words(figures[name], comparison.metric)
+    figures |= {"ci": f"{comparison.ci[0]} to {comparison.ci[1]}" if comparison.ci else None, "note": note(comparison)}
+    text_by_name = {name: one_line(value) if isinstance(value, str) else value for name, value in figures.items()}
+    return "\n".join(f"{name}: {value}" for name, value in text_by_name.items() if value is not None)
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """The names, in their order; a later one that was there already gets ``#2``, ``#3``... behind it."""
+    """Return the names, in their order; repeated ones get ``#2``, ``#3``... appended."""
     times: dict[str, int] = {}
-    taken: set[str] = set()
+    used_names: set[str] = set()
     result = []
     for name in names:
-        found = name
-        while found in taken:
+        unique_name = name
+        while unique_name in used_names:
             times[name] = times.get(name, 1) + 1
-            found = f"{name}#{times[name]}"
-        taken.add(found)
-        result.append(found)
+            unique_name = f"{name}#{times[name]}"
+        used_names.add(unique_name)
+        result.append(unique_name)
     return result
 
 
 def unique_names(comparisons: Sequence[Comparison], legal: Callable[[str], str] = one_line) -> list[str]:
-    """A name for each case: its id made ``legal``, and unique even in a foreign report whose ids are not."""
-    return _unique([legal(one.case) for one in comparisons])
+    """Return a name for each case: its id made ``legal``, and unique even if the report's ids are not."""
+    return _unique([legal(comparison.case) for comparison in comparisons])
 
 
 def names_over_metrics(comparisons: Sequence[Comparison], legal: Callable[[str], str]) -> list[str]:
-    """A name for each case, the same for all metrics of one, and unique among the cases of one metric."""
+    """Return a name for each case, the same for all metrics, and unique among the cases of one metric."""
     names: dict[int, str] = {}
-    for metric in {one.metric for one in comparisons}:
-        mine = [one for one in comparisons if one.metric == metric]
-        found = _unique([legal(one.case.removesuffix(f"/{metric}")) for one in mine])
-        names |= {id(one): name for one, name in zip(mine, found, strict=True)}
-    return [names[id(one)] for one in comparisons]
+    for metric in {comparison.metric for comparison in comparisons}:
+        mine = [comparison for comparison in comparisons if comparison.metric == metric]
+        unique = _unique([legal(comparison.case.removesuffix(f"/{metric}")) for comparison in mine])
+        names |= {id(comparison): name for comparison, name in zip(mine, unique, strict=True)}
+    return [names[id(comparison)] for comparison in comparisons]
 
 
 def cut(text: str, size: int) -> str:
-    """``text`` in at most ``size`` bytes of UTF-8 (20 or more); a digest of the whole stands behind what was cut."""
+    """Return ``text`` in at most ``size`` bytes of UTF-8 (20 or more); a cut text ends with a digest of all of it."""
     if len(text.encode()) <= size:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -130,9 +133,9 @@ def cut(text: str, size: int) -> str:
 
 
 def run_facts(report: Report) -> dict[str, Fact]:
-    """What was run, and where; without what isn't known. Numbers stay numbers, texts are on one line."""
+    """Return the known facts of the run and its host. Numbers stay numbers, texts are on one line."""
     run, host = report.run, report.host
-    return _known(
+    return _drop_unknown(
         run_id=run.id,
         started=run.started,
         spec=run.spec,
@@ -150,9 +153,9 @@ def run_facts(report: Report) -> dict[str, Fact]:
 
 
 def build_facts(build: Build) -> dict[str, Fact]:
-    """Which build a side was; without what isn't known."""
+    """Return the known facts of a side's build."""
     commit = build.commit
-    return _known(
+    return _drop_unknown(
         build=build.requested,
         framework_version=build.version,
         python_version=build.python or None,
@@ -163,10 +166,10 @@ def build_facts(build: Build) -> dict[str, Fact]:
     )
 
 
-def _known(**facts: Any) -> dict[str, Fact]:
-    known: dict[str, Fact] = {}
+def _drop_unknown(**facts: Any) -> dict[str, Fact]:
+    valid_facts: dict[str, Fact] = {}
     for name, value in facts.items():
         if value in (None, "") or isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
             continue
-        known[name] = value if isinstance(value, int | float) else one_line(value)
-    return known
+        valid_facts[name] = value if isinstance(value, int | float) else one_line(value)
+    return valid_facts

@@ -1,4 +1,4 @@
-"""JUnit XML, as CI systems show test results: a test a case, which fails when the case regressed."""
+"""JUnit XML for CI systems: one test per case, which fails if the case regressed."""
 
 from decimal import Decimal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -21,7 +21,8 @@ from opduel.reporters.units import human_change, human_interval, human_value
 
 
 def to_junit(report: Report) -> Rendered:
-    """One suite: regressed is a failure, failed an error, inconclusive is skipped, and all other verdicts pass."""
+    """Return one suite: regressed is a failure, failed an error, inconclusive is skipped, and all other verdicts
+    pass."""
     counts = {
         "tests": str(len(report.comparisons)),
         "failures": str(report.count("regressed")),
@@ -36,8 +37,8 @@ def to_junit(report: Report) -> Rendered:
     if started := report.run.started:
         suite.set("timestamp", one_line(started))
     _properties(suite, report)
-    for one, name in zip(report.comparisons, unique_names(report.comparisons), strict=True):
-        _test(suite, one, name, spec)
+    for comparison, name in zip(report.comparisons, unique_names(report.comparisons), strict=True):
+        _test(suite, comparison, name, spec)
     if warnings := caveats(report):
         SubElement(suite, "system-err").text = "\n".join(map(one_line, warnings))
     indent(root, " ")
@@ -45,43 +46,43 @@ def to_junit(report: Report) -> Rendered:
 
 
 def _properties(suite: Element, report: Report) -> None:
-    known = run_facts(report)
+    facts = run_facts(report)
     for side in SIDES:
-        known |= {f"{side}.{name}": value for name, value in build_facts(getattr(report, side)).items()}
+        facts |= {f"{side}.{name}": value for name, value in build_facts(getattr(report, side)).items()}
     properties = SubElement(suite, "properties")
-    for name, value in known.items():
+    for name, value in facts.items():
         SubElement(properties, "property", {"name": name, "value": str(value)})
 
 
-def _test(suite: Element, one: Comparison, name: str, spec: str) -> None:
-    test = SubElement(suite, "testcase", {"name": name, "classname": f"{spec}.{one_line(one.operator)}"})
-    if one.unit == "ns" and is_number(one.treatment) and one.treatment >= 0:
-        test.set("time", _seconds(one.treatment / 1e9))
-    if one.verdict == "regressed":
-        _say(test, "failure", "regressed", _change(one), _figures(one))
-    elif one.verdict == "inconclusive":
-        _say(test, "skipped", "inconclusive", note(one) or _change(one), "")
-    elif one.verdict == "failed":
-        failure = one.failure
+def _test(suite: Element, comparison: Comparison, name: str, spec: str) -> None:
+    test = SubElement(suite, "testcase", {"name": name, "classname": f"{spec}.{one_line(comparison.operator)}"})
+    if comparison.unit == "ns" and is_number(comparison.treatment) and comparison.treatment >= 0:
+        test.set("time", _seconds(comparison.treatment / 1e9))
+    if comparison.verdict == "regressed":
+        _say(test, "failure", "regressed", _change(comparison), _figures(comparison))
+    elif comparison.verdict == "inconclusive":
+        _say(test, "skipped", "inconclusive", note(comparison) or _change(comparison), "")
+    elif comparison.verdict == "failed":
+        failure = comparison.failure
         kind = f"{failure.side} {failure.kind}" if failure else "failed"
-        reason = failure.reason if failure else one.note
+        reason = failure.reason if failure else comparison.note
         _say(test, "error", one_line(kind), one_line(reason), printable_lines(failure.output_tail if failure else ""))
-    SubElement(test, "system-out").text = _figures(one)
+    SubElement(test, "system-out").text = _figures(comparison)
 
 
 def _say(test: Element, tag: str, kind: str, message: str, text: str) -> None:
     SubElement(test, tag, {"type": kind, "message": message}).text = text or None
 
 
-def _change(one: Comparison) -> str:
+def _change(comparison: Comparison) -> str:
     return (
-        f"change {human_change(one.ratio)}, interval {human_interval(one.ci)}, "
-        f"control {human_value(one.control, one_line(one.unit))}, {one.rounds} process pairs"
+        f"change {human_change(comparison.ratio)}, interval {human_interval(comparison.ci)}, "
+        f"control {human_value(comparison.control, one_line(comparison.unit))}, {comparison.rounds} process pairs"
     )
 
 
-def _figures(one: Comparison) -> str:
-    """Every figure of the case."""
+def _figures(comparison: Comparison) -> str:
+    """Return every figure of the case."""
     names = (
         "verdict",
         "metric",
@@ -95,9 +96,9 @@ def _figures(one: Comparison) -> str:
         "mde",
         "rounds",
     )
-    return figure_lines(one, (*names, "held_back", "note"))
+    return figure_lines(comparison, (*names, "held_back", "note"))
 
 
 def _seconds(value: float) -> str:
-    """Unrounded, and without an exponent: what reads JUnit knows none."""
+    """Return seconds unrounded and without an exponent, which readers of JUnit don't know."""
     return format(Decimal(repr(float(value))), "f")

@@ -25,23 +25,26 @@ UNITS = {"ns": ("second", 1e9), "bytes": ("byte", 1), "instructions": ("integer"
 
 
 def to_pyperf(report: Report, side: Side) -> Rendered:
-    """One side as a suite. Both sides hold the same benchmarks with as many values each, or else neither has them:
-    with unequal counts pyperf would call everything significant."""
-    kept, left_out = kept_cases(report, _why_not)
+    """Return one side as a suite. Both sides have the same benchmarks with equally many values: with unequal counts
+    pyperf would call everything significant."""
+    comparisons, left_out = kept_cases(report, _why_not)
     suite = {
         "version": VERSION,
         "metadata": _suite_facts(report, side),
-        "benchmarks": [_benchmark(one, name, side) for one, name in zip(kept, unique_names(kept), strict=True)],
+        "benchmarks": [
+            _benchmark(comparison, name, side)
+            for comparison, name in zip(comparisons, unique_names(comparisons), strict=True)
+        ],
     }
     return Rendered(json_text(suite, indent=None), left_out)
 
 
-def _why_not(one: Comparison) -> str:
-    if one.unit not in UNITS:
-        return f"in a unit that pyperf doesn't have ({one_line(one.unit)})"
-    if reason := why_without_samples(one):
+def _why_not(comparison: Comparison) -> str:
+    if comparison.unit not in UNITS:
+        return f"in a unit that pyperf doesn't have ({one_line(comparison.unit)})"
+    if reason := why_without_samples(comparison):
         return reason
-    if any(sample.control <= 0 or sample.treatment <= 0 for sample in deciding_samples(one)):
+    if any(sample.control <= 0 or sample.treatment <= 0 for sample in deciding_samples(comparison)):
         return "with values that are not above 0"
     return ""
 
@@ -53,22 +56,22 @@ def _suite_facts(report: Report, side: Side) -> dict[str, Fact]:
     return {**facts, "date": date} if date else facts
 
 
-def _benchmark(one: Comparison, name: str, side: Side) -> dict[str, Any]:
-    unit, scale = UNITS[one.unit]
+def _benchmark(comparison: Comparison, name: str, side: Side) -> dict[str, Any]:
+    unit, scale = UNITS[comparison.unit]
     facts = {
         "name": name,
         "unit": unit,
-        "operator": one_line(one.operator),
-        "direction": one_line(one.direction),
-        "opduel_verdict": one.verdict,
-        "opduel_ratio": one.ratio,
-        "opduel_ci_low": one.ci and one.ci[0],
-        "opduel_ci_high": one.ci and one.ci[1],
-        "opduel_note": note(one),
+        "operator": one_line(comparison.operator),
+        "direction": one_line(comparison.direction),
+        "opduel_verdict": comparison.verdict,
+        "opduel_ratio": comparison.ratio,
+        "opduel_ci_low": comparison.ci and comparison.ci[0],
+        "opduel_ci_high": comparison.ci and comparison.ci[1],
+        "opduel_note": note(comparison),
     }
-    samples = deciding_samples(one)
+    samples = deciding_samples(comparison)
     runs = [
-        _run(sample, value / scale if scale != 1 else _whole(value), unit)
+        _run(sample, value / scale if scale != 1 else _as_integer(value), unit)
         for sample, value in zip(samples, side_values(samples, side), strict=True)
     ]
     return {"metadata": {key: value for key, value in strict(facts).items() if value is not None}, "runs": runs}
@@ -81,12 +84,13 @@ def _run(sample: PairSample, value: float, unit: str) -> dict[str, Any]:
     return {"metadata": facts, "values": [value]}
 
 
-def _whole(value: float) -> float:
+def _as_integer(value: float) -> float:
     return int(value) if value.is_integer() else value
 
 
 def _date(started: Any) -> str | None:
-    """The run's start as pyperf writes dates; it adds and compares those without a zone, so ours is UTC without one."""
+    """Return the run's start as pyperf writes dates: without a zone, in UTC, since it compares them with others of
+    that form."""
     try:
         moment = datetime.fromisoformat(str(started))
     except ValueError:

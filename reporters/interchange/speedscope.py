@@ -18,15 +18,23 @@ _UNITS = {"ns": "nanoseconds", "bytes": "bytes"}
 
 
 def to_speedscope(report: Report, side: Side | None = None) -> Rendered:
-    """Both sides' profiles, or one side's; cases whose cause has no frames are left out."""
-    kept, left_out = kept_cases(report, lambda one: "" if has_frames(one) else "without a flame graph")
+    """Return both sides' profiles, or one side's, of cases with a flame graph."""
+    comparisons, left_out = kept_cases(
+        report, lambda comparison: "" if has_frames(comparison) else "without a flame graph"
+    )
     places: dict[str, int] = {}  # of names among the frames
     profiles = [
-        _profile(f"{one.case}, {seen.source}, {which}", which, seen.unit, seen.flame, places)
-        for one in kept
-        for seen in (one.cause.examinations if one.cause else ())
-        for which in ((side,) if side else SIDES)
-        if seen.flame
+        _profile(
+            f"{comparison.case}, {examination.source}, {shown_side}",
+            shown_side,
+            examination.unit,
+            examination.flame,
+            places,
+        )
+        for comparison in comparisons
+        for examination in (comparison.cause.examinations if comparison.cause else ())
+        for shown_side in ((side,) if side else SIDES)
+        if examination.flame
     ]
     document = {
         "$schema": SCHEMA,
@@ -38,9 +46,9 @@ def to_speedscope(report: Report, side: Side | None = None) -> Rendered:
     return Rendered(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n", left_out)
 
 
-def has_frames(one: Comparison) -> bool:
-    """Whether there is a flame graph of the case."""
-    return one.cause is not None and any(seen.flame for seen in one.cause.examinations)
+def has_frames(comparison: Comparison) -> bool:
+    """Return whether there is a flame graph of the case."""
+    return comparison.cause is not None and any(examination.flame for examination in comparison.cause.examinations)
 
 
 def _profile(name: str, side: Side, unit: str, frames: Sequence[Frame], places: dict[str, int]) -> dict[str, Any]:
@@ -51,19 +59,19 @@ def _profile(name: str, side: Side, unit: str, frames: Sequence[Frame], places: 
         "unit": _UNITS.get(unit, "none"),
         "startValue": 0,
         "endValue": sum(weight for _, weight in stacks),
-        "samples": [[places.setdefault(escaped(one), len(places)) for one in path] for path, _ in stacks],
+        "samples": [[places.setdefault(escaped(frame), len(places)) for frame in path] for path, _ in stacks],
         "weights": [weight for _, weight in stacks],
     }
 
 
 def _stacks(frames: Sequence[Frame], side: Side) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Each frame's stack, and its amount on that side without that of the frames within."""
+    """Yield each frame's stack, and its amount on that side without that of the frames within."""
     path: list[tuple[str, float]] = []  # of the frames around, what is left of each
-    for one in [*frames, Frame("", 0, 0.0, 0.0)]:
-        amount = one.control if side == "control" else one.treatment
-        while len(path) > one.depth:
+    for frame in [*frames, Frame("", 0, 0.0, 0.0)]:
+        amount = frame.control if side == "control" else frame.treatment
+        while len(path) > frame.depth:
             yield tuple(name for name, _ in path), path[-1][1]
             path.pop()
         if path:
             path[-1] = path[-1][0], path[-1][1] - amount
-        path.append((one.name, amount))
+        path.append((frame.name, amount))

@@ -20,41 +20,47 @@ _MARKED = tuple("=+-@＝＋－＠'")  # how a formula begins in some spreadsheet
 
 
 def to_csv(report: Report) -> Rendered:
-    """A line a case: the run, the columns of the simple screen reporter, and what the case was."""
+    """Return a line per case: the run, the columns of the simple screen reporter, and the case's definition."""
     columns, rows = case_rows(report)
     texts = ([*row, None if inputs is None else json.dumps(inputs, ensure_ascii=False)] for *row, inputs in rows)
     return Rendered(_csv(columns, texts))
 
 
 def to_csv_samples(report: Report) -> Rendered:
-    """A line a sample, those of the second measurement too, whose stage is ``verification``."""
+    """Return a line per sample, including those of the second measurement, whose stage is ``verification``."""
     return Rendered(_csv(*sample_rows(report)))
 
 
 def case_rows(report: Report) -> tuple[list[str], Iterator[list[Any]]]:
-    """The columns, and a row for each case; ``inputs``, the last, is plain data, and what is not known is None."""
+    """Return the columns, and a row for each case; ``inputs``, the last, is plain data, and unknown values are None."""
     cases = {case.id: case for case in report.cases}
     rows = (
-        [*_run_cells(report), *(value(one) for value in COLUMNS.values()), *_case_cells(cases.get(one.case))]
-        for one in report.comparisons
+        [
+            *_run_cells(report),
+            *(value(comparison) for value in COLUMNS.values()),
+            *_case_cells(cases.get(comparison.case)),
+        ]
+        for comparison in report.comparisons
     )
     return [*RUN_COLUMNS, *COLUMNS, *CASE_COLUMNS], rows
 
 
 def sample_rows(report: Report) -> tuple[list[str], Iterator[list[Any]]]:
-    """The columns, and a row for each sample, those of the second measurement too (stage ``verification``)."""
+    """Return the columns, and a row for each sample, including those of the second measurement (stage
+    ``verification``)."""
     return [*RUN_COLUMNS, "case", "metric", "unit", *SAMPLE_COLUMNS], _sample_rows(report)
 
 
 def text_cell(text: str) -> str:
-    r"""``text`` as a cell: tab, newline, return and backslash as \t, \n, \r and \\, other control characters as \x..;
-    behind an apostrophe if a spreadsheet could take it for a formula, or if it begins with one itself."""
+    r"""Return ``text`` as a cell: tab, newline, return and backslash as \t, \n, \r and \\, other control characters
+    as \x..; after an apostrophe if a spreadsheet could take it for a formula, or if it begins with one itself."""
     cell = escaped(text)
     return f"'{cell}" if cell.lstrip(" ").startswith(_MARKED) else cell
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Texts stand in quotes, so that no other separator divides them; numbers don't; what isn't known is empty."""
+    """Return CSV with quoted texts, so that no other separator divides them, unquoted numbers, and empty unknown
+    values."""
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(header)
@@ -82,9 +88,12 @@ def _case_cells(case: Case | None) -> list[Any]:
 
 
 def _sample_rows(report: Report) -> Iterator[list[Any]]:
-    for one in report.comparisons:
-        again = one.verification.samples if one.verification else ()
-        samples = [*((sample.stage, sample) for sample in one.samples), *(("verification", sample) for sample in again)]
+    for comparison in report.comparisons:
+        again = comparison.verification.samples if comparison.verification else ()
+        samples = [
+            *((sample.stage, sample) for sample in comparison.samples),
+            *(("verification", sample) for sample in again),
+        ]
         for stage, sample in samples:
             values = [getattr(sample, name) for name in SAMPLE_COLUMNS[1:]]
-            yield [*_run_cells(report), one.case, one.metric, one.unit, stage, *values]
+            yield [*_run_cells(report), comparison.case, comparison.metric, comparison.unit, stage, *values]

@@ -1,4 +1,4 @@
-"""Sending what waits: each report several times if need be, until the server has it or seems to be away."""
+"""Send the reports that wait: each several times if necessary, until the server has it or seems to be away."""
 
 import logging
 import random
@@ -79,12 +79,12 @@ class Sender:
         try:
             with self.spool.locked(self.waits.whole_s, self.clock, self.sleep) as alone, self.spool.outbox() as outbox:
                 entries = [  # damage is reported once, when it is found
-                    one
-                    for one in outbox.entries(REPORT)
-                    if one.state != "damaged" and (endpoints is None or endpoint_of(one.receiver) in endpoints)
+                    entry
+                    for entry in outbox.entries(REPORT)
+                    if entry.state != "damaged" and (endpoints is None or endpoint_of(entry.receiver) in endpoints)
                 ]
                 if not alone:
-                    return [Delivery(one, "waiting", _OTHERS) for one in entries]
+                    return [Delivery(entry, "waiting", _OTHERS) for entry in entries]
                 return list(outbox.deliver(entries, attempt, endpoint_of, retry_refused))
         except OSError as error:
             why = f"cannot be used ({error.strerror}): fix that, or give another --spool"

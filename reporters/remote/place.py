@@ -1,4 +1,4 @@
-"""Where a report goes: the endpoint of a results server, and the category that it is kept under there."""
+"""The place that a report is sent to: the endpoint of a results server, and the category under which it stores it."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ class Place:
 
 
 def parse_place(text: str) -> Place:
-    """The place that ``<domain>/<endpoint>|<category>`` means.
+    """Return the place that ``<domain>/<endpoint>|<category>`` names.
 
     Raises:
-        UsageError: it means none, or holds a password; the text shows no password.
+        UsageError: it names none, or contains a password; the text shows no password.
     """
     endpoint, bar, category = (part.strip() for part in text.rpartition("|"))
     if not bar or not endpoint or not category:
@@ -39,10 +39,10 @@ def parse_place(text: str) -> Place:
 
 
 def parse_endpoint(text: str) -> str:
-    """The URL that ``text`` means, its host in lower case; https when there is no scheme.
+    """Return the URL of an endpoint, with its host in lower case, and https if there is no scheme.
 
     Raises:
-        UsageError: it is no such URL, or holds a password; the text shows no password.
+        UsageError: it is not such a URL, or contains a password; the text shows no password.
     """
     if not text.isprintable() or " " in text or "\\" in text or len(text) > _LONGEST_ENDPOINT:
         raise _wrong(
@@ -65,14 +65,14 @@ def parse_endpoint(text: str) -> str:
 
 
 def origin(endpoint: str) -> str:
-    """Scheme, host and port: who gets a token that is sent there."""
+    """Return scheme, host and port, which identify who gets a token that is sent there."""
     parts = urlsplit(endpoint)
     usual: dict[str, Literal[80, 443]] = {"http": 80, "https": 443}
     return f"{parts.scheme}://{parts.hostname}:{parts.port or usual[parts.scheme]}"
 
 
 def is_open(endpoint: str) -> bool:
-    """Whether others on the way can read what is sent: http, and to another machine."""
+    """Return whether others on the network path can read what is sent: by http, to another machine."""
     parts = urlsplit(endpoint)
     if parts.scheme == "https" or parts.hostname is None:
         return False
@@ -83,5 +83,5 @@ def is_open(endpoint: str) -> bool:
 
 
 def _wrong(text: str, fix: str) -> UsageError:
-    shown = printable(clipped(redact(without_user(text)), 200))
-    return UsageError(f"--remote_reporter {shown}: {fix}")
+    address = printable(clipped(redact(without_user(text)), 200))
+    return UsageError(f"--remote_reporter {address}: {fix}")

@@ -1,4 +1,4 @@
-"""One attempt to post a report: what the server's answer, or its silence, means."""
+"""One attempt to post a report, and the meaning of the server's answer or silence."""
 
 import http
 import json
@@ -18,8 +18,8 @@ from opduel.reporters.remote.place import Place
 from opduel.reporters.remote.token import Token
 from opduel.reporters.text import short_line
 
-# "stored": the server has it. "again": may be over in a moment. "stuck": until somebody fixes something, such as the
-# token. "refused": this very report will not be taken.
+# "stored": the server has it. "again": another attempt may succeed. "stuck": nothing will until somebody fixes
+# something, such as the token. "refused": the server will never take this report.
 Kind = Literal["stored", "again", "stuck", "refused"]
 
 _USER = re.compile(r"//[^\s]*@")  # in the address of a proxy, say
@@ -139,7 +139,7 @@ class _InPieces:
         return iter(lambda: self.read(16_384), b"")
 
     def read(self, size: int = -1) -> bytes:
-        """The next piece."""
+        """Return the next piece."""
         if time.monotonic() > self._until:
             raise TimeoutError("sending took too long")
         piece = self._body[self._place :] if size < 0 else self._body[self._place : self._place + size]
@@ -150,12 +150,12 @@ class _InPieces:
 def _understood(
     payload: Payload, status: int, reason: str, headers: Mapping[str, str], text: str | None, token: Token | None
 ) -> Answer:
-    """What the answer about ``payload`` means; ``text`` is its body, None when it was cut off."""
+    """Return the meaning of the server's answer about ``payload``; ``text`` is its body, None if it was cut off."""
 
     def hidden(words: str) -> str:
         return _line(token.hide(words) if token else words)
 
-    def said(fix: str = "") -> str:
+    def describe(fix: str = "") -> str:
         words = f"it says {status} {hidden(reason or '')}".strip()
         detail = _object(text).get("detail")
         detail = hidden(detail if isinstance(detail, str) else "" if detail is None else json.dumps(detail))
@@ -169,24 +169,24 @@ def _understood(
             words = "stored" if status == http.HTTPStatus.CREATED else "already stored"
             page = page_address(payload.place.endpoint, document.get("page"))
             return Answer("stored", words, status, page=page if hidden(page) == page else "")
-        return Answer("stuck", said("this answer is not from a results server: is the address right?"), status)
+        return Answer("stuck", describe("this answer is not from a results server: is the address right?"), status)
     if is_later(status):
-        return Answer("again", said(), status, retry_after_s(headers.get("Retry-After")))
+        return Answer("again", describe(), status, retry_after_s(headers.get("Retry-After")))
     if 300 <= status < 400:
         there = hidden(headers.get("Location", ""))
         fix = f"it sends on to {there or 'nowhere'}: if that is right, give that address"
-        return Answer("stuck", said(fix), status)
+        return Answer("stuck", describe(fix), status)
     if status in _STUCK:
         no_token = status == http.HTTPStatus.UNAUTHORIZED and token is None
         fix = "no token was sent: give --remote_access_token_file FILE" if no_token else _FIXES[status]
-        return Answer("stuck", said(fix), status)
+        return Answer("stuck", describe(fix), status)
     if 400 <= status < 500:
-        return Answer("refused", said(_FIXES.get(status, "")), status)
-    return Answer("stuck", said("this answer is not from a results server: is the address right?"), status)
+        return Answer("refused", describe(_FIXES.get(status, "")), status)
+    return Answer("stuck", describe("this answer is not from a results server: is the address right?"), status)
 
 
 def page_address(endpoint: str, page: object) -> str:
-    """The address of ``page``, a path below that of the server that has this endpoint; empty for anything else."""
+    """Return the address of ``page``, a path below the server of this endpoint; empty for anything else."""
     if not isinstance(page, str) or not _PAGE.fullmatch(page):
         return ""
     parts = urlsplit(endpoint)
@@ -195,7 +195,8 @@ def page_address(endpoint: str, page: object) -> str:
 
 
 def _text(response: requests.Response) -> str | None:
-    """The answer's body, or its beginning; None when it was cut off, which only a read after the last one finds."""
+    """Return the answer's body, or its beginning; None if it was cut off, which only a read after the last one
+    finds."""
     content = b""
     try:
         while len(content) < _LONGEST_ANSWER and (piece := response.raw.read(8192, decode_content=False)):
@@ -206,7 +207,7 @@ def _text(response: requests.Response) -> str | None:
 
 
 def _object(text: str | None) -> dict[str, Any]:
-    """The JSON object that the answer is; an empty one when it is none."""
+    """Return the answer's JSON object; an empty one if it is not an object."""
     try:
         document = json.loads(text or "")
     except (ValueError, RecursionError):
@@ -219,18 +220,18 @@ def _line(text: str) -> str:
 
 
 def _of_tls(error: requests.exceptions.SSLError) -> Answer:
-    for one in causes(error):
-        if isinstance(one, ssl.SSLCertVerificationError):
-            why = _line(one.verify_message)
+    for cause in causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            why = _line(cause.verify_message)
             fix = "to trust it, name its authority's certificates in REQUESTS_CA_BUNDLE"
             return Answer("stuck", f"its certificate is not trusted ({why}): {fix}")
-        if isinstance(one, ssl.SSLError) and one.reason == "WRONG_VERSION_NUMBER":
+        if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
             return Answer("stuck", "the server has no TLS: use http:// if that is intended")
     return Answer("again", f"TLS failed ({_cause(error)})")
 
 
 def _cause(error: BaseException) -> str:
-    """The system's own words for what went wrong, if it was the system, else the innermost error's name."""
-    found = list(causes(error))
-    words = [one.strerror for one in found if isinstance(one, OSError) and one.strerror]
-    return _line(words[-1] if words else type(found[-1]).__name__)
+    """Return the system's own words for an error of the system, else the innermost error's name."""
+    chain = list(causes(error))
+    words = [error.strerror for error in chain if isinstance(error, OSError) and error.strerror]
+    return _line(words[-1] if words else type(chain[-1]).__name__)

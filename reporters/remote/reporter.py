@@ -1,4 +1,4 @@
-"""The remote reporter: the report posted to a results server, from a spool on disk, so that none is ever lost."""
+"""The remote reporter: posts the report to a results server, from a spool on disk, so that none is lost."""
 
 import argparse
 import contextlib
@@ -44,8 +44,8 @@ class RemoteReporter(Reporter):
     def add_options(cls, group: "argparse._ArgumentGroup") -> None:
         """Add its own option, and those for token and spool."""
         super().add_options(group)
-        others = f"others can read it in the process list: rather a file, or {VARIABLE}"
-        group.add_argument("--remote_access_token", metavar="TOKEN", help=f"for --remote_reporter; {others}")
+        safer = f"others can read it in the process list: rather a file, or {VARIABLE}"
+        group.add_argument("--remote_access_token", metavar="TOKEN", help=f"for --remote_reporter; {safer}")
         alone = "a file with the token that only its owner can read"
         group.add_argument("--remote_access_token_file", metavar="FILE", help=alone)
         where = "where reports wait until the server has them (default: the user's state folder)"
@@ -53,10 +53,11 @@ class RemoteReporter(Reporter):
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> list[Self]:
-        """A reporter for each place that was asked for, each place once.
+        """Return a reporter for each place that the options name.
 
         Raises:
-            UsageError: a place or the token is none, there is a token and no place, or a server would get a run twice.
+            UsageError: a place or the token is invalid, there is a token and no place, or a server would get a run
+            twice.
         """
         if not getattr(options, cls.option, None):
             reads = "://" in (getattr(options, "prior_runs", None) or "")  # from a server, with the token
@@ -76,14 +77,14 @@ class RemoteReporter(Reporter):
         return [cls(place, sender) for place in places.values()]
 
     def check(self) -> None:
-        """See that the spool can be written; warn of a token that others on the way can read."""
+        """Check that the spool can be written, and warn of a token that others on the network path can read."""
         with contextlib.suppress(OSError):  # of which the next line tells
             self.sender.spool.prepare()
         check_folder(self.sender.spool.directory, "spool")
         warn_of_open_token(self.place.endpoint, self.sender.token)
 
     def report(self, report: Report) -> str:
-        """Keep the report in the spool, send it and what else waits for this endpoint, and say what came of it."""
+        """Keep the report in the spool, send it and what else waits for this endpoint, and return what happened."""
         sender = self.sender
         payload = self._payload(report)
         try:
@@ -92,38 +93,47 @@ class RemoteReporter(Reporter):
             return self._without_spool(payload, error)
         endpoint, folder = self.place.endpoint, sender.spool.directory
         outcomes = sender.deliver([endpoint])
-        own = next((one for one in outcomes if (one.entry.key, place_of(one.entry)) == (payload.run, self.place)), None)
+        own = next(
+            (
+                outcome
+                for outcome in outcomes
+                if (outcome.entry.key, place_of(outcome.entry)) == (payload.run, self.place)
+            ),
+            None,
+        )
         if own is not None and own.page:
             self._pages[payload.run] = own.page
         if own is None or own.state == "sent":  # of which nothing is left, that another process has sent
-            others = [outcome for outcome in outcomes if outcome is not own]
-            return f"sent: {endpoint} ({self.place.category}){_others(others)}"
+            other_outcomes = [outcome for outcome in outcomes if outcome is not own]
+            return f"sent: {endpoint} ({self.place.category}){_describe_others(other_outcomes)}"
         if own.state == "waiting":
-            what = f"{own.reason}; {_waiting(outcomes)} in {folder}"
-            raise RunError(f"{endpoint}: {what}: the next run with this reporter sends what waits, and so does {FLUSH}")
+            details = f"{own.reason}; {_waiting(outcomes)} in {folder}"
+            raise RunError(
+                f"{endpoint}: {details}: the next run with this reporter sends what waits, and so does {FLUSH}"
+            )
         if own.state == "refused":
-            what = f"{own.reason}; it is kept in {folder}"
-            raise RunError(f"{endpoint} refuses the report: {what}, and {FLUSH} --retry_refused sends it again")
+            details = f"{own.reason}; it is kept in {folder}"
+            raise RunError(f"{endpoint} refuses the report: {details}, and {FLUSH} --retry_refused sends it again")
         raise RunError(f"{endpoint}: nothing was sent, the report in the spool is {own.state}: {own.reason}")
 
     def page(self, report: Report) -> str | None:
-        """The run's page on the server, if that has said where it is."""
+        """Return the run's page on the server, if the server named one."""
         return self._pages.get(str(report.run.id))
 
     def catch_up(self) -> str | None:
-        """Send what waits for this endpoint; what was refused before is not spoken of again."""
+        """Send what waits for this endpoint; reports that were refused before are not mentioned again."""
         endpoint, sender = self.place.endpoint, self.sender
-        entries = [one for one in sender.spool.entries() if endpoint_of(one.receiver) == endpoint]
-        waiting = {one.number for one in entries if one.state == "waiting"}
+        entries = [entry for entry in sender.spool.entries() if endpoint_of(entry.receiver) == endpoint]
+        waiting = {entry.number for entry in entries if entry.state == "waiting"}
         if not waiting:
             return None
-        outcomes = [one for one in sender.deliver([endpoint]) if one.entry.number in waiting]
+        outcomes = [outcome for outcome in sender.deliver([endpoint]) if outcome.entry.number in waiting]
         sent = sum(outcome.state == "sent" for outcome in outcomes)
         line = f"sent: {endpoint}: {sent} that waited" if sent else None
-        left = next((outcome for outcome in outcomes if outcome.state != "sent"), None)
-        if left is None:
+        unsent = next((outcome for outcome in outcomes if outcome.state != "sent"), None)
+        if unsent is None:
             return line
-        why = f"{endpoint}: {left.reason}; {len(outcomes) - sent} of {len(outcomes)} that waited could not be sent"
+        why = f"{endpoint}: {unsent.reason}; {len(outcomes) - sent} of {len(outcomes)} that waited could not be sent"
         raise PartlyReportedError(line, why) if line else RunError(why)
 
     def keep(self, report: Report) -> None:
@@ -143,7 +153,7 @@ class RemoteReporter(Reporter):
         return Payload(self.place, report.run.id, to_body(report, self.place.category))
 
     def _without_spool(self, payload: Payload, error: OSError | RunError) -> str:
-        """Nothing can be kept; but perhaps the server is there."""
+        """Send the report directly, since the spool can't be written, and say so."""
         sender = self.sender
         trouble = f"it can't be kept in {sender.spool.directory} ({getattr(error, 'strerror', None) or error})"
         answer = sender.send(payload, sender.clock() + sender.waits.whole_s)
@@ -154,10 +164,10 @@ class RemoteReporter(Reporter):
 
 
 def sender_from(options: argparse.Namespace, environment: Mapping[str, str]) -> Sender:
-    """Who sends with the token and from the spool that the options name.
+    """Return a sender with the token and the spool that the options name.
 
     Raises:
-        UsageError: the token is none, or its file can't be read.
+        UsageError: the token is invalid, or its file can't be read.
     """
     token = find_token(options.remote_access_token, options.remote_access_token_file, environment)
     return Sender(Spool(user_path(options.spool, "--spool") if options.spool else default_spool()), token)
@@ -170,7 +180,7 @@ def warn_of_open_token(endpoint: str, token: Token | None) -> None:
 
 
 def to_body(report: Report, category: str) -> bytes:
-    """What is posted: the category and the report's document, every number as it is there."""
+    """Return what is posted: the category and the report's document, with all numbers unchanged."""
     posted = {"category": category, "report": json.loads(to_bytes(report))}
     return json.dumps(posted, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
 
@@ -180,8 +190,8 @@ def _waiting(outcomes: Sequence[Delivery]) -> str:
     return "1 report waits" if count == 1 else f"{count} reports wait"
 
 
-def _others(outcomes: Sequence[Delivery]) -> str:
-    """What became of the others, in half a line; nothing when there are none."""
+def _describe_others(outcomes: Sequence[Delivery]) -> str:
+    """Return what happened to the other reports, in half a line; empty if there are none."""
     count = Counter(outcome.state for outcome in outcomes)
     words = [f"; {count['sent']} that waited, too"] if count["sent"] else []
     words += [f"; {_waiting(outcomes)}"] if count["waiting"] else []

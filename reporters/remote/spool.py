@@ -1,4 +1,4 @@
-"""The spool: a folder with the outbox of reports that a results server has not confirmed yet. No token is in it."""
+"""The spool: a folder with the outbox of reports that a results server has not confirmed yet. It contains no token."""
 
 import fcntl
 import logging

@@ -1,4 +1,4 @@
-"""The access token: where it is found, and that it is never shown."""
+"""The access token: where it is found, and how it is never shown."""
 
 import os
 import re
@@ -25,18 +25,19 @@ class Token:
     where: str
 
     def hide(self, words: str) -> str:
-        """``words`` without it: a server may send back what it was sent. What is too short to be one stays."""
+        """Return ``words`` with the token masked: a server may send it back. A very short token is not masked."""
         return redact(words, [self.text] if len(self.text) >= SHORTEST_SECRET else [])
 
 
-def find_token(given: str | None, file: str | None, environment: Mapping[str, str]) -> Token | None:
-    """The token of ``--remote_access_token``, else of ``--remote_access_token_file``, else of the environment.
+def find_token(text: str | None, file: str | None, environment: Mapping[str, str]) -> Token | None:
+    """Return the token of ``--remote_access_token``, else of ``--remote_access_token_file``, else of the environment.
 
     Raises:
-        UsageError: it can't be one, or the file can't be read, or can be by others. The text doesn't show the token.
+        UsageError: it can't be a token, or the file can't be read, or others can read it. The text doesn't show the
+        token.
     """
-    if given is not None:
-        return _checked(given, "--remote_access_token")
+    if text is not None:
+        return _checked(text, "--remote_access_token")
     if file is not None:
         return _checked(_read(user_path(file, "--remote_access_token_file")), f"--remote_access_token_file {file}")
     return _checked(environment[VARIABLE], VARIABLE) if environment.get(VARIABLE) else None
@@ -51,10 +52,10 @@ def _checked(text: str, where: str) -> Token:
 
 
 def _read(path: Path) -> str:
-    """The file's text.
+    """Return the file's text.
 
     Raises:
-        UsageError: it can't be read, is no plain file, or others than its owner can read or change it.
+        UsageError: it can't be read, is not a regular file, or others than its owner can read or change it.
     """
     option = f"--remote_access_token_file {path}"
 

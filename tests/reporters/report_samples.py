@@ -37,9 +37,12 @@ def validity(*reasons: str) -> dict[str, Any]:
     }
 
 
+OPTIONS = ("platform", "user_identifier", "run_type", "alpha", "threads", "inject")  # also keys of a run
+
+
 def run(**changes: Any) -> dict[str, Any]:
-    """Return a run's mapping with every key of ``RunRecord``."""
-    return {
+    """Return a run's mapping with every key of ``RunRecord``, and a configuration with the same options."""
+    values = {
         "id": "20240229T101112Z-7f3a",
         "started": "2024-02-29T10:11:12Z",
         "finished": "2024-02-29T10:15:02Z",
@@ -96,6 +99,8 @@ def run(**changes: Any) -> dict[str, Any]:
         "skipped": [],
         **changes,
     }
+    options = {name: values[name] for name in OPTIONS if values[name] is not None}
+    return {**values, "configuration": {**options, **(values["configuration"] or {})}}
 
 
 def comparison(case: str, verdict: Verdict = "unchanged", ratio: float | None = 1.001, **changes: Any) -> Comparison:

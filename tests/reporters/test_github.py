@@ -84,7 +84,7 @@ class Step:
         for report in reports:
             self.disk.report(report)
             SimpleScreenReporter().report(report)
-            self.reporter.tell(report, culprits)
+            self.reporter.report_findings(report, culprits)
         self.reporter._go_on()
         runner = Runner()
         runner.read(self._capsys.readouterr().out)

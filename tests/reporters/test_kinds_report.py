@@ -87,7 +87,7 @@ def test_those_that_differ_come_first_and_are_named() -> None:
     found = kinds_table(SAMPLE)
     assert found is not None
     assert [row.case for row in found.rows] == ["slower", "open", "steady"]
-    assert [row.case for row in found.shown] == ["slower", "open"]
+    assert [row.case for row in found.notable_rows] == ["slower", "open"]
     assert found.summary == "1 case differs by kind of host: slower"
     opposite: dict[str, Verdict] = {OLD: "regressed", NEW: "improved"}
     many = kinds_table(by_kind(*(on(kind, f"c{n}", opposite[kind]) for n in range(7) for kind in (OLD, NEW))))

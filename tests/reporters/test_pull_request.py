@@ -227,7 +227,7 @@ def test_the_reporter_comments_and_a_refusal_costs_nothing_else(
     github: Github, fails: list[int], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     github.fails = list(fails)
-    GithubReporter(environment(github)).tell(REPORT, [])
+    GithubReporter(environment(github)).report_findings(REPORT, [])
     assert len(github.comments) == (0 if fails else 1)
     assert ("pull-requests: write" in caplog.text) == bool(fails)
     assert "nd.dot/forward regressed" in capsys.readouterr().out
