@@ -1,5 +1,7 @@
 """All tables of the first version."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -160,7 +162,7 @@ def _create_access_tables() -> None:
     )
 
 
-def _build_columns(side: str) -> list["sa.Column[object]"]:
+def _build_columns(side: str) -> list["sa.Column[Any]"]:
     return [
         *_columns(sa.Text(), f"{side}_requested", f"{side}_digest", f"{side}_version"),
         *_columns(sa.Text(), f"{side}_commit", f"{side}_commit_subject", f"{side}_commit_author", nullable=True),
@@ -168,7 +170,7 @@ def _build_columns(side: str) -> list["sa.Column[object]"]:
     ]
 
 
-def _columns(kind: "sa.types.TypeEngine[object]", *names: str, nullable: bool = False) -> list["sa.Column[object]"]:
+def _columns(kind: "sa.types.TypeEngine[Any]", *names: str, nullable: bool = False) -> list["sa.Column[Any]"]:
     return [sa.Column(name, kind, nullable=nullable) for name in names]
 
 
