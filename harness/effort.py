@@ -148,12 +148,15 @@ def cheapest_way(noise: Noise, costs: Costs, goal: Goal) -> Way | None:
 def choose_repetitions(noise: Noise, costs: Costs, goal: Goal) -> Repetitions:
     """Return the repetitions of the next round on the cheapest way to the goal.
 
-    A case that is as precise as its goal, and still open, lies near its threshold: its next looks take twice the
-    information that it has.  If pairs alone vary too much for every look, a round brings the most information a second.
+    A case that is as precise as its goal, and still open, lies near its threshold: its next rounds bring as much
+    information as those so far did.  If pairs alone vary too much for every look, a round brings the most information a second.
     """
     way = cheapest_way(noise, costs, goal)
-    if way and not way.rounds and not goal.pairs_count:
-        way = cheapest_way(noise, costs, replace(goal, standard_error=1 / math.sqrt(2 * goal.information)))
+    if way and not way.rounds and not goal.pairs_count and goal.looks:
+        at_next_look = goal.information * goal.looks[0] / goal.samples
+        way = cheapest_way(
+            noise, costs, replace(goal, standard_error=1 / math.sqrt(at_next_look), looks=goal.looks[:1])
+        )
     return way.repetitions if way else most_informative(noise, costs)
 
 
