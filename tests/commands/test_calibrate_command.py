@@ -39,7 +39,7 @@ class Machine:
         if len(self.requests) == self.fails_at:
             raise RunError("the worker could not be started")
         broken, inject = len(self.requests) == self.breaks_at, request.configuration.inject
-        how = {"id": "made", "framework": "mxnet", "inject": inject or None, "complete": not broken,
+        how = {"id": "made", "framework": "mxnet", "configuration": {"inject": inject}, "complete": not broken,
                "aborted": broken, "stop_reason": "stopped by SIGINT" if broken else None, "wall_s": 60.0,
                "timed_s": 30.0, "cpus": {"nice": 0}, **self.more}  # fmt: skip
         comparisons = [self._compare(case, bool(i % 2 and inject), request) for i, case in enumerate(request.cases)]

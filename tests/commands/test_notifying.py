@@ -12,7 +12,7 @@ from made_reports import build, comparison
 from results_server import REPORTS, running_server
 
 from opduel.commands.driver_findings import Teller
-from opduel.commands.notifying import Notifications, alert_of_outcome, effective
+from opduel.commands.notifying import Notifications, alert_of_outcome, verified_report
 from opduel.driver.bisection import CulpritRange, Step
 from opduel.driver.culprit_code import ChangedCode, Match
 from opduel.driver.investigation import Culprit, Outcome
@@ -86,7 +86,7 @@ class Start:
         """One pass."""
         self.notifications.deliver()
         for outcome in outcomes:
-            self.notifications.found(outcome, None)
+            self.notifications.report_outcome(outcome, None)
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_the_page_of_a_run_that_was_sent_to_a_server_is_in_the_notification(tmp_
         for report in sent:
             remote.report(report)
         outcome = replace(made, benchmark=sent[0], verification=sent[1])
-        Notifications(journal, [remote], [notifier]).found(outcome, None)
+        Notifications(journal, [remote], [notifier]).report_outcome(outcome, None)
         (alert,) = notifier.sent
         assert alert.pages == (f"{server.url}/runs/2",)  # of the run that confirmed it
         assert f"page       {server.url}/runs/2\n" in plain_text(alert) + "\n"
@@ -181,14 +181,14 @@ def test_a_commit_that_breaks_a_case_is_reported(start: Start) -> None:
 def test_nobody_is_notified_of_what_a_second_measurement_did_not_find(start: Start) -> None:
     fine = [comparison("unchanged", number=0), comparison("unchanged", number=2)]
     outcome = Outcome(run_of([SLOW, BROKEN]), run_of(fine, "2"))
-    assert [one.verdict for one in effective(outcome).comparisons] == ["inconclusive"] * 2
+    assert [one.verdict for one in verified_report(outcome).comparisons] == ["inconclusive"] * 2
     start.pass_by(outcome, Outcome(run_of([SLOW])), Outcome(run_of([comparison("improved")])))
     assert start.first.sent == []
 
 
 def test_a_second_measurement_that_was_held_back_leaves_it_open() -> None:
     held = replace(comparison("inconclusive", number=0), held_back="regressed")
-    found = effective(Outcome(run_of([SLOW]), run_of([held], "2")))
+    found = verified_report(Outcome(run_of([SLOW]), run_of([held], "2")))
     assert [(one.verdict, one.held_back) for one in found.comparisons] == [("inconclusive", "regressed")]
     assert conclusion(found) == "incomplete"
 
@@ -261,7 +261,7 @@ def test_a_notice_that_cannot_be_read_is_put_aside_and_queued_again_when_it_is_f
     assert (len(start.first.sent), len(start.second.sent)) == (1, 1)
 
 
-@pytest.mark.parametrize("moment", ["put", "entries", "send", "_recorded"])
+@pytest.mark.parametrize("moment", ["add", "entries", "send", "_record"])
 def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     """And nothing is delivered twice, but for a kill between the receiver's answer and writing it down."""
 
@@ -281,11 +281,11 @@ def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.
     start.pass_by(traced(culprit(3, 4, SLOW)))
     assert len(start.second.sent) == 1
     assert len({one.id for one in start.first.sent}) == 1
-    assert len(start.first.sent) == (2 if moment == "_recorded" else 1)
+    assert len(start.first.sent) == (2 if moment == "_record" else 1)
 
 
 def test_without_notifiers_nothing_is_kept_for_them(start: Start) -> None:
-    Notifications(start.journal, [start.disk], []).found(traced(culprit(3, 4, SLOW)), None)
+    Notifications(start.journal, [start.disk], []).report_outcome(traced(culprit(3, 4, SLOW)), None)
     start.pass_by()
     assert start.first.sent == []
     start.pass_by(traced(culprit(3, 4, SLOW)))
@@ -302,7 +302,7 @@ class Host(FindingsReporter):
         self.broken = broken
         self.told: list[tuple[Report, Sequence[str]]] = []
 
-    def tell(self, report: Report, culprits: Sequence[str]) -> None:
+    def report_findings(self, report: Report, culprits: Sequence[str]) -> None:
         if self.broken:
             raise ValueError("no such page")
         self.told.append((report, culprits))
@@ -313,7 +313,7 @@ def test_code_hosts_get_each_commit_with_its_culprits(start: Start, caplog: pyte
     teller = Teller(start.notifications, [start.disk], [start.first, Host(broken=True), host], traced=True)
     teller.found(outcome, None)
     ((report, culprits),) = host.told
-    assert report == effective(outcome)
+    assert report == verified_report(outcome)
     assert any(COMMITS[4].short in line for line in culprits)
     assert "--made_host failed: no such page" in caplog.text
 
