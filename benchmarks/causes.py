@@ -43,16 +43,17 @@ from benchmarks.injected_causes.judge import (  # noqa: E402
     summary,
     table,
 )
+from opduel.causes import find_causes  # noqa: E402
 from opduel.commands.entry import DONE, REGRESSED, run_command  # noqa: E402
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
 from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
-from opduel.harness.explain.causes import Explaining, add_causes  # noqa: E402
 from opduel.harness.measurement_plan import MeasurementResult  # noqa: E402
 from opduel.harness.pair_pool import Bench  # noqa: E402
 from opduel.harness.profiles import Profiling  # noqa: E402
+from opduel.harness.run_request import RunRequest  # noqa: E402
 from opduel.harness.specs import expand_cases, load_spec  # noqa: E402
-from opduel.records import Build, Comparison, RunError, UsageError  # noqa: E402
+from opduel.records import Build, Comparison, RunConfiguration, RunError, UsageError  # noqa: E402
 from opduel.records.measurement import SIDES, Side  # noqa: E402
 
 NUMPY = "numpy==2.2.6"
@@ -143,7 +144,8 @@ class Experiment:
         }
         environment = {**worker_environment(), **framework.environment(1), **framework.preparation(cases)}
         bench = Bench(builds, framework.adaptor, environment, plan_cpus(1))
-        explaining = Explaining(Profiling(bench, framework, 1, seed=1), "all", replicates=False, env={})
+        configuration = RunConfiguration(explain="all")
+        request = RunRequest(framework, builds["control"], builds["treatment"], cases, 1, configuration)
         pretended = [
             replace(
                 Comparison.without_figures(case, "regressed"), ratio=PRETENDED_RATIO, control=1000.0, treatment=1300.0
@@ -152,7 +154,7 @@ class Experiment:
         ]
         start = time.monotonic()
         with this_thread_on(bench.cpus.control):
-            explained = add_causes(pretended, cases, MeasurementResult(), explaining)
+            explained = find_causes(pretended, request, MeasurementResult(), Profiling(bench, framework, 1, seed=1))
         sentences = [comparison.cause.sentence for comparison in explained if comparison.cause]
         if len(sentences) < len(cases):
             raise RunError(f"{len(cases) - len(sentences)} of {len(cases)} cases of equal builds were not explained")

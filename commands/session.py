@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, TextIO
 
+from opduel.causes import find_causes
 from opduel.commands.case_selection import (
     Choice,
     are_discovered,
@@ -73,6 +74,7 @@ class Session:
             env=variables(self.options),
             prior_runs=self.prior_runs,
             usual_rounds=usual_rounds(self.cases),
+            find_causes=find_causes,
         )
 
 

@@ -8,15 +8,10 @@ back what a second measurement, or a disturbed run, does not support. docs/expla
 
 from opduel.comparator.aa_checks import AACheck, Bias, run_aa_checks
 from opduel.comparator.case_analysis import InterimAnalysis
-from opduel.comparator.cause_calls import divide_by_call
-from opduel.comparator.cause_resources import concerns_memory
-from opduel.comparator.cause_sentence import cause_of
-from opduel.comparator.causes import examine
 from opduel.comparator.disturbance import withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior
-from opduel.comparator.explanations import attribute_changes, in_words
+from opduel.comparator.explanations import in_words
 from opduel.comparator.looks import Looks, plan_looks
-from opduel.comparator.moved_functions import rename_moved_functions
 from opduel.comparator.replication import apply_replication, replicate_report
 from opduel.comparator.run_analysis import RunAnalysis, fit_priors
 from opduel.comparator.significance import benjamini_hochberg
@@ -29,16 +24,10 @@ __all__ = [
     "Prior",
     "RunAnalysis",
     "apply_replication",
-    "attribute_changes",
     "benjamini_hochberg",
-    "cause_of",
-    "concerns_memory",
-    "divide_by_call",
-    "examine",
     "fit_priors",
     "in_words",
     "plan_looks",
-    "rename_moved_functions",
     "replicate_report",
     "run_aa_checks",
     "withhold_verdicts",

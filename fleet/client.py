@@ -221,6 +221,7 @@ class _FleetRun:
             elsewhere=len(elsewhere) + request.elsewhere + of_family(request, self._kept.moved.get(key, 0)),
             suspects_only=request.suspects_only,
             first_measurement=first,
+            find_causes=request.find_causes,
             env=request.env,
             kept=self._kept.rounds.get(key, {}),
             sent=self._archives.needed_by(shard.cases),

@@ -8,7 +8,7 @@ from opduel import __version__
 from opduel.driver.suites.work import CacheOrder
 from opduel.fleet.shards import Shard
 from opduel.harness.measurement_plan import FirstMeasurement
-from opduel.harness.run_request import RunRequest
+from opduel.harness.run_request import FindCauses, RunRequest
 from opduel.records import Build, Case, RunConfiguration
 
 JOB, REPORT, REFUSAL, ROUNDS, LOG = "job.pickle", "report.json", "refusal.txt", "rounds", "log.txt"  # in its folder
@@ -74,6 +74,7 @@ class Job:
     elsewhere: int
     suspects_only: bool = False
     first_measurement: FirstMeasurement | None = None
+    find_causes: FindCauses | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sent: Sequence[str] = ()

@@ -149,6 +149,7 @@ def _measure(folder: Path, host_folder: Path, exec_dir: Path | None, before: Cal
         env=job.env,
         first_measurement=job.first_measurement,
         elsewhere=job.elsewhere,
+        find_causes=job.find_causes,
     )
     before()
     _say({"event": "measuring"})

@@ -5,8 +5,6 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from opduel.comparator import attribute_changes
-from opduel.harness.explain.causes import Explaining, add_causes
 from opduel.harness.prepared_run import PreparedRun, RunMeasurement
 from opduel.harness.profiles import Profiling, add_breakdowns, write_profiles
 from opduel.records import DEFAULT_METRIC, Comparison
@@ -44,23 +42,15 @@ def annotate_profiles(
     return list(comparisons)
 
 
-def annotate_instructions(
-    comparisons: Sequence[Comparison], run: PreparedRun, measurement: RunMeasurement
-) -> list[Comparison]:
-    """Say of cases whose instructions were counted, too, whether they do more or the same work in another time."""
-    return attribute_changes(comparisons)
-
-
 def annotate_causes(
     comparisons: Sequence[Comparison], run: PreparedRun, measurement: RunMeasurement
 ) -> list[Comparison]:
-    """Add the causes of changes that are to be explained, in what is left of the time budget."""
-    request, configuration = run.measured_request, run.request.configuration
-    folder = request.callgrind if configuration.profile_output is None else Path(configuration.profile_output)
-    replicates = request.first_measurement is not None
-    profiling = _profiling(run, measurement)
-    explaining = Explaining(profiling, configuration.explain, replicates, request.env, folder, request.cases)
-    return add_causes(comparisons, request.cases, measurement.findings, explaining)
+    """Add the causes of changes, in the time that is left of the budget, if the request says what finds them."""
+    if run.request.find_causes is None:
+        return list(comparisons)
+    return run.request.find_causes(
+        comparisons, run.measured_request, measurement.findings, _profiling(run, measurement)
+    )
 
 
 def annotate_work(comparisons: Sequence[Comparison], run: PreparedRun, measurement: RunMeasurement) -> list[Comparison]:
@@ -72,14 +62,13 @@ def annotate_work(comparisons: Sequence[Comparison], run: PreparedRun, measureme
 
 def _profiling(run: PreparedRun, measurement: RunMeasurement) -> Profiling:
     request = run.request
-    return Profiling(run.bench, request.framework, request.configuration.threads, request.seed, measurement.ends)
+    return Profiling(run.bench, request.framework, request.configuration.threads, request.seed, measurement.budget_end)
 
 
 ANNOTATORS: Sequence[Annotator] = (
     annotate_effort,
     annotate_breakdowns,
     annotate_profiles,
-    annotate_instructions,
     annotate_causes,
     annotate_work,
 )

@@ -21,6 +21,10 @@ SPENT_S = 1.0  # with less left than this, a budget is spent
 PROFILING_SHARE = 0.25
 PROFILING_START_S = 10.0
 PROFILING_CASE_S = 3.0
+EXPLAINED_METRICS = ("time", "instructions")  # whose changes get causes
+# A time budget keeps time for so many causes, each of which takes as long as so many profiles (ten: less than 180 s).
+MOST_EXPLAINED = 5
+PROFILES_PER_CAUSE = 6
 MOST = 0.8  # of the cases that can be settled: what a run's time budget is named for
 ROUNDED_TO_S = 10
 NO_TIME_LEFT = "the time budget was spent"
@@ -200,6 +204,14 @@ def kept_for_profiling(time_budget: float | None, cases: int) -> float:
     if time_budget is None or not cases:
         return 0.0
     return min(PROFILING_SHARE * time_budget, PROFILING_START_S + PROFILING_CASE_S * cases)
+
+
+def count_cause_profiles(cases: Sequence[Case], explain: str, confirms: bool) -> int:
+    """Return as how many profiles a time budget counts the causes of a run with ``--explain`` so; how many causes there
+    will be isn't known before the cases are measured. ``confirms``: the run has a second measurement, or is one."""
+    if explain == "none" or (explain == "confirmed" and not confirms):
+        return 0
+    return PROFILES_PER_CAUSE * min(MOST_EXPLAINED, sum(case.metric in EXPLAINED_METRICS for case in cases))
 
 
 def with_profiling(measuring_s: float, cases: int) -> float:

@@ -137,9 +137,9 @@ def measure(run: PreparedRun, on_progress: ReportProgress) -> RunMeasurement:
         findings.stopped = findings.stopped or f"{plan.budget} was spent"
         findings.closed = False
     comparisons = with_seconds(comparisons, {case.id: case for case in plan.cases}, findings.pace, plan.looks)
-    ends = math.inf if configuration.time_budget is None else verifier.began + configuration.time_budget
+    budget_end = math.inf if configuration.time_budget is None else verifier.began + configuration.time_budget
     noise = {"during": during, "verifying": verifier.host}
-    return RunMeasurement(plan, findings, comparisons, output_check.comparisons, noise, verifier.made, ends)
+    return RunMeasurement(plan, findings, comparisons, output_check.comparisons, noise, verifier.second, budget_end)
 
 
 def _require_measurement(plan: MeasurementPlan, findings: MeasurementResult, output_check: OutputCheck) -> None:

@@ -1,7 +1,7 @@
 """What a run is asked to measure, and what follows from that before anything is measured."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,18 +9,17 @@ from typing import Any
 from opduel.comparator import plan_looks
 from opduel.frameworks import Framework, run_environment
 from opduel.harness.aa_selection import usual_count
-from opduel.harness.budget import kept_for_profiling
+from opduel.harness.budget import count_cause_profiles, kept_for_profiling
 from opduel.harness.checkpoint import RoundLog
 from opduel.harness.cpus import plan_cpus, plan_wiping
-from opduel.harness.explain.causes import as_profiles
 from opduel.harness.forecast import RunForecast
 from opduel.harness.golden import Golden
 from opduel.harness.instructions import plan_counting, threads_of
-from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan
+from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan, MeasurementResult
 from opduel.harness.pair_pool import Bench
 from opduel.harness.prior_runs import PriorRuns
-from opduel.harness.profiles import to_break_down
-from opduel.records import DEFAULT_METRIC, SAMPLED, USUAL_ROUNDS, Build, Case, RunConfiguration
+from opduel.harness.profiles import Profiling, to_break_down
+from opduel.records import DEFAULT_METRIC, SAMPLED, USUAL_ROUNDS, Build, Case, Comparison, RunConfiguration
 from opduel.records.measurement import Side
 
 
@@ -36,7 +35,7 @@ class RunRequest:
     ``first_measurement``: the earlier run whose flagged cases this run replicates. ``prior_runs``: earlier runs on this
     host, for planning alone. ``elsewhere``: see ``MeasurementPlan``. ``callgrind``: the folder for callgrind's files of
     explained cases where ``profile_output`` is not set. ``usual_rounds``: the most rounds of a case, unless
-    ``configuration`` sets them.
+    ``configuration`` sets them. ``find_causes``: what adds causes to the run's comparisons (``opduel.causes``), if any.
     """
 
     framework: Framework
@@ -55,6 +54,7 @@ class RunRequest:
     elsewhere: int = 0
     callgrind: Path | None = None
     usual_rounds: int = USUAL_ROUNDS
+    find_causes: "FindCauses | None" = None
 
     @property
     def max_rounds(self) -> int:
@@ -68,6 +68,11 @@ class RunRequest:
     def can_fork(self, case: Case) -> bool:
         """Return whether the case is measured in a fork of a worker."""
         return self.framework.can_fork(threads_of(case, self.configuration.threads), case.context)
+
+
+FindCauses = Callable[
+    [Sequence[Comparison], RunRequest, MeasurementResult, Profiling], list[Comparison]
+]  # as ``opduel.causes.find_causes``
 
 
 def make_bench(request: RunRequest) -> Bench:
@@ -118,7 +123,9 @@ def count_profiled(request: RunRequest) -> int:
     configuration = request.configuration
     broken_down = len(to_break_down(request.cases, request.framework, configuration.breakdown))
     confirms = configuration.verify or request.first_measurement is not None
-    explained = as_profiles(request.cases, configuration.explain, confirms)
+    explained = 0
+    if request.find_causes is not None:
+        explained = count_cause_profiles(request.cases, configuration.explain, confirms)
     profiled = 0 if configuration.profile_output is None else len({case.time_id for case in request.cases})
     return broken_down + explained + profiled
 

@@ -18,8 +18,12 @@ MAY_IMPORT = {
     "server": {"records", "comparator", "reporters"},
     "driver": {"records", "frameworks"},
     "harness": {"records", "frameworks", "comparator"},
+    "causes": {"records", "frameworks", "comparator", "harness"},
     "fleet": {"records", "frameworks", "comparator", "reporters", "driver", "harness"},
-    "commands": {"records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "fleet", "inside"},
+    "commands": {
+        *("records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "fleet", "causes"),
+        "inside",
+    },
     "opduel": {
         *("records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "fleet", "commands"),
         "inside",
@@ -67,6 +71,12 @@ def test_every_import_is_below_the_package() -> None:
 @pytest.mark.parametrize("package", [*sorted(set(MAY_IMPORT) - {"opduel"}), "specifications"])
 def test_opduel_has_each_package_by_a_link(package: str) -> None:
     assert (ROOT / "opduel" / package).readlink() == Path("..", package)
+
+
+def test_one_command_alone_imports_causes() -> None:
+    importers = {str(path.relative_to(ROOT)) for path in tracked("*.py") if "causes" in imported_packages(path)}
+    outside = {path for path in importers if not path.startswith(("causes/", "tests/", "benchmarks/"))}
+    assert outside == {"commands/session.py"}
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)

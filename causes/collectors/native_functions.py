@@ -132,7 +132,7 @@ class _Counter:
     def _measure(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
         """Count in one case. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
         case = request.case
-        prepare = {"op": "prepare", "case": request.description(), "seed": request.seed, "whole": True}
+        prepare = {"op": "prepare", "case": request.description(), "seed": request.seed, "whole_calls": True}
         one_call = ask_counts(processes, dict.fromkeys(SIDES, prepare), case, plan)
         discard, calls = plan_calls({side: int(one_call[side]["count"]) for side in SIDES})
         message = {"op": "functions", "discard": discard, "calls": calls}

@@ -7,7 +7,7 @@ that callgrind writes when it is asked to.  Where whole calls are counted, callg
 is then switched on before the calls and off after them, and what the same lines execute without a call is subtracted.
 
 Requests and answers in place of main.py's "prepare" and "block":
-    {"op": "prepare", "case": {...}, "seed": int[, "whole": true]} -> {"count": instructions of one call}
+    {"op": "prepare", "case": {...}, "seed": int[, "whole_calls": true]} -> {"count": instructions of one call}
     {"op": "count", "discard": int, "calls": int}         -> {"count": instructions of all these calls}
     {"op": "functions", "discard": int, "calls": int}     -> {"count": the same, "dump": path of callgrind's file of
                                                              these calls, "empty": and of the same lines without one};

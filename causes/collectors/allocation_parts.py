@@ -1,0 +1,72 @@
+"""Stacks that allocate memory as parts of a call, by names that are the same for every build."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from opduel.causes.collectors.massif_file import UNKNOWN, Allocated, Function, Stack
+from opduel.records.cause import CODE_OF, Part
+
+# Functions that allocate for others: what they allocate is of those that call them. Of C, C++, Python and NumPy, and of
+# allocators that go by these names; and C++'s standard library, whose containers allocate.
+_ALLOCATES = re.compile(
+    r"\w*(?:malloc|calloc|realloc|memalign|aligned_alloc)\w*$|operator new\b|(?:std|__gnu_cxx)::|strn?dup$"
+    r"|\w*(?:Malloc|Calloc|Realloc|RawStrdup)$|PyDataMem_\w+$|\w*npy_alloc_cache\w*$"
+    r"|(?:__)?mmap(?:64)?$|mremap$|s?brk$|__sbrk$|(?:__default|__glibc)_?morecore$|(?:new|grow)_heap\b|arena_get2\b"
+)
+_INTERPRETER = re.compile(r"_?Py(?:Eval|Object|Vectorcall|Run|Function|CFunction|Method)?_\w+$|cfunction_\w+$")
+NOWHERE = "code without symbols"
+
+
+@dataclass
+class _Merged:
+    """What one part allocates in all calls."""
+
+    size: int = 0
+    blocks: int = 0
+    file: str = ""
+    callers: dict[str, int] = field(default_factory=dict)
+
+
+def part_name(stack: Stack) -> tuple[str, str, str]:
+    """The function that a stack's memory is allocated for, the file that it is defined in, and the one that calls it.
+
+    Code without symbols counts for the function with one that calls it, unless that is Python's interpreter.
+    """
+    inwards = list(reversed(stack))
+    at = next((place for place, one in enumerate(inwards) if not _is_allocator(one)), len(inwards) - 1)
+    known = next((place for place in range(at, len(inwards)) if inwards[place].name != UNKNOWN), None)
+    if known is None:
+        return NOWHERE, "", ""
+    function = inwards[known]
+    outer = (one.name for one in inwards[known + 1 :] if one.name not in (UNKNOWN, function.name))
+    caller = next(outer, "")
+    if known == at:
+        return function.name, function.file, caller
+    if _INTERPRETER.match(function.name):
+        return NOWHERE, "", function.name
+    return CODE_OF + function.name, "", caller
+
+
+def _is_allocator(function: Function) -> bool:
+    return _ALLOCATES.match(function.name) is not None
+
+
+def parts_of(stacks: Mapping[Stack, Allocated], calls: int) -> tuple[dict[str, Part], dict[str, Part]]:
+    """By function: allocations per call of the case, of which there were ``calls``; and allocated bytes, with the
+    allocations as ``calls``."""
+    merged: dict[str, _Merged] = {}
+    for stack, amount in sorted(stacks.items(), key=lambda item: (-item[1].size, item[0])):
+        name, file, caller = part_name(stack)
+        whole = merged.setdefault(name, _Merged(file=file))
+        whole.size += amount.size
+        whole.blocks += amount.blocks
+        if caller:
+            whole.callers[caller] = whole.callers.get(caller, 0) + amount.blocks
+    numbers, sizes = {}, {}
+    for name, one in merged.items():
+        every = sum(one.callers.values())
+        callers = {caller: blocks / every for caller, blocks in one.callers.items() if blocks}
+        numbers[name] = Part(one.blocks / calls, where=one.file, callers=callers)
+        sizes[name] = Part(one.size / calls, one.blocks / calls, one.file, callers)
+    return numbers, sizes

@@ -1,0 +1,49 @@
+"""What operators of the framework a call's time goes into on either side, and what kernels of a device: by the
+framework's own profiler."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from opduel.causes.collectors.process_pairs import Answers, Question, ask_in_pairs
+from opduel.frameworks import Framework, adaptor_names
+from opduel.harness.profiles import Profiling, operator_times
+from opduel.records import Case, Part
+from opduel.records.cause import Observation
+from opduel.records.measurement import SIDES
+
+QUESTION = Question("profile", work_ns=100_000_000, most=20)
+NOTE = "the profiler adds to what each operator takes"
+NOTHING = "the framework's profiler saw no operator"
+
+
+def has_profiler(framework: Framework) -> bool:
+    """Whether the framework's adaptor can profile; else there are no answers to ask for."""
+    return QUESTION.op in adaptor_names(framework.adaptor)
+
+
+def ask_for_operators(profiling: Profiling, cases: Sequence[Case]) -> dict[str, Answers]:
+    """Case id -> answers to ``QUESTION``, in process pairs of their own, which have the profiler's environment; each
+    case in the form in which its operators can be seen."""
+    framework, bench = profiling.framework, profiling.bench
+    environment = {**bench.environment, **framework.profiling_environment()}
+    watched = replace(profiling, bench=replace(bench, environment=environment))
+    return ask_in_pairs(watched, [framework.as_profiled(case) for case in cases], [QUESTION])
+
+
+def operator_observations(answers: Answers, kernels: bool = False) -> list[Observation] | str:
+    """Of one case: an observation for each process pair, in ns a call; or why there is none, in one line. The parts of
+    a side add up to the operators' time, which is only a part of the call's; or, of ``kernels``, to the
+    kernels' time."""
+    found = answers.about(QUESTION.op)
+    if isinstance(found, str):
+        return found
+    observations: list[Observation] = [{side: _parts(pair[side], kernels) for side in SIDES} for pair in found]
+    return observations if any(parts for one in observations for parts in one.values()) else NOTHING
+
+
+def _parts(answer: Mapping[str, Any], kernels: bool) -> dict[str, Part]:
+    calls = answer["calls"][1:] or answer["calls"]  # the first one sets the profiler up, too
+    of_device = {name for call in calls for name in call.get("kernels", ())}
+    rows = operator_times(calls)
+    return {row.name: Part(row.ns, row.count) for row in rows if (row.name in of_device) == kernels}

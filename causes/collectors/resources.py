@@ -1,0 +1,36 @@
+"""What a call takes from the machine on either side: page faults, context switches, and where its time goes."""
+
+from opduel.causes.collectors.process_pairs import Answers, Question
+from opduel.records.cause import Observation, Part
+from opduel.records.measurement import SIDES
+
+QUESTION = Question("resources", work_ns=100_000_000, most=200_000)
+TIME = "time"  # its parts, in ns, are those of the calling thread: user code, kernel, waiting
+NOTHING = 0.01  # a call: a resource of which neither side takes more in any pair is left out
+NOTE = (
+    "time without what other processes had of the processor; counts are those of the process; the kernel's share of "
+    "the time may be sampled"
+)
+
+
+def unit_of(resource: str) -> str:
+    """Of what ``resource_observations`` has under this name."""
+    return "ns" if resource == TIME else "count"
+
+
+def resource_observations(answers: Answers) -> dict[str, list[Observation]] | str:
+    """Of one case, as answered to ``QUESTION``; or why there are none, in one line.
+
+    A resource -> an observation for each process pair. Resources don't add up to a whole, so that each count is one
+    of its own, with one part of the same name; ``TIME`` has three parts, which add up to the call.
+    """
+    found = answers.about(QUESTION.op)
+    if isinstance(found, str):
+        return found
+    observations: dict[str, list[Observation]] = {
+        TIME: [{side: {name: Part(ns) for name, ns in pair[side][TIME].items()} for side in SIDES} for pair in found]
+    }
+    for name in found[0]["control"]["counts"]:
+        if any(pair[side]["counts"][name] > NOTHING for pair in found for side in SIDES):
+            observations[name] = [{side: {name: Part(pair[side]["counts"][name])} for side in SIDES} for pair in found]
+    return observations

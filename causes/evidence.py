@@ -1,0 +1,173 @@
+"""Asks every collector about changed cases, and divides what it saw among the parts of a call: the examinations."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from opduel.causes.attribution.call_division import divide_by_call
+from opduel.causes.attribution.flame import flame_of_stacks, same_functions
+from opduel.causes.attribution.moved_functions import rename_moved_functions
+from opduel.causes.attribution.shares import examine
+from opduel.causes.collectors import (
+    libraries,
+    operators,
+    primitives,
+    python_functions,
+    resources,
+    sampled_functions,
+)
+from opduel.causes.collectors.allocations import ALLOCATIONS, MAPPED, Kind, observe_allocations
+from opduel.causes.collectors.native_functions import observe_native
+from opduel.causes.collectors.process_pairs import Answers, ask_in_pairs
+from opduel.causes.collectors.valgrind_pairs import Observed
+from opduel.causes.wording.resources import concerns_memory
+from opduel.harness.profiles import Profiling
+from opduel.harness.run_request import RunRequest
+from opduel.records import Build, Case, Comparison, Examination
+from opduel.records.measurement import Side
+from opduel.records.text import one_line
+
+LONGEST_S = 300.0  # for all cases; ten take less than 180 s on two cores
+BRANCHES = "conditional branches and indirect jumps, by valgrind's model of a processor"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen of one case. ``compilers``: see ``libraries.rebuilt``."""
+
+    examinations: list[Examination]
+    compilers: Mapping[str, str]
+
+
+def collect_evidence(
+    changes: Mapping[str, Comparison], cases: Mapping[str, Case], request: RunRequest, profiling: Profiling
+) -> dict[str, Evidence]:
+    """Return the evidence of each change (by case id); ``cases`` are all cases of the run by id.
+
+    It takes ``LONGEST_S``, and nothing is begun after the deadline of ``profiling``. What takes longest comes last, and
+    memory is looked at only where instructions don't explain the change.
+    """
+    profiling = replace(profiling, deadline=min(profiling.deadline, time.monotonic() + LONGEST_S))
+    changed_cases, builds = [cases[case_id] for case_id in changes], profiling.bench.builds
+    questions = [module.QUESTION for module in (python_functions, resources, sampled_functions, libraries)]
+    answers = ask_in_pairs(profiling, changed_cases, questions)
+    evidence = {
+        case_id: Evidence(
+            [
+                *_examine_python(answers[case_id], comparison),
+                *_examine_samples(answers[case_id]),
+                *_examine_resources(answers[case_id]),
+                *_examine_libraries(answers[case_id], builds),
+            ],
+            libraries.rebuilt([answers[case_id]], builds),
+        )
+        for case_id, comparison in changes.items()
+    }
+    if profiling.framework.logging_environment():
+        for case_id, logged in primitives.ask_for_primitives(profiling, changed_cases).items():
+            evidence[case_id].examinations.append(_examine_primitives(logged))
+    folder = callgrind_folder(request)
+    native = observe_native(profiling, changed_cases, env=request.env, folder=folder, among=request.cases)
+    for case_id, observed in native.items():
+        evidence[case_id].examinations.extend(_examine_native(observed))
+    if operators.has_profiler(profiling.framework):
+        for case_id, profiled in operators.ask_for_operators(profiling, changed_cases).items():
+            evidence[case_id].examinations.extend(_examine_operators(profiled))
+    of_memory = [
+        case for case in changed_cases if concerns_memory(evidence[case.id].examinations, changes[case.id].ratio or 1.0)
+    ]
+    if of_memory:
+        misses = observe_native(profiling, of_memory, env=request.env, misses=True)
+        for case_id, observed in misses.items():
+            evidence[case_id].examinations.append(
+                examine("simulated cache misses", "count", observed.observations, observed.note)
+            )
+        for kind in (MAPPED, ALLOCATIONS):
+            allocated = observe_allocations(profiling, of_memory, kind, env=request.env)
+            for case_id, (numbers, sizes) in allocated.items():
+                evidence[case_id].examinations.extend(_examine_memory(kind, numbers, sizes))
+    return evidence
+
+
+def callgrind_folder(request: RunRequest) -> Path | None:
+    """Return the folder in which callgrind's files are kept; None: nowhere."""
+    profile_output = request.configuration.profile_output
+    return request.callgrind if profile_output is None else Path(profile_output)
+
+
+def _examine_python(answers: Answers, comparison: Comparison) -> list[Examination]:
+    functions = python_functions.function_observations(answers)
+    if isinstance(functions, str):
+        return [Examination("Python functions", "ns", 0, note=functions)]
+    functions, note = rename_moved_functions(functions), python_functions.function_note(answers)
+    examination = examine("Python functions", "ns", divide_by_call(functions), note, _measured_change(comparison))
+    flame = flame_of_stacks(python_functions.function_stacks(answers), same_functions(functions))
+    return [replace(examination, flame=flame)]
+
+
+def _measured_change(comparison: Comparison) -> tuple[float, float, float] | None:
+    """Return what a call's time changed by as measured, in ns, between the limits of its interval; None for another
+    metric."""
+    if comparison.unit != "ns" or comparison.control is None or comparison.ratio is None or comparison.ci is None:
+        return None
+    low, high = (comparison.control * (limit - 1) for limit in comparison.ci)
+    return low, comparison.control * (comparison.ratio - 1), high
+
+
+def _examine_samples(answers: Answers) -> list[Examination]:
+    samples = sampled_functions.sample_observations(answers)
+    if isinstance(samples, str):
+        return [Examination("sampled functions", "ns", 0, note=samples)]
+    return [examine("sampled functions", "ns", samples, sampled_functions.NOTE)]
+
+
+def _examine_resources(answers: Answers) -> list[Examination]:
+    observations = resources.resource_observations(answers)
+    if isinstance(observations, str):
+        return [Examination("resources", "count", 0, note=observations)]
+    return [
+        examine("resources", resources.unit_of(resource), of_resource, resources.NOTE)
+        for resource, of_resource in observations.items()
+    ]
+
+
+def _examine_libraries(answers: Answers, builds: Mapping[Side, Build]) -> list[Examination]:
+    differences = libraries.library_differences([answers], builds)
+    return [Examination("libraries", "", 1, note=one_line(differences))] if differences else []
+
+
+def _examine_primitives(answers: Answers) -> Examination:
+    observations = primitives.primitive_observations(answers)
+    if isinstance(observations, str):
+        return Examination("primitives", "ns", 0, note=observations)
+    note = "; ".join(filter(None, (primitives.NOTE, primitives.released(answers))))
+    return examine("primitives", "ns", observations, note)
+
+
+def _examine_native(observed: Observed) -> list[Examination]:
+    """Return the examinations of native functions, of mispredicted branches, and of code placement."""
+    functions = examine("native functions", "instructions", observed.observations, observed.note)
+    examinations = [replace(functions, flame=observed.flame)]
+    if observed.branches:
+        examinations.append(examine("mispredicted branches", "count", observed.branches, BRANCHES))
+    if observed.placement:
+        examinations.append(Examination("code placement", "", 1, note=observed.placement))
+    return examinations
+
+
+def _examine_operators(answers: Answers) -> list[Examination]:
+    """Return the examinations of kernels, where there are any, and of operators."""
+    kernels, observations = (operators.operator_observations(answers, of_kernels) for of_kernels in (True, False))
+    examinations = [] if isinstance(kernels, str) else [examine("kernels", "ns", kernels)]
+    if isinstance(observations, str):
+        return [*examinations, Examination("operators", "ns", 0, note=observations)]
+    return [*examinations, examine("operators", "ns", observations, operators.NOTE)]
+
+
+def _examine_memory(kind: Kind, numbers: Observed, sizes: Observed) -> list[Examination]:
+    """Return the examinations by the number of allocations, and by bytes; of mapped memory by bytes alone."""
+    examinations = [examine(kind, "bytes", sizes.observations, sizes.note)]
+    if kind == ALLOCATIONS and numbers.observations:
+        examinations.insert(0, examine(kind, "count", numbers.observations, numbers.note))
+    return examinations

@@ -1,0 +1,278 @@
+"""Which changes get a cause, in which order, what is collected for them, and what becomes of the rest."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_run import request as toy_request
+from toy_bench import toy_bench, toy_case
+
+from opduel.causes import annotator, evidence, find_causes
+from opduel.causes.annotator import MOST_EXPLAINED, TOO_MANY, changes_to_explain
+from opduel.causes.collectors import operators
+from opduel.causes.collectors.allocations import ALLOCATIONS, Kind
+from opduel.causes.collectors.process_pairs import Answers
+from opduel.causes.collectors.valgrind_pairs import Observed
+from opduel.causes.evidence import Evidence, callgrind_folder
+from opduel.causes.wording.resources import OF_MEMORY
+from opduel.causes.wording.sentence import cause_of
+from opduel.harness.measurement_plan import FirstMeasurement, MeasurementResult
+from opduel.harness.profiles import Profiling
+from opduel.harness.run_request import RunRequest
+from opduel.records import Case, Comparison, Part, Verification
+from opduel.records.cause import Observation
+from opduel.records.measurement import SIDES
+
+
+def compared(case: Case, ratio: float = 1.5, **changes: Any) -> Comparison:
+    verdict = "regressed" if ratio > 1 else "improved"
+    return replace(
+        Comparison.without_figures(case, verdict), ratio=ratio, control=100.0, treatment=100 * ratio, **changes
+    )
+
+
+def confirmed(case: Case, ratio: float = 1.5) -> Comparison:
+    one = compared(case, ratio)
+    return replace(one, verification=Verification(one.verdict, one.verdict))
+
+
+A, B, C = (toy_case(name) for name in "abc")
+
+
+def asked(*cases: Case, explain: str = "all", replicates: bool = False) -> RunRequest:
+    request = toy_request(*cases).configured(explain=explain)
+    return replace(request, first_measurement=FirstMeasurement({}, {}, frozenset(), (), 0)) if replicates else request
+
+
+def test_the_largest_changes_come_first_and_only_those_asked_for() -> None:
+    comparisons = [
+        compared(A, 1.1),
+        confirmed(B, 0.5),
+        confirmed(C, 1.6),
+        Comparison.without_figures(toy_case("same"), "unchanged"),
+        compared(toy_case("d"), 3.0, injected=True),
+    ]
+
+    def explained(**options: Any) -> list[str]:
+        return [comparison.case for comparison in changes_to_explain(comparisons, asked(**options))]
+
+    assert explained() == [B.id, C.id, A.id]
+    assert explained(explain="confirmed") == [B.id, C.id]
+    assert explained(explain="confirmed", replicates=True) == [B.id, C.id, A.id]
+    assert explained(explain="none", replicates=True) == []
+
+
+def test_what_a_second_measurement_did_not_confirm_is_not_explained() -> None:
+    comparison = compared(A, verification=Verification("regressed", "inconclusive"))
+    assert changes_to_explain([comparison], asked(explain="confirmed")) == []
+
+
+def explain(*comparisons: Comparison, findings: MeasurementResult | None = None) -> list[Comparison]:
+    request = asked(*(toy_case(comparison.case) for comparison in comparisons))
+    profiling = Profiling(toy_bench(), request.framework, 1, 1)
+    return find_causes(comparisons, request, findings or MeasurementResult(), profiling)
+
+
+def without_evidence(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Collect nothing; return the cases that evidence is asked for, by call."""
+    calls: list[list[str]] = []
+
+    def collect(changes: dict[str, Comparison], *_: Any) -> dict[str, Evidence]:
+        calls.append(list(changes))
+        return {case_id: Evidence([], {}) for case_id in changes}
+
+    monkeypatch.setattr(evidence, "collect_evidence", collect)
+    return calls
+
+
+def test_a_cause_is_stored_and_its_sentence_is_in_the_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_evidence(monkeypatch)
+    unchanged, changed = explain(Comparison.without_figures(B, "unchanged"), replace(compared(A), note="slower"))
+    assert (unchanged.cause, unchanged.note) == (None, "")
+    assert changed.cause is not None
+    assert changed.cause.sentence.startswith("not explained")
+    assert changed.note == f"slower; cause: {changed.cause.sentence}"
+
+
+def test_changes_beyond_the_largest_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [toy_case(f"case{number}") for number in range(MOST_EXPLAINED + 2)]
+    calls = without_evidence(monkeypatch)
+    explained = explain(*(compared(case, 2 + number) for number, case in enumerate(cases)))
+    assert calls == [[case.id for case in reversed(cases[2:])]]
+    assert [comparison.note for comparison in explained[:2]] == [TOO_MANY] * 2
+    assert all(comparison.cause is not None for comparison in explained[2:])
+
+
+def test_an_aborted_run_is_not_explained_and_a_signal_costs_the_causes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = without_evidence(monkeypatch)
+    assert explain(compared(A), findings=MeasurementResult(aborted=True)) == [compared(A)]
+    assert calls == []
+
+    def interrupt(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evidence, "collect_evidence", interrupt)
+    findings = MeasurementResult()
+    assert explain(compared(A), findings=findings) == [compared(A)]
+    assert (findings.aborted, findings.interrupted) == (True, True)
+
+
+def test_a_fault_costs_a_case_its_cause_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_evidence(monkeypatch)
+
+    def fail_on_the_first(comparison: Comparison, *others: Any) -> Any:
+        if comparison.case == A.id:
+            raise IndexError("list index\nout of range")
+        return cause_of(comparison, *others)
+
+    monkeypatch.setattr(annotator, "cause_of", fail_on_the_first)
+    first, second = explain(compared(A), compared(B))
+    assert (first.verdict, first.cause) == (compared(A).verdict, None)
+    assert first.note == "its cause was not found: IndexError: list index out of range"
+    assert second.cause is not None
+
+
+def test_a_fault_while_collecting_costs_the_causes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise ValueError("nonsense")
+
+    monkeypatch.setattr(evidence, "collect_evidence", fail)
+    findings = MeasurementResult()
+    (comparison,) = explain(compared(A), findings=findings)
+    assert comparison == replace(compared(A), note="its cause was not found: ValueError: nonsense")
+    assert not findings.aborted
+
+
+def answers(seconds: float) -> Answers:
+    """Five process pairs in which the treatment's ``check`` takes so many ns more, and calls it twice as often."""
+
+    def functions(check: float, calls: int) -> list[dict[str, Any]]:
+        common = {"called_at": "a.py:3", "where": "a.py:1", "doubt": 0.0, "inclusive_doubt": 0.0, "code": ""}
+        return [
+            {"name": "f", "ns": 50.0, "calls": 1, "callers": {}, "inclusive": 50.0 + check, **common},
+            {"name": "check", "ns": check, "calls": calls, "callers": {"f": 1.0}, "inclusive": check, **common},
+        ]
+
+    pairs = [
+        {
+            "control": {"functions": functions(50.0 + spread, 1), "stacks": [], "ns": 100.0},
+            "treatment": {"functions": functions(50.0 + seconds, 2), "stacks": [], "ns": 100.0 + seconds},
+        }
+        for spread in (0.0, 0.1, -0.1, 0.05, -0.05)
+    ]
+
+    def loaded(version: str) -> dict[str, Any]:
+        return {"libraries": [{"name": "numpy", "version": version}]}
+
+    around = [{"control": loaded("1.26.4"), "treatment": loaded("2.2.6")}]
+    refused = {"resources": "refused", "samples": "none here"}
+    return Answers(of={"functions": pairs, "libraries": around}, problems=refused)
+
+
+def test_callgrinds_files_are_with_the_profiles_or_where_the_run_has_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    request = asked(A)
+    for_the_run = replace(request, callgrind=tmp_path / "run")
+    with_profiles = for_the_run.configured(profile_output=str(tmp_path / "profiles"))
+    folders = [callgrind_folder(variant) for variant in (request, for_the_run, with_profiles)]
+    assert folders == [None, tmp_path / "run", tmp_path / "profiles"]
+    observed: list[tuple[Path | None, Sequence[Case]]] = []
+
+    def observe(*_: Any, folder: Path | None, among: Sequence[Case], **__: Any) -> dict[str, Observed]:
+        observed.append((folder, among))
+        return {A.id: Observed()}
+
+    monkeypatch.setattr(evidence, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
+    monkeypatch.setattr(evidence, "observe_native", observe)
+    monkeypatch.setattr(operators, "has_profiler", lambda _: False)
+    find_causes([compared(A)], for_the_run, MeasurementResult(), Profiling(toy_bench(), request.framework, 1, 1))
+    assert observed == [(tmp_path / "run", request.cases)]
+
+
+def test_kernels_have_an_examination_of_their_own_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
+    monkeypatch.setattr(evidence, "observe_native", lambda *_, **__: {A.id: Observed([], "no valgrind")})
+    call = {
+        "operators": {"aten::add": [10], "cudaLaunchKernel": [7], "add_kernel": [30, 40]},
+        "kernels": ["add_kernel"],
+    }
+    pairs = [{side: {"calls": [call, call]} for side in SIDES}] * 3
+    monkeypatch.setattr(operators, "ask_for_operators", lambda *_: {A.id: Answers({"profile": pairs})})
+    (comparison,) = explain(compared(A))
+    assert comparison.cause is not None
+    kernels, rest = (seen for seen in comparison.cause.examinations if seen.source in ("kernels", "operators"))
+    assert (kernels.source, kernels.control, kernels.treatment) == ("kernels", 70.0, 70.0)
+    assert (rest.source, rest.control, rest.note) == ("operators", 17.0, operators.NOTE)
+
+
+def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Observation] = [{"control": {"work": Part(100.0)}, "treatment": {"work": Part(150.0)}}] * 3
+    monkeypatch.setattr(evidence, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
+    monkeypatch.setattr(evidence, "observe_native", lambda *_, **__: {A.id: Observed(seen, "no symbols")})
+    profiled = [{"operators": {"toy_work": [10]}}]
+    pairs = [{side: {"calls": profiled} for side in SIDES}] * 3
+    monkeypatch.setattr(operators, "ask_for_operators", lambda *_: {A.id: Answers({"profile": pairs})})
+    (comparison,) = explain(compared(A))
+    assert comparison.cause is not None
+    by_source = {seen.source: seen for seen in comparison.cause.examinations}
+    python, native, resources, libraries, profiler = (
+        by_source[name] for name in ("Python functions", "native functions", "resources", "libraries", "operators")
+    )
+    assert len(by_source) == len(comparison.cause.examinations) == 6  # the toy framework's libraries log nothing
+    assert by_source["sampled functions"].note == "none here"
+    assert (profiler.pairs, profiler.control, profiler.note) == (3, 10.0, operators.NOTE)
+    assert [(lead.name, lead.calls) for lead in python.candidates] == [("check", (1.0, 2.0))]
+    assert python.explained == pytest.approx(1.0)
+    assert (native.unit, native.note, native.explained) == ("instructions", "no symbols", 1.0)
+    assert (libraries.source, libraries.note) == ("libraries", "numpy 1.26.4 -> 2.2.6")
+    assert (resources.candidates, resources.note) == ((), "refused")
+    assert "check (a.py:3), 2 calls per call where it was 1" in comparison.cause.sentence
+    assert math.isclose(python.control or 0, 100.0)
+
+
+def test_memory_is_looked_at_where_instructions_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those cases alone, by number and by bytes, and of memory that is mapped by bytes."""
+    same: list[Observation] = [{side: {"work": Part(100.0)} for side in SIDES}] * 3
+    more: list[Observation] = [{"control": {"work": Part(100.0)}, "treatment": {"work": Part(150.0)}}] * 3
+    block: list[Observation] = [{"control": {}, "treatment": {"grow": Part(1.0)}}] * 3
+    size: list[Observation] = [{"control": {}, "treatment": {"grow": Part(2.0**20, 1.0)}}] * 3
+    asked: list[tuple[list[str], str]] = []
+
+    def allocations(_: Any, cases: Sequence[Case], kind: Kind, **__: Any) -> Any:
+        asked.append(([case.id for case in cases], kind))
+        seen = (Observed(block), Observed(size)) if kind == ALLOCATIONS else (Observed(note="none"),) * 2
+        return {case.id: seen for case in cases}
+
+    monkeypatch.setattr(
+        evidence, "ask_in_pairs", lambda *_: {one.id: Answers(failures=["not asked"]) for one in (A, B)}
+    )
+
+    def native(_: Any, cases: Sequence[Case], misses: bool = False, **__: Any) -> Any:
+        asked.append(([case.id for case in cases], "misses" if misses else "instructions"))
+        if misses:
+            return {case.id: Observed(more, "a model") for case in cases}
+        return {A.id: Observed(same), B.id: Observed(more)}
+
+    monkeypatch.setattr(evidence, "observe_native", native)
+    monkeypatch.setattr(evidence, "observe_allocations", allocations)
+    monkeypatch.setattr(operators, "has_profiler", lambda _: False)
+    first, second = explain(compared(A), compared(B))
+    looked = [([A.id, B.id], "instructions"), ([A.id], "misses"), ([A.id], "mapped memory"), ([A.id], "allocations")]
+    assert asked == looked
+    assert first.cause is not None
+    assert second.cause is not None
+    found = [(one.source, one.unit, one.note) for one in first.cause.examinations if one.source in OF_MEMORY]
+    assert found == [
+        ("simulated cache misses", "count", "a model"),
+        ("mapped memory", "bytes", "none"),
+        ("allocations", "count", ""),
+        ("allocations", "bytes", ""),
+    ]
+    assert not {one.source for one in second.cause.examinations} & set(OF_MEMORY)
+    assert first.cause.sentence.endswith(
+        "; 1 allocation of 1 MiB per call, new, by grow; simulated cache misses: 50 more per call, in work"
+    )

@@ -1,0 +1,411 @@
+"""The calls among which a difference divides."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opduel.causes.attribution.call_division import REST, divide_by_call
+from opduel.causes.attribution.moved_functions import rename_moved_functions
+from opduel.causes.attribution.shares import examine
+from opduel.records.cause import Observation, Part
+from opduel.records.measurement import SIDES
+
+Tree = dict[str, tuple[float, float, str | None]]  # name -> own amount, calls, caller
+
+
+def side_of(tree: Tree) -> dict[str, Part]:
+    """Parts with inclusive amounts that follow from a tree."""
+
+    def inclusive(name: str) -> float:
+        return tree[name][0] + sum(inclusive(other) for other, (_, _, caller) in tree.items() if caller == name)
+
+    return {
+        name: Part(own, calls, f"{name}.py:1", {caller: 1.0} if caller else {}, f"{caller}.py:9", inclusive(name))
+        for name, (own, calls, caller) in tree.items()
+    }
+
+
+def observed(control: Tree, treatment: Tree) -> list[Observation]:
+    return [{"control": side_of(control), "treatment": side_of(treatment)}] * 3
+
+
+BEFORE: Tree = {
+    "case": (10, 1, None),
+    "reshape": (100, 1, "case"),
+    "check": (20, 1, "reshape"),
+}
+
+
+def differences(observations: list[Observation]) -> dict[str, float]:
+    observation = observations[0]
+    names = observation["control"].keys() | observation["treatment"].keys()
+    nothing = Part(0.0)
+    differences_by_name = {
+        name: observation["treatment"].get(name, nothing).amount - observation["control"].get(name, nothing).amount
+        for name in names
+    }
+    return {name: value for name, value in differences_by_name.items() if abs(value) > 1e-9}
+
+
+def test_a_new_call_has_all_that_it_calls_and_the_place_that_calls_it() -> None:
+    after: Tree = {**BEFORE, "prod": (30, 2, "reshape"), "reduce": (70, 2, "prod"), "add": (200, 2, "reduce")}
+    divided = divide_by_call(observed(BEFORE, after))
+    assert differences(divided) == {"prod": 300}
+    assert divided[0]["treatment"]["prod"].where == "reshape.py:9"
+
+
+def test_a_call_that_got_slower_is_followed_to_where_it_did() -> None:
+    before: Tree = {**BEFORE, "prod": (30, 2, "reshape"), "reduce": (70, 2, "prod")}
+    after: Tree = {**before, "reduce": (170, 2, "prod")}
+    assert differences(divide_by_call(observed(before, after))) == {"reduce": 100}
+
+
+def test_a_difference_that_spreads_is_divided_where_it_does() -> None:
+    before: Tree = {**BEFORE, "prod": (30, 1, "reshape"), "leaf": (5, 1, "prod")}
+    after: Tree = {**before, "check": (80, 1, "reshape"), "leaf": (65, 1, "prod"), "reshape": (140, 1, "case")}
+    assert differences(divide_by_call(observed(before, after))) == {"check": 60, "prod": 60, "reshape": 40}
+
+
+def test_each_part_of_a_difference_that_spreads_is_followed_to_a_call_that_came_or_went() -> None:
+    """``_expect`` of SciPy calls a function that calls ``pmf``, which checks its arguments, or ``_pmf``."""
+    before: Tree = {**BEFORE, "_expect": (30, 1, "reshape"), "fun": (5, 9, "_expect"), "pmf": (400, 9, "fun")}
+    after: Tree = {**BEFORE, "_expect": (32, 1, "reshape"), "fun": (5, 9, "_expect"), "_pmf": (100, 9, "fun")}
+    before["check"], after["check"] = (120, 1, "reshape"), (20, 1, "reshape")
+    assert differences(divide_by_call(observed(before, after))) == {
+        "check": -100,
+        "pmf": -400,
+        "_pmf": 100,
+        "_expect": 2,
+    }
+    slower: Tree = {**BEFORE, "check": (320, 1, "reshape"), "_expect": (30, 1, "reshape"), "fun": (505, 9, "_expect")}
+    faster: Tree = {**slower, "check": (20, 1, "reshape"), "fun": (5, 9, "_expect")}
+    assert differences(divide_by_call(observed(slower, faster))) == {"check": -300, "_expect": -500}, (
+        "nothing came or went"
+    )
+
+
+def test_a_caller_that_is_gone_does_not_hide_what_it_called() -> None:
+    """SciPy's ``_dok_base.__getitem__`` is gone, and what it called is called by the case itself; the difference arises
+    in a function within that."""
+    inner: Tree = {"check": (20, 1, "getitem"), "take": (40, 1, "getitem")}
+    before: Tree = {"case": (10, 1, None), "gone": (2, 1, "case"), "getitem": (5, 1, "gone"), **inner}
+    after: Tree = {"case": (10, 1, None), "getitem": (6, 1, "case"), **inner, "check": (27, 1, "getitem")}
+    divided = divide_by_call(observed(before, after))
+    assert differences(divided) == {"gone": -2, "getitem": 1, "check": 7}
+
+
+def test_a_call_that_is_made_more_often_is_not_looked_into() -> None:
+    before: Tree = {**BEFORE, "prod": (30, 1, "reshape"), "leaf": (50, 1, "prod")}
+    after: Tree = {**BEFORE, "prod": (60, 2, "reshape"), "leaf": (100, 2, "prod")}
+    assert differences(divide_by_call(observed(before, after))) == {"prod": 80}
+
+
+def test_more_calls_belong_to_the_caller_that_makes_them() -> None:
+    def parts(reshape: float, prods: float) -> dict[str, Part]:
+        """``slice`` calls ``prod`` once (10), ``reshape`` the other times."""
+        callers = {"slice": 1 / prods, **({"reshape": 1 - 1 / prods} if prods > 1 else {})}
+        return {
+            "case": Part(1, 1, inclusive=121 + reshape + 10 * prods),
+            "slice": Part(100, 1, "", {"case": 1.0}, "case.py:1", 110),
+            "reshape": Part(reshape, 1, "", {"case": 1.0}, "case.py:2", reshape + 10 * (prods - 1)),
+            "prod": Part(10 * prods, prods, "", callers, "reshape.py:9", 10 * prods),
+        }
+
+    divided = divide_by_call([{"control": parts(20, 1), "treatment": parts(20, 3)}] * 3)
+    assert differences(divided) == {"prod": 20}
+
+
+def test_parts_without_inclusive_amounts_stay_as_they_are() -> None:
+    observations: list[Observation] = [{side: {"f": Part(1.0), "g": Part(2.0)} for side in SIDES}] * 3
+    assert divide_by_call(observations) == observations
+
+
+def test_recursion_and_callers_that_are_not_there_end() -> None:
+    parts = {
+        "f": Part(1.0, 1, "", {"g": 1.0}, "", 5.0),
+        "g": Part(4.0, 1, "", {"f": 1.0}, "", 5.0),
+        "h": Part(4.0, 1, "", {"nowhere": 1.0, "h": 3.0}, "", 4.0),
+    }
+    divided = divide_by_call([{"control": {}, "treatment": parts}] * 3)
+    assert sum(part.amount for part in divided[0]["treatment"].values()) == pytest.approx(9.0)
+
+
+Seen = list[tuple[str, str, float, float, float, str | None]]  # module, function, own ns, inclusive ns, calls, caller
+
+
+def python_side(rows: Seen) -> dict[str, Part]:
+    names = {function: f"{module}.{function}" if module else function for module, function, *_ in rows}
+    return {
+        names[function]: Part(
+            own,
+            calls,
+            f"{module.replace('.', '/')}.py:1" if module else "",
+            {names[caller]: 1.0} if caller else {},
+            "caller.py:9",
+            inclusive,
+        )
+        for module, function, own, inclusive, calls, caller in rows
+    }
+
+
+# numpy.poly1d of three coefficients, and numpy.polydiv, on NumPy 1.26.4 and 2.2.6: the functions that matter, in ns.
+POLY1D: tuple[Seen, Seen] = (
+    [
+        ("", "the call", 162, 1125, 1, None),
+        ("numpy.lib.polynomial", "poly1d.__init__", 495, 963, 1, "the call"),
+        ("numpy.core.shape_base", "atleast_1d", 235, 235, 1, "poly1d.__init__"),
+        ("numpy.lib.function_base", "trim_zeros", 233, 233, 1, "poly1d.__init__"),
+        ("numpy.lib.function_base", "_trim_zeros", 19, 19, 1, "poly1d.__init__"),
+    ],
+    [
+        ("", "the call", 243, 5818, 1, None),
+        ("numpy.lib._polynomial_impl", "poly1d.__init__", 613, 5575, 1, "the call"),
+        ("numpy._core.shape_base", "atleast_1d", 182, 182, 1, "poly1d.__init__"),
+        ("numpy.lib._function_base_impl", "trim_zeros", 978, 4756, 1, "poly1d.__init__"),
+        ("numpy.lib._function_base_impl", "_trim_zeros", 24, 24, 1, "poly1d.__init__"),
+        ("numpy.lib._function_base_impl", "_arg_trim_zeros", 2019, 3778, 1, "trim_zeros"),
+        ("numpy._core.numeric", "argwhere", 1759, 1759, 1, "_arg_trim_zeros"),
+    ],
+)
+POLYDIV: tuple[Seen, Seen] = (
+    [
+        ("numpy.lib.polynomial", "polydiv", 10294, 80001, 1, None),
+        ("numpy.core.numeric", "allclose", 13702, 69707, 5, "polydiv"),
+        ("numpy.core.numeric", "isclose", 1366, 56005, 5, "allclose"),
+        ("numpy.core.numeric", "isclose.<locals>.within_tol", 25485, 25485, 5, "isclose"),
+        ("numpy.core.fromnumeric", "all", 29154, 29154, 15, "isclose"),
+    ],
+    [
+        ("numpy.lib._polynomial_impl", "polydiv", 8568, 35508, 1, None),
+        ("numpy._core.numeric", "allclose", 2966, 26940, 5, "polydiv"),
+        ("numpy._core.numeric", "isclose", 11389, 13857, 5, "allclose"),
+        ("numpy._core.numeric", "isclose.<locals>.<genexpr>", 2468, 2468, 25, "isclose"),
+        ("numpy._core.fromnumeric", "all", 10117, 10117, 5, "allclose"),
+    ],
+)
+
+
+def moved(sides: tuple[Seen, Seen]) -> list[Observation]:
+    before, after = map(python_side, sides)
+    return rename_moved_functions([{"control": before, "treatment": after}] * 3)
+
+
+def test_a_function_whose_module_has_another_name_is_followed_further_down() -> None:
+    examination = examine("Python functions", "ns", divide_by_call(moved(POLY1D)))
+    first, second, *_ = examination.candidates
+    assert (first.name, first.was, first.calls) == (
+        "numpy.lib._function_base_impl._arg_trim_zeros", "", (None, 1.0)
+    )  # fmt: skip
+    assert first.share == pytest.approx(3778 / (5818 - 1125), abs=0.01)
+    assert (second.name, second.was) == (
+        "numpy.lib._function_base_impl.trim_zeros", "numpy.lib.function_base.trim_zeros"
+    )  # fmt: skip
+
+
+def test_of_functions_in_other_modules_those_that_came_and_went_are_no_pair() -> None:
+    examination = examine("Python functions", "ns", divide_by_call(moved(POLYDIV)))
+    by_name = {candidate.name.rpartition(".")[2]: candidate for candidate in examination.candidates}
+    assert [candidate.name.rpartition(".")[2] for candidate in examination.candidates[:2]] == ["within_tol", "all"]
+    assert (by_name["within_tol"].was, by_name["within_tol"].treatment) == ("", 0.0)
+    assert (by_name["all"].calls, by_name["all"].was) == ((15.0, 5.0), "numpy.core.fromnumeric.all")
+
+
+def test_a_new_function_between_two_others_has_nothing_of_what_it_calls_in_their_place() -> None:
+    """``pdist`` of SciPy 1.14.1 and 1.15.3, where the metric is deprecated: the same function in C, and a warning."""
+    distance, wrapper = "scipy.spatial.distance", "_deprecated.<locals>.wrap.<locals>.call"
+    before: Seen = [
+        (distance, "pdist", 895, 1872, 1, None),
+        ("scipy.spatial._distance_pybind", "pdist_sokalmichener", 977, 977, 1, "pdist"),
+    ]
+    after: Seen = [
+        (distance, "pdist", 1042, 3178, 1, None),
+        ("scipy._lib.deprecation", wrapper, 131, 2136, 1, "pdist"),
+        ("scipy.spatial._distance_pybind", "pdist_sokalmichener", 1051, 1051, 1, wrapper),
+        ("_warnings", "warn", 954, 954, 1, wrapper),
+    ]
+    for sides, sign in (((before, after), 1), ((after, before), -1)):
+        assert differences(divide_by_call(moved(sides))) == {
+            f"scipy._lib.deprecation.{wrapper}": sign * (131 + 954),
+            "scipy.spatial._distance_pybind.pdist_sokalmichener": sign * (1051 - 977),
+            f"{distance}.pdist": sign * (1042 - 895),
+        }
+
+
+def test_a_function_that_gave_way_to_another_leaves_what_both_call_beside_them() -> None:
+    before: Seen = [("m", "f", 10, 130, 1, None), ("m", "old", 20, 120, 1, "f"), ("m", "work", 100, 100, 1, "old")]
+    after: Seen = [("m", "f", 10, 265, 1, None), ("m", "new", 150, 255, 1, "f"), ("m", "work", 105, 105, 1, "new")]
+    assert differences(divide_by_call(moved((before, after)))) == {"m.old": -20, "m.new": 150, "m.work": 5}
+    twice: Seen = [*after[:2], ("m", "work", 205, 205, 2, "new")]
+    assert differences(divide_by_call(moved((before, twice))))["m.new"] == 255, "the added call is its own"
+
+
+def names_of(before: dict[str, Part], after: dict[str, Part]) -> dict[str, str]:
+    """The control's name -> the treatment's, of the parts that are taken for moved."""
+    (renamed,) = rename_moved_functions([{"control": before, "treatment": after}])
+    return {part.was: name for name, part in renamed["control"].items() if part.was}
+
+
+def in_module(module: str, *functions: str, callers: tuple[str, ...] = ()) -> dict[str, Part]:
+    where = f"{module.replace('.', '/')}.py:12"
+    return {f"{module}.{function}": Part(1.0, 1, where, dict.fromkeys(callers, 1.0)) for function in functions}
+
+
+def test_functions_are_the_same_in_modules_that_differ_in_underscores_and_endings() -> None:
+    names = names_of(
+        in_module("pkg.core.numeric", "allclose", "A.run") | in_module("pkg.lib.base", "trim", "_trim"),
+        in_module("pkg._core.numeric", "allclose", "A.run") | in_module("pkg.lib._base_impl", "trim", "_trim"),
+    )
+    assert names == {
+        "pkg.core.numeric.allclose": "pkg._core.numeric.allclose",
+        "pkg.core.numeric.A.run": "pkg._core.numeric.A.run",
+        "pkg.lib.base.trim": "pkg.lib._base_impl.trim",
+        "pkg.lib.base._trim": "pkg.lib._base_impl._trim",
+    }
+
+
+def test_functions_are_the_same_in_other_modules_of_a_package_only_below_the_same_caller() -> None:
+    before = in_module("pkg.old", "Model.fit") | in_module("pkg.helpers", "check", callers=("pkg.old.Model.fit",))
+    after = in_module("pkg.new", "Model.fit") | in_module("pkg.checks", "check", callers=("pkg.new.Model.fit",))
+    assert names_of(before, after) == {}, "nothing says that the two fit are one"
+    case = {"(the call itself)": Part(1.0)}
+    for parts in (before, after):
+        name = next(name for name in parts if name.endswith("fit"))
+        parts[name] = Part(1.0, 1, parts[name].where, {"(the call itself)": 1.0})
+    assert names_of(case | before, case | after) == {
+        "pkg.old.Model.fit": "pkg.new.Model.fit",
+        "pkg.helpers.check": "pkg.checks.check",
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (in_module("pkg.core.a", "f"), in_module("pkg._core.a", "f") | in_module("pkg.core._a", "f")),  # which?
+        (in_module("pkg.a", "f"), in_module("pkg.a", "f") | in_module("pkg._a", "f")),  # the old one is still there
+        (in_module("one.a", "f"), in_module("two.a", "f")),  # another package
+        (in_module("pkg.a", "f"), in_module("pkg.a", "_f")),  # another function
+        ({"foo.part.0": Part(1.0, 1, "lib.so")}, {"foo._part.0": Part(1.0, 1, "lib.so")}),  # of a compiler
+    ],
+)
+def test_what_may_be_another_function_is_not_the_same(before: dict[str, Part], after: dict[str, Part]) -> None:
+    assert names_of(before, after) == {}
+
+
+NAMES = "abcdefgh"
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6), st.integers(0, 3), st.integers(0, 3)), max_size=8))
+def test_the_amounts_of_a_side_add_up_to_what_they_did(rows: list[tuple[float, float, int, int]]) -> None:
+    trees: list[Tree] = [{}, {}]
+    for number, row in enumerate(rows):
+        caller = NAMES[number // 2] if number else None
+        for side in (0, 1):
+            trees[side][NAMES[number]] = (row[side], float(row[2 + side]), caller if caller != NAMES[number] else None)
+    before = observed(*trees)
+    divided = divide_by_call(before)
+    for old, new in zip(before, divided, strict=True):
+        for side in SIDES:
+            total = sum(part.amount for part in old[side].values())
+            assert sum(part.amount for part in new[side].values()) == pytest.approx(total, abs=1e-3)
+            assert new[side].keys() <= old[side].keys() | {REST}
+
+
+def test_calls_in_a_circle_are_below_the_part_that_calls_into_it() -> None:
+    control = {"pad": Part(100, 1, inclusive=100)}
+    treatment = {
+        "pad": Part(100, 1, inclusive=200),
+        "deepcopy": Part(60, 13, callers={"pad": 0.1, "deepcopy_dict": 0.9}, inclusive=100),
+        "deepcopy_dict": Part(40, 2, callers={"deepcopy": 1.0}, inclusive=90),
+    }
+    observation: Observation = {"control": control, "treatment": treatment}
+    assert differences(divide_by_call([observation] * 3)) == {"deepcopy": 100}
+
+
+def test_a_call_s_doubt_is_that_of_all_that_it_calls() -> None:
+    def side(ns: float) -> dict[str, Part]:
+        own = Part(10.0, 1.0, inclusive=10.0 + ns, doubt=1.0)
+        return {"own": own, "f": Part(ns, 1.0, callers={"own": 1.0}, inclusive=ns, doubt=4.0, inclusive_doubt=2.5)}
+
+    divided = divide_by_call([{"control": side(50.0), "treatment": side(80.0)}] * 3)
+    assert [observation["treatment"]["f"].doubt for observation in divided] == [2.5] * 3
+    assert divided[0]["treatment"]["own"].doubt == 1.0
+
+
+def entropy(own: float, more: dict[str, float]) -> dict[str, Part]:
+    """``nbinom.entropy`` of SciPy: ``vectorize`` calls ``_entropy`` once to learn its type, once for the value; in
+    ns."""
+    inclusive = own + sum(more.values())
+    halves = {"_get_ufunc_and_otypes": 0.5, "_vectorize_call": 0.5}
+    return {
+        "entropy": Part(50, 1, inclusive=95 + inclusive),
+        "_get_ufunc_and_otypes": Part(20, 1, "", {"entropy": 1.0}, "base.py:2372", 20 + inclusive / 2),
+        "_vectorize_call": Part(25, 1, "", {"entropy": 1.0}, "base.py:2375", 25 + inclusive / 2),
+        "_entropy": Part(own, 2, "", halves, "base.py:2450", inclusive),
+        **{name: Part(ns, 40, "", {"_entropy": 1.0}, "base.py:3764", ns) for name, ns in more.items()},
+    }
+
+
+def test_what_several_calls_have_in_common_is_looked_into_in_their_place() -> None:
+    before, after = entropy(20, {"pmf": 300, "ppf": 100}), entropy(30, {"_pmf": 120, "ppf": 90})
+    divided = divide_by_call([{"control": before, "treatment": after}] * 3)
+    assert differences(divided) == {"pmf": -300, "_pmf": 120, "ppf": -10, "_entropy": 10}
+    assert divided[0]["control"]["pmf"].where == "base.py:3764"
+    spread = entropy(20, {"pmf": 300, "ppf": 400}), entropy(30, {"_pmf": 120, "ppf": 10})
+    divided = divide_by_call([{"control": spread[0], "treatment": spread[1]}] * 3)
+    assert differences(divided) == {"_entropy": 160 - 720}, "no call in it has nearly all"
+
+
+def test_of_what_has_the_same_code_the_callers_differ() -> None:
+    """Both callers have ``spin`` do more turns, 7 to 3."""
+
+    def side(first: float, second: float, codes: Mapping[str, str]) -> dict[str, Part]:
+        work = first + second
+        shares = {"first": first / work, "second": second / work}
+        return {
+            "case": Part(1, 1, inclusive=3 + work, code=codes.get("case", "a")),
+            "first": Part(1, 1, "", {"case": 1.0}, "case.py:1", 1 + first, code="b"),
+            "second": Part(1, 1, "", {"case": 1.0}, "case.py:2", 1 + second, code="c"),
+            "spin": Part(work, 2, "", shares, "case.py:3", work, code=codes.get("spin", "d")),
+        }
+
+    def differences_with_codes(**codes: str) -> dict[str, float]:
+        before, after = side(50, 50, {}), side(120, 80, codes)
+        return differences(divide_by_call([{"control": before, "treatment": after}] * 3))
+
+    assert differences_with_codes(case="other") == {"first": 70, "second": 30}
+    assert differences_with_codes(case="other", spin="other") == {"spin": 100}
+
+
+def test_what_only_a_few_of_its_calls_make_slower_is_no_place_to_look() -> None:
+    """``work`` has half of the difference; the callers themselves have the rest."""
+    halves = {"a": 0.5, "b": 0.5}
+
+    def side(own: float, work: float) -> dict[str, Part]:
+        return {
+            "case": Part(10, 1, inclusive=10 + 2 * own + work),
+            "a": Part(own, 1, "", {"case": 1.0}, "case.py:1", own + work / 2),
+            "b": Part(own, 1, "", {"case": 1.0}, "case.py:2", own + work / 2),
+            "work": Part(work, 2, "", halves, "case.py:3", work),
+        }
+
+    assert differences(divide_by_call([{"control": side(50, 100), "treatment": side(100, 200)}] * 3)) == {
+        "a": 100,
+        "b": 100,
+    }
+
+
+def test_what_is_called_within_other_parts_is_counted_once() -> None:
+    """``convolve`` of SciPy 1.15: a new check, which the case's own function calls, and one that it calls."""
+
+    def side(check: float) -> dict[str, Part]:
+        new = {"check": Part(check, 3, "", {"convolve": 1 / 3, "choose": 2 / 3}, "signal.py:9", check)} if check else {}
+        return {
+            "convolve": Part(100, 1, inclusive=150 + check),
+            "choose": Part(50, 1, "", {"convolve": 1.0}, "signal.py:5", 50 + check * 2 / 3),
+            **new,
+        }
+
+    observations: list[Observation] = [{"control": side(0), "treatment": side(90)}] * 3
+    assert differences(divide_by_call(observations)) == {"check": pytest.approx(90)}

@@ -1,0 +1,128 @@
+"""Whether the hottest code is the same on both sides, and where it begins in a line of memory."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from opduel.causes.collectors import code_placement
+from opduel.causes.collectors.callgrind_file import CallgrindProfile, FunctionCost, FunctionId
+from opduel.records.cause import CODE_OF
+
+# movss xmm0,[rcx+rax*4]; comiss xmm0,[rip+DISPLACEMENT]; call RELATIVE; add rax,1; jne to the first
+LOOP = ("f30f100481", "0f2f05{}", "e8{}", "4883c001", "75ed")
+
+
+def library(start: int, moved: str = "00000000", other: str = "") -> dict[int, bytes]:
+    """Address -> the bytes from there on, of a loop; of another, if ``other`` has one of its instructions."""
+    codes = [bytes.fromhex(one.format(moved)) for one in (*LOOP[:3], other or LOOP[3], LOOP[4])]
+    found, at = {}, start
+    for number, code in enumerate(codes):
+        found[at] = b"".join(codes[number:]) + bytes(16)
+        at += len(code)
+    return found
+
+
+def profile(path: str, addresses: Sequence[int], name: str = f"{CODE_OF}lib::Max::Compute") -> CallgrindProfile:
+    gaps = zip(addresses, (*addresses[1:], addresses[-1]), strict=True)
+    hot = FunctionCost(9000, hot=tuple((at, following - at) for at, following in gaps), hot_of=9000)
+    return CallgrindProfile({FunctionId("small", path): FunctionCost(10), FunctionId(name, path): hot}, 9010)
+
+
+def placed(
+    monkeypatch: pytest.MonkeyPatch,
+    control: dict[int, bytes],
+    treatment: dict[int, bytes],
+    hot: Sequence[int] = range(5),
+) -> str:
+    """``hot``: which of the treatment's instructions are among its hot ones."""
+    both = {"/c/lib.so": control, "/t/lib.so": treatment}
+
+    def at(path: str) -> SimpleNamespace:
+        start = min(both[path])
+        return SimpleNamespace(
+            instruction=lambda address: both[path].get(address, b""), function_at=lambda address: start
+        )
+
+    monkeypatch.setattr(code_placement, "library_at", at)
+    some = [address for number, address in enumerate(treatment) if number in hot]
+    return code_placement.placement(profile("/c/lib.so", list(control)), profile("/t/lib.so", some), shared=set())
+
+
+def test_the_same_code_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is relative to an instruction's own place moves with the code between."""
+    assert placed(monkeypatch, library(0x6DB908), library(0x6FCEA8, "12345678")) == (
+        "the machine code of lib::Max::Compute is the same, 40 bytes into a line of 64 where it was 8"
+    )
+    assert placed(monkeypatch, library(0x1008), library(0x2008)) == (
+        "the machine code of lib::Max::Compute is the same, 8 bytes into a line of 64 as before"
+    )
+
+
+def test_what_is_hot_on_one_side_alone_is_compared_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "is the same, 8 bytes" in placed(monkeypatch, library(0x1008), library(0x2008), hot=(0, 1, 3, 4))
+
+
+def test_what_begins_with_another_hot_instruction_is_found_from_the_function_s_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "is the same, 13 bytes" in placed(monkeypatch, library(0x1008), library(0x2008), hot=(1, 2, 3, 4))
+
+
+def test_other_code_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "the machine code of lib::Max::Compute is another"
+    assert placed(monkeypatch, library(0x1008), library(0x1008, other="4883c002")) == words
+
+
+def test_nothing_is_said_of_code_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert placed(monkeypatch, library(0x1008), library(0x1008, other="48ffc0")) == "", "no instruction begins there"
+    monkeypatch.setattr(code_placement, "library_at", lambda path: None)
+    one = profile("/c/lib.so", list(library(0x1008)))
+    assert code_placement.placement(one, one, set()) == ""
+
+
+def test_nothing_is_said_where_another_function_is_the_largest_or_nothing_is_known() -> None:
+    one, other = profile("/c/lib.so", (8,)), profile("/c/lib.so", (8,), "g")
+    assert code_placement.placement(one, other, set()) == ""
+    unknown = CallgrindProfile({FunctionId("g", "/c/lib.so"): FunctionCost(5)}, 5)
+    assert code_placement.placement(other, unknown, set()) == ""
+    assert code_placement.placement(CallgrindProfile(), CallgrindProfile(), set()) == ""
+    interpreter = profile("/usr/lib/libpython3.11.so.1.0", (8,), "_PyEval_EvalFrameDefault")
+    assert code_placement.placement(interpreter, interpreter, set()) == ""
+    small = replace(other, total=20_000)
+    assert code_placement.placement(small, small, set()) == "", "less than half of all"
+
+
+def test_an_instruction_goes_as_far_as_it_surely_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a jump lies what is never executed, and moves."""
+
+    def jumping(start: int, behind: str) -> dict[int, bytes]:
+        code = bytes.fromhex("eb06" + behind + "c3") + bytes(16)
+        return {start: code, start + 8: code[8:]}
+
+    one, other = jumping(0x1000, "488d05112233"), jumping(0x2000, "488d05445566")
+    assert "is the same" in placed(monkeypatch, one, other)
+
+
+@pytest.mark.parametrize(
+    ("code", "kept"),
+    [
+        ("e8 11223344 90", "e8 00000000 90"),
+        ("0f84 11223344", "0f84 00000000"),
+        ("75ed 11223344", "75ed 11223344"),  # by one byte: within the loop
+        ("f30f1005 11223344", "f30f1005 00000000"),  # movss xmm0,[rip+..]
+        ("c5fa1005 11223344", "c5fa1005 00000000"),  # vmovss
+        ("c4e27d180d 11223344", "c4e27d180d 00000000"),  # vbroadcastss ymm1,[rip+..]
+        ("62f17c481005 11223344", "62f17c481005 00000000"),  # vmovups zmm0,[rip+..]
+        ("48813d 11223344 00010000", "48813d 00000000 00010000"),  # cmp qword [rip+..],256
+        ("f30f100481 11223344", "f30f100481 11223344"),  # [rcx+rax*4]
+        ("483d 11223344", "483d 11223344"),  # cmp rax,..
+        ("483d 0d223344 90", "483d 0d223344 90"),
+        ("4805 11223344", "4805 11223344"),  # add rax,..
+        ("48b8 0d11223344556677", "48b8 0d11223344556677"),  # movabs rax,..
+        ("488d05 1122", "488d05 1122"),  # cut off
+    ],
+)
+def test_what_is_relative_to_the_instruction_is_left_out(code: str, kept: str) -> None:
+    assert code_placement.masked(bytes.fromhex(code.replace(" ", ""))) == bytes.fromhex(kept.replace(" ", ""))
