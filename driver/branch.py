@@ -32,7 +32,7 @@ class Branch:
         self, services: Services, settings: WatchSettings, turns: BuildTurns, restarted: set[str], alone: bool = True
     ) -> None:
         """``turns``: in which all branches make their builds. ``restarted``: names of investigations and facts that
-        --again has begun anew in this start, on any branch. ``alone``: the pass measures no other branch."""
+        --again has restarted in this start, on any branch. ``alone``: the pass measures no other branch."""
         self._repository, self._builder, self._runs = services.repository, services.builder, services.runs
         self._restarted = restarted
         self._journal, self._listener = services.journal, services.listener
