@@ -125,7 +125,7 @@ def test_a_log_of_another_run_is_passed_over(
 
 
 def test_a_label_of_its_cases_makes_it_no_other_run(stopped: tuple[Report, tuple[str, ...]]) -> None:
-    """Logs of version 1 have cases without a category."""
+    """A label decides nothing that is measured."""
     first, texts = stopped
     second = run_ab(replace(asked(ListLog(texts), same()), cases=[replace(same(), category="spec")]))
     assert second.run["id"] == first.run["id"]
