@@ -128,7 +128,7 @@ def test_flush_says_what_became_of_each_and_refused_ones_are_sent_when_asked_for
         outcome = bench("--flush", *token)
         assert outcome.code == 3
         assert [line[:2] for line in fields(outcome)] == [["refused", "a"]]
-        assert len(server.seen) == 2
+        assert len(server.requests) == 2
         outcome = bench("--flush", "--retry_refused", *token)
         assert (outcome.code, fields(outcome)) == (0, [["sent", "a", "stored"]])
         assert TOKEN not in outcome.err + outcome.out
@@ -142,10 +142,10 @@ def test_one_server_s_token_is_not_sent_to_another(bench: Run, home: Path, monke
         line = bench("--flush").error_line()
         assert "reports wait for several servers" in line
         assert "--remote_reporter" in line
-        assert not server.seen + other.seen
+        assert not server.requests + other.requests
         outcome = bench("--flush", "--remote_reporter", server.place)
         assert (outcome.code, [line[:2] for line in fields(outcome)]) == (0, [["sent", "a"]])
-        assert other.seen == []
+        assert other.requests == []
         monkeypatch.delenv(VARIABLE)
         assert [line[:2] for line in fields(bench("--flush"))] == [["waiting", "b"]]
 
@@ -202,10 +202,10 @@ def test_reports_on_disk_are_sent_later(run: Run, bench: Run, home: Path) -> Non
         server.faults = [Fault(413)]
         outcome = bench(*words)
         assert (outcome.code, fields(outcome)[0][:2]) == (3, ["refused", "made"])
-        seen = len(server.seen)
+        count = len(server.requests)
         path.write_text("{}")
         assert "schema_version: is missing" in bench(*words).error_line()
-        assert len(server.seen) == seen
+        assert len(server.requests) == count
 
 
 def test_of_several_that_are_sent_one_is_wrong_and_none_is_kept(run: Run, bench: Run, home: Path) -> None:
@@ -263,7 +263,7 @@ def test_the_token_s_file_may_be_kept_in_the_config(
         assert bench("--flush").code == 0
         monkeypatch.setenv(VARIABLE, "tok-environment")  # comes before it
         run(*MINIMAL, "--remote_reporter", server.place)
-        assert server.seen[-1].headers["Authorization"] == "Bearer tok-environment"
+        assert server.requests[-1].headers["Authorization"] == "Bearer tok-environment"
         config_path().write_text("{broken")  # and then nothing is asked of the config
         assert str(config_path()) not in bench("--flush").err
         config_path().unlink()
@@ -300,7 +300,7 @@ def test_a_run_that_will_go_on_is_posted_when_it_is_complete(
         part = run_ab_giving(comparison("unchanged"), complete=False, resumable=True, stop_reason="the time budget")
         monkeypatch.setattr("opduel.commands.fleet.run_ab", part)
         outcome = run(*words, "--remote_reporter", server.place)
-        assert (outcome.code, server.seen) == (0, [])
+        assert (outcome.code, server.requests) == (0, [])
         assert "--remote_reporter: not sent yet, as the run is not complete" in outcome.err
         monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged")))
         assert run(*words, "--remote_reporter", server.place).code == 0

@@ -61,7 +61,7 @@ class ResultsServer(ScriptedServer):
 
     def __init__(self, *faults: Fault, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
         self.faults = list(faults)
-        self.seen: list[Seen] = []
+        self.requests: list[Seen] = []
         self.stored: dict[str, bytes] = {}
         self.arrived = threading.Event()  # the first request is here
         self.ending = threading.Event()
@@ -89,10 +89,10 @@ class ResultsServer(ScriptedServer):
         with self._lock:
             fault = self.faults.pop(0) if self.faults else None
         length = int(handler.headers["Content-Length"])
-        wanted = length if fault is None or fault.reads is None else fault.reads
-        body = _read(handler, wanted, fault is not None and fault.slowly)
+        read_bytes = length if fault is None or fault.reads is None else fault.reads
+        body = _read(handler, read_bytes, fault is not None and fault.slowly)
         with self._lock:
-            self.seen.append(Seen(handler.path, dict(handler.headers), body))
+            self.requests.append(Seen(handler.path, dict(handler.headers), body))
         self.arrived.set()
         if fault is None:
             _answer(handler, self._take(handler, body))
@@ -115,10 +115,10 @@ class ResultsServer(ScriptedServer):
         assert handler.headers["Content-Type"] == "application/json"
         with self._lock:
             before = self.stored.setdefault(run, body)
-            known = before is not body
+            is_repeated = before is not body
         if before != body:
             return refusal(409, "another report of this run is here")
-        return Fault(200 if known else 201, json.dumps({"run_id": run}).encode())
+        return Fault(200 if is_repeated else 201, json.dumps({"run_id": run}).encode())
 
 
 def _read(handler: http.server.BaseHTTPRequestHandler, count: int, slowly: bool) -> bytes:
@@ -147,9 +147,9 @@ def _answer(handler: http.server.BaseHTTPRequestHandler, answer: Fault) -> None:
 
 def closed_port() -> int:
     """A port of this machine at which nobody listens."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 class Clock:

@@ -26,7 +26,7 @@ class HookServer(ScriptedServer):
 
     def __init__(self, *answers: Answer) -> None:
         self.posts: list[tuple[str, Any]] = []
-        self._left = list(answers or (Answer(),))
+        self._remaining_answers = list(answers or (Answer(),))
         self._end = threading.Event()
         super().__init__()
 
@@ -41,15 +41,15 @@ class HookServer(ScriptedServer):
         body = handler.rfile.read(int(handler.headers["Content-Length"]))
         assert handler.headers["Content-Type"] == "application/json"
         self.posts.append((handler.path, json.loads(body)))
-        now = self._left[0]
-        self._left = self._left[1:] or self._left
+        now = self._remaining_answers[0]
+        self._remaining_answers = self._remaining_answers[1:] or self._remaining_answers
         self._end.wait(now.silent_s)
         head = f"HTTP/1.1 {now.status} Some words\r\n".encode()
         named = {"Content-Length": str(len(now.body)), **now.headers}
         lines = b"".join(f"{name}: {value}\r\n".encode() for name, value in named.items())
-        whole = head + lines + b"\r\n" + now.body
+        response = head + lines + b"\r\n" + now.body
         try:
-            for piece in [whole] if not now.trickle_s else [whole[i : i + 1] for i in range(len(whole))]:
+            for piece in [response] if not now.trickle_s else [response[i : i + 1] for i in range(len(response))]:
                 handler.wfile.write(piece)
                 handler.wfile.flush()
                 if now.trickle_s and self._end.wait(now.trickle_s):

@@ -4,7 +4,7 @@ import math
 import random
 from typing import Any
 
-import report_samples as made
+import report_samples
 
 from opduel.records import Comparison, Failure, PairSample, Report, Verdict
 
@@ -26,16 +26,20 @@ def samples(
 def measured(case: str, verdict: Verdict, ratio: float, stage: str = "confirmation", **changes: Any) -> Comparison:
     """A comparison with samples of both stages, or of the first alone."""
     mine = samples(case, ratio, stage=stage)
-    others = samples(case, ratio, 3, "screening") if stage == "confirmation" else ()
-    figures: dict[str, Any] = {"decided_on": stage, "rounds": len(mine) + len(others), "samples": (*others, *mine)}
-    return made.comparison(case, verdict, ratio, **{**figures, **changes})
+    other_samples = samples(case, ratio, 3, "screening") if stage == "confirmation" else ()
+    figures: dict[str, Any] = {
+        "decided_on": stage,
+        "rounds": len(mine) + len(other_samples),
+        "samples": (*other_samples, *mine),
+    }
+    return report_samples.comparison(case, verdict, ratio, **{**figures, **changes})
 
 
 def counts(case: str, metric: str, unit: str, control: float, treatment: float) -> Comparison:
     """A comparison of counts, all processes of a side alike."""
     pairs = [PairSample(case, "screening", number, control, treatment, 0.0, 1, 1) for number in range(3)]
     ratio = treatment / control if control else None
-    return made.comparison(
+    return report_samples.comparison(
         case, "unchanged", ratio, metric=metric, unit=unit, control=control, treatment=treatment, samples=tuple(pairs)
     )
 
@@ -45,14 +49,18 @@ HELD = measured(
 )
 ODD: tuple[Comparison, ...] = (
     HELD,
-    made.failed("broken on the treatment"),
-    made.failed("broken on the control", Failure("control", "error", "no such operator"), samples=samples("x", 1.0, 2)),
-    made.comparison("too few", "inconclusive", None, control=None, ci=None, rounds=0, decided_on=None),
+    report_samples.failed("broken on the treatment"),
+    report_samples.failed(
+        "broken on the control", Failure("control", "error", "no such operator"), samples=samples("x", 1.0, 2)
+    ),
+    report_samples.comparison("too few", "inconclusive", None, control=None, ci=None, rounds=0, decided_on=None),
     counts("conv/forward/instructions", "instructions", "instructions", 1_234_567.0, 1_234_567.5),
     counts("conv/forward/memory", "memory", "bytes", 4096.0, 4096.0),
     counts("empty/forward/memory", "memory", "bytes", 0.0, 0.0),
     counts("grown/forward/memory", "memory", "bytes", 0.0, 8.0),
-    made.comparison("conv/forward/error", "unchanged", None, metric="error", unit="tol", control=None, treatment=0.25),
+    report_samples.comparison(
+        "conv/forward/error", "unchanged", None, metric="error", unit="tol", control=None, treatment=0.25
+    ),
 )
 CHANGED = (
     measured("conv/forward", "regressed", 1.053),
@@ -63,4 +71,4 @@ CHANGED = (
 
 def report(*comparisons: Comparison, **changes: Any) -> Report:
     """A report of these, or of every kind there is."""
-    return made.report(comparisons or (*CHANGED, *ODD), **changes)
+    return report_samples.report(comparisons or (*CHANGED, *ODD), **changes)

@@ -15,9 +15,9 @@ from sqlalchemy import create_engine, make_url
 
 def programs() -> Path | None:
     """The folder with initdb and pg_ctl; None where PostgreSQL's server isn't installed."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[4]))
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[4]))
     on_path = shutil.which("initdb")
-    return found[-1].parent if found else Path(on_path).resolve().parent if on_path else None
+    return folders[-1].parent if folders else Path(on_path).resolve().parent if on_path else None
 
 
 class Postgres:
@@ -56,8 +56,8 @@ class Postgres:
         if not self._is_made:
             self.make("emptied")
             self._is_made = True
-        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'emptied'"
-        self._execute("postgres", others)  # what the test before has left open
+        disconnect = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'emptied'"
+        self._execute("postgres", disconnect)  # what the test before has left open
         self._execute("emptied", "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
         return self.url.format("emptied")
 
@@ -65,15 +65,15 @@ class Postgres:
         url = make_url(self.url.format(database)).set(drivername="postgresql+psycopg")
         engine = create_engine(url, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
-            for one in statements:
-                connection.exec_driver_sql(one)
+            for statement in statements:
+                connection.exec_driver_sql(statement)
         engine.dispose()
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._binaries / program), "-D", str(self._folder / "data"), *arguments]
-        done = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, check=False, **self._owner)
+        process = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, check=False, **self._owner)
         log = self._folder / "log"
-        assert done.returncode == 0, done.stderr + (log.read_text() if log.exists() else "")
+        assert process.returncode == 0, process.stderr + (log.read_text() if log.exists() else "")
 
 
 @contextmanager

@@ -156,7 +156,16 @@ def report(comparisons: Sequence[Comparison] = EVERY_VERDICT, **changes: Any) ->
     """A report of ``comparisons``; ``changes`` go to its run."""
     host = {"cpu_model": "AMD EPYC", "logical_cpus": 2, "memory_total": 24 * 2**30, "kernel": "Linux 6.1"}
     cases = tuple(
-        Case(one.case, one.operator, "forward", {"data": [8, 3], "kernel": None}, "float32", "cpu", 0.02, 60.0)
-        for one in comparisons
+        Case(
+            comparison.case,
+            comparison.operator,
+            "forward",
+            {"data": [8, 3], "kernel": None},
+            "float32",
+            "cpu",
+            0.02,
+            60.0,
+        )
+        for comparison in comparisons
     )
     return Report(run(**changes), CONTROL, TREATMENT, host, tuple(comparisons), cases=cases)

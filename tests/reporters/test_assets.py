@@ -66,9 +66,9 @@ def test_every_colour_of_text_can_be_read(scheme: str) -> None:
     assert contrast(colours["text"], colours["warning-surface"]) >= LEAST_CONTRAST
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, other: str) -> float:
     """The contrast of two colours, 1 to 21, as WCAG defines it."""
-    dark, light = sorted((luminance(one), luminance(other)))
+    dark, light = sorted((luminance(first), luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
 

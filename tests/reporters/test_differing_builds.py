@@ -10,7 +10,7 @@ from opduel.reporters.markdown import to_markdown
 from opduel.reporters.screen import render
 
 
-def made(control: str, treatment: str, *packages: dict[str, str], python: str = "3.11.7") -> Report:
+def report_of(control: str, treatment: str, *packages: dict[str, str], python: str = "3.11.7") -> Report:
     usual = samples.report()
     first = replace(usual.control, requested=control, packages=packages[0], python="3.11.7")
     return replace(
@@ -41,24 +41,25 @@ def made(control: str, treatment: str, *packages: dict[str, str], python: str = 
 def test_what_differs_is_said_before_the_results(
     requests: tuple[str, str], packages: tuple[dict[str, str], dict[str, str]], words: str | None
 ) -> None:
-    one = made(*requests, *packages)
-    lines = [line for line in render(one, 100).splitlines() if line.startswith("differ ")]
+    report = report_of(*requests, *packages)
+    lines = [line for line in render(report, 100).splitlines() if line.startswith("differ ")]
     assert lines == ([] if words is None else [f"differ     {words}"])
-    assert (f"Also different: {words}" in to_markdown(one)) == (words is not None)
+    assert (f"Also different: {words}" in to_markdown(report)) == (words is not None)
 
 
 def test_another_python_is_a_difference() -> None:
-    one = made("numpy==1", "numpy==2", {}, {}, python="3.12.1")
-    assert "differ     python 3.11.7 and 3.12.1\n" in render(one)
+    report = report_of("numpy==1", "numpy==2", {}, {}, python="3.12.1")
+    assert "differ     python 3.11.7 and 3.12.1\n" in render(report)
 
 
 def test_numerical_libraries_and_compilers_come_before_packages() -> None:
-    one = made("numpy==1", "numpy==2", {"numpy": "1", "b": "1"}, {"numpy": "2", "b": "2"})
+    report = report_of("numpy==1", "numpy==2", {"numpy": "1", "b": "1"}, {"numpy": "2", "b": "2"})
     details = [{"BLAS of numpy": "OpenBLAS 0.3.23", "compiler cc": "gcc 12"}, {"BLAS of numpy": "OpenBLAS 0.3.29"}]
     control, treatment = (
-        replace(build, details=what) for build, what in zip((one.control, one.treatment), details, strict=True)
+        replace(build, details=versions)
+        for build, versions in zip((report.control, report.treatment), details, strict=True)
     )
-    both = replace(one, control=control, treatment=treatment)
+    both = replace(report, control=control, treatment=treatment)
     words = "BLAS of numpy OpenBLAS 0.3.23 and OpenBLAS 0.3.29, compiler cc gcc 12 and none, b 1 and 2"
     assert f"Also different: {words}" in to_markdown(both)
 
@@ -71,14 +72,16 @@ def test_numerical_libraries_and_compilers_come_before_packages() -> None:
     ],
 )
 def test_another_compiler_is_a_difference_where_both_are_known(there: dict[str, str], words: str) -> None:
-    one = made("numpy==1", "numpy==2", {"numpy": "1", "b": "1"}, {"numpy": "2", "b": "2"})
-    control = replace(one.control, details={"compiler of numpy": "GCC 10.2.1"})
-    both = replace(one, control=control, treatment=replace(one.treatment, details=there))
+    report = report_of("numpy==1", "numpy==2", {"numpy": "1", "b": "1"}, {"numpy": "2", "b": "2"})
+    control = replace(report.control, details={"compiler of numpy": "GCC 10.2.1"})
+    both = replace(report, control=control, treatment=replace(report.treatment, details=there))
     assert f"Also different: {words}" in to_markdown(both)
 
 
 def test_a_package_is_not_said_to_differ_from_commit_to_commit() -> None:
-    one = made("0123456789ab", "ba9876543210", {"numpy": "2.3.dev0+1"}, {"numpy": "2.3.dev0+2"})
+    report = report_of("0123456789ab", "ba9876543210", {"numpy": "2.3.dev0+1"}, {"numpy": "2.3.dev0+2"})
     commit = Commit("1" * 40, 0, "Ada <ada@toy.example>", "A commit")
-    control, treatment = (replace(side, version="numpy 2.3", commit=commit) for side in (one.control, one.treatment))
-    assert "Also different" not in to_markdown(replace(one, control=control, treatment=treatment))
+    control, treatment = (
+        replace(side, version="numpy 2.3", commit=commit) for side in (report.control, report.treatment)
+    )
+    assert "Also different" not in to_markdown(replace(report, control=control, treatment=treatment))

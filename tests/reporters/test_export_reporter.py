@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from pathlib import Path
 
-import interchange_samples as made
+import interchange_samples
 import pyperf
 import pytest
 
@@ -17,22 +17,22 @@ from opduel.reporters.export import ExportReporter
 from opduel.reporters.formats import FORMATS
 
 
-def asked(*values: str, others: Sequence[str] = ()) -> list[ExportReporter]:
+def reporters_of(*values: str, options: Sequence[str] = ()) -> list[ExportReporter]:
     """The reporters that the options ask for."""
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
     words = [word for value in values for word in ("--export_reporter", value)]
-    chosen = chosen_reporters(parser.parse_args([*words, *others]), terminal=False)
-    return [one for one in chosen if isinstance(one, ExportReporter)]
+    chosen = chosen_reporters(parser.parse_args([*words, *options]), terminal=False)
+    return [reporter for reporter in chosen if isinstance(reporter, ExportReporter)]
 
 
 def test_several_formats_are_written_and_named(tmp_path: Path) -> None:
-    reporters = asked(f"junit={tmp_path}/new/junit.xml", f"pyperf={tmp_path}/{{side}}-{{run}}.json")
-    for one in reporters:
-        one.check()
-    told = report_all(reporters, made.report(id="../run 1"))
-    assert not told.failures
-    junit, pair = told.lines
+    reporters = reporters_of(f"junit={tmp_path}/new/junit.xml", f"pyperf={tmp_path}/{{side}}-{{run}}.json")
+    for reporter in reporters:
+        reporter.check()
+    outcome = report_all(reporters, interchange_samples.report(id="../run 1"))
+    assert not outcome.failures
+    junit, pair = outcome.lines
     assert junit == f"junit: {tmp_path}/new/junit.xml"
     assert ElementTree.parse(tmp_path / "new" / "junit.xml").getroot().tag == "testsuites"
     files = sorted(path.name for path in tmp_path.glob("*.json"))
@@ -44,7 +44,10 @@ def test_several_formats_are_written_and_named(tmp_path: Path) -> None:
 
 
 def test_benchstat_goes_in_one_file_or_in_two(tmp_path: Path) -> None:
-    report_all(asked(f"benchstat={tmp_path}/both.txt", f"benchstat={tmp_path}/{{side}}.txt"), made.report())
+    report_all(
+        reporters_of(f"benchstat={tmp_path}/both.txt", f"benchstat={tmp_path}/{{side}}.txt"),
+        interchange_samples.report(),
+    )
     results = {
         path.stem: [line for line in path.read_text().splitlines() if line.startswith("Benchmark")]
         for path in tmp_path.iterdir()
@@ -55,19 +58,19 @@ def test_benchstat_goes_in_one_file_or_in_two(tmp_path: Path) -> None:
 def test_what_was_there_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "bmf.json"
     path.write_text("old")
-    (reporter,) = asked(f"bmf={path}")
-    reporter.report(made.report())
+    (reporter,) = reporters_of(f"bmf={path}")
+    reporter.report(interchange_samples.report())
     assert "conv/forward" in json.loads(path.read_text())
-    assert [one.name for one in tmp_path.iterdir()] == ["bmf.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["bmf.json"]
     path.unlink()
     path.mkdir()
     with pytest.raises(RunError, match=r"cannot write .*bmf\.json \(Is a directory\): give --export_reporter"):
-        reporter.report(made.report())
-    assert [one.name for one in tmp_path.iterdir()] == ["bmf.json"]
+        reporter.report(interchange_samples.report())
+    assert [path.name for path in tmp_path.iterdir()] == ["bmf.json"]
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("junit", "names no file: write junit=FILE"),
         ("junit=", "names no file: write junit=FILE"),
@@ -79,10 +82,10 @@ def test_what_was_there_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
         ("md=/proc/none/a.md", "--export_reporter /proc/none: cannot be written"),
     ],
 )
-def test_wrong_usage_is_said_before_measuring(value: str, said: str) -> None:
+def test_wrong_usage_is_said_before_measuring(value: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        [one.check() for one in asked(value)]
-    assert said in str(raised.value)
+        [reporter.check() for reporter in reporters_of(value)]
+    assert message in str(raised.value)
     assert str(raised.value).startswith("--export_reporter")
 
 
@@ -95,19 +98,19 @@ def test_one_file_is_not_written_by_two(tmp_path: Path) -> None:
         (f"csv={tmp_path}/{{run}}", f"md={here}/{{run}}"),
     ):
         with pytest.raises(UsageError, match=r"^--export_reporter: .* is given twice"):
-            asked(first, second)
+            reporters_of(first, second)
     with pytest.raises(UsageError, match="is given twice"):
-        asked(f"csv={tmp_path}/a", others=["--html_reporter", f"{here}/a"])
+        reporters_of(f"csv={tmp_path}/a", options=["--html_reporter", f"{here}/a"])
 
 
 def test_the_run_may_name_a_folder(tmp_path: Path) -> None:
-    (reporter,) = asked(f"csv={tmp_path}/out/{{run}}/more/cases.csv")
+    (reporter,) = reporters_of(f"csv={tmp_path}/out/{{run}}/more/cases.csv")
     reporter.check()
     assert [path.name for path in tmp_path.rglob("*")] == ["out"]
-    reporter.report(made.report(id="r1"))
+    reporter.report(interchange_samples.report(id="r1"))
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "r1", "more", "cases.csv"]
 
 
 def test_every_format_says_who_reads_it() -> None:
-    (reporter,) = asked("md=x.md")
-    assert all(name in reporter.help and one.help for name, one in FORMATS.items())
+    (reporter,) = reporters_of("md=x.md")
+    assert all(name in reporter.help and format.help for name, format in FORMATS.items())

@@ -11,9 +11,9 @@ HOSTS = [{"name": "bench-1", "cases": 3, "valid": True}, {"name": "bench-2", "ca
 
 
 def test_rows_have_their_hosts() -> None:
-    rows = [replace(one, host=f"bench-{1 + number % 2}") for number, one in enumerate(EVERY_VERDICT)]
-    made = report(rows, fleet={"hosts": HOSTS})
-    text = render(made)
+    rows = [replace(comparison, host=f"bench-{1 + number % 2}") for number, comparison in enumerate(EVERY_VERDICT)]
+    fleet_report = report(rows, fleet={"hosts": HOSTS})
+    text = render(fleet_report)
     assert "fleet      bench-1 3 cases, bench-2 3 cases (disturbed)\n" in text
     lines = {line.split()[0]: line.split()[-1] for line in text.splitlines() if "bench-" in line}
     assert (lines["steady"], lines["faster"]) == ("bench-1", "bench-2")

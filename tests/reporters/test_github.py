@@ -35,7 +35,7 @@ class Runner:
     or ``##[`` anywhere; after stop-commands none but that which goes on."""
 
     commands: list[tuple[str, dict[str, str], str]] = field(default_factory=list)
-    shown: list[str] = field(default_factory=list)
+    output_lines: list[str] = field(default_factory=list)
     stopped: str = ""
 
     def read(self, text: str) -> None:
@@ -43,13 +43,13 @@ class Runner:
             self._read_line(line)
 
     def _read_line(self, line: str) -> None:
-        found = re.match(r"\s*::([^ :]+)(?: (.*?))?::(.*)$", line) or re.search(
+        match = re.match(r"\s*::([^ :]+)(?: (.*?))?::(.*)$", line) or re.search(
             r"##\[([^ \]]+)(?: ([^\]]*))?\](.*)$", line
         )
-        if found is None:
-            self.shown.append(line)
+        if match is None:
+            self.output_lines.append(line)
             return
-        name, properties, data = found.groups()
+        name, properties, data = match.groups()
         if self.stopped:
             self.stopped = "" if name == self.stopped else self.stopped
         elif name == "stop-commands":
@@ -78,7 +78,7 @@ class Step:
         self.disk = SimpleLocalReporter(folder)
         self.reporter.meet([self.disk])
 
-    def tell(self, *reports: Report, culprits: tuple[str, ...] = ()) -> Runner:
+    def report(self, *reports: Report, culprits: tuple[str, ...] = ()) -> Runner:
         """Tell of the runs, beside a screen on the same stream; what the runner makes of it."""
         self.reporter.check()
         for report in reports:
@@ -92,12 +92,12 @@ class Step:
 
     def outputs(self) -> dict[str, str]:
         """As the runner reads the file."""
-        text, found = self.output.read_text(), {}
+        text, values = self.output.read_text(), {}
         while text:
-            name, _, rest = text.partition("<<")
-            end, _, rest = rest.partition("\n")
-            found[name], _, text = rest.partition(f"\n{end}\n")
-        return found
+            name, _, remainder = text.partition("<<")
+            end, _, remainder = remainder.partition("\n")
+            values[name], _, text = remainder.partition(f"\n{end}\n")
+        return values
 
 
 @pytest.fixture
@@ -107,9 +107,9 @@ def step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Step]:
 
 def test_annotations_summary_and_outputs(step: Step, tmp_path: Path) -> None:
     report = samples.report([*samples.EVERY_VERDICT, SLOWER, samples.failed("old", Failure("control", "error", "no"))])
-    runner = step.tell(report)
-    told = [(name, properties["title"]) for name, properties, _ in runner.commands]
-    assert told == [
+    runner = step.report(report)
+    titles = [(name, properties["title"]) for name, properties, _ in runner.commands]
+    assert titles == [
         ("error", "much slower regressed x12.3"),
         ("error", "nd.dot/forward regressed +8.3 %"),
         ("error", "slower regressed +5.3 %"),
@@ -118,8 +118,8 @@ def test_annotations_summary_and_outputs(step: Step, tmp_path: Path) -> None:
         ("notice", "faster improved -50.0 %"),
     ]
     messages = {properties["title"]: message for _, properties, message in runner.commands}
-    said = "time +8.3 % [+7.1, +9.4]: 123 us before, 134 us after; flagged again by a second measurement"
-    assert messages["nd.dot/forward regressed +8.3 %"] == said
+    slower_message = "time +8.3 % [+7.1, +9.4]: 123 us before, 134 us after; flagged again by a second measurement"
+    assert messages["nd.dot/forward regressed +8.3 %"] == slower_message
     assert runner.stopped == ""
     assert step.outputs() == {
         "verdict": "regressed",
@@ -133,14 +133,14 @@ def test_annotations_summary_and_outputs(step: Step, tmp_path: Path) -> None:
 
 
 def test_an_annotation_has_the_cause(step: Step) -> None:
-    runner = step.tell(samples.report([replace(SLOWER, cause=Cause("f is called twice"))]))
+    runner = step.report(samples.report([replace(SLOWER, cause=Cause("f is called twice"))]))
     ((_, _, message),) = runner.commands
     assert message.endswith("flagged again by a second measurement; cause: f is called twice")
 
 
 def test_a_run_in_doubt_is_a_warning(step: Step) -> None:
-    held = samples.comparison("a", "inconclusive", 1.3, held_back="regressed")
-    runner = step.tell(samples.report([held], validity=samples.validity("others were busy")))
+    withheld = samples.comparison("a", "inconclusive", 1.3, held_back="regressed")
+    runner = step.report(samples.report([withheld], validity=samples.validity("others were busy")))
     ((name, _, message),) = runner.commands
     assert name == "warning"
     assert message.startswith("can't be trusted: others were busy; 1 verdict held back")
@@ -149,7 +149,7 @@ def test_a_run_in_doubt_is_a_warning(step: Step) -> None:
 
 def test_of_more_than_are_shown_the_last_says_how_many(step: Step) -> None:
     many = [samples.comparison(f"case{number:02}", "regressed", 1.1 + number / 100) for number in range(30)]
-    titles = [properties["title"] for _, properties, _ in step.tell(samples.report(many)).commands]
+    titles = [properties["title"] for _, properties, _ in step.report(samples.report(many)).commands]
     assert len(titles) == MOST_SHOWN
     assert titles[0].startswith("case29 ")
     assert titles[-1] == "and 21 more"
@@ -167,7 +167,7 @@ def test_whatever_things_are_called_nothing_but_our_annotations_is_a_command(ste
         complete=False,
     )
     report = replace(report, control=replace(report.control, requested=hostile))
-    runner = step.tell(report)
+    runner = step.report(report)
     ours = [(name, message) for name, properties, message in runner.commands if "title" in properties]
     assert [name for name, _ in ours] == ["error", "error", "warning"]
     assert set(step.outputs()) == set(OUTPUTS)
@@ -219,29 +219,29 @@ def test_a_summary_keeps_to_githubs_limit_and_to_what_is_worst(step: Step) -> No
     room = 100_000
     step.summary.write_text("x" * (SUMMARY_BYTES - room - 1) + "\n")
     report = samples.report([*big(900), *big(30, "inconclusive"), samples.comparison("slow", "regressed", 2.0)])
-    step.tell(report)
+    step.report(report)
     text = step.summary.read_text()[SUMMARY_BYTES - room :]
     assert room * 0.95 < len(text.encode()) <= room
     assert "`slow`" in text
     assert "inconclusive29 " in text
-    shown = len(re.findall(r"^\| `unchanged", text, re.MULTILINE))
-    assert f"\nNot shown: {900 - shown} cases (report.json has them).\n" in text
+    rows = len(re.findall(r"^\| `unchanged", text, re.MULTILINE))
+    assert f"\nNot shown: {900 - rows} cases (report.json has them).\n" in text
     assert "<summary>unchanged (900)</summary>" in text
     assert text.count("<details>") == text.count("</details>") == 2
 
 
 def test_a_summary_that_is_nearly_full_takes_what_fits(step: Step) -> None:
     step.summary.write_text("x" * (SUMMARY_BYTES - 10_000))
-    step.tell(samples.report(big(400)))
+    step.report(samples.report(big(400)))
     with pytest.raises(RunError, match="the step's summary is full"):
-        step.tell(samples.report(big(400)))
+        step.report(samples.report(big(400)))
     assert SUMMARY_BYTES - 10_000 < step.summary.stat().st_size <= SUMMARY_BYTES
 
 
 def test_outputs_are_of_all_runs_together(step: Step) -> None:
     clean = samples.report([samples.comparison("a")], id="1")
     slow = samples.report([SLOWER], id="2")
-    step.tell(slow, clean, culprits=("first bad: abc Jane: <b>it</b>",))
+    step.report(slow, clean, culprits=("first bad: abc Jane: <b>it</b>",))
     assert step.outputs()["verdict"] == "regressed"
     assert step.outputs()["cases"] == "nd.dot/forward"
     assert "- first bad: abc Jane: \\<b\\>it\\</b\\>\n" in step.summary.read_text()

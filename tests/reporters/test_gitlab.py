@@ -46,7 +46,7 @@ class Gitlab(ScriptedServer):
         self.foreign: set[int] = set()
         self.fails: list[tuple[int, dict[str, str]]] = []
         self.lost = False  # whether the answer to the next note is lost, but not the note
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     def add(self, body: str, system: bool = False) -> dict[str, Any]:
         self.notes.append({"id": 300 + len(self.notes), "body": body, "system": system})
@@ -55,7 +55,7 @@ class Gitlab(ScriptedServer):
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         parts, size = urlsplit(handler.path), int(handler.headers.get("Content-Length") or 0)
         document = json.loads(handler.rfile.read(size)) if size else None
-        self.asked.append(f"{handler.command} {parts.path}")
+        self.requests.append(f"{handler.command} {parts.path}")
         status, headers, answer = self._answered(handler, parts.path, parse_qs(parts.query), document)
         content = json.dumps(answer).encode()
         handler.send_response(status)
@@ -81,14 +81,14 @@ class Gitlab(ScriptedServer):
             note = self.add(document["body"])
             lost, self.lost = self.lost, False
             return (502, {}, None) if lost else (201, {}, note)
-        found = re.fullmatch(rf"{NOTES}/(\d+)", path)
-        one = next((one for one in self.notes if found and one["id"] == int(found[1])), None)
-        if one is None or handler.command != "PUT":
+        match = re.fullmatch(rf"{NOTES}/(\d+)", path)
+        addressed = next((candidate for candidate in self.notes if match and candidate["id"] == int(match[1])), None)
+        if addressed is None or handler.command != "PUT":
             return 404, {}, {"message": "404 Not found"}
-        if one["id"] in self.foreign:
+        if addressed["id"] in self.foreign:
             return 403, {}, {"message": "403 Forbidden"}
-        one["body"] = document["body"]
-        return 200, {}, one
+        addressed["body"] = document["body"]
+        return 200, {}, addressed
 
     def _page(self, query: dict[str, list[str]]) -> tuple[int, dict[str, str], object]:
         """The newest first, unless asked otherwise; at most 100; the next page's number, or nothing, in a header."""
@@ -106,7 +106,7 @@ def gitlab() -> Iterator[Gitlab]:
 
 def environment(gitlab: Gitlab, **more: str) -> dict[str, str]:
     """A job's variables in the pipeline of merge request 7."""
-    found = {
+    variables = {
         "GITLAB_CI": "true",
         "CI_API_V4_URL": gitlab.url("api/v4"),
         "CI_PROJECT_ID": "31",
@@ -116,13 +116,13 @@ def environment(gitlab: Gitlab, **more: str) -> dict[str, str]:
         "CI_JOB_URL": "https://gitlab.example/ada/numlib/-/jobs/42",
         "OPDUEL_GITLAB_TOKEN": TOKEN,
     }
-    return found | more
+    return variables | more
 
 
 def merge_request(gitlab: Gitlab, **more: str) -> MergeRequest:
-    found = merge_request_of(environment(gitlab, **more))
-    assert isinstance(found, MergeRequest)
-    return replace(found, pauses_s=(0.0, 0.0))
+    request = merge_request_of(environment(gitlab, **more))
+    assert isinstance(request, MergeRequest)
+    return replace(request, pauses_s=(0.0, 0.0))
 
 
 def test_a_second_run_rewrites_the_note_of_the_first(gitlab: Gitlab) -> None:
@@ -134,9 +134,9 @@ def test_a_second_run_rewrites_the_note_of_the_first(gitlab: Gitlab) -> None:
         assert words in body
     assert "[The pipeline's job](https://gitlab.example/ada/numlib/-/jobs/42)" in body
     merge_request(gitlab).comment(REPORT, ["regressed by: 422ca44a53e6"])  # again: nothing to write
-    assert gitlab.asked[-1] == f"GET {NOTES}"
+    assert gitlab.requests[-1] == f"GET {NOTES}"
     merge_request(gitlab).comment(samples.report([samples.comparison("fine")]), [])
-    assert gitlab.asked[-1] == f"PUT {NOTES}/302"
+    assert gitlab.requests[-1] == f"PUT {NOTES}/302"
     first, _, ours = gitlab.notes
     assert first["body"] == "Nice work!"
     assert "1 unchanged" in ours["body"]
@@ -170,7 +170,7 @@ def test_an_answer_that_was_lost_makes_no_second_note(gitlab: Gitlab) -> None:
     gitlab.lost = True
     merge_request(gitlab).comment(REPORT, [])
     assert len(gitlab.notes) == 1
-    assert gitlab.asked == [f"GET {NOTES}", f"POST {NOTES}", f"GET {NOTES}"]
+    assert gitlab.requests == [f"GET {NOTES}", f"POST {NOTES}", f"GET {NOTES}"]
 
 
 @pytest.mark.parametrize("after", ["2", formatdate(usegmt=True)], ids=["seconds", "date"])
@@ -205,7 +205,7 @@ def test_a_refusal_is_one_line_without_the_token(
         merge_request(gitlab).comment(REPORT, [])
     assert TOKEN not in str(error.value) + repr(merge_request(gitlab))
     assert "\n" not in str(error.value)
-    assert len(gitlab.asked) == requests
+    assert len(gitlab.requests) == requests
 
 
 def test_a_wrong_token_and_a_token_in_the_report_are_shown_nowhere(gitlab: Gitlab) -> None:

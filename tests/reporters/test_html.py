@@ -87,8 +87,8 @@ class Page(HTMLParser):
 
     def facts(self, case: str) -> dict[str, str]:
         """What is reported a case that is opened."""
-        (one,) = (one for one in self.data["cases"] if one["id"] == case)
-        return {label: fact for label, fact in zip(self.data["labels"], one["facts"], strict=True) if fact}
+        (case_entry,) = (entry for entry in self.data["cases"] if entry["id"] == case)
+        return {label: fact for label, fact in zip(self.data["labels"], case_entry["facts"], strict=True) if fact}
 
 
 FLAME = (Frame("a call", 0, 1e3, 2e3), Frame("prod <i>", 1, 0.0, 900.0))
@@ -115,7 +115,7 @@ def rich_report() -> Report:
         ),
         verification=Verification("regressed", "regressed", 1.06, (1.05, 1.07), rounds=4, failure=samples.CRASH),
     )
-    made = samples.report(
+    sample = samples.report(
         (*samples.EVERY_VERDICT, slow),
         validity=samples.validity("the host was busy"),
         incidents=[samples.INCIDENT],
@@ -124,11 +124,11 @@ def rich_report() -> Report:
         stop_reason="the time budget of 300 s was spent",
     )
     commit = Commit("c0" * 20, 1_700_000_000, "Ada <ada@example.org>", "Make <b>tensors</b> lazy")
-    treatment = replace(made.treatment, commit=commit, packages={"numpy": "1.23.5"}, strategy="overlay")
-    control = replace(made.control, packages={"numpy": "1.26.4"})
+    treatment = replace(sample.treatment, commit=commit, packages={"numpy": "1.23.5"}, strategy="overlay")
+    control = replace(sample.control, packages={"numpy": "1.26.4"})
     noise = {"during": {"other_cpu": {"mean": 0.5, "min": 0.1, "max": 0.75}, "oom_kills": 0}}
     roofline = {"gflops": {"float32": 50.0}, "gbytes": 10.0}
-    return replace(made, treatment=treatment, control=control, host={**made.host, **noise, "roofline": roofline})
+    return replace(sample, treatment=treatment, control=control, host={**sample.host, **noise, "roofline": roofline})
 
 
 def test_the_table_has_every_case_the_worst_first() -> None:
@@ -150,15 +150,15 @@ def test_the_table_has_every_case_the_worst_first() -> None:
         ["not slower faster by 0.4 to 2.2 %", "hardly faster", "-1.3 %", "[-2.2, -0.4]"],
         ["unchanged", "steady", "+0.1 %", "[-0.9, +1.1]"],
     ]
-    assert all(row[1].startswith(one["id"]) for one, row in zip(page.data["cases"], named, strict=True))
+    assert all(row[1].startswith(entry["id"]) for entry, row in zip(page.data["cases"], named, strict=True))
     assert page.row("much slower")[4:] == ["0.25", "0.5", "2.0 %", "1.2 %", "12", "123 us", "1.52 ms"]
 
 
 def test_it_is_sorted_by_the_numbers_in_full() -> None:
     report = rich_report()
     text = to_html(report)
-    for one in report.comparisons:
-        for number in (one.ratio, one.control, one.treatment, one.p_value, one.mde):
+    for comparison in report.comparisons:
+        for number in (comparison.ratio, comparison.control, comparison.treatment, comparison.p_value, comparison.mde):
             assert number is None or f'data-value="{number!r}"' in text
 
 
@@ -220,21 +220,21 @@ def test_all_that_is_known_of_a_case() -> None:
     assert facts["rates"].startswith("control 16.2 GFLOP/s")
     effort = "1 fork of 24 quads in the last round; 12.5 s in all; noise: quad 4.4 %, fork 0.66 %, pair 0.13 %"
     assert page.facts("hardly faster")["effort"] == effort
-    one = page.data["cases"][2]
-    assert (one["divisor"], one["unit"]) == (1e3, "us")
-    assert one["samples"] == [[number, "screening", 1, 1e5, 1.05e5, 0.049, 1] for number in range(3)]
-    assert one["breakdown"]["rows"] == [["Conv", "2", "1.00 ms", "90.0 %", "2.00 ms", "100.0 %", "+1.00 ms"]]
-    assert one["breakdown"]["note"] == "a note"
-    (seen,) = one["causes"]
-    assert seen["caption"] == "Python functions: 1.00 us to 2.00 us a call, 5 process pairs"
-    assert seen["rows"] == [
+    entry = page.data["cases"][2]
+    assert (entry["divisor"], entry["unit"]) == (1e3, "us")
+    assert entry["samples"] == [[number, "screening", 1, 1e5, 1.05e5, 0.049, 1] for number in range(3)]
+    assert entry["breakdown"]["rows"] == [["Conv", "2", "1.00 ms", "90.0 %", "2.00 ms", "100.0 %", "+1.00 ms"]]
+    assert entry["breakdown"]["note"] == "a note"
+    (examination,) = entry["causes"]
+    assert examination["caption"] == "Python functions: 1.00 us to 2.00 us a call, 5 process pairs"
+    assert examination["rows"] == [
         ["product became prod; with inlined; a.py:3", "- to 2", "0.00 ns", "900 ns", "90%", "85% to 95%"]
     ]
-    assert seen["note"] == "seen"
+    assert examination["note"] == "seen"
     frames = "0 1000 2000 a call\n1 0 900 prod <i>"
-    assert seen["flame"] == {"caption": "Python functions", "divisor": 1e3, "unit": "us", "frames": frames}
-    assert seen["implementations"] == []
-    assert one["failures"] == [
+    assert examination["flame"] == {"caption": "Python functions", "divisor": 1e3, "unit": "us", "frames": frames}
+    assert examination["implementations"] == []
+    assert entry["failures"] == [
         {"what": "treatment: crash: the worker died of SIGSEGV", "words": "some output\nSegmentation fault: 11"}
     ]
 
@@ -242,8 +242,8 @@ def test_all_that_is_known_of_a_case() -> None:
 def test_primitives_before_and_after_are_a_table_where_candidates_name_them() -> None:
     faster = Candidate("convolution 3x3", 1e6, 2e6, implementations=("jit:avx512_core", "ref:any"))
     new = Candidate("reorder", 0.0, 1e3, implementations=("", "jit:uni"))
-    seen = Examination("primitives", "ns", 5, candidates=(faster, new, Candidate("other", 1.0, 2.0)))
-    assert implementation_rows(seen) == [
+    examination = Examination("primitives", "ns", 5, candidates=(faster, new, Candidate("other", 1.0, 2.0)))
+    assert implementation_rows(examination) == [
         ["convolution 3x3", "jit:avx512_core", "ref:any", "1.00 ms", "2.00 ms"],
         ["reorder", "-", "jit:uni", "0.00 ns", "1.00 us"],
     ]
@@ -252,7 +252,7 @@ def test_primitives_before_and_after_are_a_table_where_candidates_name_them() ->
 def test_drawn_numbers_keep_six_digits_and_more() -> None:
     report = made_report(3)
     drawn = Page(to_html(report)).data["cases"]
-    by_id = {one.case: one for one in report.comparisons}
+    by_id = {comparison.case: comparison for comparison in report.comparisons}
     for case in drawn:
         pairs = zip(by_id[case["id"]].samples, case["samples"], strict=True)
         for sample, (_, _, _, control, treatment, log_ratio, _) in pairs:
@@ -290,11 +290,13 @@ def test_no_text_becomes_markup() -> None:
     assert all(not name.startswith("on") and name != "style" for _, attributes in page.elements for name in attributes)
     links = {attributes["href"] for tag, attributes in page.elements if tag in ("a", "link")}
     assert all(link and link.startswith("#") for link in links)
-    shown = printable(PAYLOAD)
-    assert any(row[1].startswith(f"{shown}slower") for row in page.rows[1:] if len(row) > 1)  # no template in a text
-    assert any(f"{shown}mxnet==1.9.1 against {shown}mxnet==1.8.0.post0" in one for one in page.texts)
-    assert page.facts(f"{shown}slower/backward")["note"] == f"{shown}slower with the same instructions"
-    assert f"{shown}numpy" in "".join(page.texts)
+    text_shown = printable(PAYLOAD)
+    assert any(
+        row[1].startswith(f"{text_shown}slower") for row in page.rows[1:] if len(row) > 1
+    )  # no template in a text
+    assert any(f"{text_shown}mxnet==1.9.1 against {text_shown}mxnet==1.8.0.post0" in text for text in page.texts)
+    assert page.facts(f"{text_shown}slower/backward")["note"] == f"{text_shown}slower with the same instructions"
+    assert f"{text_shown}numpy" in "".join(page.texts)
     for character in "\u202e\u2028\x1b":
         assert character not in text
 

@@ -26,17 +26,17 @@ ROWS = "#case-table tbody tr:visible"
 
 
 @pytest.fixture
-def shown(page: Page, tmp_path: Path) -> Iterator["Shown"]:
+def opened(page: Page, tmp_path: Path) -> Iterator["Shown"]:
     """Opens reports as files. A test in which a page asked for anything else, or logged a problem, fails."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     def heard(request: Request) -> None:
         if urlsplit(request.url).scheme not in ("file", "data"):
-            asked.append(request.url)
+            requests.append(request.url)
 
     page.on("request", heard)
     yield Shown(page, tmp_path)
-    assert not asked
+    assert not requests
 
 
 class Shown:
@@ -58,37 +58,39 @@ def cases_of(page: Page) -> list[str]:
     return page.locator(f"{ROWS} th a").all_inner_texts()
 
 
-def test_everything_is_drawn(shown: Shown) -> None:
-    page = shown.open()
+def test_everything_is_drawn(opened: Shown) -> None:
+    page = opened.open()
     assert page.locator(MARKS).count() == len(MADE.comparisons)
-    with_interval = [one for one in MADE.comparisons if one.ci is not None]
+    with_interval = [comparison for comparison in MADE.comparisons if comparison.ci is not None]
     assert page.locator("#effects-plot .effect-interval line").count() == len(with_interval)
     assert all(MADE.count(verdict) for verdict in WORST_FIRST)
     for verdict in WORST_FIRST:
         assert page.locator(f"#effects-plot .effect-{verdict} > *").count() == MADE.count(verdict)
-    assert cases_of(page) == [one.case for one in worst_first(MADE.comparisons)]
+    assert cases_of(page) == [comparison.case for comparison in worst_first(MADE.comparisons)]
 
 
 @pytest.mark.nightly
-def test_the_marks_stand_where_the_changes_are(shown: Shown) -> None:
+def test_the_marks_stand_where_the_changes_are(opened: Shown) -> None:
     """In the table's order from top to bottom, and slower ones farther to the right."""
-    page = shown.open()
+    page = opened.open()
     marks = page.locator("#effects-plot .effect-regressed > *")
-    places = [box for one in marks.all() if (box := one.bounding_box())]
-    regressed = [one for one in worst_first(MADE.comparisons) if one.verdict == "regressed"]
+    places = [box for mark in marks.all() if (box := mark.bounding_box())]
+    regressed = [comparison for comparison in worst_first(MADE.comparisons) if comparison.verdict == "regressed"]
     assert len(places) == len(regressed) > 2
     assert [box["y"] for box in places] == sorted(box["y"] for box in places)
     assert [box["x"] for box in places] == sorted((box["x"] for box in places), reverse=True)
 
 
 @pytest.mark.nightly
-def test_a_case_without_a_change_stands_apart_from_the_scale(shown: Shown) -> None:
+def test_a_case_without_a_change_stands_apart_from_the_scale(opened: Shown) -> None:
     """Not at a tick, where it would read as that change: here the least change is at the scale's left end."""
     errors = [
         samples.comparison(f"error {n}", "unchanged", None, metric="error", unit="tol", control=0.5) for n in (1, 2)
     ]
-    page = shown.open(samples.report([samples.comparison("quicker", "improved", 0.2, ci=(0.19, 0.21)), *errors]))
-    ticks = {one.text_content(): box for one in page.locator("#effects-axis text").all() if (box := one.bounding_box())}
+    page = opened.open(samples.report([samples.comparison("quicker", "improved", 0.2, ci=(0.19, 0.21)), *errors]))
+    ticks = {
+        label.text_content(): box for label in page.locator("#effects-axis text").all() if (box := label.bounding_box())
+    }
     assert {"n/a", "\u221280 %", "0 %"} <= set(ticks)
     apart = ticks.pop("n/a")
     scale = min(box["x"] for box in ticks.values())
@@ -104,32 +106,39 @@ def test_a_case_without_a_change_stands_apart_from_the_scale(shown: Shown) -> No
 
 
 @pytest.mark.nightly
-def test_a_header_sorts_by_its_numbers_both_ways(shown: Shown) -> None:
-    page = shown.open()
-    known = sorted((one for one in MADE.comparisons if one.ratio), key=lambda one: one.ratio or 0)
-    unknown = [one.case for one in worst_first(MADE.comparisons) if one.ratio is None]
+def test_a_header_sorts_by_its_numbers_both_ways(opened: Shown) -> None:
+    page = opened.open()
+    sorted_cases = sorted(
+        (comparison for comparison in MADE.comparisons if comparison.ratio),
+        key=lambda comparison: comparison.ratio or 0,
+    )
+    unknown = [comparison.case for comparison in worst_first(MADE.comparisons) if comparison.ratio is None]
     header = page.get_by_role("columnheader", name="change")
     header.get_by_role("button").click()
-    assert cases_of(page) == [one.case for one in reversed(known)] + unknown
+    assert cases_of(page) == [comparison.case for comparison in reversed(sorted_cases)] + unknown
     expect(header).to_have_attribute("aria-sort", "descending")
     header.get_by_role("button").press("Enter")
-    assert cases_of(page) == [one.case for one in known] + unknown
+    assert cases_of(page) == [comparison.case for comparison in sorted_cases] + unknown
     expect(header).to_have_attribute("aria-sort", "ascending")
     page.get_by_role("columnheader", name="case").get_by_role("button").click()
     assert page.locator("#case-table th[aria-sort]").count() == 1
     expect(page.locator("#effects-plot text").first).to_have_text(cases_of(page)[0])
 
 
-def test_words_and_verdicts_filter_table_and_plot(shown: Shown) -> None:
-    page = shown.open()
+def test_words_and_verdicts_filter_table_and_plot(opened: Shown) -> None:
+    page = opened.open()
     search = page.get_by_role("searchbox", name="Find a case")
     search.fill("small FORWARD")
-    wanted = [one.case for one in worst_first(MADE.comparisons) if "small" in one.case and "forward" in one.case]
-    assert 0 < len(wanted) < len(MADE.comparisons)
-    expect(page.locator(ROWS)).to_have_count(len(wanted))
-    assert cases_of(page) == wanted
-    expect(page.get_by_role("status")).to_have_text(f"{len(wanted)} of {len(MADE.comparisons)} rows")
-    expect(page.locator(MARKS)).to_have_count(len(wanted))
+    expected = [
+        comparison.case
+        for comparison in worst_first(MADE.comparisons)
+        if "small" in comparison.case and "forward" in comparison.case
+    ]
+    assert 0 < len(expected) < len(MADE.comparisons)
+    expect(page.locator(ROWS)).to_have_count(len(expected))
+    assert cases_of(page) == expected
+    expect(page.get_by_role("status")).to_have_text(f"{len(expected)} of {len(MADE.comparisons)} rows")
+    expect(page.locator(MARKS)).to_have_count(len(expected))
     search.fill("")
     for verdict in ("failed", "inconclusive", "not faster", "improved", "not slower", "unchanged"):
         page.get_by_role("checkbox", name=verdict).uncheck()
@@ -140,8 +149,8 @@ def test_words_and_verdicts_filter_table_and_plot(shown: Shown) -> None:
     expect(page.locator(MARKS)).to_have_count(0)
 
 
-def test_a_case_is_opened_and_left_by_keyboard(shown: Shown) -> None:
-    page = shown.open()
+def test_a_case_is_opened_and_left_by_keyboard(opened: Shown) -> None:
+    page = opened.open()
     first, second = (worst_first(MADE.comparisons)[number] for number in (0, 1))
     link = page.get_by_role("link", name=first.case)
     for _ in range(60):  # everything on the way is reached by Tab, and shows it
@@ -165,18 +174,18 @@ def test_a_case_is_opened_and_left_by_keyboard(shown: Shown) -> None:
 
 
 @pytest.mark.nightly
-def test_an_address_opens_its_case(shown: Shown) -> None:
+def test_an_address_opens_its_case(opened: Shown) -> None:
     case = 'odd <b>"name"</b> [8, 3]/50 % & more#x'
     parts = Breakdown((OperatorTime("Convolution", 2, 1e6, 1.0),), (OperatorTime("Convolution", 2, 2e6, 1.0),))
     prod = Candidate("prod <i>", 0.0, 900.0, 0.9, (0.85, 0.95), (None, 2.0))
     cause = Cause("prod", (Examination("Python functions", "ns", 5, 1e3, 2e3, (9e2, 11e2), (prod,), 0.9),))
     slow = samples.comparison(case, "regressed", 1.5, breakdown=parts, cause=cause, note="a note")
     report = samples.report([*samples.EVERY_VERDICT, slow])
-    page = shown.open(report)
+    page = opened.open(report)
     address = page.get_by_role("link", name=case).get_attribute("href")
     assert address
     page.goto("about:blank")
-    dialog = shown.open(report, address).get_by_role("dialog", name=case)
+    dialog = opened.open(report, address).get_by_role("dialog", name=case)
     expect(dialog).to_be_visible()
     expect(dialog.get_by_role("row", name="Convolution")).to_contain_text("+1.00 ms")
     expect(dialog.get_by_role("row", name="prod <i>")).to_contain_text("85% to 95%")
@@ -204,13 +213,13 @@ def settled(place: Locator, attribute: str) -> str:
 
 
 @pytest.mark.nightly
-def test_the_flame_graph_of_an_800_case_report_is_drawn_and_goes_by_keys(shown: Shown) -> None:
+def test_the_flame_graph_of_an_800_case_report_is_drawn_and_goes_by_keys(opened: Shown) -> None:
     """On demand, narrower for what is zoomed out of, and as a table; on a phone and in the dark, too."""
     report = made_report(800, flames=20)
-    page = shown.open(report)
+    page = opened.open(report)
     assert page.locator(".flame").count() == 0  # until a case is opened
-    one = next(one for one in report.comparisons if one.cause)
-    page.evaluate("hash => { location.hash = hash; }", fragment(one.case))
+    explained = next(comparison for comparison in report.comparisons if comparison.cause)
+    page.evaluate("hash => { location.hash = hash; }", fragment(explained.case))
     place = page.locator(".flame").first
     frames = place.locator("g.frame")
     expect(frames.first).to_be_attached()
@@ -222,10 +231,10 @@ def test_the_flame_graph_of_an_800_case_report_is_drawn_and_goes_by_keys(shown: 
     expect(words).to_contain_text("toy::kernel_")
     expect(place.locator("g.chosen")).to_have_count(1)
     chosen = place.locator("g.chosen rect")
-    width, whole = settled(chosen, "width"), place.evaluate("(place) => place.clientWidth")
-    assert float(width) < whole
+    width, full_width = settled(chosen, "width"), place.evaluate("(place) => place.clientWidth")
+    assert float(width) < full_width
     page.keyboard.press("Enter")
-    expect(chosen).to_have_attribute("width", str(whole))
+    expect(chosen).to_have_attribute("width", str(full_width))
     page.keyboard.press("Backspace")
     expect(chosen).to_have_attribute("width", width)
     page.keyboard.press("ArrowUp")
@@ -234,9 +243,9 @@ def test_the_flame_graph_of_an_800_case_report_is_drawn_and_goes_by_keys(shown: 
     control.press("Enter")
     expect(control).to_have_attribute("aria-pressed", "true")
     page.get_by_text("The frames as a table").first.press("Enter")
-    assert one.cause
+    assert explained.cause
     rows = page.locator(".flame-figure").first.locator("tbody tr")
-    expect(rows).to_have_count(len(one.cause.examinations[0].flame))
+    expect(rows).to_have_count(len(explained.cause.examinations[0].flame))
     assert Axe().run(page, context="#case").violations_count == 0
     page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme="dark")
@@ -246,11 +255,11 @@ def test_the_flame_graph_of_an_800_case_report_is_drawn_and_goes_by_keys(shown: 
 
 
 @pytest.mark.nightly
-def test_a_click_on_the_plot_opens_the_case_there(shown: Shown) -> None:
-    page = shown.open()
+def test_a_click_on_the_plot_opens_the_case_there(opened: Shown) -> None:
+    page = opened.open()
     box = page.locator("#effects-plot .effect-regressed > *").nth(1).bounding_box()
     assert box
-    second = [one for one in worst_first(MADE.comparisons) if one.verdict == "regressed"][1]
+    second = [comparison for comparison in worst_first(MADE.comparisons) if comparison.verdict == "regressed"][1]
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     expect(page.locator("#effects-plot .effect-tip")).to_contain_text(second.case)
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -258,11 +267,11 @@ def test_a_click_on_the_plot_opens_the_case_there(shown: Shown) -> None:
 
 
 @pytest.mark.nightly
-def test_light_and_dark(shown: Shown) -> None:
+def test_light_and_dark(opened: Shown) -> None:
     looks = []
     for scheme in ("light", "dark"):
-        shown.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        page = shown.open()
+        opened.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page = opened.open()
         grounds = [
             page.locator(where).evaluate("at => getComputedStyle(at).backgroundColor")
             for where in ("body", "svg >> nth=1")
@@ -278,9 +287,9 @@ def test_light_and_dark(shown: Shown) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("width", [320, 360])
-def test_a_phone_never_scrolls_sideways(shown: Shown, width: int) -> None:
-    shown.page.set_viewport_size({"width": width, "height": 700})
-    page = shown.open(replace(MADE, comparisons=(samples.comparison("x" * 300, "regressed", 2.0), *MADE.comparisons)))
+def test_a_phone_never_scrolls_sideways(opened: Shown, width: int) -> None:
+    opened.page.set_viewport_size({"width": width, "height": 700})
+    page = opened.open(replace(MADE, comparisons=(samples.comparison("x" * 300, "regressed", 2.0), *MADE.comparisons)))
     for details in page.locator("details").all():
         details.evaluate("at => { at.open = true; }")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -295,9 +304,9 @@ A4 = 718  # pixels between a browser's usual margins, of 794
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_columns_are_on_paper(shown: Shown, scheme: str) -> None:
+def test_all_columns_are_on_paper(opened: Shown, scheme: str) -> None:
     """In print on A4, upright, whatever the screen was like: nothing is left out, cut off, or white on white."""
-    page = shown.open(made_report(12, seed=7))
+    page = opened.open(made_report(12, seed=7))
     page.set_viewport_size({"width": A4, "height": 1000})
     page.emulate_media(media="print", color_scheme=scheme)  # type: ignore[arg-type]
     for heading in ("interval", "p", "control", "treatment"):
@@ -312,16 +321,16 @@ def test_all_columns_are_on_paper(shown: Shown, scheme: str) -> None:
 
 
 @pytest.mark.nightly
-def test_no_fault_of_accessibility_is_found(shown: Shown) -> None:
-    page = shown.open()
+def test_no_fault_of_accessibility_is_found(opened: Shown) -> None:
+    page = opened.open()
     assert Axe().run(page).response["violations"] == []
     page.locator("#case-table a").first.click()
     expect(page.locator(".case-plots svg").last).to_be_visible()
     assert Axe().run(page).response["violations"] == []
 
 
-def test_a_screen_reader_has_labels(shown: Shown) -> None:
-    page = shown.open(samples.report(validity=samples.validity("the host was busy")))
+def test_a_screen_reader_has_labels(opened: Shown) -> None:
+    page = opened.open(samples.report(validity=samples.validity("the host was busy")))
     for role in ("banner", "main", "contentinfo"):
         expect(page.get_by_role(role)).to_have_count(1)  # type: ignore[arg-type]
     expect(page.get_by_role("main")).to_match_aria_snapshot(
@@ -366,14 +375,14 @@ def test_a_screen_reader_has_labels(shown: Shown) -> None:
 
 
 @pytest.mark.nightly
-def test_one_who_wants_no_motion_gets_none(shown: Shown) -> None:
-    shown.page.emulate_media(reduced_motion="reduce")
-    page = shown.open()
+def test_one_who_wants_no_motion_gets_none(opened: Shown) -> None:
+    opened.page.emulate_media(reduced_motion="reduce")
+    page = opened.open()
     assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
 
 
-def test_nothing_that_a_report_says_is_run(shown: Shown) -> None:
-    page = shown.open(hostile(samples.report()))
+def test_nothing_that_a_report_says_is_run(opened: Shown) -> None:
+    page = opened.open(hostile(samples.report()))
     slower = printable(PAYLOAD + "slower")
     assert slower in cases_of(page)
     page.get_by_role("link", name=slower, exact=True).click()
@@ -410,9 +419,9 @@ def test_without_scripts_the_figures_are_there(chromium: Browser, tmp_path: Path
 
 
 @pytest.mark.nightly  # a page of thousands of cases
-def test_thousands_of_cases(shown: Shown) -> None:
+def test_thousands_of_cases(opened: Shown) -> None:
     many = made_report(3000, rounds=3)
-    page = shown.open(many)
+    page = opened.open(many)
     assert page.locator(MARKS).count() == 3000
     page.get_by_role("searchbox").fill("softmax_small_3/")
     expect(page.locator(ROWS)).to_have_count(2)
@@ -420,7 +429,7 @@ def test_thousands_of_cases(shown: Shown) -> None:
 
 
 @pytest.mark.nightly
-def test_extremes_are_drawn(shown: Shown) -> None:
+def test_extremes_are_drawn(opened: Shown) -> None:
     odd = [
         samples.comparison("endless", "inconclusive", math.inf, ci=(0.5, math.inf)),
         samples.comparison("nothing", "inconclusive", 0.0, ci=(0.0, 1.0)),
@@ -428,9 +437,9 @@ def test_extremes_are_drawn(shown: Shown) -> None:
         samples.comparison("wide", "inconclusive", 1.0, ci=(1e-9, 1e9), threshold=0.0),
         samples.comparison("error", "unchanged", None, metric="error", unit="tol", threshold=0.0, control=0.5),
     ]
-    page = shown.open(samples.report(odd))
+    page = opened.open(samples.report(odd))
     assert page.locator(MARKS).count() == len(odd)
-    for one in odd:
-        page.get_by_role("link", name=one.case).click()
-        expect(page.get_by_role("dialog", name=one.case)).to_be_visible()
+    for comparison in odd:
+        page.get_by_role("link", name=comparison.case).click()
+        expect(page.get_by_role("dialog", name=comparison.case)).to_be_visible()
         page.keyboard.press("Escape")

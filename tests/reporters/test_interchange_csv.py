@@ -4,7 +4,7 @@ import csv
 import io
 from dataclasses import replace
 
-import interchange_samples as made
+import interchange_samples
 import pytest
 
 from opduel.records import Report, Verification
@@ -29,26 +29,30 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def test_a_line_a_case_with_every_figure_unrounded() -> None:
-    found = rows(to_csv(made.report()).text)
-    assert list(found[0]) == [*RUN_COLUMNS, *COLUMNS, *CASE_COLUMNS]
-    for line, one in zip(found, made.report().comparisons, strict=True):
-        assert (line["case"], line["verdict"], line["metric"]) == (one.case, one.verdict, one.metric)
+    lines = rows(to_csv(interchange_samples.report()).text)
+    assert list(lines[0]) == [*RUN_COLUMNS, *COLUMNS, *CASE_COLUMNS]
+    for line, comparison in zip(lines, interchange_samples.report().comparisons, strict=True):
+        assert (line["case"], line["verdict"], line["metric"]) == (
+            comparison.case,
+            comparison.verdict,
+            comparison.metric,
+        )
         for column in ("ratio", "control", "treatment", "q_value", "mde"):
-            value = getattr(one, column)
+            value = getattr(comparison, column)
             assert (float(line[column]) if line[column] else None) == value
         assert (line["control_build"], line["treatment_build"]) == ("mxnet==1.8.0.post0", "mxnet==1.9.1")
-    assert found[0]["inputs"] == '{"data": [8, 3], "kernel": null}'
+    assert lines[0]["inputs"] == '{"data": [8, 3], "kernel": null}'
 
 
 def test_a_line_a_sample_of_every_stage() -> None:
-    first = made.CHANGED[0]
-    again = Verification("regressed", "regressed", samples=made.samples("conv/forward", 1.05, 2))
-    report = made.report(replace(first, verification=again))
-    found = rows(to_csv_samples(report).text)
-    assert list(found[0])[-len(SAMPLE_COLUMNS) :] == list(SAMPLE_COLUMNS)
-    stages = [line["stage"] for line in found]
+    first = interchange_samples.CHANGED[0]
+    again = Verification("regressed", "regressed", samples=interchange_samples.samples("conv/forward", 1.05, 2))
+    report = interchange_samples.report(replace(first, verification=again))
+    lines = rows(to_csv_samples(report).text)
+    assert list(lines[0])[-len(SAMPLE_COLUMNS) :] == list(SAMPLE_COLUMNS)
+    stages = [line["stage"] for line in lines]
     assert [stages.count(stage) for stage in ("screening", "confirmation", "verification")] == [3, 12, 2]
-    assert [float(line["log_ratio"]) for line in found[:15]] == [sample.log_ratio for sample in first.samples]
+    assert [float(line["log_ratio"]) for line in lines[:15]] == [sample.log_ratio for sample in first.samples]
 
 
 @pytest.mark.parametrize(
@@ -73,10 +77,10 @@ def test_no_text_is_a_formula(text: str, cell: str) -> None:
 
 
 def test_a_column_of_numbers_stays_one() -> None:
-    line = to_csv(made.report(made.CHANGED[1])).text.splitlines()[1]
+    line = to_csv(interchange_samples.report(interchange_samples.CHANGED[1])).text.splitlines()[1]
     assert ",0.8,0.792," in line  # ratio and ci_low, without quotes
 
 
 def test_an_empty_report_is_a_head() -> None:
-    empty: Report = made.made.report([])
+    empty: Report = interchange_samples.report_samples.report([])
     assert rows(to_csv(empty).text) == rows(to_csv_samples(empty).text) == []

@@ -6,7 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 
-import interchange_samples as made
+import interchange_samples
 import pyperf
 import report_samples
 from hypothesis import example, given, settings
@@ -26,8 +26,8 @@ TEXTS = st.text(st.characters()) | st.text("|`\\<>&\"'=+-@,;\r\n\t\0\x1b\ud800ï¿
 def hostile(case: str, words: str) -> Report:
     """A report in which every untrusted text is one of these."""
     cases = (
-        made.measured(case, "regressed", 1.053, operator=words, note=words),
-        made.measured(f"{case} again", "inconclusive", 1.0, operator=words, note=words),
+        interchange_samples.measured(case, "regressed", 1.053, operator=words, note=words),
+        interchange_samples.measured(f"{case} again", "inconclusive", 1.0, operator=words, note=words),
         report_samples.failed(f"{case} failed", Failure("treatment", "crash", words, words)),
     )
     return report_samples.report(cases, spec=words, id=words, platform=words, started=words)
@@ -42,13 +42,13 @@ def hostile(case: str, words: str) -> Report:
 def test_every_format_can_be_read_back(case: str, words: str) -> None:
     report = hostile(case, words)
     texts = {
-        name: write_format(report, name, "control" if one.sides == "one" else None, "").text
-        for name, one in FORMATS.items()
+        name: write_format(report, name, "control" if format.sides == "one" else None, "").text
+        for name, format in FORMATS.items()
     }
     for text in texts.values():
         text.encode("utf-8")
     suite = pyperf.BenchmarkSuite.loads(texts["pyperf"])
-    assert [len(one.get_values()) for one in suite] == [15, 15]
+    assert [len(benchmark.get_values()) for benchmark in suite] == [15, 15]
     parsed = parse(texts["benchstat"])
     assert [len(values) for values in parsed.values.values()] == [15] * 4
     assert set(parsed.configuration) <= {"spec", "framework", "platform", "threads", "cpu", "side"}
@@ -63,7 +63,7 @@ def test_every_format_can_be_read_back(case: str, words: str) -> None:
     assert tests[0].get("name") == (printable(case).strip() or "-")
     lines = list(csv.reader(io.StringIO(texts["csv"], newline=""), strict=True))
     assert [dict(zip(lines[0], line, strict=True))["case"] for line in lines[1:]] == [
-        text_cell(one.case) for one in report.comparisons
+        text_cell(comparison.case) for comparison in report.comparisons
     ]
     assert {len(line) for line in csv.reader(io.StringIO(texts["csv-samples"], newline=""), strict=True)} == {15}
     rows = [token for token in MARKDOWN.parse(texts["md"]) if token.type in ("tr_open", "html_block", "html_inline")]

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import interchange_samples as made
+import interchange_samples
 import jsonschema
 import pytest
 
@@ -46,17 +46,19 @@ ACTION: dict[str, Any] = {
 
 
 def test_bmf_has_a_benchmark_a_case_and_its_metrics_as_measures() -> None:
-    written = to_bmf(made.report())
-    found = json.loads(written.text)
-    jsonschema.validate(found, BMF)
-    conv = found["conv/forward"]
-    one = made.CHANGED[0]
-    assert conv["latency"]["value"] == one.treatment
+    written = to_bmf(interchange_samples.report())
+    comparison = json.loads(written.text)
+    jsonschema.validate(comparison, BMF)
+    conv = comparison["conv/forward"]
+    comparison = interchange_samples.CHANGED[0]
+    assert conv["latency"]["value"] == comparison.treatment
     assert conv["latency"]["lower_value"] <= 1.053e5 <= conv["latency"]["upper_value"]
-    assert one.ci is not None
+    assert comparison.ci is not None
     change = conv["latency-change"]
     assert change["value"] == pytest.approx(5.3)
-    assert (change["lower_value"], change["upper_value"]) == pytest.approx(tuple((end - 1) * 100 for end in one.ci))
+    assert (change["lower_value"], change["upper_value"]) == pytest.approx(
+        tuple((end - 1) * 100 for end in comparison.ci)
+    )
     assert conv["memory"]["value"] == 4096
     assert conv["instructions"]["value"] == 1_234_567.5
     assert conv["error"] == {"value": 0.25}
@@ -64,48 +66,58 @@ def test_bmf_has_a_benchmark_a_case_and_its_metrics_as_measures() -> None:
 
 
 def test_bmf_says_regressed_where_the_verdict_does() -> None:
-    found = json.loads(to_bmf(made.report()).text)
-    said = {name: measures["latency-regressed"]["value"] for name, measures in found.items() if "latency" in measures}
-    assert said == {"conv/forward": 1, "conv/backward": 0, "dot": 0, "conv/held": 0}
+    regressed_by_name = json.loads(to_bmf(interchange_samples.report()).text)
+    regressed_by_name = {
+        name: measures["latency-regressed"]["value"]
+        for name, measures in regressed_by_name.items()
+        if "latency" in measures
+    }
+    assert regressed_by_name == {"conv/forward": 1, "conv/backward": 0, "dot": 0, "conv/held": 0}
 
 
 def test_the_action_gets_the_treatments_value_with_the_verdict_beside_it() -> None:
-    written = to_github_action_benchmark(made.report())
-    found = json.loads(written.text)
-    jsonschema.validate(found, ACTION)
-    entry = {one["name"]: one for one in found}["conv/forward"]
-    assert (entry["unit"], entry["value"]) == ("ns", made.CHANGED[0].treatment)
+    written = to_github_action_benchmark(interchange_samples.report())
+    document = json.loads(written.text)
+    jsonschema.validate(document, ACTION)
+    entry = {comparison["name"]: comparison for comparison in document}["conv/forward"]
+    assert (entry["unit"], entry["value"]) == ("ns", interchange_samples.CHANGED[0].treatment)
     assert entry["extra"].splitlines()[:2] == ["verdict: regressed", "ratio: 1.053"]
     assert float(entry["range"].removeprefix("± ")) < 0.01 * entry["value"]
     assert written.left_out == "2 failed, 1 without a value (time)"
 
 
 def test_the_action_takes_smaller_for_better_so_that_it_gets_no_rates() -> None:
-    rate = made.measured("rate", "regressed", 0.9)
-    written = to_github_action_benchmark(made.report(replace(rate, metric="value", lower_is_better=False)))
-    assert "rate" not in {one["name"] for one in json.loads(written.text)}
+    rate = interchange_samples.measured("rate", "regressed", 0.9)
+    written = to_github_action_benchmark(
+        interchange_samples.report(replace(rate, metric="value", lower_is_better=False))
+    )
+    assert "rate" not in {load["name"] for load in json.loads(written.text)}
     assert "1 of which more is better" in written.left_out
 
 
 def test_of_a_metric_that_is_not_known_less_is_taken_for_better() -> None:
-    foreign = replace(made.measured("of another version", "regressed", 1.1), metric="joules")
-    found = json.loads(to_github_action_benchmark(made.report(foreign)).text)
-    assert "of another version" in {one["name"] for one in found}
+    foreign = replace(interchange_samples.measured("of another version", "regressed", 1.1), metric="joules")
+    document = json.loads(to_github_action_benchmark(interchange_samples.report(foreign)).text)
+    assert "of another version" in {comparison["name"] for comparison in document}
 
 
 def test_names_stay_within_the_cells_of_the_actions_comments() -> None:
-    found = json.loads(to_github_action_benchmark(made.report(made.measured("`a` | <b>\n", "unchanged", 1.0))).text)
-    assert found[0]["name"] == "'a' \\| <b>\\x0a"
+    document = json.loads(
+        to_github_action_benchmark(
+            interchange_samples.report(interchange_samples.measured("`a` | <b>\n", "unchanged", 1.0))
+        ).text
+    )
+    assert document[0]["name"] == "'a' \\| <b>\\x0a"
 
 
 def test_long_names_are_cut_and_stay_apart() -> None:
-    long = [made.measured("é" * 1000 + end, "unchanged", 1.0) for end in "ab"]
-    found = json.loads(to_bmf(made.report(*long)).text)
-    assert len(found) == 2
-    assert all(len(name.encode()) <= 1024 and re.search(r"-[0-9a-f]{12}$", name) for name in found)
+    long = [interchange_samples.measured("é" * 1000 + end, "unchanged", 1.0) for end in "ab"]
+    document = json.loads(to_bmf(interchange_samples.report(*long)).text)
+    assert len(document) == 2
+    assert all(len(name.encode()) <= 1024 and re.search(r"-[0-9a-f]{12}$", name) for name in document)
 
 
 def test_nothing_to_tell_is_empty_json() -> None:
-    empty = made.made.report([])
+    empty = interchange_samples.report_samples.report([])
     assert json.loads(to_bmf(empty).text) == {}
     assert json.loads(to_github_action_benchmark(empty).text) == []

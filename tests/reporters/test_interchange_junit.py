@@ -3,7 +3,7 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
-import interchange_samples as made
+import interchange_samples
 import report_samples
 import xmlschema
 
@@ -17,15 +17,18 @@ def suite(report: Report) -> ElementTree.Element:
     """The test suite, of a document that holds to the schema."""
     text = to_junit(report).text
     SCHEMA.validate(text)
-    (found,) = ElementTree.fromstring(text.encode("utf-8"))
-    return found
+    (element,) = ElementTree.fromstring(text.encode("utf-8"))
+    return element
 
 
-def outcomes(found: ElementTree.Element) -> dict[str, str]:
+def outcomes(suite_element: ElementTree.Element) -> dict[str, str]:
     """What each test came to: passed, or the element that says otherwise."""
-    ends = ("failure", "error", "skipped")
-    tests = found.findall("testcase")
-    return {str(test.get("name")): next((child.tag for child in test if child.tag in ends), "passed") for test in tests}
+    outcome_tags = ("failure", "error", "skipped")
+    tests = suite_element.findall("testcase")
+    return {
+        str(test.get("name")): next((child.tag for child in test if child.tag in outcome_tags), "passed")
+        for test in tests
+    }
 
 
 def test_verdicts_are_outcomes() -> None:
@@ -42,27 +45,33 @@ def test_verdicts_are_outcomes() -> None:
 
 
 def test_counts_are_those_of_the_outcomes() -> None:
-    found = suite(made.report())
-    said = list(outcomes(found).values())
-    assert [found.get(name) for name in ("tests", "failures", "errors", "skipped")] == [
-        str(count) for count in (len(said), said.count("failure"), said.count("error"), said.count("skipped"))
+    element = suite(interchange_samples.report())
+    outcome_list = list(outcomes(element).values())
+    assert [element.get(name) for name in ("tests", "failures", "errors", "skipped")] == [
+        str(count)
+        for count in (
+            len(outcome_list),
+            outcome_list.count("failure"),
+            outcome_list.count("error"),
+            outcome_list.count("skipped"),
+        )
     ]
 
 
 def test_what_a_person_sees_of_a_regression_and_of_a_verdict_held_back() -> None:
-    found = suite(made.report())
-    tests = {test.get("name"): test for test in found.findall("testcase")}
+    element = suite(interchange_samples.report())
+    tests = {test.get("name"): test for test in element.findall("testcase")}
     regressed = tests["conv/forward"]
     assert regressed.get("classname") == "conv.nd.Convolution"
-    assert float(regressed.get("time", "")) == made.CHANGED[0].treatment / 1e9  # type: ignore[operator]
+    assert float(regressed.get("time", "")) == interchange_samples.CHANGED[0].treatment / 1e9  # type: ignore[operator]
     failure = regressed.find("failure")
     assert failure is not None
     assert failure.get("message") == "change +5.3 %, interval [+4.2, +6.4], control 123 us, 15 process pairs"
     assert "ratio: 1.053\n" in str(failure.text)
     skipped = tests["conv/held"].find("skipped")
     assert skipped is not None
-    assert skipped.get("message") == made.HELD.note
-    properties = {one.get("name"): one.get("value") for one in found.iter("property")}
+    assert skipped.get("message") == interchange_samples.HELD.note
+    properties = {comparison.get("name"): comparison.get("value") for comparison in element.iter("property")}
     assert properties["treatment.framework_version"] == "1.9.1"
 
 
@@ -77,7 +86,7 @@ def test_a_failure_has_its_output_tail_whatever_it_is() -> None:
 
 
 def test_a_run_that_is_not_to_be_trusted_or_not_complete_says_so() -> None:
-    report = made.report(
+    report = interchange_samples.report(
         validity=report_samples.validity("others were busy"), complete=False, stop_reason="the time was up"
     )
     words = suite(report).findtext("system-err", "")
@@ -86,18 +95,23 @@ def test_a_run_that_is_not_to_be_trusted_or_not_complete_says_so() -> None:
 
 
 def test_times_have_no_exponent_and_odd_ones_are_left_out() -> None:
-    brief = [made.made.comparison(name, treatment=value) for name, value in (("a", 1.5e-3), ("b", -1.0), ("c", 1e30))]
-    found = suite(made.report(*brief, wall_s=float("nan")))
-    assert [test.get("time") for test in found.findall("testcase")] == ["0.0000000000015", None, "1" + "0" * 21]
-    assert found.get("time") is None
+    brief = [
+        interchange_samples.report_samples.comparison(name, treatment=value)
+        for name, value in (("a", 1.5e-3), ("b", -1.0), ("c", 1e30))
+    ]
+    element = suite(interchange_samples.report(*brief, wall_s=float("nan")))
+    assert [test.get("time") for test in element.findall("testcase")] == ["0.0000000000015", None, "1" + "0" * 21]
+    assert element.get("time") is None
 
 
 def test_the_runs_seconds_are_as_older_schemas_take_them() -> None:
-    found = suite(made.report(wall_s=3911.313339735003))
-    assert found.get("time") == "3911.313"
-    (whole,) = (one.get("value") for one in found.iter("property") if one.get("name") == "wall_s")
-    assert whole == "3911.313339735003"
+    element = suite(interchange_samples.report(wall_s=3911.313339735003))
+    assert element.get("time") == "3911.313"
+    (full_value,) = (
+        comparison.get("value") for comparison in element.iter("property") if comparison.get("name") == "wall_s"
+    )
+    assert full_value == "3911.313339735003"
 
 
 def test_an_empty_report_is_an_empty_suite() -> None:
-    assert suite(made.made.report([])).get("tests") == "0"
+    assert suite(interchange_samples.report_samples.report([])).get("tests") == "0"

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import interchange_samples as made
+import interchange_samples
 import pyperf
 import pytest
 from report_samples import validity
@@ -18,9 +18,9 @@ from opduel.reporters.interchange.pyperf import to_pyperf
 def pyperf_says(*arguments: str | Path) -> str:
     """What ``python -m pyperf`` prints; it must end well."""
     command = [sys.executable, "-m", "pyperf", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def written(folder: Path, report: Report) -> list[Path]:
@@ -32,43 +32,45 @@ def written(folder: Path, report: Report) -> list[Path]:
 
 
 def test_compare_to_says_which_way_a_case_went_and_how_far(tmp_path: Path) -> None:
-    shown = pyperf_says("compare_to", *written(tmp_path, made.report()), "--table", "--table-format", "md")
-    rows = {row[0]: row[2] for line in shown.splitlines() if len(row := [c.strip() for c in line.split("|")[1:]]) > 2}
+    text = pyperf_says(
+        "compare_to", *written(tmp_path, interchange_samples.report()), "--table", "--table-format", "md"
+    )
+    rows = {row[0]: row[2] for line in text.splitlines() if len(row := [c.strip() for c in line.split("|")[1:]]) > 2}
     assert re.search(r": 1\.05x slower$", rows["conv/forward"])
     assert re.search(r": 1\.25x faster$", rows["conv/backward"])  # as it says 1 / 0.8
     assert re.search(r": 1\.20x slower$", rows["conv/held"])
-    assert "dot" in shown.partition("not significant")[2]
+    assert "dot" in text.partition("not significant")[2]
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["stats"], ["show", "--metadata"], ["dump", "--quiet"], ["hist"]])
 def test_its_other_commands_read_it(tmp_path: Path, arguments: list[str]) -> None:
-    control, _ = written(tmp_path, made.report())
-    shown = pyperf_says(*arguments, "-b", "conv/forward", control)
+    control, _ = written(tmp_path, interchange_samples.report())
+    text = pyperf_says(*arguments, "-b", "conv/forward", control)
     if arguments[0] == "stats":
-        assert "Total number of values: 15" in shown
-        assert "Loop iterations per value: 640" in shown
-        assert "Start date: 2024-02-29 10:11:12" in shown
+        assert "Total number of values: 15" in text
+        assert "Loop iterations per value: 640" in text
+        assert "Start date: 2024-02-29 10:11:12" in text
     if arguments[0] == "show":
-        assert "build: mxnet==1.8.0.post0" in shown
-        assert "opduel_verdict: regressed" in shown
-        assert "cpu_model_name: AMD EPYC" in shown
+        assert "build: mxnet==1.8.0.post0" in text
+        assert "opduel_verdict: regressed" in text
+        assert "cpu_model_name: AMD EPYC" in text
 
 
 def test_values_are_those_of_all_samples_unrounded_and_as_many_on_both_sides() -> None:
-    suites = {side: pyperf.BenchmarkSuite.loads(to_pyperf(made.report(), side).text) for side in SIDES}
+    suites = {side: pyperf.BenchmarkSuite.loads(to_pyperf(interchange_samples.report(), side).text) for side in SIDES}
     names = [suites[side].get_benchmark_names() for side in SIDES]
     assert names[0] == names[1]
-    for one in made.report().comparisons:
-        if one.case in names[0]:
-            own = list(one.samples)
+    for comparison in interchange_samples.report().comparisons:
+        if comparison.case in names[0]:
+            own = list(comparison.samples)
             for side in SIDES:
-                values = suites[side].get_benchmark(one.case).get_values()
-                scale = 1e9 if one.metric == "time" else 1
+                values = suites[side].get_benchmark(comparison.case).get_values()
+                scale = 1e9 if comparison.metric == "time" else 1
                 assert values == tuple(getattr(sample, side) / scale for sample in own)
 
 
 def test_units_are_pyperfs() -> None:
-    suite = pyperf.BenchmarkSuite.loads(to_pyperf(made.report(), "control").text)
+    suite = pyperf.BenchmarkSuite.loads(to_pyperf(interchange_samples.report(), "control").text)
     units = {benchmark.get_name(): benchmark.get_unit() for benchmark in suite}
     assert units["conv/forward"] == "second"
     assert units["conv/forward/memory"] == "byte"
@@ -77,8 +79,8 @@ def test_units_are_pyperfs() -> None:
 
 
 def test_what_has_no_place_is_counted() -> None:
-    said = to_pyperf(made.report(), "treatment").left_out
-    assert sorted(said.split(", ")) == [
+    left_out = to_pyperf(interchange_samples.report(), "treatment").left_out
+    assert sorted(left_out.split(", ")) == [
         "1 in a unit that pyperf doesn't have (tol)",
         "1 without samples (time)",
         "2 failed",
@@ -87,12 +89,12 @@ def test_what_has_no_place_is_counted() -> None:
 
 
 def test_names_that_are_alike_stay_apart() -> None:
-    twins = [made.measured(name, "unchanged", 1.0) for name in ("a", "a", "a ", "")]
-    suite = pyperf.BenchmarkSuite.loads(to_pyperf(made.report(*twins), "control").text)
+    twins = [interchange_samples.measured(name, "unchanged", 1.0) for name in ("a", "a", "a ", "")]
+    suite = pyperf.BenchmarkSuite.loads(to_pyperf(interchange_samples.report(*twins), "control").text)
     assert suite.get_benchmark_names() == ["a", "a#2", "a#3", "-"]
 
 
 def test_a_start_that_is_no_date_and_a_host_that_is_not_known_are_left_out() -> None:
-    report = made.report(started="yesterday\n", spec="", validity=validity("busy"), seed=None)
+    report = interchange_samples.report(started="yesterday\n", spec="", validity=validity("busy"), seed=None)
     metadata = pyperf.BenchmarkSuite.loads(to_pyperf(report, "control").text).get_metadata()
     assert not {"date", "spec", "seed"} & set(metadata)

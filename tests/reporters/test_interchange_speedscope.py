@@ -19,15 +19,15 @@ def test_every_case_with_frames_has_a_profile_for_each_source_and_side() -> None
     written = to_speedscope(report)
     document = json.loads(written.text)
     jsonschema.validate(document, SCHEMA)
-    names = [one["name"] for one in document["profiles"]]
-    explained = [one.case for one in report.comparisons if one.cause]
+    names = [profile["name"] for profile in document["profiles"]]
+    explained = [comparison.case for comparison in report.comparisons if comparison.cause]
     sources = ("Python functions", "native functions")
     assert names == [f"{case}, {source}, {side}" for case in explained for source in sources for side in SIDES]
     assert written.left_out == "57 without a flame graph"
-    assert [one["endValue"] for one in document["profiles"][:2]] == [pytest.approx(1e6), pytest.approx(1.2e6)]
+    assert [profile["endValue"] for profile in document["profiles"][:2]] == [pytest.approx(1e6), pytest.approx(1.2e6)]
     alone = json.loads(to_speedscope(report, "control").text)
     jsonschema.validate(alone, SCHEMA)
-    assert [one["name"] for one in alone["profiles"]] == names[::2]
+    assert [profile["name"] for profile in alone["profiles"]] == names[::2]
 
 
 def test_the_schema_refuses_what_is_no_profile() -> None:
@@ -39,5 +39,5 @@ def test_the_schema_refuses_what_is_no_profile() -> None:
 
 def test_a_stack_has_what_its_innermost_frame_takes_by_itself() -> None:
     frames = [Frame("a call", 0, 10, 20), Frame("f", 1, 6, 20), Frame("g", 2, 5, 5), Frame("h", 1, 4, 0)]
-    found = dict(_stacks(frames, "control"))
-    assert found == {("a call",): 0, ("a call", "f"): 1, ("a call", "f", "g"): 5, ("a call", "h"): 4}
+    amounts = dict(_stacks(frames, "control"))
+    assert amounts == {("a call",): 0, ("a call", "f"): 1, ("a call", "f", "g"): 5, ("a call", "h"): 4}

@@ -20,6 +20,6 @@ def test_the_table_is_sorted_and_opens_cases(page: Page, tmp_path: Path) -> None
     table.get_by_role("button", name=NEW).click()
     assert names.all_inner_texts() == ["open", "slower", "steady"]  # inconclusive before unchanged
     violations = Axe().run(page).response["violations"]
-    assert [one["id"] for one in violations] == []
+    assert [violation["id"] for violation in violations] == []
     table.get_by_role("row", name="slower").get_by_role("link", name="regressed").click()
     expect(page.get_by_role("dialog", name=f"slower@{OLD}")).to_contain_text(f"bench-x, of the kind {OLD}")

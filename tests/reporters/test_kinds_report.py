@@ -23,8 +23,8 @@ OLD, NEW = "xeon-e5-2680+avx2", "intel-xeon-platinum-8375c-2.90ghz+avx512_vnni"
 
 
 def on(kind: str, case: str, verdict: Verdict, ratio: float | None = 1.001, **changes: Any) -> Comparison:
-    made = failed(case) if verdict == "failed" else comparison(case, verdict, ratio)
-    return replace(made, case=f"{case}@{kind}", kind=kind, host=f"bench-{kind[0]}", **changes)
+    row = failed(case) if verdict == "failed" else comparison(case, verdict, ratio)
+    return replace(row, case=f"{case}@{kind}", kind=kind, host=f"bench-{kind[0]}", **changes)
 
 
 def by_kind(*rows: Comparison, kinds: tuple[str, ...] = (OLD, NEW)) -> Report:
@@ -32,9 +32,9 @@ def by_kind(*rows: Comparison, kinds: tuple[str, ...] = (OLD, NEW)) -> Report:
         "hosts": [{"name": f"bench-{kind[0]}", "cases": 2, "kind": kind} for kind in kinds],
         "kinds": [{"name": kind, "hosts": [f"bench-{kind[0]}"], "stop_reason": None} for kind in kinds],
     }
-    made = report(rows, fleet=fleet)
-    cases = [replace(case, kind=row.kind) for case, row in zip(made.cases, rows, strict=True)]
-    return replace(made, cases=tuple(cases))
+    sample = report(rows, fleet=fleet)
+    cases = [replace(case, kind=row.kind) for case, row in zip(sample.cases, rows, strict=True)]
+    return replace(sample, cases=tuple(cases))
 
 
 SAMPLE = by_kind(
@@ -69,26 +69,26 @@ SAMPLE = by_kind(
     ],
 )
 def test_kinds_differ_where_their_verdicts_exclude_each_other(first: Verdict, second: Verdict, differs: bool) -> None:
-    found = kinds_table(by_kind(on(OLD, "a", first), on(NEW, "a", second)))
-    assert found is not None
-    assert [row.differs for row in found.rows] == [differs]
+    table = kinds_table(by_kind(on(OLD, "a", first), on(NEW, "a", second)))
+    assert table is not None
+    assert [row.differs for row in table.rows] == [differs]
 
 
 def test_what_could_not_be_measured_says_nothing_of_a_difference() -> None:
     killed = on(OLD, "a", "failed", failure=Failure("treatment", "killed", "SIGKILL from outside"))
     both = on(OLD, "b", "failed", failure=Failure("both", "error", "no such operator"))
-    found = kinds_table(by_kind(killed, on(NEW, "a", "unchanged"), both, on(NEW, "b", "unchanged")))
-    assert found is not None
-    assert found.differing == []
-    assert found.summary == "no case is known to differ between the 2 kinds of host"
+    table = kinds_table(by_kind(killed, on(NEW, "a", "unchanged"), both, on(NEW, "b", "unchanged")))
+    assert table is not None
+    assert table.differing == []
+    assert table.summary == "no case is known to differ between the 2 kinds of host"
 
 
 def test_those_that_differ_come_first_and_are_named() -> None:
-    found = kinds_table(SAMPLE)
-    assert found is not None
-    assert [row.case for row in found.rows] == ["slower", "open", "steady"]
-    assert [row.case for row in found.notable_rows] == ["slower", "open"]
-    assert found.summary == "1 case differs by kind of host: slower"
+    table = kinds_table(SAMPLE)
+    assert table is not None
+    assert [row.case for row in table.rows] == ["slower", "open", "steady"]
+    assert [row.case for row in table.notable_rows] == ["slower", "open"]
+    assert table.summary == "1 case differs by kind of host: slower"
     opposite: dict[str, Verdict] = {OLD: "regressed", NEW: "improved"}
     many = kinds_table(by_kind(*(on(kind, f"c{n}", opposite[kind]) for n in range(7) for kind in (OLD, NEW))))
     assert many is not None
@@ -140,9 +140,9 @@ def test_on_the_page() -> None:
 
 def test_in_json_each_row_has_its_kind_and_is_read_back() -> None:
     document = json.loads(to_bytes(SAMPLE))
-    assert [one["kind"] for one in document["comparisons"]] == [OLD, NEW] * 3
-    assert [one["kind"] for one in document["cases"]] == [OLD, NEW] * 3
-    assert [one["name"] for one in document["run"]["fleet"]["kinds"]] == [OLD, NEW]
+    assert [entry["kind"] for entry in document["comparisons"]] == [OLD, NEW] * 3
+    assert [entry["kind"] for entry in document["cases"]] == [OLD, NEW] * 3
+    assert [entry["name"] for entry in document["run"]["fleet"]["kinds"]] == [OLD, NEW]
     again = from_text(to_bytes(SAMPLE).decode())
     assert kinds_table(again) == kinds_table(SAMPLE)
     assert render(again) == render(SAMPLE)
@@ -150,8 +150,8 @@ def test_in_json_each_row_has_its_kind_and_is_read_back() -> None:
 
 def test_reports_from_before_there_were_kinds_are_read() -> None:
     document = json.loads(to_bytes(report()))
-    for one in (*document["comparisons"], *document["cases"]):
-        del one["kind"]
+    for entry in (*document["comparisons"], *document["cases"]):
+        del entry["kind"]
     old = from_text(json.dumps(document))
     assert kinds_table(old) is None
     assert kinds_text(old) == ""
@@ -182,7 +182,7 @@ def test_lines_of_programs_have_host_and_kind() -> None:
 
 def test_the_command_that_measures_it_again_names_the_case() -> None:
     again = reproduction(SAMPLE)
-    words = [again.of(one) for one in SAMPLE.comparisons]
+    words = [again.of(comparison) for comparison in SAMPLE.comparisons]
     assert words[4] == words[5] == "--operators slower"
 
 

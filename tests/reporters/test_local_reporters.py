@@ -36,11 +36,11 @@ def _at_once(count: int, work: Callable[[int], Any]) -> None:
     """Run ``work`` in ``count`` threads that start together."""
     barrier = threading.Barrier(count)
 
-    def one(number: int) -> None:
+    def deliver(number: int) -> None:
         barrier.wait()
         work(number)
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(count)]
+    threads = [threading.Thread(target=deliver, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -157,9 +157,9 @@ def test_an_earlier_report_is_kept_under_its_own_run_id(tmp_path: Path) -> None:
         reporter.report(samples.report(id=run_id, wall_s=float(number)))
     documents = sorted(tmp_path.glob("*.json"))
     assert [path.name for path in documents] == ["report-a-1.json", "report-a.json", "report-b.json", "report.json"]
-    kept = [(read_report(path).run["id"], read_report(path).run["wall_s"]) for path in documents]
-    assert kept == [("a", 2.0), ("a", 0.0), ("b", 1.0), ("a", 3.0)]
-    for path, (run_id, seconds) in zip(documents, kept, strict=True):  # each page goes with its report
+    earlier = [(read_report(path).run["id"], read_report(path).run["wall_s"]) for path in documents]
+    assert earlier == [("a", 2.0), ("a", 0.0), ("b", 1.0), ("a", 3.0)]
+    for path, (run_id, seconds) in zip(documents, earlier, strict=True):  # each page goes with its report
         page = path.with_suffix(".html").read_text(encoding="utf-8")
         assert f"<dd>{run_id}</dd>" in page
         assert f"({seconds})</dd>" in page
@@ -181,9 +181,9 @@ def test_flame_graphs_of_causes_lie_beside_a_report_and_go_along_with_it(
     assert flames.with_name("report.json").exists()
     assert flames.read_text(encoding="utf-8") == to_speedscope(explained).text
     reporter(tmp_path).report(samples.report())
-    (kept,) = tmp_path.rglob("*.speedscope.json")
-    assert kept.with_name(kept.name.replace(".speedscope", "")).exists()
-    assert "report" in kept.name
+    (earlier,) = tmp_path.rglob("*.speedscope.json")
+    assert earlier.with_name(earlier.name.replace(".speedscope", "")).exists()
+    assert "report" in earlier.name
     assert not (tmp_path / "report.speedscope.json").exists()
 
 
@@ -202,14 +202,14 @@ def test_callgrinds_files_lie_beside_a_report_and_go_along_with_it(
     tmp_path: Path, reporter: type[LocalReporter | SimpleLocalReporter], callgrind: Path
 ) -> None:
     explained = made_report(60, seed=7, flames=1)
-    told = report_on_disk([reporter(tmp_path)], explained, callgrind)
-    assert told.failures == ()
+    outcome = report_on_disk([reporter(tmp_path)], explained, callgrind)
+    assert outcome.failures == ()
     (path,) = tmp_path.rglob("report.json")
     assert _files(path.with_name("report.callgrind")) == _files(callgrind)
     reporter(tmp_path).report(samples.report())
-    (kept,) = tmp_path.rglob("*.callgrind")
-    assert (kept / "dot/forward/treatment/callgrind.out").read_text() == "events: Ir\n# treatment\n"
-    assert read_report(kept.with_suffix(".json")).run.id == explained.run.id
+    (earlier,) = tmp_path.rglob("*.callgrind")
+    assert (earlier / "dot/forward/treatment/callgrind.out").read_text() == "events: Ir\n# treatment\n"
+    assert read_report(earlier.with_suffix(".json")).run.id == explained.run.id
     assert not list(tmp_path.rglob(".*"))
 
 
@@ -224,13 +224,13 @@ def test_no_files_of_callgrind_are_kept_of_a_run_without_causes(tmp_path: Path, 
 def test_files_of_callgrind_that_can_not_be_copied_cost_no_report(tmp_path: Path, callgrind: Path) -> None:
     (callgrind / "gone").symlink_to(callgrind / "nowhere")
     explained = made_report(60, seed=7, flames=1)
-    told = report_on_disk([SimpleLocalReporter(tmp_path)], explained, callgrind)
-    (failure,) = told.failures
+    outcome = report_on_disk([SimpleLocalReporter(tmp_path)], explained, callgrind)
+    (failure,) = outcome.failures
     path = tmp_path / "report.json"
     assert f"cannot write {tmp_path}/report.callgrind (" in failure
     assert "No such file or directory" in failure
     assert failure.endswith(f"; {path} is there, and has everything")
-    assert told.lines == (f"report: {path}",)
+    assert outcome.lines == (f"report: {path}",)
     assert _files(tmp_path) == ["report.html", "report.json", "report.speedscope.json"]
 
 
@@ -304,10 +304,10 @@ def test_a_page_that_fails_costs_no_report(
         raise ZeroDivisionError("oops")
 
     monkeypatch.setattr(page, "to_html", broken)
-    told = report_all([kind(tmp_path)], samples.report())
+    outcome = report_all([kind(tmp_path)], samples.report())
     (path,) = tmp_path.rglob("report.json")
-    assert told.lines == (f"report: {path}",)
-    (failure,) = told.failures
+    assert outcome.lines == (f"report: {path}",)
+    (failure,) = outcome.failures
     assert f"cannot write {path.with_suffix('.html')} (ZeroDivisionError: oops)" in failure
     assert read_report(path) == samples.report()
     assert not list(tmp_path.rglob("*.html"))

@@ -16,16 +16,16 @@ PARSER = MarkdownIt("commonmark").enable("table")
 
 def tables(document: Report) -> list[list[list[str]]]:
     """Every table's rows as a reader sees them, the headings first."""
-    found: list[list[list[str]]] = []
+    tables_read: list[list[list[str]]] = []
     for token in PARSER.parse(to_markdown(document)):
         if token.type == "table_open":
-            found.append([])
+            tables_read.append([])
         elif token.type == "tr_open":
-            found[-1].append([])
-        elif token.type == "inline" and token.level == 4 and found:
-            shown = "".join(part.content for part in token.children or [])
-            found[-1][-1].append(shown)
-    return found
+            tables_read[-1].append([])
+        elif token.type == "inline" and token.level == 4 and tables_read:
+            text = "".join(part.content for part in token.children or [])
+            tables_read[-1][-1].append(text)
+    return tables_read
 
 
 def test_each_verdict_has_a_table_the_worst_first() -> None:
@@ -59,10 +59,10 @@ def test_texts_from_outside_stay_texts(hostile: str) -> None:
         [comparison(hostile, "regressed", 2.0, note=hostile), failed("f", Failure("control", "error", hostile))]
     )
     _, regressed, broken = tables(document)
-    shown = " ".join(hostile.split())
-    assert regressed[1][0] == shown.replace("`", "'")
-    assert regressed[1][-1] == shown
-    assert broken[1][-1] == shown
+    expected = " ".join(hostile.split())
+    assert regressed[1][0] == expected.replace("`", "'")
+    assert regressed[1][-1] == expected
+    assert broken[1][-1] == expected
     html = PARSER.render(to_markdown(document))
     assert "<script" not in html
     assert "<a " not in html
@@ -76,9 +76,11 @@ LINKED = ["https://evil.example", "www.evil.example", "@team", "$x$", "x\n\n# y\
 def test_nowhere_is_anything_but_text(hostile: str) -> None:
     slow = comparison("a", "regressed", 2.0, note=hostile, unit=hostile)
     broken = failed("f", Failure("control", hostile, hostile))
-    made = report([slow, broken], rounds=hostile, seed=hostile)
-    made = replace(made, run={**made.run, "skipped": [{"case": "s", "reason": hostile}]})
-    text = to_markdown(replace(made, host={**made.host, "cpu_model": hostile, "logical_cpus": hostile}))
+    hostile_report = report([slow, broken], rounds=hostile, seed=hostile)
+    hostile_report = replace(hostile_report, run={**hostile_report.run, "skipped": [{"case": "s", "reason": hostile}]})
+    text = to_markdown(
+        replace(hostile_report, host={**hostile_report.host, "cpu_model": hostile, "logical_cpus": hostile})
+    )
     html = PARSER.render(text)
     assert "<img" not in html
     assert "<h1>" not in html

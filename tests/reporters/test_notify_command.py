@@ -32,9 +32,9 @@ def why_not(notifier: NotifyCommand) -> str:
 
 
 def test_it_gets_the_text_and_the_facts(tmp_path: Path) -> None:
-    told = tmp_path / "a file; $(touch no)"
-    assert python(WRITE, str(told)).report(REPORT) == "notified (--notify_command): 1 case regressed"
-    text = told.read_text()
+    output = tmp_path / "a file; $(touch no)"
+    assert python(WRITE, str(output)).report(REPORT) == "notified (--notify_command): 1 case regressed"
+    text = output.read_text()
     assert text.startswith("opduel: 1 case regressed\n\nbetween mxnet==1.8.0.post0 and mxnet==1.9.1\n")
     assert text.endswith("\n1 case regressed")
 
@@ -44,8 +44,8 @@ def test_one_that_reads_nothing_is_fine() -> None:
 
 
 def test_one_that_fails_is_reported_with_its_output_tail() -> None:
-    said = why_not(python("import sys; print('no mail\\x07 today', file=sys.stderr); sys.exit(7)"))
-    assert said == f"{sys.executable} ended in 7: no mail today"
+    message = why_not(python("import sys; print('no mail\\x07 today', file=sys.stderr); sys.exit(7)"))
+    assert message == f"{sys.executable} ended in 7: no mail today"
     assert "died of signal 9: no output" in why_not(python("import os; os.kill(os.getpid(), 9)"))
 
 
@@ -53,15 +53,15 @@ def test_one_that_prints_for_ever_fills_no_disk(monkeypatch: pytest.MonkeyPatch)
     largest = 0
     truncate = os.ftruncate
 
-    def seen(descriptor: int, size: int) -> None:
+    def watch(descriptor: int, size: int) -> None:
         nonlocal largest
         largest = max(largest, os.fstat(descriptor).st_size)
         truncate(descriptor, size)
         assert os.fstat(descriptor).st_blocks * 512 < largest
 
-    monkeypatch.setattr("opduel.reporters.notify_command.os.ftruncate", seen)
-    said = why_not(NotifyCommand(["sh", "-c", "yes | head -c 200000000; echo the end; exit 1"], longest_s=60.0))
-    assert said == "sh ended in 1: the end"
+    monkeypatch.setattr("opduel.reporters.notify_command.os.ftruncate", watch)
+    message = why_not(NotifyCommand(["sh", "-c", "yes | head -c 200000000; echo the end; exit 1"], longest_s=60.0))
+    assert message == "sh ended in 1: the end"
     assert 0 < largest < 200_000_000
 
 
@@ -96,9 +96,9 @@ def test_one_that_leaves_something_running_makes_nobody_wait(tmp_path: Path) -> 
 def test_a_subject_of_any_length_is_reported(tmp_path: Path, char: str) -> None:
     """The system takes no variable of more than 128 KiB."""
     report = replace(REPORT, treatment=replace(REPORT.treatment, requested=char * 200_000))
-    told = tmp_path / "told"
-    python(WRITE, str(told)).report(report)
-    assert "1 case regressed" in told.read_text()
+    output = tmp_path / "told"
+    python(WRITE, str(output)).report(report)
+    assert "1 case regressed" in output.read_text()
 
 
 def test_one_that_is_not_there_is_said_before_anything_is_measured(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ REPORT = samples.report([SLOWER])
 SECRET = "secret"
 
 
-def asked(*words: str) -> list[NotifyWebhook]:
+def notifiers_of(*words: str) -> list[NotifyWebhook]:
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
     return NotifyWebhook.from_options(parser.parse_args(words))
@@ -42,9 +42,9 @@ def test_a_confirmed_regression_is_posted_with_the_place_of_its_report(tmp_path:
     with HookServer() as server:
         notifier = NotifyWebhook(server.url())
         notifier.meet([local, notifier])
-        told = report_all([local, notifier], REPORT)
-    assert told.failures == ()
-    assert told.lines[-1] == "notified (--notify_webhook): 1 case regressed"
+        outcome = report_all([local, notifier], REPORT)
+    assert outcome.failures == ()
+    assert outcome.lines[-1] == "notified (--notify_webhook): 1 case regressed"
     ((path, message),) = server.posts
     assert path == "/services/T0/B0/secret"
     assert "nd.dot/forward  +8.3 % [+7.1, +9.4]" in message["text"]
@@ -62,7 +62,7 @@ def test_nothing_is_posted_of_a_run_without_anything_confirmed() -> None:
 
 def test_the_switch_makes_it_tell_of_what_was_measured_once() -> None:
     with HookServer() as server:
-        (notifier,) = asked("--notify_webhook", server.url(), "--notify_unverified")
+        (notifier,) = notifiers_of("--notify_webhook", server.url(), "--notify_unverified")
         notifier.report(samples.report([samples.comparison("a", "regressed", 1.5)]))
         assert "NOT VERIFIED" in server.posts[0][1]["text"]
 
@@ -117,9 +117,9 @@ def test_nobody_there() -> None:
 
 def test_one_that_reads_it_and_says_nothing_is_asked_once() -> None:
     with ResultsServer(Fault(), Fault(), Fault()) as server:
-        said = why_not(server.endpoint.replace("/api", f"/{SECRET}"))
-        assert len(server.seen) == 1
-    assert said == "localhost: the connection ended before an answer came: the message may have been delivered"
+        message = why_not(server.endpoint.replace("/api", f"/{SECRET}"))
+        assert len(server.requests) == 1
+    assert message == "localhost: the connection ended before an answer came: the message may have been delivered"
 
 
 def test_a_file_of_certificates_that_is_not_there(
@@ -143,38 +143,38 @@ def test_a_redirection_is_not_even_read(location: str) -> None:
 )  # fmt: skip
 def test_what_is_no_address_is_refused_before_anything_is_measured_and_not_shown(url: str) -> None:
     with pytest.raises(UsageError, match="not an http") as error:
-        asked("--notify_webhook", url)
+        notifiers_of("--notify_webhook", url)
     assert SECRET not in str(error.value)
 
 
 def test_the_address_may_be_in_a_file_or_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "hook").write_text("https://one.example/secret\n")
     monkeypatch.setenv(VARIABLE, "https://two.example/secret\n")
-    assert [one._host for one in asked("--notify_webhook", f"@{tmp_path}/hook")] == ["one.example"]
-    assert [one._host for one in asked()] == ["two.example"]
+    assert [notifier._host for notifier in notifiers_of("--notify_webhook", f"@{tmp_path}/hook")] == ["one.example"]
+    assert [notifier._host for notifier in notifiers_of()] == ["two.example"]
     monkeypatch.setenv(VARIABLE, "")
-    assert asked() == []
+    assert notifiers_of() == []
     (tmp_path / "hook").write_text("")
-    for name, said in (("hook", "holds 0 words"), ("gone", "cannot be read")):
-        with pytest.raises(UsageError, match=said):
-            asked("--notify_webhook", f"@{tmp_path}/{name}")
+    for name, message in (("hook", "holds 0 words"), ("gone", "cannot be read")):
+        with pytest.raises(UsageError, match=message):
+            notifiers_of("--notify_webhook", f"@{tmp_path}/{name}")
 
 
 def test_who_gave_a_wrong_address_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "hook").write_text("secret")
     with pytest.raises(UsageError, match=rf"^--notify_webhook @{tmp_path}/hook: not an http"):
-        asked("--notify_webhook", f"@{tmp_path}/hook")
+        notifiers_of("--notify_webhook", f"@{tmp_path}/hook")
     monkeypatch.setenv(VARIABLE, "secret")
     with pytest.raises(UsageError, match=rf"^{VARIABLE}: not an http"):
-        asked()
+        notifiers_of()
     monkeypatch.setenv(VARIABLE, f"@{tmp_path}/hook")
     with pytest.raises(UsageError, match=rf"^{VARIABLE} @{tmp_path}/hook: not an http"):
-        asked()
+        notifiers_of()
 
 
 def test_the_switch_goes_with_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "https://two.example/secret")
-    assert [one.unverified for one in asked("--notify_unverified") + asked()] == [True, False]
+    assert [notifier.unverified for notifier in notifiers_of("--notify_unverified") + notifiers_of()] == [True, False]
 
 
 def test_a_variable_that_is_set_silences_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,14 +182,16 @@ def test_a_variable_that_is_set_silences_no_screen(monkeypatch: pytest.MonkeyPat
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
     chosen = chosen_reporters(parser.parse_args([]), terminal=False)
-    assert [type(one) for one in chosen] == [SimpleScreenReporter, NotifyWebhook]
+    assert [type(reporter) for reporter in chosen] == [SimpleScreenReporter, NotifyWebhook]
 
 
 def test_it_fails_no_other_reporter(tmp_path: Path) -> None:
     with HookServer(Answer(404)) as server:
-        told = report_all([NotifyWebhook(server.url()), SimpleLocalReporter(tmp_path)], REPORT)
-    assert told.lines == (f"report: {tmp_path / 'report.json'}",)
-    assert told.failures == ("--notify_webhook failed: 127.0.0.1: the server says 404 Not Found: correct the address",)
+        outcome = report_all([NotifyWebhook(server.url()), SimpleLocalReporter(tmp_path)], REPORT)
+    assert outcome.lines == (f"report: {tmp_path / 'report.json'}",)
+    assert outcome.failures == (
+        "--notify_webhook failed: 127.0.0.1: the server says 404 Not Found: correct the address",
+    )
 
 
 def test_there_is_something_to_tell() -> None:

@@ -14,15 +14,15 @@ from opduel.reporters.screen import render
 from opduel.reporters.simple_screen import tab_separated
 from opduel.reporters.summary import VerdictCount, conclusion, verdict_counts
 
-HARDLY_FASTER, HARDLY_LARGER = (one for one in samples.EVERY_VERDICT if one.verdict in ONE_SIDED)
+HARDLY_FASTER, HARDLY_LARGER = (comparison for comparison in samples.EVERY_VERDICT if comparison.verdict in ONE_SIDED)
 
 
 def test_counts_are_by_words_and_leave_out_one_sided_verdicts_that_no_case_has() -> None:
-    assert [one.words for one in verdict_counts([])] == [
+    assert [count.words for count in verdict_counts([])] == [
         *("regressed", "failed", "inconclusive", "improved", "unchanged"),
     ]
     counts = verdict_counts([HARDLY_FASTER, replace(HARDLY_FASTER, metric="memory"), HARDLY_FASTER, HARDLY_LARGER])
-    assert [one for one in counts if one.count] == [
+    assert [count for count in counts if count.count] == [
         VerdictCount("not_better", "not smaller", 1),
         VerdictCount("not_worse", "not larger", 1),
         VerdictCount("not_worse", "not slower", 2),

@@ -40,7 +40,7 @@ class Github(ScriptedServer):
         self.comments: list[dict[str, object]] = []
         self.foreign: set[int] = set()
         self.fails: list[int] = []
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     def add(self, body: str) -> dict[str, object]:
         assert len(body) <= LONGEST
@@ -50,7 +50,7 @@ class Github(ScriptedServer):
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         parts, size = urlsplit(handler.path), int(handler.headers.get("Content-Length") or 0)
         document = json.loads(handler.rfile.read(size)) if size else None
-        self.asked.append(f"{handler.command} {parts.path}")
+        self.requests.append(f"{handler.command} {parts.path}")
         status, answer = self._answered(handler, parts.path, parse_qs(parts.query), document)
         content = json.dumps(answer).encode()
         handler.send_response(status)
@@ -81,14 +81,14 @@ class Github(ScriptedServer):
                 size, page = int(query["per_page"][0]), int(query["page"][0])
                 return 200, self.comments[size * (page - 1) : size * page]
             return 201, self.add(str((document or {})["body"]))
-        found = re.fullmatch(r"/repos/ada/numlib/issues/comments/(\d+)", path)
-        one = next((one for one in self.comments if found and one["id"] == int(found[1])), None)
-        if one is None or handler.command != "PATCH":
+        match = re.fullmatch(r"/repos/ada/numlib/issues/comments/(\d+)", path)
+        addressed = next((candidate for candidate in self.comments if match and candidate["id"] == int(match[1])), None)
+        if addressed is None or handler.command != "PATCH":
             return 404, {"message": "Not Found"}
-        if one["id"] in self.foreign:
+        if addressed["id"] in self.foreign:
             return 403, {"message": "Resource not accessible by integration"}
-        one["body"] = (document or {})["body"]
-        return 200, one
+        addressed["body"] = (document or {})["body"]
+        return 200, addressed
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def github() -> Iterator[Github]:
 
 def environment(github: Github, **more: str) -> dict[str, str]:
     """A step's variables in a workflow for pull request 7."""
-    found = {
+    variables = {
         "GITHUB_ACTIONS": "true",
         "GITHUB_API_URL": github.url("").rstrip("/"),
         "GITHUB_SERVER_URL": "https://github.example",
@@ -110,13 +110,13 @@ def environment(github: Github, **more: str) -> dict[str, str]:
         "GITHUB_JOB": "ab",
         "GITHUB_TOKEN": TOKEN,
     }
-    return found | more
+    return variables | more
 
 
 def pull_request(github: Github, **more: str) -> PullRequest:
-    found = pull_request_of(environment(github, **more))
-    assert isinstance(found, PullRequest)
-    return replace(found, pauses_s=(0.0, 0.0))
+    request = pull_request_of(environment(github, **more))
+    assert isinstance(request, PullRequest)
+    return replace(request, pauses_s=(0.0, 0.0))
 
 
 def test_a_second_run_rewrites_the_comment_of_the_first(github: Github) -> None:
@@ -126,7 +126,7 @@ def test_a_second_run_rewrites_the_comment_of_the_first(github: Github) -> None:
     first, ours = github.comments
     assert first["body"] == "Nice work!"
     assert "1 unchanged" in str(ours["body"])
-    assert github.asked[-1] == f"PATCH /repos/ada/numlib/issues/comments/{ours['id']}"
+    assert github.requests[-1] == f"PATCH /repos/ada/numlib/issues/comments/{ours['id']}"
 
 
 def test_netrc_has_no_say(github: Github, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,13 +138,13 @@ def test_netrc_has_no_say(github: Github, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_it_says_what_changed_how_sure_why_and_where(github: Github) -> None:
     pull_request(github).comment(REPORT, ["regressed by: 422ca44a53e6"])
-    (one,) = github.comments
-    body = str(one["body"])
+    (comment,) = github.comments
+    body = str(comment["body"])
     for words in ("- regressed by: 422ca44a53e6", "nd.dot/forward", "+8.3 %", "+7.1", "+9.4", "cause: 2 calls of prod"):
         assert words in body
     assert "[The workflow's run](https://github.example/ada/numlib/actions/runs/42)" in body
     pull_request(github).comment(REPORT, ["regressed by: 422ca44a53e6"])  # again: nothing to write
-    assert github.asked[-1].startswith("GET")
+    assert github.requests[-1].startswith("GET")
 
 
 def test_workflows_specs_and_platforms_have_comments_of_their_own(github: Github) -> None:
@@ -190,7 +190,7 @@ def test_a_refusal_is_one_line_without_the_token(github: Github, status: int, wh
         pull_request(github).comment(REPORT, [])
     assert TOKEN not in str(error.value)
     assert "\n" not in str(error.value)
-    assert len(github.asked) == requests
+    assert len(github.requests) == requests
     assert TOKEN not in repr(pull_request(github))
 
 
@@ -214,9 +214,9 @@ def test_outside_of_a_pull_request_there_is_none_and_without_a_token_it_says_how
         assert isinstance(pull_request_of(environment(github, GITHUB_REPOSITORY=right)), PullRequest)
     event = tmp_path / "event.json"
     event.write_text(json.dumps({"pull_request": {"number": 7}}))
-    found = pull_request_of(environment(github, GITHUB_REF="refs/heads/x", GITHUB_EVENT_PATH=str(event)))
-    assert isinstance(found, PullRequest)
-    assert found.number == 7
+    request = pull_request_of(environment(github, GITHUB_REF="refs/heads/x", GITHUB_EVENT_PATH=str(event)))
+    assert isinstance(request, PullRequest)
+    assert request.number == 7
     for wrong in ("{", "[]", '{"pull_request": null}', '{"pull_request": {"number": "7"}}'):
         event.write_text(wrong)
         assert pull_request_of(environment(github, GITHUB_REF="", GITHUB_EVENT_PATH=str(event))) == ""

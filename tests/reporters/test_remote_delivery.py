@@ -37,8 +37,8 @@ def spool(tmp_path: Path) -> Spool:
 
 def sender(spool: Spool, clock: Clock, token: str | None = TOKEN, **waits: float) -> Sender:
     """One that does not draw lots: its first pause is 1 s, then 2, 4..."""
-    found = None if token is None else Token(token, "a test")
-    return Sender(spool, found, Waits(**waits), clock, clock.sleep, rng=lambda: 0.0)
+    access_token = None if token is None else Token(token, "a test")
+    return Sender(spool, access_token, Waits(**waits), clock, clock.sleep, rng=lambda: 0.0)
 
 
 def reporter(spool: Spool, place: str, clock: Clock | None = None, **settings: Any) -> RemoteReporter:
@@ -46,7 +46,7 @@ def reporter(spool: Spool, place: str, clock: Clock | None = None, **settings: A
 
 
 def runs(*ids: str) -> list[Report]:
-    return [samples.report(id=one) for one in ids]
+    return [samples.report(id=run_id) for run_id in ids]
 
 
 def waiting(spool: Spool) -> list[str]:
@@ -56,7 +56,7 @@ def waiting(spool: Spool) -> list[str]:
 
 def ids(server: ResultsServer) -> list[str]:
     """The runs that were asked about, in order."""
-    return [one.headers["Idempotency-Key"] for one in server.seen]
+    return [request.headers["Idempotency-Key"] for request in server.requests]
 
 
 def test_a_report_arrives_whole_with_every_number_as_it_was(spool: Spool) -> None:
@@ -66,11 +66,11 @@ def test_a_report_arrives_whole_with_every_number_as_it_was(spool: Spool) -> Non
     report = samples.report((*comparisons, hostile), seed=2**32 - 1)
     with ResultsServer() as server:
         line = reporter(spool, server.place).report(report)
-        (seen,) = server.seen
-    posted = json.loads(seen.body)
+        (request,) = server.requests
+    posted = json.loads(request.body)
     assert posted == {"category": "nightly", "report": json.loads(to_bytes(report))}
-    assert [one["ratio"] for one in posted["report"]["comparisons"][: len(odd)]] == list(odd)
-    assert (seen.path, seen.headers["Authorization"]) == (PATH, f"Bearer {TOKEN}")
+    assert [comparison["ratio"] for comparison in posted["report"]["comparisons"][: len(odd)]] == list(odd)
+    assert (request.path, request.headers["Authorization"]) == (PATH, f"Bearer {TOKEN}")
     assert line == f"sent: {server.endpoint} (nightly)"
     assert waiting(spool) == []
 
@@ -99,36 +99,36 @@ def test_a_server_that_is_down_gets_what_waited_later_the_oldest_first(spool: Sp
     with ResultsServer(port=port) as server:
         assert reporter(spool, server.place).report(third).endswith("; 2 that waited, too")
         assert ids(server) == ["one", "two", "three"]
-        assert [json.loads(one)["report"]["run"]["id"] for one in server.stored.values()] == ["one", "two", "three"]
+        assert [json.loads(body)["report"]["run"]["id"] for body in server.stored.values()] == ["one", "two", "three"]
     assert waiting(spool) == []
 
 
 def test_catching_up_sends_what_waits_and_nothing_else(spool: Spool) -> None:
     refused, first, second = runs("refused", "first", "second")
     with ResultsServer(refusal(422), refusal(401), refusal(401)) as server:
-        one = reporter(spool, server.place)
-        assert one.catch_up() is None
+        remote_reporter = reporter(spool, server.place)
+        assert remote_reporter.catch_up() is None
         for report in (refused, first):
             with pytest.raises(RunError):
-                one.report(report)
-        one.keep(second)
+                remote_reporter.report(report)
+        remote_reporter.keep(second)
         with pytest.raises(RunError, match=r"it says 401 .*; 2 of 2 that waited could not be sent"):
-            one.catch_up()
-        assert one.catch_up() == f"sent: {server.endpoint}: 2 that waited"
+            remote_reporter.catch_up()
+        assert remote_reporter.catch_up() == f"sent: {server.endpoint}: 2 that waited"
         assert list(server.stored) == ["first", "second"]
-        assert one.catch_up() is None
+        assert remote_reporter.catch_up() is None
     assert waiting(spool) == ["refused"]
 
 
 def test_what_was_sent_before_a_server_went_away_is_said_with_what_was_not(spool: Spool) -> None:
     with ResultsServer(*[refusal(401)] * 2) as server:
-        one = reporter(spool, server.place)
+        remote_reporter = reporter(spool, server.place)
         for report in runs("first", "second"):
             with pytest.raises(RunError):
-                one.report(report)
+                remote_reporter.report(report)
         server.faults = [Fault(201, json.dumps({"run_id": "first"}).encode()), refusal(401)]
         with pytest.raises(PartlyReportedError, match="1 of 2 that waited could not be sent") as error:
-            one.catch_up()
+            remote_reporter.catch_up()
     assert error.value.line == f"sent: {server.endpoint}: 1 that waited"
     assert waiting(spool) == ["second"]
 
@@ -151,7 +151,7 @@ def test_500_then_200(spool: Spool) -> None:
     clock = Clock()
     with ResultsServer(refusal(500, "a bug"), Fault(503, b"<html>")) as server:
         reporter(spool, server.place, clock).report(samples.report())
-        assert len(server.seen) == 3
+        assert len(server.requests) == 3
         assert len(server.stored) == 1
     assert clock.pauses == [1, 2]
     assert waiting(spool) == []
@@ -182,8 +182,8 @@ def test_retry_after_is_followed_up_to_a_bound(spool: Spool) -> None:
     clock = Clock()
     with ResultsServer(
         refusal(429, "slowly", **{"Retry-After": "7"}), refusal(503, "x", **{"Retry-After": "x"})
-    ) as one:
-        reporter(spool, one.place, clock).report(samples.report())
+    ) as busy_server:
+        reporter(spool, busy_server.place, clock).report(samples.report())
     assert clock.pauses == [7, 2]
     dated = formatdate(4_000_000_000, usegmt=True)
     for late in ("61", "999999999999999999", dated):
@@ -231,7 +231,7 @@ def test_no_token_is_none(spool: Spool) -> None:
     with ResultsServer() as server:
         with pytest.raises(RunError, match="no token was sent"):
             reporter(spool, server.place, token=None).report(samples.report())
-        assert "Authorization" not in server.seen[0].headers
+        assert "Authorization" not in server.requests[0].headers
 
 
 def test_netrc_has_no_say(spool: Spool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,17 +248,17 @@ def test_a_redirect_is_not_followed(spool: Spool, status: int) -> None:
         redirect = Fault(status, headers={"Location": there})
         with ResultsServer(redirect) as server, pytest.raises(RunError, match=f"{status} .*sends on to {there}"):
             reporter(spool, server.place).report(samples.report())
-        assert other.seen == []
+        assert other.requests == []
     assert len(waiting(spool)) == 1
 
 
 def test_a_server_without_tls_is_asked_once(spool: Spool) -> None:
     """One of plain http, addressed without a scheme, so that https is meant."""
-    asked: list[bytes] = []
+    hellos: list[bytes] = []
 
     class Plain(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            asked.append(self.request.recv(10_000))
+            hellos.append(self.request.recv(10_000))
             self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     with socketserver.TCPServer(("127.0.0.1", 0), Plain) as server:
@@ -268,7 +268,7 @@ def test_a_server_without_tls_is_asked_once(spool: Spool) -> None:
                 reporter(spool, f"localhost:{server.server_address[1]}/x|nightly").report(samples.report())
         finally:
             server.shutdown()
-    assert len(asked) == 1
+    assert len(hellos) == 1
 
 
 @pytest.mark.parametrize("location", ["http://[", "http://\xff.example/"])
@@ -276,8 +276,8 @@ def test_a_redirect_to_nowhere_stops_no_other_server(spool: Spool, location: str
     headers = {"Location": location, "Content-Encoding": "gzip"}  # neither followed nor unpacked
     with ResultsServer(Fault(302, b"not packed", headers)) as bad, ResultsServer() as good:
         for server in (bad, good):
-            one = parse_place(server.place)
-            spool.keep(one, "a", b'{"report": {"run": {"id": "a"}}}')
+            place = parse_place(server.place)
+            spool.keep(place, "a", b'{"report": {"run": {"id": "a"}}}')
         states = {outcome.state for outcome in sender(spool, Clock()).deliver()}
         assert list(good.stored) == ["a"]
     assert states == {"sent", "waiting"}
@@ -300,7 +300,7 @@ def test_only_a_results_servers_word_is_believed(spool: Spool, answer: Fault) ->
     with ResultsServer(answer) as server:
         with pytest.raises(RunError, match=r"is the address right\?"):
             reporter(spool, server.place).report(samples.report())
-        assert len(server.seen) == 1
+        assert len(server.requests) == 1
     assert len(waiting(spool)) == 1
 
 
@@ -333,10 +333,10 @@ def test_hostile_answers_are_one_short_printable_line_without_the_token(spool: S
 def test_the_token_is_in_no_log_and_no_text(spool: Spool, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with ResultsServer(Fault(500), Fault(reads=10), Fault(stores=True)) as server:
-        one = reporter(spool, server.place)
-        one.report(samples.report())
+        remote_reporter = reporter(spool, server.place)
+        remote_reporter.report(samples.report())
     assert "retrying in 1 s" in caplog.text
-    assert TOKEN not in caplog.text + repr(one.sender)
+    assert TOKEN not in caplog.text + repr(remote_reporter.sender)
 
 
 def test_a_proxy_is_honoured(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +345,7 @@ def test_a_proxy_is_honoured(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.delenv("NO_PROXY", raising=False)
         reporter(spool, "http://results.invalid/api|nightly").report(samples.report())
-        assert proxy.seen[0].path == "http://results.invalid/api"
+        assert proxy.requests[0].path == "http://results.invalid/api"
 
 
 @pytest.mark.parametrize("host", ["a..b", ".", "*.org", "[v1.a]", f"{70 * 'a'}.org"])

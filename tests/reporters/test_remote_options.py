@@ -22,11 +22,11 @@ from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import VARIABLE, Token, find_token
 
 
-def asked(*words: str) -> list[RemoteReporter]:
+def reporters_of(*words: str) -> list[RemoteReporter]:
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
     chosen = chosen_reporters(parser.parse_args(words), terminal=False)
-    return [one for one in chosen if isinstance(one, RemoteReporter)]
+    return [reporter for reporter in chosen if isinstance(reporter, RemoteReporter)]
 
 
 @pytest.mark.parametrize(
@@ -80,21 +80,21 @@ def test_what_is_no_place_is_one_line_with_the_fix(text: str, words: str) -> Non
 
 @pytest.mark.parametrize("user", ["me:hunter2", "hunter2", "me:hun/ter2", "me:p@hunter2"])
 @pytest.mark.parametrize("scheme", ["", "https://", "http://"])
-@pytest.mark.parametrize("rest", ["results.example.org/api|nightly", "results.example.org/api", "a b|c"])
-def test_a_password_in_an_address_is_refused_and_not_shown(user: str, scheme: str, rest: str) -> None:
+@pytest.mark.parametrize("location", ["results.example.org/api|nightly", "results.example.org/api", "a b|c"])
+def test_a_password_in_an_address_is_refused_and_not_shown(user: str, scheme: str, location: str) -> None:
     with pytest.raises(UsageError) as error:
-        parse_place(f"{scheme}{user}@{rest}")
+        parse_place(f"{scheme}{user}@{location}")
     assert "hunter2" not in str(error.value)
     assert "ter2" not in str(error.value)
 
 
 def test_each_place_is_reported_once() -> None:
     def remote(*places: str) -> list[RemoteReporter]:
-        return asked(*(word for place in places for word in ("--remote_reporter", place)))
+        return reporters_of(*(word for place in places for word in ("--remote_reporter", place)))
 
-    found = remote("a.org/x|nightly", "https://A.org/x|nightly", "b.org/x|weekly")
-    assert [one.place.category for one in found] == ["nightly", "weekly"]
-    assert asked() == []
+    reporters = remote("a.org/x|nightly", "https://A.org/x|nightly", "b.org/x|weekly")
+    assert [comparison.place.category for comparison in reporters] == ["nightly", "weekly"]
+    assert reporters_of() == []
     with pytest.raises(UsageError, match=r"//a\.org/x: a server keeps a run under one category: leave 'weekly' or"):
         remote("a.org/x|nightly", "a.org/x|weekly")
 
@@ -103,7 +103,7 @@ def test_each_place_is_reported_once() -> None:
 def test_its_options_without_it_are_a_mistake(option: str) -> None:
     assert option.removeprefix("--") in reporter_options()
     with pytest.raises(UsageError, match=f"{option}: goes with --remote_reporter"):
-        asked(option, "x")
+        reporters_of(option, "x")
 
 
 def token_file(folder: Path, text: str = f"{TOKEN}\n", mode: int = 0o600) -> Path:
@@ -117,15 +117,15 @@ def test_the_option_comes_before_the_file_and_the_file_before_the_environment(tm
     file = str(token_file(tmp_path, "of-file"))
     environment = {VARIABLE: "of-environment"}
 
-    def found(given: str | None, file: str | None, environment: dict[str, str]) -> str | None:
-        token = find_token(given, file, environment)
+    def find(text: str | None, file: str | None, environment: dict[str, str]) -> str | None:
+        token = find_token(text, file, environment)
         return token and token.text
 
-    assert found("of-option", file, environment) == "of-option"
-    assert found(None, file, environment) == "of-file"
-    assert found(None, None, environment) == "of-environment"
-    assert found(None, None, {VARIABLE: ""}) is None
-    assert found(None, None, {}) is None
+    assert find("of-option", file, environment) == "of-option"
+    assert find(None, file, environment) == "of-file"
+    assert find(None, None, environment) == "of-environment"
+    assert find(None, None, {VARIABLE: ""}) is None
+    assert find(None, None, {}) is None
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o622, 0o644, 0o777])
@@ -140,9 +140,9 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> No
 @pytest.mark.parametrize("text", ["", "\n", "two words", "two\nlines", "caf\u00e9", "a\0b", "x" * 5000, "\ttab\tin"])
 def test_what_is_no_token_is_said_and_not_shown(tmp_path: Path, text: str) -> None:
     path = token_file(tmp_path, text)
-    for given, file, environment in ((text, None, {}), (None, str(path), {}), (None, None, {VARIABLE: text or " "})):
+    for option, file, environment in ((text, None, {}), (None, str(path), {}), (None, None, {VARIABLE: text or " "})):
         with pytest.raises(UsageError, match="holds no token") as error:
-            find_token(given, file, environment)
+            find_token(option, file, environment)
         assert len(text.strip()) < 2 or text.strip() not in str(error.value)
 
 
@@ -224,7 +224,7 @@ def test_an_unknown_certificate_is_refused_and_one_that_is_trusted_accepted(
         reporter.place = Place(reporter.place.endpoint.replace("localhost", "127.0.0.1"), "nightly")
         with pytest.raises(RunError, match=r"certificate is not trusted \(.*(IP address|127\.0\.0\.1)"):
             reporter.report(samples.report(id="b"))
-        assert server.seen == []
+        assert server.requests == []
         reporter.place = parse_place(server.place)
         assert reporter.report(samples.report(id="c")).endswith("; 1 that waited, too")
         assert list(server.stored) == ["a", "c"]

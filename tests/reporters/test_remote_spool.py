@@ -97,10 +97,10 @@ def test_a_damaged_entry_is_not_sent_and_stops_no_other(spool: Spool, change: st
         damage(spool, change)
         spool.keep(parse_place(server.place), "b", body("b"))
         outcomes = sender(spool).deliver()
-        assert {one.entry.number: one.state for one in outcomes} == {1: "damaged", 2: "sent"}
+        assert {outcome.entry.number: outcome.state for outcome in outcomes} == {1: "damaged", 2: "sent"}
         assert list(server.stored) == ["b"]
     assert sender(spool).deliver() == [], "it is reported once"
-    assert [one.state for one in spool.entries()] == ["damaged"]
+    assert [entry.state for entry in spool.entries()] == ["damaged"]
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 5000, b"x" * 100_000])
@@ -128,7 +128,7 @@ def test_what_waited_too_long_is_given_up_and_reported(spool: Spool, caplog: pyt
         damage(spool, f"created = created - {LONGEST_S + 60}")
         (outcome,) = sender(spool).deliver()
         assert (outcome.state, outcome.reason) == ("expired", "not delivered in 90 days: given up")
-        assert server.seen == []
+        assert server.requests == []
     assert "a for http://localhost" in caplog.text
     assert sender(spool).deliver() == []
 
@@ -190,26 +190,26 @@ def test_a_report_that_the_server_fails_on_blocks_no_other(spool: Spool) -> None
     with ResultsServer(*[Fault(500)] * 2) as server:
         for run in ("poison", "b"):
             spool.keep(parse_place(server.place), run, body(run))
-        states = [[one.state for one in sender(spool, first_pause_s=1000).deliver()] for _ in range(2)]
+        states = [[delivery.state for delivery in sender(spool, first_pause_s=1000).deliver()] for _ in range(2)]
         assert states == [["waiting", "waiting"], ["waiting", "waiting"]]
-        assert [one.headers["Idempotency-Key"] for one in server.seen] == ["poison", "b"]
+        assert [request.headers["Idempotency-Key"] for request in server.requests] == ["poison", "b"]
         sender(spool).deliver()
         assert list(server.stored) == ["poison", "b"]
 
 
 def test_only_what_is_asked_for_is_sent(spool: Spool) -> None:
     with ResultsServer() as server, ResultsServer() as other:
-        for one, run in ((server, "a"), (other, "b")):
-            spool.keep(parse_place(one.place), run, body(run))
+        for receiver, run in ((server, "a"), (other, "b")):
+            spool.keep(parse_place(receiver.place), run, body(run))
         outcomes = sender(spool).deliver([server.endpoint])
         assert [outcome.entry.key for outcome in outcomes] == ["a"]
-        assert other.seen == []
+        assert other.requests == []
 
 
 def test_a_server_that_is_away_keeps_no_other_waiting(spool: Spool) -> None:
     with ResultsServer(Fault(500)) as away, ResultsServer() as server:
-        for one, run in ((away, "a"), (server, "b"), (away, "c"), (server, "d")):
-            spool.keep(parse_place(one.place), run, body(run))
+        for receiver, run in ((away, "a"), (server, "b"), (away, "c"), (server, "d")):
+            spool.keep(parse_place(receiver.place), run, body(run))
         outcomes = sender(spool, first_pause_s=1000).deliver(each=True)
         assert {outcome.entry.key: outcome.state for outcome in outcomes} == {
             "a": "waiting",
@@ -217,7 +217,7 @@ def test_a_server_that_is_away_keeps_no_other_waiting(spool: Spool) -> None:
             "c": "waiting",
             "d": "sent",
         }
-        assert [one.headers["Idempotency-Key"] for one in away.seen] == ["a"]
+        assert [request.headers["Idempotency-Key"] for request in away.requests] == ["a"]
 
 
 def test_two_at_once_send_each_report_once(spool: Spool) -> None:
@@ -229,7 +229,7 @@ def test_two_at_once_send_each_report_once(spool: Spool) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(server.seen) == len(server.stored) == 20
+        assert len(server.requests) == len(server.stored) == 20
     assert spool.entries() == []
 
 
@@ -238,7 +238,7 @@ def test_who_can_t_wait_for_another_sender_says_so(spool: Spool) -> None:
         assert alone
         with pytest.raises(RunError, match=r"another process is sending from this spool; 1 report waits in"):
             reporter(spool, server, whole_s=0.1).report(samples.report(id="a"))
-        assert server.seen == []
+        assert server.requests == []
 
 
 SEND = """
@@ -267,14 +267,14 @@ def test_kill_9_in_mid_send_loses_nothing_and_doubles_nothing(spool: Spool, tmp_
         assert process.wait() == -signal.SIGKILL
         (entry,) = spool.entries()
         with spool.outbox() as outbox:
-            whole = outbox.payload(entry)
+            payload = outbox.payload(entry)
         (outcome,) = sender(spool).deliver()
         assert (outcome.entry.key, outcome.state, outcome.reason) == (
             "killed",
             "sent",
             "already stored" if stores else "stored",
         )
-        assert server.stored == {"killed": whole}
+        assert server.stored == {"killed": payload}
     assert spool.entries() == []
 
 
@@ -284,10 +284,10 @@ def test_the_file_holds_the_very_bytes_and_no_token(spool: Spool) -> None:
             reporter(spool, server).report(samples.report(id="a"))
         (entry,) = spool.entries()
         with spool.outbox() as outbox:
-            kept = outbox.payload(entry)
+            payload = outbox.payload(entry)
         assert TOKEN.encode() not in (spool.directory / "outbox.db").read_bytes()
         sender(spool).deliver()
-        assert server.seen[0].body == server.seen[1].body == kept
+        assert server.requests[0].body == server.requests[1].body == payload
 
 
 def test_a_lock_that_is_a_link_makes_no_file_elsewhere(spool: Spool, tmp_path: Path) -> None:
@@ -298,11 +298,11 @@ def test_a_lock_that_is_a_link_makes_no_file_elsewhere(spool: Spool, tmp_path: P
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.parametrize(("mode", "said"), [(0o700, False), (0o755, False), (0o775, True), (0o777, True)])
+@pytest.mark.parametrize(("mode", "is_said"), [(0o700, False), (0o755, False), (0o775, True), (0o777, True)])
 def test_a_spool_that_others_can_write_is_said(
-    spool: Spool, caplog: pytest.LogCaptureFixture, mode: int, said: bool
+    spool: Spool, caplog: pytest.LogCaptureFixture, mode: int, is_said: bool
 ) -> None:
     spool.prepare()
     spool.directory.chmod(mode)
     sender(spool).deliver()
-    assert ("others can write there: chmod go-w" in caplog.text) is said
+    assert ("others can write there: chmod go-w" in caplog.text) is is_said

@@ -44,12 +44,12 @@ OBJECTS: dict[str, dict[str, Any]] = {"Report": SCHEMA, **SCHEMA["$defs"]}
 @pytest.mark.parametrize("name", [name for name in OBJECTS if name != "RunConfiguration"])
 def test_every_key_is_described(name: str) -> None:
     """By its own docstring, by that of the same key elsewhere, by its object's text, or by the object that it holds."""
-    elsewhere = {
+    documented_elsewhere = {
         key for part in OBJECTS.values() for key, field in part.get("properties", {}).items() if "description" in field
     }
     for key, field in OBJECTS[name]["properties"].items():
         own_text = f"``{key}``" in OBJECTS[name].get("description", "")
-        assert key in elsewhere or own_text or "](#" in PAGES._type(field), key
+        assert key in documented_elsewhere or own_text or "](#" in PAGES._type(field), key
 
 
 def test_every_key_of_the_configuration_is_an_option() -> None:

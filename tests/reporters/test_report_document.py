@@ -251,9 +251,9 @@ def test_a_number_that_is_no_float_is_no_number(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("odd", [5, "others were busy", {"a": 1}, True])
 def test_odd_entries_of_a_run_stop_no_format(odd: object) -> None:
-    made = samples.report(validity={"reasons": odd}, incidents=odd, inject=None if odd == 5 else odd)
-    for name, one in FORMATS.items():
-        write_format(made, name, "control" if one.sides == "one" else None, "")
+    sample = samples.report(validity={"reasons": odd}, incidents=odd, inject=None if odd == 5 else odd)
+    for name, format in FORMATS.items():
+        write_format(sample, name, "control" if format.sides == "one" else None, "")
 
 
 def _fail(*_: Any) -> None:
@@ -276,16 +276,16 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
 
 def test_nobody_ever_sees_half_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "report.json"
-    seen: list[list[str]] = []
+    contents: list[list[str]] = []
     replace_file = os.replace
 
     def watched(source: Any, target: Any) -> None:
-        seen.append([Path(source).parent.as_posix(), str(path.exists()), str(Path(source).stat().st_size)])
+        contents.append([Path(source).parent.as_posix(), str(path.exists()), str(Path(source).stat().st_size)])
         replace_file(source, target)
 
     monkeypatch.setattr(os, "replace", watched)
     write_report(path, samples.report())
-    assert seen == [[tmp_path.as_posix(), "False", str(len(path.read_bytes()))]]
+    assert contents == [[tmp_path.as_posix(), "False", str(len(path.read_bytes()))]]
 
 
 def test_written_files_obey_the_umask(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 import report_samples as samples
 from hostile import hostile
 
-from opduel.commands.case_selection import choose
-from opduel.commands.driver_options import parse
+from opduel.commands.case_selection import choose_cases
+from opduel.commands.driver_options import parse_driver_options
 from opduel.commands.options import harness_parser
 from opduel.commands.recorded_options import run_configuration
 from opduel.records import Case, Commit, Report, RunConfiguration
@@ -33,14 +33,14 @@ def report_of(cases: Sequence[Case], command: Sequence[str] = (), **changes: Any
 def configuration_of(command: Sequence[str]) -> RunConfiguration:
     """As the commands make it of their options."""
     if "--repo_dir" in command:
-        options = parse(["--ab_testing", *command])
+        options = parse_driver_options(["--ab_testing", *command])
         return run_configuration(options.harness, options.own)
     return run_configuration(harness_parser().parse_args(command))
 
 
 def chosen(*words: str, seed: int = 7) -> Sequence[Case]:
     """What harness.py would measure."""
-    return choose(harness_parser().parse_args(words), seed).cases
+    return choose_cases(harness_parser().parse_args(words), seed).cases
 
 
 def again(report: Report, number: int = 0) -> list[str]:
@@ -74,7 +74,7 @@ def test_every_case_of_a_run_is_measured_again_alone(command: list[str]) -> None
         program, name, *words = again(report, number)
         assert (program, name) == ("python3", "harness.py")
         options = harness_parser().parse_args(words)
-        assert choose(options, options.seed).cases == [case]
+        assert choose_cases(options, options.seed).cases == [case]
         assert (options.control, options.treatment) == ("mxnet==1.8.0.post0", "mxnet==1.9.1")
 
 
@@ -83,7 +83,7 @@ def test_cases_of_the_whole_catalogue_are_distinguished() -> None:
     cases = chosen("-b", "all")
     report = report_of(cases, ["-b", "all"], spec_path=str(Path(SPEC).with_name("all.json")))
     commands = reproduction(report)
-    patterns = [shlex.split(commands.of(one))[1] for one in report.comparisons]
+    patterns = [shlex.split(commands.of(comparison))[1] for comparison in report.comparisons]
     plain = [pattern for pattern in patterns if "[" not in pattern]
     assert len(plain) > len(cases) / 2  # most need no pattern
     every = "\n".join(case.id for case in cases)
@@ -100,9 +100,18 @@ def test_inputs_of_the_command_line_are_given_again() -> None:
     assert len(cases) == 8
     report = report_of(cases, command, spec_path=None)
     for number, case in enumerate(cases):
-        (found,) = chosen(*again(report, number)[2:])
-        what = [(one.operator, one.inputs, one.direction, one.metric, one.dtype) for one in (found, case)]
-        assert what[0] == what[1]
+        (selected,) = chosen(*again(report, number)[2:])
+        definitions = [
+            (
+                selected_case.operator,
+                selected_case.inputs,
+                selected_case.direction,
+                selected_case.metric,
+                selected_case.dtype,
+            )
+            for selected_case in (selected, case)
+        ]
+        assert definitions[0] == definitions[1]
 
 
 def test_a_network_of_the_command_line_is_named_again() -> None:
@@ -192,11 +201,11 @@ def test_commits_can_be_rebuilt() -> None:
     commands = reproduction(report)
     words = shlex.split(f"{commands.anywhere} {commands.of(report.comparisons[0])}")
     assert words[:2] == ["python3", "repo_driver.py"]
-    options = parse(words[2:])
+    options = parse_driver_options(words[2:])
     assert (options.own.base_commit, options.own.commit, options.own.exact_base) == ("1" * 40, "2" * 40, True)
     assert (options.own.repo_dir, options.own.build) == (Path("/src/my mxnet"), "overlay")
     assert (options.own.platforms, options.own.frameworks_dir) == ("cuda", Path("/mine"))
-    assert [case.id for case in choose(options.harness, 7).cases] == [report.comparisons[0].case]
+    assert [case.id for case in choose_cases(options.harness, 7).cases] == [report.comparisons[0].case]
 
 
 def test_commits_of_a_program_can_be_rebuilt_with_where_it_is_in_a_build(tmp_path: Path) -> None:
@@ -204,17 +213,17 @@ def test_commits_of_a_program_can_be_rebuilt_with_where_it_is_in_a_build(tmp_pat
     spec.write_text('{"framework": "generic", "tests": [{"command": ["{program}", "{size}"], "identifier": "it"}]}')
     command = ["-b", str(spec), "--repo_dir", "/src/tool", "--frameworks_dir", "/mine", "--program", "{build}/my bench"]
     command += ["--string_map", '{"size": 3}', "--command_args=-v"]
-    given = [*command, "--base_commit", "1", "--exact_base"]
-    kept = asdict(configuration_of(given))
-    report = samples.report([samples.comparison("it/forward")], spec_path=str(spec), configuration=kept)
+    command_line = [*command, "--base_commit", "1", "--exact_base"]
+    configuration = asdict(configuration_of(command_line))
+    report = samples.report([samples.comparison("it/forward")], spec_path=str(spec), configuration=configuration)
     sides = [
         replace(build, strategy="source", commit=Commit(digit * 40, 0, "a <b>", "c"))
         for build, digit in ((report.control, "1"), (report.treatment, "2"))
     ]
     report = from_text(to_bytes(replace(report, control=sides[0], treatment=sides[1])).decode())
-    options = parse(shlex.split(reproduction(report).anywhere)[2:])
-    asked = (options.harness.program, options.harness.string_map, options.harness.command_args)
-    assert asked == ("{build}/my bench", '{"size": 3}', "-v")
+    options = parse_driver_options(shlex.split(reproduction(report).anywhere)[2:])
+    program_options = (options.harness.program, options.harness.string_map, options.harness.command_args)
+    assert program_options == ("{build}/my bench", '{"size": 3}', "-v")
     assert "--program" not in reproduction(report).here, "there the sides are the programs themselves"
 
 
@@ -240,8 +249,8 @@ def test_odd_names_stay_one_word_and_cannot_command_a_terminal(case: str) -> Non
 def test_a_hostile_report_gives_a_command_of_our_own_all_the_same() -> None:
     report = hostile(samples.report(command=["harness.py", "--ctx", "cpu"]))
     commands = reproduction(report)
-    for one in report.comparisons:
-        words = shlex.split(f"{commands.here} {commands.of(one)}")
+    for comparison in report.comparisons:
+        words = shlex.split(f"{commands.here} {commands.of(comparison)}")
         assert words[:3] == ["python3", "harness.py", "--control"]
         assert [word for word in words if word.startswith("-")] == [
             "--control",

@@ -66,5 +66,5 @@ def test_a_side_without_one_is_said() -> None:
 
 
 def test_it_survives_the_document() -> None:
-    whole = report("regressed")
-    assert from_text(to_bytes(whole).decode()).comparisons[0].breakdown == PARTS
+    sample = report("regressed")
+    assert from_text(to_bytes(sample).decode()).comparisons[0].breakdown == PARTS

@@ -68,7 +68,7 @@ def _positions(text: str, words: Sequence[str]) -> list[int]:
 
 
 def test_a_run_of_which_both_builds_skipped_every_case_says_so_and_is_done() -> None:
-    skipped = [{"case": one, "reason": "needs AVX512"} for one in ("a", "b")]
+    skipped = [{"case": name, "reason": "needs AVX512"} for name in ("a", "b")]
     report = samples.report((), skipped=skipped)
     text = render(report)
     assert "all 2 cases were skipped by both builds: needs AVX512 (2)" in text
@@ -85,14 +85,14 @@ DISTRUSTED = {"validity": samples.validity("other processes kept 0.52 of opduel'
 
 
 def test_a_run_that_cant_be_trusted_says_so_above_the_table() -> None:
-    held = samples.comparison(
+    withheld = samples.comparison(
         "slower", "inconclusive", 1.05, held_back="regressed", note="held back: would be regressed"
     )
-    text = render(samples.report([held, samples.comparison("odd", "inconclusive")], **DISTRUSTED))
+    text = render(samples.report([withheld, samples.comparison("odd", "inconclusive")], **DISTRUSTED))
     assert text.index("host ") < text.index("Can't be trusted: other processes kept 0.52") < text.index("case ")
-    said = " ".join(text.split())
-    assert "busy; 1 verdict held back; measure again when the machine is quiet" in said
-    assert "held back: would be regressed" in said
+    words = " ".join(text.split())
+    assert "busy; 1 verdict held back; measure again when the machine is quiet" in words
+    assert "held back: would be regressed" in words
     assert all(cell_len(line) <= 80 for line in text.splitlines())
 
 
@@ -108,17 +108,17 @@ def test_old_reports_that_know_of_no_trust_say_nothing() -> None:
 
 
 def test_on_a_disturbed_host_it_is_counted_what_stands_and_what_does_not() -> None:
-    held = samples.comparison("slower", "inconclusive", 1.05, held_back="regressed")
-    some = [held, samples.comparison("same", "unchanged"), samples.comparison("slow", "regressed", 1.5)]
-    said = " ".join(render(samples.report(some, **DISTRUSTED)).split())
-    assert "The host was disturbed: other processes kept 0.52" in said
-    assert "2 verdicts stand nevertheless; 1 verdict held back: for these, give more rounds or time" in said
-    assert "can't be trusted" not in said
-    said = " ".join(render(samples.report(some[1:], **DISTRUSTED)).split())
-    assert "2 verdicts stand nevertheless, and none was held back" in said
-    shown = {"validity": {**DISTRUSTED["validity"], "hold": False}}
-    said = " ".join(render(samples.report(some[1:], **shown)).split())
-    assert "Can't be trusted: other processes kept 0.52" in said
+    withheld = samples.comparison("slower", "inconclusive", 1.05, held_back="regressed")
+    some = [withheld, samples.comparison("same", "unchanged"), samples.comparison("slow", "regressed", 1.5)]
+    words = " ".join(render(samples.report(some, **DISTRUSTED)).split())
+    assert "The host was disturbed: other processes kept 0.52" in words
+    assert "2 verdicts stand nevertheless; 1 verdict held back: for these, give more rounds or time" in words
+    assert "can't be trusted" not in words
+    words = " ".join(render(samples.report(some[1:], **DISTRUSTED)).split())
+    assert "2 verdicts stand nevertheless, and none was held back" in words
+    reported = {"validity": {**DISTRUSTED["validity"], "hold": False}}
+    words = " ".join(render(samples.report(some[1:], **reported)).split())
+    assert "Can't be trusted: other processes kept 0.52" in words
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_after_an_aa_check_that_found_a_difference_more_checks_are_advised_where
 ) -> None:
     checks = [{"case": "a", "ratio": 1.1, "flagged": True}, {"case": "b", "ratio": 1.0, "flagged": False}]
     validity = {"valid": False, "hold": True, "reasons": reasons, "aa_checks": checks}
-    held = samples.comparison("slower", "inconclusive", 1.05, held_back=held_back)
-    report = samples.report([held, samples.comparison("slow", "regressed", 1.5)], validity=validity)
+    withheld = samples.comparison("slower", "inconclusive", 1.05, held_back=held_back)
+    report = samples.report([withheld, samples.comparison("slow", "regressed", 1.5)], validity=validity)
     assert fix in validity_line(report)
 
 
@@ -398,7 +398,7 @@ def test_tab_separated_lines_have_full_precision() -> None:
 def test_tab_separated_lines_keep_the_reports_order_and_lose_none() -> None:
     lines = list(tab_separated(samples.report([*samples.EVERY_VERDICT, *_cases(100)])))
     assert [line.split("\t")[1] for line in lines[1:]] == [
-        *(one.case for one in samples.EVERY_VERDICT),
+        *(comparison.case for comparison in samples.EVERY_VERDICT),
         *(f"case{number:03d}" for number in range(100)),
     ]
 

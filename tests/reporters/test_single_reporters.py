@@ -68,13 +68,13 @@ def test_opperfs_keys_in_opperfs_units() -> None:
 
 def test_no_memory_held_is_not_the_same_as_unknown() -> None:
     nothing, unknown = (replace(REPORT.cases[0], memory=memory, context="gpu(1)") for memory in ({}, None))
-    texts = [replace(REPORT, cases=(one,)) for one in (nothing, unknown)]
+    texts = [replace(REPORT, cases=(result,)) for result in (nothing, unknown)]
     assert opperf_results(texts[0])["add"][0]["max_storage_mem_alloc_gpu/1"] == 0.0
     assert not any(key.startswith("max_storage") for key in opperf_results(texts[1])["add"][0])
-    rows = [next(csv.DictReader(io.StringIO(csv_text(one)))) for one in texts]
+    rows = [next(csv.DictReader(io.StringIO(csv_text(text)))) for text in texts]
     assert [row["max_storage_mem_alloc_kb"] for row in rows] == ["0.000", ""]
-    assert [" | 0.0000 | " in markdown_text(one) for one in texts] == [True, False]
-    assert [screen_text(one).splitlines()[1].split()[-2:] for one in texts] == [["B", "10"], ["-", "10"]]
+    assert [" | 0.0000 | " in markdown_text(text) for text in texts] == [True, False]
+    assert [screen_text(text).splitlines()[1].split()[-2:] for text in texts] == [["B", "10"], ["-", "10"]]
 
 
 def test_the_document_is_read_back_as_it_was(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_what_is_no_document_is_refused(tmp_path: Path, content: str) -> None:
 
 def test_csv_is_a_line_a_case() -> None:
     rows = list(csv.DictReader(io.StringIO(csv_text(REPORT))))
-    assert [row["case"] for row in rows] == [one.case for one in REPORT.cases]
+    assert [row["case"] for row in rows] == [case.case for case in REPORT.cases]
     assert float(rows[0]["p90_ms"]) == 3.0
     assert float(rows[1]["max_storage_mem_alloc_kb"]) == 8.0
     assert json.loads(rows[0]["inputs"]) == {"lhs": [2, 3], "rhs": [2, 3]}
@@ -130,14 +130,16 @@ def test_what_could_not_be_timed_is_null_with_a_note_everywhere(tmp_path: Path) 
     assert "\n  saw no operator\n" in screen_text(report)
     (tmp_path / "result.json").write_text(single_text(report))
     assert read_single(tmp_path / "result.json") == report
-    (compared,) = (one for one in compare_with_baseline(report, report) if one.case == untimed.case)
+    (compared,) = (
+        comparison for comparison in compare_with_baseline(report, report) if comparison.case == untimed.case
+    )
     assert (compared.verdict, compared.note) == ("incomparable", "saw no operator")
 
 
 def test_rates_where_the_work_is_known() -> None:
-    known = replace(REPORT.cases[0], work=Work(flop=3e6, bytes=6e6, dtype="float32"))
+    with_work = replace(REPORT.cases[0], work=Work(flop=3e6, bytes=6e6, dtype="float32"))
     roofline = {"gflops": {"float32": 8.0}, "gbytes": 40.0}
-    report = replace(REPORT, host={"roofline": roofline}, cases=(known, *REPORT.cases[1:]))
+    report = replace(REPORT, host={"roofline": roofline}, cases=(with_work, *REPORT.cases[1:]))
     first, second, *_ = csv.DictReader(io.StringIO(csv_text(report)))
     assert (first["gflops"], first["gbytes"]) == ("2", "4"), "in 1.5 ms"
     assert (second["gflops"], second["gbytes"]) == ("", "")
@@ -161,7 +163,9 @@ def test_modes_and_dtypes_of_one_input_are_distinguished() -> None:
     modes = [replace(result(f"dense{mid}/forward", "gluon.nn.Dense"), mode=mode) for mid, mode in MODES_OF_DENSE]
     report = replace(REPORT, cases=tuple(modes))
     entries = opperf_results(report)["Dense"]
-    assert [(one["case"], one["mode"]) for one in entries] == [(f"dense{mid}", mode) for mid, mode in MODES_OF_DENSE]
+    assert [(entry["case"], entry["mode"]) for entry in entries] == [
+        (f"dense{mid}", mode) for mid, mode in MODES_OF_DENSE
+    ]
     rows = [line for line in markdown_text(report).splitlines() if "gluon.nn.Dense" in line]
     assert [row.split(" | ")[1] for row in rows] == [f"dense{mid}" for mid, _ in MODES_OF_DENSE]
     assert [row["mode"] for row in csv.DictReader(io.StringIO(csv_text(report)))] == [
@@ -179,7 +183,7 @@ def test_a_document_without_modes_is_read(tmp_path: Path) -> None:
 
 def test_the_screen_has_every_case_and_why_it_failed() -> None:
     text = screen_text(REPORT)
-    assert all(one.case in text for one in REPORT.cases)
+    assert all(case.case in text for case in REPORT.cases)
     assert "  failed: killed by SIGABRT\n" in text
     assert "1.50 ms" in text
 

@@ -62,19 +62,19 @@ def _options(*words: str) -> argparse.Namespace:
 
 
 def _kinds(*words: str, terminal: bool) -> list[Any]:
-    return [type(one) for one in chosen_reporters(_options(*words), terminal)]
+    return [type(reporter) for reporter in chosen_reporters(_options(*words), terminal)]
 
 
 def test_one_that_fails_stops_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    told = report_all(
+    outcome = report_all(
         [Broken(), LocalReporter(tmp_path / "file"), SimpleScreenReporter(), SimpleLocalReporter(tmp_path)],
         samples.report(),
     )
-    assert told.lines == (f"report: {tmp_path / 'report.json'}",)
-    assert told.failures[0] == "--broken_reporter failed: ZeroDivisionError: oops"
-    assert told.failures[1].startswith(f"--local_reporter failed: cannot write below {tmp_path / 'file'}")
-    assert len(told.failures) == 2
+    assert outcome.lines == (f"report: {tmp_path / 'report.json'}",)
+    assert outcome.failures[0] == "--broken_reporter failed: ZeroDivisionError: oops"
+    assert outcome.failures[1].startswith(f"--local_reporter failed: cannot write below {tmp_path / 'file'}")
+    assert len(outcome.failures) == 2
     assert "much slower" in capsys.readouterr().out
 
 
@@ -131,20 +131,20 @@ def test_a_notifiers_switch_alone_is_wrong_usage(monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_reporter_has_an_option_of_its_own() -> None:
-    assert len({one.option for one in REPORTERS}) == len(REPORTERS)
-    assert all(getattr(_options(), one.option) in (None, False) for one in REPORTERS)
+    assert len({reporter.option for reporter in REPORTERS}) == len(REPORTERS)
+    assert all(getattr(_options(), reporter.option) in (None, False) for reporter in REPORTERS)
 
 
 def test_a_repeatable_option_asks_for_a_reporter_each_time() -> None:
     parser = argparse.ArgumentParser()
     Several.add_options(parser.add_argument_group())
-    given = parser.parse_args(["--several_reporter", "a=b", "--several_reporter", "c=d"])
-    assert [one.value for one in Several.from_options(given)] == ["a=b", "c=d"]
+    args = parser.parse_args(["--several_reporter", "a=b", "--several_reporter", "c=d"])
+    assert [reporter.value for reporter in Several.from_options(args)] == ["a=b", "c=d"]
     assert Several.from_options(parser.parse_args([])) == []
     with pytest.raises(UsageError, match="--several_reporter needs a NAME=FILE"):
         Several.from_options(parser.parse_args(["--several_reporter", "a=b", "--several_reporter", " "]))
 
 
 def test_the_names_of_all_options_are_known() -> None:
-    assert {one.option for one in REPORTERS} <= reporter_options()
+    assert {reporter.option for reporter in REPORTERS} <= reporter_options()
     assert reporter_options() <= set(vars(_options()))

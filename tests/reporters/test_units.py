@@ -97,7 +97,7 @@ def test_other_numbers() -> None:
     assert [human_size(size) for size in (1000, 1008 * 2**30, 1023 * 1024)] == ["1000 B", "1008 GiB", "1023 KiB"]
     assert [human_size(size) for size in (0, 1536, 25276510208, None)] == ["0 B", "1.5 KiB", "23.5 GiB", "-"]
     durations = (0.25, 59.96, 60, 192, 3725, math.nan)
-    assert [human_duration(one) for one in durations] == [
+    assert [human_duration(duration) for duration in durations] == [
         "0.25 s",
         "1 min 0 s",
         "1 min 0 s",
@@ -124,9 +124,9 @@ def test_folding_loses_nothing_but_spaces(text: str, width: int) -> None:
 
 @given(names=st.lists(st.text("ab大", max_size=150), unique=True, max_size=6))
 def test_no_two_names_look_alike(names: list[str]) -> None:
-    shown = folded_names(names, 20, 3)
-    assert len({tuple(rows) for rows in shown.values()}) == len(names)
-    assert all(cell_len(row) <= 20 for rows in shown.values() for row in rows)
+    lines_by_name = folded_names(names, 20, 3)
+    assert len({tuple(rows) for rows in lines_by_name.values()}) == len(names)
+    assert all(cell_len(row) <= 20 for rows in lines_by_name.values() for row in rows)
 
 
 @given(text=st.text())
