@@ -88,7 +88,7 @@ class RunAnalysis:
             ValueError: a value that is not finite, or below 0.
         """
         analyses = self.analyse(closing=True)
-        family_by_case = {}
+        family_by_case: dict[str, Family] = {}
         for ids, other_p_values in self._families():
             flagged = sum(analysis.verdict in FLAGGED for analysis in analyses if analysis.case.id in ids)
             family = Family(self.alpha, len(ids) + len(other_p_values), flagged, self.is_replication)
