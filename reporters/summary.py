@@ -143,10 +143,11 @@ def validity_line(report: Report) -> str:
         return ""
     reasons = "; ".join(validity.reasons)
     withheld = sum(comparison.held_back is not None for comparison in report.comparisons)
-    words = f"{counted(withheld, 'verdict')} held back" if withheld else "no verdict was held back"
+    were = "was" if withheld == 1 else "were"
+    words = f"{counted(withheld, 'verdict')} {were} held back" if withheld else "no verdict was held back"
     standing = len(report.standing)
     if not standing or not validity.hold:
-        return f"can't be trusted: {reasons}; {words}; measure again when the machine is quiet"
+        return f"this run can't be trusted: {reasons}; {words}; measure again when the machine is quiet"
     stand = f"{counted(standing, 'verdict')} {'stands' if standing == 1 else 'stand'} nevertheless"
     if not withheld:
         return f"the host was disturbed: {reasons}; {stand}, and none was held back"

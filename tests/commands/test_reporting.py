@@ -14,7 +14,7 @@ from command_line import SAME_BUILD, Outcome, only_report
 from made_reports import build, comparison, run_ab_giving
 
 from opduel.commands import builds
-from opduel.commands.session import tell
+from opduel.commands.session import deliver_report
 from opduel.harness.run_request import RunRequest
 from opduel.records import Cause, Comparison, Report, Verdict
 from opduel.reporters import Reporter, simple_screen
@@ -105,7 +105,7 @@ def test_a_regression_held_back_ends_in_3_unless_another_case_is_worse(
     stands = any(one.verdict in ("unchanged", "regressed") for one in comparisons)
     assert ("1 verdict stands nevertheless" in line) == stands
     assert ("can't be trusted" in line) != stands
-    assert HELD not in comparisons or "1 verdict held back" in line
+    assert HELD not in comparisons or "1 verdict was held back" in line
     assert not stands or HELD in comparisons or "held back" in line
 
 
@@ -338,5 +338,5 @@ def test_each_line_is_said_before_the_next_reporter_begins(
             said.append(capsys.readouterr().err)
 
     made = Report({"id": "made"}, build("mxnet==1.8.0.post0"), build("mxnet==1.9.1"), {}, (comparison("unchanged"),))
-    tell([SimpleLocalReporter(tmp_path), HtmlReporter(tmp_path / "page.html"), Posts()], made)
+    deliver_report([SimpleLocalReporter(tmp_path), HtmlReporter(tmp_path / "page.html"), Posts()], made)
     assert said == [f"report: {tmp_path}/report.json\npage: {tmp_path}/page.html\n"]

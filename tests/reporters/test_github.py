@@ -143,7 +143,7 @@ def test_a_run_in_doubt_is_a_warning(step: Step) -> None:
     runner = step.report(samples.report([withheld], validity=samples.validity("others were busy")))
     ((name, _, message),) = runner.commands
     assert name == "warning"
-    assert message.startswith("can't be trusted: others were busy; 1 verdict held back")
+    assert message.startswith("this run can't be trusted: others were busy; 1 verdict was held back")
     assert step.outputs()["verdict"] == "incomplete"
 
 

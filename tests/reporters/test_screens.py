@@ -89,9 +89,9 @@ def test_a_run_that_cant_be_trusted_says_so_above_the_table() -> None:
         "slower", "inconclusive", 1.05, held_back="regressed", note="held back: would be regressed"
     )
     text = render(samples.report([withheld, samples.comparison("odd", "inconclusive")], **DISTRUSTED))
-    assert text.index("host ") < text.index("Can't be trusted: other processes kept 0.52") < text.index("case ")
+    assert text.index("host ") < text.index("This run can't be trusted: other processes kept 0.52") < text.index("case ")
     words = " ".join(text.split())
-    assert "busy; 1 verdict held back; measure again when the machine is quiet" in words
+    assert "busy; 1 verdict was held back; measure again when the machine is quiet" in words
     assert "held back: would be regressed" in words
     assert all(cell_len(line) <= 80 for line in text.splitlines())
 
@@ -112,13 +112,13 @@ def test_on_a_disturbed_host_it_is_counted_what_stands_and_what_does_not() -> No
     some = [withheld, samples.comparison("same", "unchanged"), samples.comparison("slow", "regressed", 1.5)]
     words = " ".join(render(samples.report(some, **DISTRUSTED)).split())
     assert "The host was disturbed: other processes kept 0.52" in words
-    assert "2 verdicts stand nevertheless; 1 verdict held back: for these, give more rounds or time" in words
+    assert "2 verdicts stand nevertheless; 1 verdict was held back: for these, give more rounds or time" in words
     assert "can't be trusted" not in words
     words = " ".join(render(samples.report(some[1:], **DISTRUSTED)).split())
     assert "2 verdicts stand nevertheless, and none was held back" in words
     reported = {"validity": {**DISTRUSTED["validity"], "hold": False}}
     words = " ".join(render(samples.report(some[1:], **reported)).split())
-    assert "Can't be trusted: other processes kept 0.52" in words
+    assert "This run can't be trusted: other processes kept 0.52" in words
 
 
 @pytest.mark.parametrize(
