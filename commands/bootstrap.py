@@ -29,10 +29,10 @@ def show_short_help(script):
 
     The parsers take a second to load. ``run_bench.py --spec_from`` has options, and a help, of its own.
     """
-    given = sys.argv[1:]
-    if "--help-all" in given:
-        sys.argv[1:] = ["--help" if word == "--help-all" else word for word in given]
-    elif ("-h" in given or "--help" in given) and not any(word.startswith("--spec_from") for word in given):
+    arguments = sys.argv[1:]
+    if "--help-all" in arguments:
+        sys.argv[1:] = ["--help" if word == "--help-all" else word for word in arguments]
+    elif ("-h" in arguments or "--help" in arguments) and not any(word.startswith("--spec_from") for word in arguments):
         from opduel.commands.short_help import short_help
 
         raise SystemExit(start.show(short_help(script)))

@@ -36,7 +36,7 @@ def make_builds(options: argparse.Namespace, framework: Framework, requests: Seq
     there is no such build, it can't be made, or none of them takes the libraries."""
     cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
     sdists = options.allow_sdist
-    builds = [resolve_build(program_of(options, one), framework, cache, libraries, sdists) for one in requests]
+    builds = [resolve_build(program_of(options, request), framework, cache, libraries, sdists) for request in requests]
     if libraries and not any(build.environment for build in builds):
         raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
     return builds
@@ -46,7 +46,7 @@ def library_path(libraries: Sequence[Path] | None) -> dict[str, str]:
     """The variable by which the dynamic linker finds these libraries, before whatever the user has there."""
     if not libraries:
         return {}
-    folders = dict.fromkeys(str(one.parent) for one in libraries)
+    folders = dict.fromkeys(str(library.parent) for library in libraries)
     inherited = os.environ.get("LD_LIBRARY_PATH")
     return {"LD_LIBRARY_PATH": os.pathsep.join([*folders, *([inherited] if inherited else [])])}
 

@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from opduel.commands.builds import make_builds, usual_build
-from opduel.commands.calibration_text import Outcome, smallest_found, tell
-from opduel.commands.case_selection import choose, sampled
-from opduel.commands.config import KeptAnswers, config_path, default_reports
+from opduel.commands.calibration_text import Outcome, outcome_lines, smallest_found
+from opduel.commands.case_selection import choose_cases, sample_cases
+from opduel.commands.config import StoredAnswers, config_path, default_reports
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.harness import run_harness
@@ -60,7 +60,7 @@ class Calibration:
     arguments: list[str]
     steps: list[tuple[float, float]]  # injected share, threshold
     folder: Path
-    ends: float
+    deadline_s: float
     rng: random.Random
     watch: Watch
     fixed_threshold: bool
@@ -71,7 +71,7 @@ class Calibration:
 
     def left_s(self) -> float:
         """Of the budget."""
-        return self.ends - time.monotonic()
+        return self.deadline_s - time.monotonic()
 
 
 def calibrate(arguments: Sequence[str]) -> int:
@@ -80,7 +80,7 @@ def calibrate(arguments: Sequence[str]) -> int:
     options = harness_parser().parse_args(["-b", DEFAULT_SPEC, *arguments])
     refuse_single_options(options)
     refuse_round_log(options)
-    calibration = _planned(options, arguments)
+    calibration = _plan_calibration(options, arguments)
     began = time.monotonic()
     _run_all(calibration)
     if not calibration.reports:
@@ -94,18 +94,18 @@ def calibrate(arguments: Sequence[str]) -> int:
         raise RunError(f"{path}: cannot be written: {error.strerror}") from None
     finally:
         with contextlib.suppress(OSError):
-            write_text(sys.stdout, "\n".join([*tell(outcome), f"kept in {calibration.folder}", ""]))
+            write_text(sys.stdout, "\n".join([*outcome_lines(outcome), f"kept in {calibration.folder}", ""]))
     if calibration.broken:
         log.error("not completed: %s", calibration.broken)
     return INCOMPLETE if calibration.broken else DONE
 
 
-def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
+def _plan_calibration(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
     refuse(options, OURS, "is set by --calibrate itself: leave it out")
     refuse(options, OF_SUITES, "is for a suite, which --calibrate can't measure: leave it out, and give a spec with -b")
     refuse(options, FLEET_OPTIONS, "is for other hosts, and --calibrate judges this one: leave it out")
     refuse(options, UNHEARD, "can't be combined with --calibrate: leave it out")
-    config = KeptAnswers(config_path())
+    config = StoredAnswers(config_path())
     seed = secrets.randbits(32) if options.seed is None else options.seed
     cases = _cases(options, seed)
     threshold = by_metric(options).get("time")  # all that is calibrated: instructions have next to no noise
@@ -115,8 +115,8 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
     chosen = evenly(cases, round(max(FEWEST_CASES, budget_s / (CASE_S * sum(rounds) / USUAL_ROUNDS))))
     if len(chosen) < len(cases):
         log.info("%d of %d cases, spread over the spec: what the time budget allows", len(chosen), len(cases))
-    given = options.local_reporter or options.simple_local_reporter
-    base = user_path(str(given or config.get("local_reporter", str(default_reports()))), "--local_reporter")
+    report_folder = options.local_reporter or options.simple_local_reporter
+    base = user_path(str(report_folder or config.get("local_reporter", str(default_reports()))), "--local_reporter")
     folder = base / "calibration" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     check_folder(folder, "local_reporter")
     watch = Watch(plan_cpus(options.threads))
@@ -124,18 +124,18 @@ def _planned(options: argparse.Namespace, arguments: Sequence[str]) -> Calibrati
     fixed = ["-b", options.benchmark_file, *_without_ours(arguments)]
     fixed += ["--control", build, "--treatment", build, "--metric", "time"]
     fixed += [word for case in chosen for word in ("--operators", exactly(case))]
-    ends = time.monotonic() + budget_s
-    return Calibration(fixed, steps, folder, ends, random.Random(seed), watch, threshold is not None)
+    deadline_s = time.monotonic() + budget_s
+    return Calibration(fixed, steps, folder, deadline_s, random.Random(seed), watch, threshold is not None)
 
 
 def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
     """The build that is both sides, made if need be; says where it came from when it was not on the command line."""
-    given = {build for build in (options.control, options.treatment) if build is not None}
-    if len(given) > 1:
+    requests = {build for build in (options.control, options.treatment) if build is not None}
+    if len(requests) > 1:
         raise UsageError("--calibrate measures one build against itself: give --control or --treatment, not two builds")
-    whole = argparse.Namespace(**{**vars(options), "sample": None})
-    framework = get_framework(choose(whole, 0).framework_name)
-    build = given.pop() if given else usual_build("treatment", config, framework)
+    unsampled = argparse.Namespace(**{**vars(options), "sample": None})
+    framework = get_framework(choose_cases(unsampled, 0).framework_name)
+    build = requests.pop() if requests else usual_build("treatment", config, framework)
     make_builds(options, framework, [build])
     return str(build)
 
@@ -143,13 +143,13 @@ def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
 def _cases(options: argparse.Namespace, seed: int) -> list[str]:
     """Their ids; the runs have seeds of their own, so that none may depend on the seed. ``seed``: for ``--sample``."""
     timed = argparse.Namespace(**{**vars(options), "metric": [["time"]], "sample": None})
-    chosen = choose(timed, 0).cases
-    first, second = ([case.id for case in cases] for cases in (chosen, choose(timed, 1).cases))
+    chosen = choose_cases(timed, 0).cases
+    first, second = ([case.id for case in cases] for cases in (chosen, choose_cases(timed, 1).cases))
     if first != second:
         raise UsageError(
             "--calibrate uses several seeds, and the spec's random sizes depend on the seed: set a seed in the spec"
         )
-    drawn = [case.id for case in sampled(chosen, options, seed)]
+    drawn = [case.id for case in sample_cases(chosen, options, seed)]
     if len(drawn) < 2:
         raise UsageError("--calibrate slows every second case: give it two cases or more")
     return drawn
@@ -204,8 +204,8 @@ def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -
     folder = calibration.folder / str(len(calibration.reports) + 1)
     own = ["--inject", str(inject), "--threshold", str(threshold), "--time_budget", f"{budget_s:.3f}"]
     own += ["--seed", str(calibration.rng.getrandbits(32)), "--simple_local_reporter", str(folder)]
-    what = f"{inject * 100:+.3g} %" if inject else "nothing"
-    log.info("run %d: %s injected", len(calibration.reports) + 1, what)
+    injection = f"{inject * 100:+.3g} %" if inject else "nothing"
+    log.info("run %d: %s injected", len(calibration.reports) + 1, injection)
     began = time.monotonic()
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # no table for each run
@@ -263,7 +263,7 @@ def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Fo
         return []
     log.info("simulating what more time would find")
     cost = statistics.median(
-        (report.run.wall_s or 0.0) / max(1, sum(one.rounds for one in report.comparisons))
+        (report.run.wall_s or 0.0) / max(1, sum(comparison.rounds for comparison in report.comparisons))
         for report in calibration.reports
     )
     threshold = by_metric(options).get("time") if calibration.fixed_threshold else None

@@ -39,7 +39,7 @@ def smallest_found(rows: Sequence[Row]) -> Row | None:
     return best
 
 
-def tell(outcome: Outcome) -> list[str]:
+def outcome_lines(outcome: Outcome) -> list[str]:
     """The lines: what was run, the table, what this machine can find, what more time would, and the advice."""
     cases, runs = counted(outcome.cases, "case"), counted(outcome.runs, "run")
     head = f"{outcome.build} against itself, {cases} of {outcome.spec}, {runs}"
@@ -48,7 +48,7 @@ def tell(outcome: Outcome) -> list[str]:
         "",
         *_table(outcome.rows),
         "",
-        *_found(outcome),
+        *_detection_lines(outcome),
         *_more_time(outcome.forecasts),
         "",
         *_advice(outcome.advice),
@@ -57,8 +57,8 @@ def tell(outcome: Outcome) -> list[str]:
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
-    found = f"found ({_percent(CONFIDENCE)} interval)"
-    lines = [("injected", "threshold", "runs", found, "false flags", "s a case", "timed")]
+    detected_title = f"found ({_percent(CONFIDENCE)} interval)"
+    lines = [("injected", "threshold", "runs", detected_title, "false flags", "s a case", "timed")]
     for row in rows:
         injected = f"+{_percent(row.share)}" if row.share else "nothing"
         false_flags = f"{row.false_flags.count} of {row.false_flags.of}"
@@ -82,20 +82,20 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
     return [f"{count} {words}" for count, words in counts if count]
 
 
-def _found(outcome: Outcome) -> list[str]:
+def _detection_lines(outcome: Outcome) -> list[str]:
     flags = Rate(sum(row.false_flags.count for row in outcome.rows), sum(row.false_flags.of for row in outcome.rows))
     lines = [f"false flags: {_rate(flags)}"]
     if outcome.not_run:
         missing = ", ".join(f"+{_percent(share)}" if share else "the plain run" for share in outcome.not_run)
         lines.append(f"not measured for lack of time: {missing}")
     row = outcome.smallest
-    if not any(one.detected.of for one in outcome.rows):
+    if not any(row.detected.of for row in outcome.rows):
         lines.append("no slowed case was measured")
     elif row is None:
         lines.append(f"no injected slowdown was found in {_percent(POWER)} of its cases or more")
     else:
-        what = _found_with(row.share, row.threshold, row.seconds_a_case)
-        lines.append(f"the smallest regression found in {_percent(POWER)} of its cases or more: {what}")
+        detection = _describe_detection(row.share, row.threshold, row.seconds_a_case)
+        lines.append(f"the smallest regression found in {_percent(POWER)} of its cases or more: {detection}")
     return lines
 
 
@@ -104,15 +104,15 @@ def _more_time(forecasts: Sequence[Forecast]) -> list[str]:
     if not forecasts:
         return []
     lines = [f"simulated from the measured pairs, at best; found in {_percent(POWER)} of the cases:"]
-    for one in forecasts:
-        what = "none of the changes tried"
-        if one.share is not None and one.threshold is not None and one.seconds_a_case is not None:
-            what = _found_with(one.share, one.threshold, one.seconds_a_case)
-        lines.append(f"  --max_rounds {one.max_rounds}: {what}")
+    for forecast in forecasts:
+        detection = "none of the changes tried"
+        if forecast.share is not None and forecast.threshold is not None and forecast.seconds_a_case is not None:
+            detection = _describe_detection(forecast.share, forecast.threshold, forecast.seconds_a_case)
+        lines.append(f"  --max_rounds {forecast.max_rounds}: {detection}")
     return lines
 
 
-def _found_with(share: float, threshold: float, seconds_a_case: float) -> str:
+def _describe_detection(share: float, threshold: float, seconds_a_case: float) -> str:
     threshold_words = _percent(threshold).replace(" ", "")
     return f"+{_percent(share)}, with --threshold {threshold_words}, in {seconds_a_case:.1f} s a case"
 
@@ -120,7 +120,7 @@ def _found_with(share: float, threshold: float, seconds_a_case: float) -> str:
 def _advice(advice: Sequence[Remedy]) -> list[str]:
     if not advice:
         return ["advice: none; nothing to improve was found"]
-    return ["advice:", *(line for one in advice for line in (f"- {one.fact}", f"  {one.fix}"))]
+    return ["advice:", *(line for remedy in advice for line in (f"- {remedy.fact}", f"  {remedy.fix}"))]
 
 
 def _rate(rate: Rate) -> str:

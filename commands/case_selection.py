@@ -17,7 +17,7 @@ from opduel.commands.custom_network import custom_network
 from opduel.commands.entry import log
 from opduel.commands.option_types import share
 from opduel.commands.options import asked_metrics, by_metric
-from opduel.commands.programs import refuse_program_options, with_arguments
+from opduel.commands.programs import fill_command_lines, refuse_program_options
 from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.harness.models import fetch_files
@@ -55,7 +55,7 @@ class Choice:
     label: str = FROM_COMMAND_LINE  # in place of the path
     framework: Framework | None = None
     labels: Mapping[str, Any] = field(default_factory=dict)
-    kept: object = None  # what the cases need as long as they are measured
+    resources: object = None  # what the cases need as long as they are measured
     suite: ChosenSuite | None = None  # what they are of
     draws: bool = False  # whether the run's seed draws some of their sizes
 
@@ -75,25 +75,25 @@ def is_drawn(spec: Spec, test: Any) -> bool:
     return bool(getattr(test, "random", None)) and test.seed is None and spec.defaults.seed is None
 
 
-def choose(options: argparse.Namespace, seed: int) -> Choice:
+def choose_cases(options: argparse.Namespace, seed: int) -> Choice:
     """The cases that the options ask for; sizes are drawn from ``seed`` where the spec has none of its own. UsageError:
     a bad spec, bad inputs, options that don't go together, or nothing left to measure."""
-    own = custom_network(options, [_one(text) for text in (options.network and options.inputs) or ()])
+    own = custom_network(options, [_parse_inputs(text) for text in (options.network and options.inputs) or ()])
     spec, path = (own.spec, None) if own else _spec(options)
-    settings = overriding(options)
+    settings = overriding_settings(options)
     cases = expand_cases(
         spec, thresholds=by_metric(options), metrics=asked_metrics(options), settings=settings, seed=seed
     )
     framework = get_framework(spec.framework)
     refuse_program_options(options, framework)
-    cases = with_arguments(cases, options)
+    cases = fill_command_lines(cases, options)
     if not are_discovered(cases, framework) and (own or not options.inputs):
-        cases = picked(cases, options)
+        cases = pick_cases(cases, options)
     elif not are_discovered(cases, framework):
-        cases = _regressed(cases, options)
-    cases = _of_size(options, cases)
+        cases = _pick_regressed(cases, options)
+    cases = _pick_by_size(options, cases)
     if not are_discovered(cases, framework):
-        cases = sampled(cases, options, seed)
+        cases = sample_cases(cases, options, seed)
     if options.timeout is not None:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
     require_two_to_inject(options, cases)
@@ -123,12 +123,12 @@ def are_discovered(cases: Sequence[Case], framework: Framework) -> bool:
     return framework.programs and any(case.metric == VALUE for case in cases)
 
 
-def picked(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+def pick_cases(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
     """Those that ``--operators`` and ``--regressed_types`` leave; UsageError: one matches none."""
-    return _regressed(select_cases(cases, options.operators) if options.operators else cases, options)
+    return _pick_regressed(select_cases(cases, options.operators) if options.operators else cases, options)
 
 
-def sampled(cases: Sequence[Case], options: argparse.Namespace, seed: int) -> list[Case]:
+def sample_cases(cases: Sequence[Case], options: argparse.Namespace, seed: int) -> list[Case]:
     """The random sample of ``--sample``, in the order of ``cases``; all of them without it, or if there are no more.
 
     Cases are ranked by a hash of the seed and the case's id (Sunter 1977, "List sequential sampling", by permanent
@@ -139,25 +139,25 @@ def sampled(cases: Sequence[Case], options: argparse.Namespace, seed: int) -> li
         return list(cases)
     number = math.ceil(len(cases) * share(amount)) if amount.endswith("%") else int(amount)
     ranked = sorted(cases, key=lambda case: hashlib.sha256(f"{seed}:{case.id}".encode()).digest())
-    kept = {case.id for case in ranked[:number]}
-    log.info("--sample %s: %d of %s, drawn with seed %d", amount, len(kept), counted(len(cases), "case"), seed)
-    return [case for case in cases if case.id in kept]
+    sampled_ids = {case.id for case in ranked[:number]}
+    log.info("--sample %s: %d of %s, drawn with seed %d", amount, len(sampled_ids), counted(len(cases), "case"), seed)
+    return [case for case in cases if case.id in sampled_ids]
 
 
-def with_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
+def fetch_case_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
     """The cases with the files that they need on this host, fetched if they aren't there. OpduelError: a file can't be
     had, or isn't the one that was meant."""
     cache = (options.model_cache or default_model_cache()).absolute()
     try:
-        return fetch_files(_rooted(choice.cases, options.root_model_dir), cache, log.info)
+        return fetch_files(_with_root_folder(choice.cases, options.root_model_dir), cache, log.info)
     except OpduelError as error:
         raise type(error)(f"{choice.path or choice.name}: {error}") from None
 
 
-def _rooted(cases: Sequence[Case], root: Path | None) -> list[Case]:
+def _with_root_folder(cases: Sequence[Case], root: Path | None) -> list[Case]:
     """The cases, with each location that begins with ``//`` below ``root``, as AI-PEP has it; UsageError without a
     root."""
-    found = []
+    rooted_cases = []
     for case in cases:
         files = {}
         for name, file in case.files.items():
@@ -169,20 +169,20 @@ def _rooted(cases: Sequence[Case], root: Path | None) -> list[Case]:
                     )
                 file = dataclasses.replace(file, location=str(root / file.location.lstrip("/")))
             files[name] = file
-        found.append(dataclasses.replace(case, files=files))
-    return found
+        rooted_cases.append(dataclasses.replace(case, files=files))
+    return rooted_cases
 
 
-def overriding(options: argparse.Namespace) -> Settings | None:
+def overriding_settings(options: argparse.Namespace) -> Settings | None:
     """What the options put in place of the spec's own settings; None for nothing."""
-    said = {
+    value_by_setting = {
         "dtype": options.dtype,
         "context": options.ctx,
         "directions": options.directions,
         "input_sets": options.input_sets,
     }
-    said = {name: value for name, value in said.items() if value is not None}
-    return Settings(**said) if said else None
+    value_by_setting = {name: value for name, value in value_by_setting.items() if value is not None}
+    return Settings(**value_by_setting) if value_by_setting else None
 
 
 def _spec(options: argparse.Namespace) -> tuple[Spec, Path | None]:
@@ -210,7 +210,7 @@ def _with_inputs(options: argparse.Namespace) -> tuple[Spec, Path | None]:
         raise UsageError("--category: --inputs are for the operators named by --operators: leave it out")
     if not options.operators:
         raise UsageError("--inputs: add --operators with the name of the operator that they are for, such as nd.add")
-    inputs = [_one(text) for text in options.inputs]
+    inputs = [_parse_inputs(text) for text in options.inputs]
     path = find_spec(options.benchmark_file) if options.benchmark_file else None
     base = load_spec(path) if path else None
     tests = []
@@ -239,11 +239,11 @@ def _last_part(operator: str) -> str:
 
 def _in_options(message: str) -> str:
     """A message on the spec that was made of options, in their words."""
-    found = re.match(r"tests\[\d+\]\.(inputs|operator)", message)
-    return f"--{found[1].replace('operator', 'operators')}{message[found.end() :]}" if found else message
+    match = re.match(r"tests\[\d+\]\.(inputs|operator)", message)
+    return f"--{match[1].replace('operator', 'operators')}{message[match.end() :]}" if match else message
 
 
-def _one(text: str) -> Any:
+def _parse_inputs(text: str) -> Any:
     """What one ``--inputs`` says: JSON, or ``@`` and the path of a JSON or YAML file."""
     try:
         data = read_plain(Path(text[1:])) if text.startswith("@") else plain_of(text)
@@ -270,40 +270,46 @@ def _framework(options: argparse.Namespace) -> str:
     return next((name for name in names if roots & set(get_framework(name).namespaces)), names[0])
 
 
-def _regressed(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+def _pick_regressed(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
     """The cases of ``--regressed_types``, or all; UsageError where there is none of one of the ids."""
     if options.regressed_types is None:
         return list(cases)
-    known = {case.id: case for case in cases}
+    case_by_id = {case.id: case for case in cases}
     if options.across is not None or "," in options.platform:  # rows of such a run's report
-        known |= _of_kinds(known, options.regressed_types)
+        case_by_id |= _cases_on_kinds(case_by_id, options.regressed_types)
     for id in options.regressed_types:
-        if id not in known:
-            close = get_close_matches(id, known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"the first of {len(known)} is {next(iter(known))}"
+        if id not in case_by_id:
+            close = get_close_matches(id, case_by_id, 1)
+            hint = (
+                f"did you mean {close[0]}?" if close else f"the first of {len(case_by_id)} is {next(iter(case_by_id))}"
+            )
             raise UsageError(f"--regressed_types: there is no case {id!r}: {hint}")
-    return [case for case in known.values() if case.id in set(options.regressed_types)]
+    return [case for case in case_by_id.values() if case.id in set(options.regressed_types)]
 
 
-def _of_kinds(known: Mapping[str, Case], wanted: Sequence[str]) -> dict[str, Case]:
+def _cases_on_kinds(case_by_id: Mapping[str, Case], case_ids: Sequence[str]) -> dict[str, Case]:
     """Of the wanted ids those that name a known case on a kind of host, with the case."""
-    found = ((id, *split_kind(id)) for id in wanted if id not in known)
-    return {id: known[case_id].of_kind(kind) for id, kind, case_id in found if kind is not None and case_id in known}
+    parts = ((id, *split_kind(id)) for id in case_ids if id not in case_by_id)
+    return {
+        id: case_by_id[case_id].of_kind(kind)
+        for id, kind, case_id in parts
+        if kind is not None and case_id in case_by_id
+    }
 
 
-def _of_size(options: argparse.Namespace, cases: list[Case]) -> list[Case]:
+def _pick_by_size(options: argparse.Namespace, cases: list[Case]) -> list[Case]:
     """With ``--int64_tensor``, only the cases with tensors of more elements than 32 bits can number, or the others."""
     if options.int64_tensor is None:
         return cases
-    wanted = options.int64_tensor == "on"
-    left = [case for case in cases if (largest_tensor(case.inputs) > LARGEST_INT32) == wanted]
-    if not left:
-        what = "has" if wanted else "has anything but"
+    wants_large = options.int64_tensor == "on"
+    remaining = [case for case in cases if (largest_tensor(case.inputs) > LARGEST_INT32) == wants_large]
+    if not remaining:
+        verb = "has" if wants_large else "has anything but"
         raise UsageError(
-            f"--int64_tensor {options.int64_tensor}: no case {what} tensors of more than {LARGEST_INT32} elements: "
+            f"--int64_tensor {options.int64_tensor}: no case {verb} tensors of more than {LARGEST_INT32} elements: "
             f"use -b {LARGE_TENSORS}, or leave the option out"
         )
-    return left
+    return remaining
 
 
 def largest_tensor(inputs: Mapping[str, Any]) -> int:

@@ -92,8 +92,8 @@ def _coverage(options: argparse.Namespace, framework: Framework, rules: Rules, c
     if rules.namespaces:
         text = package_coverage_text(framework.name, options.catalogue, covered, rules, only)
     else:
-        said = "" if framework.name == framework_names()[0] else f"--framework {framework.name} "
-        text = coverage_text(covered, _peer(framework), options=said, bundle=rules.bundle, spec=only)
+        options_text = "" if framework.name == framework_names()[0] else f"--framework {framework.name} "
+        text = coverage_text(covered, _peer(framework), options=options_text, bundle=rules.bundle, spec=only)
     print_result(text)
     return DONE
 

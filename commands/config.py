@@ -66,7 +66,7 @@ def read_config(path: Path) -> dict[str, Any]:
     return data
 
 
-class KeptAnswers(Mapping[str, str]):
+class StoredAnswers(Mapping[str, str]):
     """The kept answers, read on their first use: a broken file stops no command that needs none of them.
 
     Any method raises UsageError as ``read_config``.
@@ -101,10 +101,10 @@ def _check_arguments(path: Path, value: Any) -> None:
             raise UsageError(f"{path}: {ARGUMENTS}.{command}: must be an object of options")
 
 
-def with_kept_token(options: argparse.Namespace, config: Mapping[str, str]) -> argparse.Namespace:
+def with_stored_token(options: argparse.Namespace, config: Mapping[str, str]) -> argparse.Namespace:
     """Options of whoever sends reports: where neither they nor the environment have a token, the config's file does."""
-    found = options.remote_access_token, options.remote_access_token_file, os.environ.get(VARIABLE) or None
-    if any(one is not None for one in found):
+    sources = options.remote_access_token, options.remote_access_token_file, os.environ.get(VARIABLE) or None
+    if any(source is not None for source in sources):
         return options
     file = config.get("remote_access_token_file")
     if file is None:

@@ -59,22 +59,22 @@ def run_conformance(arguments: Sequence[str], parser: Parser) -> int:
     else:
         subject = subject_of(options.benchmark_file, options.control, options.treatment, **more)
     logging.getLogger("opduel.harness").setLevel(logging.ERROR)
-    found = []
+    outcomes = []
     for name in options.check or CHECKS:
         log.debug("check %s", name)
-        found.append(check(name, subject))
-        print_result("".join(f"{line}\n" for line in lines_of(found[-1])), "")
-    problems = sum(len(one.problems) for one in found)
+        outcomes.append(check(name, subject))
+        print_result("".join(f"{line}\n" for line in lines_of(outcomes[-1])), "")
+    problems = sum(len(outcome.problems) for outcome in outcomes)
     name = subject.framework.name
-    log.info("%s: %s", name, f"{problems} problems" if problems else f"conforms ({len(found)} checks)")
+    log.info("%s: %s", name, f"{problems} problems" if problems else f"conforms ({len(outcomes)} checks)")
     return REGRESSED if problems else DONE
 
 
 def lines_of(outcome: Outcome) -> list[str]:
     """A check's outcome as text: ``ok``, or its problems, and what was not checked."""
-    said = [("PROBLEM", one) for one in outcome.problems] or [("ok", "")]
-    said += [("note", one) for one in outcome.notes]
-    return [f"{outcome.check:<{_WIDTH}}{kind:<9}{text}".rstrip() for kind, text in said]
+    rows = [("PROBLEM", problem) for problem in outcome.problems] or [("ok", "")]
+    rows += [("note", note) for note in outcome.notes]
+    return [f"{outcome.check:<{_WIDTH}}{kind:<9}{text}".rstrip() for kind, text in rows]
 
 
 def subject_of(
@@ -94,12 +94,12 @@ def subject_of(
         UsageError: a bad spec, no case to measure, or no such build.
         RunError: a build can't be made.
     """
-    found = load_spec(find_spec(str(spec)))
-    cases = [case for case in expand_cases(found) if not case.files]
+    document = load_spec(find_spec(str(spec)))
+    cases = [case for case in expand_cases(document) if not case.files]
     cases = _measured_once(select_cases(cases, operators) if operators else cases)
     if not cases:
         raise UsageError(f"{spec}: has no case without files: give a spec that has one")
-    cache, framework = BuildCache(exec_dir), get_framework(found.framework).for_cases(cases)
+    cache, framework = BuildCache(exec_dir), get_framework(document.framework).for_cases(cases)
     requests: dict[Side, str] = {"control": control, "treatment": treatment or control}
     first, second = (
         framework.equipped(side, resolve_build(request, framework.of_side(side), cache), 1)
@@ -133,15 +133,15 @@ def subject_of_suite(
     choice = selection.choose(builds)
     cases = _measured_once(choice.cases)
     framework = choice.framework or framework
-    return Subject(framework, builds["control"], builds["treatment"], cases, seed=seed, resources=choice.kept)
+    return Subject(framework, builds["control"], builds["treatment"], cases, seed=seed, resources=choice.resources)
 
 
 def _measured_once(cases: Sequence[Case]) -> list[Case]:
     """Each of the cases once: by time, or by the value that it reports where the spec has it measured by that alone;
     those by time first."""
-    found: dict[str, Case] = {}
+    case_by_id: dict[str, Case] = {}
     for case in cases:
-        if case.time_id not in found or case.metric == DEFAULT_METRIC:
+        if case.time_id not in case_by_id or case.metric == DEFAULT_METRIC:
             timed = case.metric != VALUE
-            found[case.time_id] = replace(case, id=case.time_id, metric=DEFAULT_METRIC) if timed else case
-    return sorted(found.values(), key=lambda case: case.metric != DEFAULT_METRIC)
+            case_by_id[case.time_id] = replace(case, id=case.time_id, metric=DEFAULT_METRIC) if timed else case
+    return sorted(case_by_id.values(), key=lambda case: case.metric != DEFAULT_METRIC)

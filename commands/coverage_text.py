@@ -25,11 +25,11 @@ class BuildCoverage:
     @property
     def ran(self) -> list[SmokeCheck]:
         """The cases that ran."""
-        return [one for one in self.attempts if one.reason is None]
+        return [attempt for attempt in self.attempts if attempt.reason is None]
 
     def operators(self, direction: str) -> set[str]:
         """Functions with at least one case in this direction that ran."""
-        return {one.case.operator for one in self.ran if one.case.direction == direction}
+        return {attempt.case.operator for attempt in self.ran if attempt.case.direction == direction}
 
     def registered(self, direction: str, namespace: str = "") -> set[str]:
         """The registered operators behind them, by their own names; only those called through ``namespace``."""
@@ -37,29 +37,31 @@ class BuildCoverage:
         return {own for name in names if (own := self._registered_as(name))}
 
     def _registered_as(self, function: str) -> str | None:
-        known = self.registry.functions.get(function)
-        return known.registered if known else None
+        entry = self.registry.functions.get(function)
+        return entry.registered if entry else None
 
-    def seen(self) -> set[str]:
+    def profiled_operators(self) -> set[str]:
         """The registered operators that ran, as the framework's profiler tells, by their own names.
 
         Where it names none that is registered, under which some old operators run, the one that the function calls.
         """
         own = {alias: name for name, aliases in self.registry.registered.items() for alias in aliases}
-        found: set[str] = set()
-        for one in self.attempts:
-            named = {own[name] for name in one.operators if name in own}
-            called = self._registered_as(one.case.operator)
-            if one.reason is None and not named and one.case.direction == "forward" and called:
+        operators: set[str] = set()
+        for attempt in self.attempts:
+            named = {own[name] for name in attempt.operators if name in own}
+            called = self._registered_as(attempt.case.operator)
+            if attempt.reason is None and not named and attempt.case.direction == "forward" and called:
                 named = {called}
-            found |= named
-        return found
+            operators |= named
+        return operators
 
-    def unseen(self, otherwise: str = NOT_SEEN) -> dict[str, str]:
+    def unprofiled_operators(self, otherwise: str = NOT_SEEN) -> dict[str, str]:
         """The registered operators that did not run, with the reason: ``otherwise`` where no other is known."""
-        failed = [one for one in self.attempts if one.reason is not None]
-        reasons = {self._registered_as(one.case.operator): f"its case fails: {one.reason}" for one in failed}
-        unseen = sorted(set(self.registry.registered) - self.seen())
+        failed = [attempt for attempt in self.attempts if attempt.reason is not None]
+        reasons = {
+            self._registered_as(attempt.case.operator): f"its case fails: {attempt.reason}" for attempt in failed
+        }
+        unseen = sorted(set(self.registry.registered) - self.profiled_operators())
         return {name: self.left_out.get(name) or reasons.get(name) or otherwise for name in unseen}
 
 
@@ -95,7 +97,7 @@ def coverage_text(
 def printed_by(options: str, requests: Sequence[str], spec: str | None) -> str:
     """Name the command that printed the list; ``options`` are those before its subcommand."""
     only = "" if spec is None else f"-b {spec} "
-    builds = " ".join(f'"{one}"' if " " in one else one for one in requests)
+    builds = " ".join(f'"{request}"' if " " in request else request for request in requests)
     return f"Printed by `.venv/bin/python -m opduel.commands.catalogue {options}coverage {only}{builds}`"
 
 
@@ -105,7 +107,7 @@ def others_untried(bundle: str, spec: str | None) -> str:
 
 
 def _registered(build: BuildCoverage, otherwise: str) -> str:
-    every, unseen = build.registry.registered, build.unseen(otherwise)
+    every, unseen = build.registry.registered, build.unprofiled_operators(otherwise)
     rows = []
     for kind, is_backward in (("forward", False), ("of backward passes", True)):
         names = [name for name in every if (BACKWARD in name) == is_backward]
@@ -122,10 +124,10 @@ def _totals(builds: Sequence[BuildCoverage]) -> str:
     rows = [
         (
             build.request,
-            len({one.case.operator for one in build.attempts}),
+            len({attempt.case.operator for attempt in build.attempts}),
             len(build.operators("forward")),
             len(build.operators("backward")),
-            len([name for name in build.seen() if BACKWARD not in name]),
+            len([name for name in build.profiled_operators() if BACKWARD not in name]),
             len(build.attempts),
             len(build.attempts) - len(build.ran),
         )
@@ -141,7 +143,7 @@ def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[st
 
     def missing(direction: str, names: Iterable[str]) -> list[str]:
         ran = build.registered(direction, PEER_NAMESPACE) | build.operators(direction)
-        return sorted(one for one in names if not {build.registry.own_name(one), PEER_NAMESPACE + one} & ran)
+        return sorted(name for name in names if not {build.registry.own_name(name), PEER_NAMESPACE + name} & ran)
 
     backward = [name for name, measured in peer.items() if measured]
     absent, absent_backward = missing("forward", peer), missing("backward", backward)
@@ -167,10 +169,10 @@ def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[st
 def failures(builds: Sequence[BuildCoverage]) -> str:
     """A table of the cases that failed, with the reasons."""
     rows = [
-        (build.request, one.case.id, one.reason.replace("|", "\\|"))
+        (build.request, attempt.case.id, attempt.reason.replace("|", "\\|"))
         for build in builds
-        for one in build.attempts
-        if one.reason is not None
+        for attempt in build.attempts
+        if attempt.reason is not None
     ]
     return table(("build", "case", "reason"), rows) if rows else "None."
 
@@ -180,7 +182,7 @@ def by_reason(reasons: Mapping[str, str]) -> str:
     names: dict[str, list[str]] = defaultdict(list)
     for name, reason in reasons.items():
         names[reason].append(f"`{name}`")
-    rows = [(reason, len(found), ", ".join(sorted(found))) for reason, found in sorted(names.items())]
+    rows = [(reason, len(members), ", ".join(sorted(members))) for reason, members in sorted(names.items())]
     return table(("reason", "count", "names"), rows) if rows else "None."
 
 

@@ -58,17 +58,17 @@ def custom_network(options: argparse.Namespace, inputs: Sequence[Mapping[str, An
 
 def _framework(options: argparse.Namespace) -> Framework:
     names = [options.framework] if options.framework else framework_names()
-    found = [one for one in map(get_framework, names) if one.networks]
-    if not found:
+    frameworks = [framework for framework in map(get_framework, names) if framework.networks]
+    if not frameworks:
         raise UsageError(f"--network: {options.framework} has no networks: leave --framework out")
-    return found[0]
+    return frameworks[0]
 
 
 def _operators(options: argparse.Namespace, framework: Framework, inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tests of the network's operator calls."""
-    asked = options.treatment or options.control
-    asked = asked or usual_build("treatment", read_config(config_path()), framework)
-    build = resolve_build(asked, framework, BuildCache(options.exec_dir))
+    request = options.treatment or options.control
+    request = request or usual_build("treatment", read_config(config_path()), framework)
+    build = resolve_build(request, framework, BuildCache(options.exec_dir))
     tensors = {name: tensor for name, value in inputs.items() if (tensor := _tensor(value)) is not None}
     values = {name: value for name, value in inputs.items() if name not in ("hybridize", "loss")}
     network = ask_network(build, framework, options.network, tensors, values)

@@ -15,7 +15,7 @@ from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import log
 from opduel.commands.option_types import path as path_type
 from opduel.commands.options import Parser, harness_parser
-from opduel.commands.project import Setting, placed
+from opduel.commands.project import Setting, resolve_setting
 from opduel.commands.single import AB_ONLY, SINGLE_ONLY, is_single
 from opduel.records import UsageError
 
@@ -46,13 +46,15 @@ def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setti
         UsageError: a default is no option of the command, or has a bad value; names the file and the field.
     """
     path = config_path()
-    kept = read_config(path).get(ARGUMENTS, {}).get(command, {})
-    settings = [Setting(path, f"{path}: {ARGUMENTS}.{command}.{name}", name, value) for name, value in kept.items()]
+    value_by_name = read_config(path).get(ARGUMENTS, {}).get(command, {})
+    settings = [
+        Setting(path, f"{path}: {ARGUMENTS}.{command}.{name}", name, value) for name, value in value_by_name.items()
+    ]
     if not settings and not shared:
         return list(arguments)
     actions = _actions(command)
-    taken = {action.dest for action, _ in _parts(arguments, actions)} | _passed_over(command, arguments)
-    found: dict[Path, list[str]] = {}
+    settled = {action.dest for action, _ in _parts(arguments, actions)} | _passed_over(command, arguments)
+    words_by_file: dict[Path, list[str]] = {}
     for setting in (*settings, *shared):
         option = f"--{setting.name.lstrip('-')}"
         if option not in actions:
@@ -60,33 +62,33 @@ def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setti
                 continue  # another subcommand's
             raise UsageError(f"{setting.where}: {command} has no such option: correct it, or remove it")
         action = actions[option]
-        value = placed(setting, action.type is path_type) if setting in shared else setting.value
+        value = resolve_setting(setting, action.type is path_type) if setting in shared else setting.value
         written = _written(setting.where, option, action, value)
         _check(setting.where, command, written)
-        if action.dest not in taken:
-            found.setdefault(setting.file, []).extend(written)
-            taken.add(action.dest)
-    for file, words in found.items():
+        if action.dest not in settled:
+            words_by_file.setdefault(setting.file, []).extend(written)
+            settled.add(action.dest)
+    for file, words in words_by_file.items():
         log.info("from %s: %s", file, ", ".join(word.partition("=")[0] for word in words))  # a value may be a secret
-    return [*(word for words in found.values() for word in words), *arguments]
+    return [*(word for words in words_by_file.values() for word in words), *arguments]
 
 
 def _every_option() -> set[str]:
     return {name for command in PARSERS for name in _actions(command)}
 
 
-def keep(command: str, arguments: Sequence[str]) -> None:
+def store_defaults(command: str, arguments: Sequence[str]) -> None:
     """Keep the options of a command line as its defaults, in place of those that were kept before. UsageError: the
     config is no good; RunError: it can't be written."""
     path = config_path()
-    kept: dict[str, Any] = {}
+    value_by_option: dict[str, Any] = {}
     for action, value in _parts(arguments, _actions(command)):
         if action.dest not in NOT_KEPT:
             several = isinstance(action, argparse._AppendAction)
-            kept[action.dest] = [*kept.get(action.dest, []), value] if several else value
+            value_by_option[action.dest] = [*value_by_option.get(action.dest, []), value] if several else value
     config = read_config(path)
-    write_config(path, {**config, ARGUMENTS: {**config.get(ARGUMENTS, {}), command: kept}})
-    log.info("defaults for %s kept in %s: %s", command, path, ", ".join(kept) or "nothing")
+    write_config(path, {**config, ARGUMENTS: {**config.get(ARGUMENTS, {}), command: value_by_option}})
+    log.info("defaults for %s kept in %s: %s", command, path, ", ".join(value_by_option) or "nothing")
 
 
 def describes_run(command: str, arguments: Sequence[str]) -> bool:
@@ -102,26 +104,28 @@ def is_for_driver(arguments: Sequence[str]) -> bool:
 
 def _actions(command: str) -> dict[str, argparse.Action]:
     """The command's options, by each of their names."""
-    return {name: one for make in reversed(PARSERS[command]) for name, one in make()._option_string_actions.items()}
+    return {
+        name: action for make in reversed(PARSERS[command]) for name, action in make()._option_string_actions.items()
+    }
 
 
 def _parts(arguments: Sequence[str], actions: Mapping[str, argparse.Action]) -> list[tuple[argparse.Action, Any]]:
     """Each option of a command line with its value as text, or true where it takes none; what isn't known is left."""
-    found: list[tuple[argparse.Action, Any]] = []
+    options: list[tuple[argparse.Action, Any]] = []
     for place, word in enumerate(arguments):
         name, equals, value = word.partition("=")
         if not name.startswith("--"):  # -b, -p: the value may follow at once
             name, equals, value = word[:2], word[2:], word[2:]
         if name not in actions:
             continue
-        following = [one for one in arguments[place + 1 : place + 2] if not one.startswith("-")]
+        following = [argument for argument in arguments[place + 1 : place + 2] if not argument.startswith("-")]
         if actions[name].nargs == 0:
-            found.append((actions[name], True))
+            options.append((actions[name], True))
         elif equals:
-            found.append((actions[name], value))
+            options.append((actions[name], value))
         elif following or actions[name].nargs == "?":
-            found.append((actions[name], following[0] if following else True))
-    return found
+            options.append((actions[name], following[0] if following else True))
+    return options
 
 
 def _written(where: str, option: str, action: argparse.Action, value: Any) -> list[str]:
@@ -137,17 +141,17 @@ def _written(where: str, option: str, action: argparse.Action, value: Any) -> li
     values = value if isinstance(value, list) else [value]
     if len(values) > 1 and not isinstance(action, argparse._AppendAction):
         raise UsageError(f"{where}: {option} takes one value: give one")
-    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in values):
+    if not all(isinstance(item, str | int | float) and not isinstance(item, bool) for item in values):
         raise UsageError(f"{where}: give a text, a number, true, false, or a list of texts")
-    return [f"{option}={one}" for one in values]
+    return [f"{option}={item}" for item in values]
 
 
 def _check(where: str, command: str, written: Sequence[str]) -> None:
     """Raise UsageError unless the command takes it."""
-    left = list(written)
+    remaining = list(written)
     try:
         for make in PARSERS[command]:
-            _, left = make().parse_known_args(left)
+            _, remaining = make().parse_known_args(remaining)
     except UsageError as error:
         raise UsageError(f"{where}: {str(error).partition('; see ')[0]}") from None
 

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from opduel.commands.driver_text import culprit_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log
-from opduel.commands.notifying import Notifications, effective
+from opduel.commands.notifying import Notifications, verified_report
 from opduel.commands.session import exit_code
 from opduel.driver.investigation import Outcome
 from opduel.driver.watch import Tally
@@ -30,16 +30,16 @@ class Teller:
         self._traced = traced
         self._notifications = notifications
         self._reporters = reporters
-        self._prints_json = any(isinstance(one, JsonReporter) for one in reporters)
-        self._findings = [one for one in ours if isinstance(one, FindingsReporter)]
+        self._prints_json = any(isinstance(reporter, JsonReporter) for reporter in reporters)
+        self._findings = [reporter for reporter in ours if isinstance(reporter, FindingsReporter)]
 
     def looks(self) -> None:
         """Tell first what earlier passes, or earlier starts, could not."""
         self._notifications.deliver()
-        told = catch_up_all(self._reporters)
-        for line in told.lines:
+        outcome = catch_up_all(self._reporters)
+        for line in outcome.lines:
             log.info("%s", line)
-        for line in told.failures:
+        for line in outcome.failures:
             log.error("%s; the next pass tries again", line)
 
     def begins(
@@ -60,12 +60,12 @@ class Teller:
         for text in lines:
             logging.getLogger("opduel.found").info("%s", text)
         say(lines, sys.stderr if self._prints_json else sys.stdout)
-        self._notifications.found(outcome, document)
-        for one in self._findings:
+        self._notifications.report_outcome(outcome, document)
+        for reporter in self._findings:
             try:
-                one.report_findings(effective(outcome), lines)
+                reporter.report_findings(verified_report(outcome), lines)
             except Exception as error:  # it costs nobody the next commit
-                log.error("--%s failed: %s", one.option, error)
+                log.error("--%s failed: %s", reporter.option, error)
 
 
 def code_of_pass(tally: Tally, traced: bool) -> int:
@@ -79,13 +79,15 @@ def code_of_pass(tally: Tally, traced: bool) -> int:
 def code_of(outcome: Outcome, traced: bool) -> int:
     """The exit code that one line came to; when regressions are traced, one that was not confirmed is none. A known
     culprit's regression is one for as long as it lasts."""
-    reports = [one for one in (outcome.benchmark, outcome.verification) if one is not None]
+    reports = [report for report in (outcome.benchmark, outcome.verification) if report is not None]
     if not traced:
         return exit_code(outcome.benchmark)
-    confirmed = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
-    if any(one.case in confirmed and one.is_worse for report in reports for one in report.comparisons):
+    confirmed = {*outcome.confirmed, *(case for culprit in outcome.known for case in culprit.culprit.cases)}
+    if any(
+        comparison.case in confirmed and comparison.is_worse for report in reports for comparison in report.comparisons
+    ):
         return REGRESSED
-    return INCOMPLETE if outcome.unfinished or any(exit_code(one) == INCOMPLETE for one in reports) else DONE
+    return INCOMPLETE if outcome.unfinished or any(exit_code(report) == INCOMPLETE for report in reports) else DONE
 
 
 def say(lines: Sequence[str], stream: TextIO | None = None) -> None:

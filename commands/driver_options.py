@@ -35,16 +35,16 @@ class DriverOptions:
     base_why: str = ""
 
 
-def parse(arguments: Sequence[str] | None) -> DriverOptions:
+def parse_driver_options(arguments: Sequence[str] | None) -> DriverOptions:
     """Both sets of options. UsageError: one is unknown, malformed, or can't be had together with another."""
-    own, rest = driver_parser().parse_known_args(arguments)
-    if "-h" in rest or "--help" in rest:
+    own, remaining = driver_parser().parse_known_args(arguments)
+    if "-h" in remaining or "--help" in remaining:
         driver_parser().print_help()
         raise SystemExit(0)
     parser = harness_parser()
     parser.prog = "repo_driver.py"
     cache = [f"--exec_dir={own.exec_dir}"] if own.exec_dir else []
-    harness = parser.parse_args([*rest, "-p", own.platforms, *cache])
+    harness = parser.parse_args([*remaining, "-p", own.platforms, *cache])
     refuse(harness, _OURS_TO_CHOOSE, "the driver chooses builds and kinds of runs itself: leave it out")
     refuse_single_options(harness)
     refuse_round_log(harness)
@@ -146,9 +146,9 @@ def driver_parser() -> Parser:
 
 
 def _add_commits(parser: Parser) -> None:
-    which = parser.options("which commits")
-    which("--ab_testing", "measure each commit against a control")
-    which(
+    add = parser.options("which commits")
+    add("--ab_testing", "measure each commit against a control")
+    add(
         "--local PATH",
         "measure your own branch: the checkout at PATH (default: the current folder) as it is, with uncommitted "
         "changes, against where it left the remote's branch; only the cases that the difference can touch",
@@ -156,32 +156,32 @@ def _add_commits(parser: Parser) -> None:
         nargs="?",
         const=path("."),
     )
-    which("--repo_dir DIR", "your own clone; it is only read, never changed", type=path)
-    which(
+    add("--repo_dir DIR", "your own clone; it is only read, never changed", type=path)
+    add(
         "--remote_repository REMOTE",
         "the repository to fetch from, a URL or path (default: the framework's own); with --repo_dir, the name of "
         "one of its remotes (default: origin)",
     )
-    which(
+    add(
         "--repo KIND",
         "the kind of repository: git, or hg for Mercurial (default: git)",
         type=repository_kind,
         default="git",
     )
-    which("--branch NAMES", "the remote's branches to measure, separated by commas (default: its default branch)")
-    which("--commit COMMIT", "the treatment: commit, tag or branch; with --interval, where to start")
-    which(
+    add("--branch NAMES", "the remote's branches to measure, separated by commas (default: its default branch)")
+    add("--commit COMMIT", "the treatment: commit, tag or branch; with --interval, where to start")
+    add(
         "--base_commit COMMIT",
         "the control, unless the first commit of the treatment's week (UTC) is later (default: that commit)",
     )
-    which("--exact_base", "take --base_commit as the control in any case")
-    which("--step N", "measure only every Nth commit", type=positive, default=1)
-    which(
+    add("--exact_base", "take --base_commit as the control in any case")
+    add("--step N", "measure only every Nth commit", type=positive, default=1)
+    add(
         "--commit_file FILE",
         "the file that remembers the last commit measured; the next start continues after it",
         type=path,
     )
-    which(
+    add(
         "--bisect_releases A,B,...",
         "find the first of these releases, oldest first, that regressed; needs no repository",
     )

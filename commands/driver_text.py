@@ -54,19 +54,19 @@ def culprit_lines(outcome: Outcome) -> list[str]:
     """Which commits caused the confirmed changes, with the evidence; nothing when nothing was sought."""
     if outcome.culprits is None and not outcome.known:
         return []
-    found = [line for traced in outcome.known for line in _culprit_lines(traced, outcome, known=True)]
-    found += [line for traced in outcome.culprits or () for line in _culprit_lines(traced, outcome)]
+    lines = [line for traced in outcome.known for line in _culprit_lines(traced, outcome, is_known=True)]
+    lines += [line for traced in outcome.culprits or () for line in _culprit_lines(traced, outcome)]
     named = {case for traced in (*outcome.known, *(outcome.culprits or ())) for case in traced.culprit.cases}
     missing = [case for case in outcome.confirmed if case not in named]
     if missing:
-        found.append(f"no commit found for: {', '.join(missing)}")
-    return found
+        lines.append(f"no commit found for: {', '.join(missing)}")
+    return lines
 
 
-def _culprit_lines(traced: Culprit, outcome: Outcome, known: bool = False) -> Iterable[str]:
+def _culprit_lines(traced: Culprit, outcome: Outcome, is_known: bool = False) -> Iterable[str]:
     culprit, revisions = traced.culprit, traced.revisions
     verdicts = {step.verdict for step in culprit.cases.values()}
-    word = ("known, " if known else "") + ("improved by" if verdicts == {"improved"} else "first bad")
+    word = ("known, " if is_known else "") + ("improved by" if verdicts == {"improved"} else "first bad")
     if culprit.named:
         yield f"{word}: {revision_line(revisions[-1])}"
     else:
@@ -74,7 +74,7 @@ def _culprit_lines(traced: Culprit, outcome: Outcome, known: bool = False) -> It
         yield f"{word}: one of {len(revisions) - 1}, after {revisions[0].name} up to {revisions[-1].name}{note}"
         yield from (f"    {revision_line(revision)}" for revision in revisions[1:])
     for case, step in culprit.cases.items():
-        yield f"  {case}: {step.verdict}{_figures(step.change)}{_account(outcome, case) if known else ''}"
+        yield f"  {case}: {step.verdict}{_figures(step.change)}{_account(outcome, case) if is_known else ''}"
     if culprit.named and culprit.note:
         yield f"  {culprit.note}"
     if traced.code is not None:
@@ -84,19 +84,22 @@ def _culprit_lines(traced: Culprit, outcome: Outcome, known: bool = False) -> It
 def _figures(change: Change | None) -> str:
     if change is None:
         return ""
-    ends = (math.exp(change.low), math.exp(change.high))
-    return f", {human_change(math.exp(change.estimate))} {human_interval(ends)}"
+    interval = (math.exp(change.low), math.exp(change.high))
+    return f", {human_change(math.exp(change.estimate))} {human_interval(interval)}"
 
 
 def _account(outcome: Outcome, case: str) -> str:
     """What the benchmark found beside the known culprits of a case."""
-    one = outcome.attributions[case]
-    if one.whole is None:
-        return "; nothing else was investigated" if one.finding == "accounted" else "; the rest was investigated"
-    whole = f"; {human_change(math.exp(one.whole.estimate))} in all"
-    if one.finding == "more" and one.rest is not None:
-        return f"{whole}, {human_change(math.exp(one.rest.estimate))} more than known culprits explain: investigated"
-    return f"{whole}: nothing else was investigated"
+    attribution = outcome.attributions[case]
+    if attribution.whole is None:
+        return (
+            "; nothing else was investigated" if attribution.finding == "accounted" else "; the rest was investigated"
+        )
+    in_all = f"; {human_change(math.exp(attribution.whole.estimate))} in all"
+    if attribution.finding == "more" and attribution.rest is not None:
+        more = human_change(math.exp(attribution.rest.estimate))
+        return f"{in_all}, {more} more than known culprits explain: investigated"
+    return f"{in_all}: nothing else was investigated"
 
 
 def revision_line(revision: Revision) -> str:

@@ -78,15 +78,20 @@ class Fuzz:
         """
         from opduel.harness.fuzz import findings, first_of_each_kind, shrink
 
-        found = findings(self._draws, {one.case: one for one in report.comparisons})
-        if not found:
+        differing = findings(self._draws, {comparison.case: comparison for comparison in report.comparisons})
+        if not differing:
             log.info("--fuzz: no input was found on which the builds differ")
             return
-        chosen = first_of_each_kind(found)[:MOST]
-        log.info("--fuzz: %d cases differ; shrinking those with the largest differences", len(found))
+        chosen = first_of_each_kind(differing)[:MOST]
+        log.info("--fuzz: %d cases differ; shrinking those with the largest differences", len(differing))
         small = chosen if report.run.interrupted else shrink(chosen, self._measure(request))
-        for one in small:
-            log.info("--fuzz: %s: %s, %s", one.case.id, words(one.comparison), json.dumps(one.case.inputs))
+        for finding in small:
+            log.info(
+                "--fuzz: %s: %s, %s",
+                finding.case.id,
+                describe_comparison(finding.comparison),
+                json.dumps(finding.case.inputs),
+            )
         path = self._found_in(request)
         try:
             write_atomically(path, spec_text(small, request).encode())
@@ -103,13 +108,15 @@ class Fuzz:
         """Measures cases in a run of their own, while there is time."""
 
         def measure(cases: Sequence[Case]) -> Mapping[str, Comparison]:
-            left = math.inf if self._budget is None else self._budget - (time.monotonic() - self._began)
-            if left <= 0:
+            seconds_left = math.inf if self._budget is None else self._budget - (time.monotonic() - self._began)
+            if seconds_left <= 0:
                 return {}
             small = replace(request, cases=cases).configured(
                 max_rounds=min(STEP_ROUNDS, request.max_rounds),
                 sentinels=0,
-                time_budget=None if math.isinf(left) else max(left * STEP_SHARE, min(left, STEP_S)),
+                time_budget=None
+                if math.isinf(seconds_left)
+                else max(seconds_left * STEP_SHARE, min(seconds_left, STEP_S)),
                 roofline=False,
                 profile_output=None,
                 breakdown=False,
@@ -117,7 +124,7 @@ class Fuzz:
             )
             try:
                 report = run_ab(small)
-                return {} if report.run.aborted else {one.case: one for one in report.comparisons}
+                return {} if report.run.aborted else {comparison.case: comparison for comparison in report.comparisons}
             except OpduelError as error:
                 log.warning("--fuzz: the inputs can't be shrunk: %s", error)
                 return {}
@@ -125,25 +132,29 @@ class Fuzz:
         return measure
 
 
-def words(one: Comparison) -> str:
+def describe_comparison(comparison: Comparison) -> str:
     """What was measured on one case, in a few words."""
-    if one.failure is not None:
-        return f"fails on the {one.failure.side}: {one.failure.reason}"
-    if one.metric == "error":
-        return f"differs: {one.note}"
-    return f"{one.verdict} by {human_change(one.ratio)}" if one.ratio is not None else one.verdict
+    if comparison.failure is not None:
+        return f"fails on the {comparison.failure.side}: {comparison.failure.reason}"
+    if comparison.metric == "error":
+        return f"differs: {comparison.note}"
+    return (
+        f"{comparison.verdict} by {human_change(comparison.ratio)}"
+        if comparison.ratio is not None
+        else comparison.verdict
+    )
 
 
-def spec_text(found: Sequence["Finding"], request: RunRequest) -> str:
+def spec_text(findings: Sequence["Finding"], request: RunRequest) -> str:
     """A spec of the findings' cases, which ``harness.py -b`` takes; its description says what was found."""
-    told = "; ".join(f"{one.case.id}: {words(one.comparison)}" for one in found)
+    summary = "; ".join(f"{finding.case.id}: {describe_comparison(finding.comparison)}" for finding in findings)
     head = {
         "framework": request.framework.name,
         "description": f"Found by harness.py --fuzz with seed {request.seed}, {_name(request.control)} against "
-        f"{_name(request.treatment)}, and made smaller: {told}.",
+        f"{_name(request.treatment)}, and made smaller: {summary}.",
     }
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
-    body = ",\n".join(test_text(_test(one.case)) for one in found)
+    body = ",\n".join(test_text(_test(finding.case)) for finding in findings)
     return "{\n" + "\n".join(lines) + f'\n  "tests": [\n{body}\n  ]\n}}\n'
 
 
@@ -154,6 +165,6 @@ def _name(build: Build) -> str:
 def _test(case: Case) -> dict[str, Any]:
     """A case as a test of a spec."""
     usual = {"dtype": "float32", "context": "cpu", "metric": "time", "mode": "imperative"}
-    said = {name: getattr(case, name) for name, value in usual.items() if getattr(case, name) != value}
-    what = {"identifier": case.id.partition("/")[0], "operator": case.operator, "directions": [case.direction]}
-    return {**what, **said, "inputs": [{**case.inputs}]}
+    value_by_setting = {name: getattr(case, name) for name, value in usual.items() if getattr(case, name) != value}
+    head = {"identifier": case.id.partition("/")[0], "operator": case.operator, "directions": [case.direction]}
+    return {**head, **value_by_setting, "inputs": [{**case.inputs}]}

@@ -11,8 +11,8 @@ from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.fleet import fleet_choice
 from opduel.commands.options import asked_metrics, refuse, variables
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.session import exit_code, plan_session, tell
-from opduel.commands.single import CALLS, SINGLE_ONLY, plan_one_build, some, the_build
+from opduel.commands.session import deliver_report, exit_code, plan_session
+from opduel.commands.single import CALLS, SINGLE_ONLY, plan_one_build, some_names, the_build
 from opduel.frameworks import recorded_environment
 from opduel.harness.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
 from opduel.harness.output_check import OTHER_INPUTS
@@ -75,10 +75,12 @@ def _print_outcome(options: argparse.Namespace, results: Mapping[str, GoldenCase
     failed = [f"{id} ({result.failure.reason})" for id, result in results.items() if result.failure is not None]
     unlike = [id for id, result in results.items() if result.differs]
     if failed:
-        log.warning("no outputs of %s: %s", counted(len(failed), "case"), some(failed))
+        log.warning("no outputs of %s: %s", counted(len(failed), "case"), some_names(failed))
     if unlike:
         count = counted(len(unlike), "case")
-        log.warning("%s whose outputs differ between two processes, and can't be compared: %s", count, some(unlike))
+        log.warning(
+            "%s whose outputs differ between two processes, and can't be compared: %s", count, some_names(unlike)
+        )
     log.info("golden outputs of %s: %s", counted(len(results) - len(failed), "case"), options.golden)
     if len(results) < planned:
         log.error("not completed: the time budget of %g s was spent", options.time_budget)
@@ -113,10 +115,12 @@ def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
         report = run_ab(request, display.show)
     if report.run.aborted:
         log.warning("not completed: %s; what was compared is in the report", report.run.stop_reason)
-    tell(session.reporters, report)
+    deliver_report(session.reporters, report)
     unlike = [comparison.case for comparison in report.comparisons if comparison.note == OTHER_INPUTS]
     if unlike:
-        log.error("error: %s with other inputs than the golden outputs: %s", counted(len(unlike), "case"), some(unlike))
+        log.error(
+            "error: %s with other inputs than the golden outputs: %s", counted(len(unlike), "case"), some_names(unlike)
+        )
     code = exit_code(report)
     compared = any(comparison.rounds or comparison.failure for comparison in report.comparisons)
     return INCOMPLETE if code == DONE and (unlike or not compared) else code

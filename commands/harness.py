@@ -10,7 +10,7 @@ from pathlib import Path
 
 from opduel.commands.builds import make_builds, usual_build, warn_of_python
 from opduel.commands.case_selection import Choice
-from opduel.commands.config import KeptAnswers, config_path
+from opduel.commands.config import StoredAnswers, config_path
 from opduel.commands.entry import log, run_command
 from opduel.commands.fleet import measurer
 from opduel.commands.fuzz import Fuzz
@@ -23,13 +23,13 @@ from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import (
     Session,
     callgrind_folder,
-    discovered,
+    deliver_report,
+    discover_cases,
     exit_code,
     log_forecast,
     log_profiles,
     plan_session,
     refuse_two_sided,
-    tell,
     warn_of_report,
 )
 from opduel.commands.single import is_single, refuse_single_options, run_one_build
@@ -89,7 +89,7 @@ def _run_ab(
         raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
     measurer(options)  # what is wrong with its options is said before anything is built
     fuzz = Fuzz(options) if options.fuzz is not None else None
-    session, request = plan_run(options, KeptAnswers(config_path()), command)
+    session, request = plan_run(options, StoredAnswers(config_path()), command)
     request = replace(request, log=rounds, callgrind=callgrind)
     if fuzz:
         refuse_two_sided(request.framework, "--fuzz")
@@ -102,7 +102,7 @@ def _run_ab(
         report = measurer(options, suite=session.choice.suite)(request, display.show)
     warn_of_report(report)
     log_profiles(report.run)
-    tell(_heard(session.reporters, report, rounds), report, callgrind=callgrind)
+    deliver_report(_reporters_to_tell(session.reporters, report, rounds), report, callgrind=callgrind)
     if report.run.aborted:
         log.warning("what was measured is in the report")
     if fuzz:
@@ -121,13 +121,13 @@ def plan_run(
     """What to measure, on which builds; ``command`` is stored in the report, ``reporters`` as in ``plan_session``.
     UsageError: wrong options, a bad spec, no such build; RunError: a build can't be made."""
     refuse_suite_options(options)
-    described = _described(options)
+    described = _read_sides(options)
     if options.suite is not None:
         return _plan_suite(options, config, command, described, reporters)
     session = plan_session(options, config, command, reporters=reporters)
-    control, treatment = _builds(options, config, session.framework, described)
+    control, treatment = _make_both_builds(options, config, session.framework, described)
     refuse_unknown_operators(options, session.cases, session.framework, [control, treatment], session.choice.path)
-    session = replace(session, cases=discovered(session, control, treatment))
+    session = replace(session, cases=discover_cases(session, control, treatment))
     return session, session.request(control, treatment)
 
 
@@ -143,27 +143,27 @@ def _plan_suite(
     builds: dict[Side, Build] = {}
 
     def chosen(seed: int) -> Choice:
-        made = _builds(options, config, suite.framework, described)
-        builds.update(suite.on_sides(dict(zip(SIDES, made, strict=True))))
+        made_builds = _make_both_builds(options, config, suite.framework, described)
+        builds.update(suite.on_sides(dict(zip(SIDES, made_builds, strict=True))))
         return suite.choose(builds, seed)
 
     session = plan_session(options, config, command, reporters=reporters, chosen=chosen)
     return session, session.request(builds["control"], builds["treatment"])
 
 
-def _heard(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
+def _reporters_to_tell(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
     """Who is reported a report: of one that the same command will make more complete, not all."""
     to_be_resumed = rounds is not None and report.run.resumable
-    waiting = [one for one in reporters if to_be_resumed and one.whole_runs_only]
-    for option in dict.fromkeys(one.option for one in waiting):
+    waiting = [reporter for reporter in reporters if to_be_resumed and reporter.whole_runs_only]
+    for option in dict.fromkeys(reporter.option for reporter in waiting):
         log.info(
             "--%s: not sent yet, as the run is not complete; repeat the command, with the same --round_log, to finish",
             option,
         )
-    return [one for one in reporters if one not in waiting]
+    return [reporter for reporter in reporters if reporter not in waiting]
 
 
-def _described(options: argparse.Namespace) -> Mapping[str, Described]:
+def _read_sides(options: argparse.Namespace) -> Mapping[str, Described]:
     """The sides as ``--info`` describes them; empty without."""
     if options.info is None:
         return {}
@@ -173,29 +173,29 @@ def _described(options: argparse.Namespace) -> Mapping[str, Described]:
     return read_info(options.info)
 
 
-def _builds(
+def _make_both_builds(
     options: argparse.Namespace, config: Mapping[str, str], framework: Framework, described: Mapping[str, Described]
 ) -> tuple[Build, Build]:
     """Both sides' builds; says where each came from when it was not on the command line."""
     requests = []
     for side in SIDES:
-        asked = described[side].location if side in described else getattr(options, side)
-        requests.append(usual_build(side, config, framework.of_side(side)) if asked is None else asked)
-    builds = _made(options, framework, requests)
+        request = described[side].location if side in described else getattr(options, side)
+        requests.append(usual_build(side, config, framework.of_side(side)) if request is None else request)
+    builds = _make_each_side(options, framework, requests)
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment
 
 
-def _made(options: argparse.Namespace, framework: Framework, requests: Sequence[str]) -> list[Build]:
+def _make_each_side(options: argparse.Namespace, framework: Framework, requests: Sequence[str]) -> list[Build]:
     """Both builds, each of its side's framework."""
     if not framework.two_sided:
         return make_builds(options, framework, requests)
-    found = []
+    builds = []
     for side, request in zip(SIDES, requests, strict=True):
         (build,) = make_builds(options, framework.of_side(side), [request])
-        found.append(framework.equipped(side, build, options.threads))
-    return found
+        builds.append(framework.equipped(side, build, options.threads))
+    return builds
 
 
 def _as_described(side: Described | None, build: Build) -> Build:

@@ -13,7 +13,14 @@ from opduel.commands.entry import log
 from opduel.commands.fleet import count_hosts, measurer
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.session import Session, callgrind_folder, discovered, log_forecast, tell, warn_of_report
+from opduel.commands.session import (
+    Session,
+    callgrind_folder,
+    deliver_report,
+    discover_cases,
+    log_forecast,
+    warn_of_report,
+)
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.comparator import plan_looks, replicate_report
 from opduel.driver.descriptor import info_document
@@ -40,7 +47,7 @@ class HarnessAdapter:
         """``suite``: what is measured, if it is no spec; its cases are known when two builds are there."""
         self._suite = suite
         self._measuring = session
-        self._as_asked = session
+        self._session = session
         measurer(session.options)  # what is wrong with its options is said before anything is built
         self.delivered: set[str] = set()  # ids of the reports delivered by this process
         # The last run's id, and its folder of callgrind's files until it is delivered.
@@ -50,7 +57,7 @@ class HarnessAdapter:
     @property
     def hosts(self) -> int:
         """How many hosts measure at the same time."""
-        return count_hosts(self._as_asked.options)
+        return count_hosts(self._session.options)
 
     def measure_ahead(self, order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
         """Make a run that will probably be ordered; None if that takes no measuring."""
@@ -69,15 +76,15 @@ class HarnessAdapter:
         # Once there are rounds, ``measure`` doesn't look.
         if order.cases is None and not order.log.rounds() and self._suite is None:
             other._look_for_operators(request, [order.control, order.treatment])
-        measure = measurer(self._as_asked.options, rank, other._measuring.choice.suite)
+        measure = measurer(self._session.options, rank, other._measuring.choice.suite)
         report = measure(request, hear)
         return None if report.run.interrupted else report
 
     def _choose_cases(self, order: RunOrder) -> None:
-        self._measuring = self._as_asked
+        self._measuring = self._session
         if order.control.digest != order.treatment.digest:
-            cases = discovered(self._as_asked, order.control, order.treatment)
-            self._measuring = replace(self._as_asked, cases=cases)
+            cases = discover_cases(self._session, order.control, order.treatment)
+            self._measuring = replace(self._session, cases=cases)
 
     def measure(self, order: RunOrder) -> Report:
         """Make the run, from its kept rounds on; two builds that are the same are not measured."""
@@ -92,8 +99,8 @@ class HarnessAdapter:
             builds = [order.control, order.treatment]
             self._look_for_operators(request, builds)
         warn_of_python(order.control, order.treatment)
-        kept = len(order.log.rounds())
-        again = f", resuming after {counted(kept, 'round')}" if kept else ""
+        recorded_rounds = len(order.log.rounds())
+        again = f", resuming after {counted(recorded_rounds, 'round')}" if recorded_rounds else ""
         names = order.control.requested, order.treatment.requested
         count = counted(len(request.cases), "case")
         log.info("%s: %s, %s against %s%s", order.run_type, count, *names, again)
@@ -110,7 +117,7 @@ class HarnessAdapter:
             callgrind = stack.enter_context(callgrind_folder())
             with ProgressDisplay(len(request.cases), sys.stderr) as display:
                 try:
-                    measure = measurer(self._as_asked.options, suite=self._measuring.choice.suite)
+                    measure = measurer(self._session.options, suite=self._measuring.choice.suite)
                     report = measure(replace(request, callgrind=callgrind), display.show)
                 except InterruptedRunError as error:
                     raise KeyboardInterrupt(str(error)) from None
@@ -125,7 +132,7 @@ class HarnessAdapter:
         """The order with builds that know where their copy of the suite is; from now on its cases are measured."""
         suite.renew()
         sides = suite.on_sides({"control": order.control, "treatment": order.treatment})
-        session = self._as_asked
+        session = self._session
         choice = suite.choose(sides, session.seed)
         labels = {**session.labels, **choice.labels}
         framework = choice.framework or session.framework
@@ -164,20 +171,22 @@ class HarnessAdapter:
         self.delivered.add(str(report.run.id))
         reporters = self._measuring.reporters
         if report.run.continues:
-            reporters = [one for one in reporters if not one.whole_runs_only]
+            reporters = [reporter for reporter in reporters if not reporter.whole_runs_only]
         # A report of a run that continues has an id that begins with the run's.
         run_id, folder = self._explained
         callgrind = folder if str(report.run.id).startswith(run_id) else None
-        tell(reporters, report, lambda reporter: reporter.kept(report), more_follows=True, callgrind=callgrind)
+        deliver_report(
+            reporters, report, lambda reporter: reporter.saved_path(report), more_follows=True, callgrind=callgrind
+        )
         if callgrind is not None:
             self._forget_callgrind()
 
     def show_again(self, report: Report) -> None:
         """Print a report that was delivered before this process began."""
         if str(report.run.id) not in self.delivered:
-            for one in self._measuring.reporters:
-                if isinstance(one, ScreenReporter | SimpleScreenReporter):
-                    one.report(report)
+            for reporter in self._measuring.reporters:
+                if isinstance(reporter, ScreenReporter | SimpleScreenReporter):
+                    reporter.report(report)
 
     def _request(self, order: RunOrder) -> RunRequest:
         session = self._measuring
@@ -202,19 +211,19 @@ class HarnessAdapter:
             labels=labels,
             log=order.log,
             suspects_only=order.budgets > 1,
-            first_measurement=None if order.replicates is None else self._taken_over(order.replicates, cases, request),
+            first_measurement=None if order.replicates is None else self._take_over(order.replicates, cases, request),
         )
 
     def _seed_of(self, order: RunOrder) -> int:
         """That which was asked for, or the run's own."""
-        asked = self._measuring.options.seed
-        return order.seed if asked is None else int(asked)
+        seed = self._measuring.options.seed
+        return order.seed if seed is None else int(seed)
 
-    def _taken_over(self, report: Report, again: Sequence[Case], request: RunRequest) -> FirstMeasurement:
+    def _take_over(self, report: Report, again: Sequence[Case], request: RunRequest) -> FirstMeasurement:
         """What the replication of these cases takes over from the report of the benchmark."""
         timed = sum(case.metric == DEFAULT_METRIC for case in again)
-        asked = request.configuration.sentinels
-        aa_cases = usual_count(timed) if asked is None else asked
+        sentinels = request.configuration.sentinels
+        aa_cases = usual_count(timed) if sentinels is None else sentinels
         ids = [case.id for case in again]
         looks = plan_looks(request.max_rounds)
 
@@ -227,18 +236,20 @@ class HarnessAdapter:
         by_kind = {kind: taken_over([case for case in report.cases if case.kind == kind]) for kind in kinds}
         return replace(taken_over(report.cases), by_kind=by_kind)
 
-    def _cases(self, wanted: Sequence[str] | None) -> Sequence[Case]:
+    def _cases(self, case_ids: Sequence[str] | None) -> Sequence[Case]:
         """The session's cases, or those of them with these ids: which may be on one kind of host alone."""
         cases = self._measuring.cases
-        if wanted is None:
+        if case_ids is None:
             return cases
         kinds: dict[str, list[str]] = {}  # a case's id -> the kinds of host that it is wanted on
-        known = {case.id for case in cases}  # which may have an "@" of their own
-        for kind, case_id in (split_kind(one) for one in wanted if one not in known):
+        ids_of_session = {case.id for case in cases}  # which may have an "@" of their own
+        for kind, case_id in (
+            split_kind(case_id_on_kind) for case_id_on_kind in case_ids if case_id_on_kind not in ids_of_session
+        ):
             kinds.setdefault(case_id, []).extend([kind] if kind else [])
-        ids = set(wanted)
+        ids = set(case_ids)
         return [
-            one
+            selected
             for case in cases
-            for one in ([case] if case.id in ids else [case.of_kind(kind) for kind in kinds.get(case.id, ())])
+            for selected in ([case] if case.id in ids else [case.of_kind(kind) for kind in kinds.get(case.id, ())])
         ]

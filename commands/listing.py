@@ -5,7 +5,7 @@ import fnmatch
 import re
 import sys
 
-from opduel.commands.case_selection import choose
+from opduel.commands.case_selection import choose_cases
 from opduel.commands.entry import DONE
 from opduel.harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
 from opduel.records import UsageError
@@ -45,7 +45,7 @@ def _rows() -> list[Row]:
 
 
 def _chosen(options: argparse.Namespace) -> list[Row]:
-    choice = choose(options, options.seed or 0)
+    choice = choose_cases(options, options.seed or 0)
     where = choice.path.name if choice.path else choice.name
     return [(case.id, case.operator, where) for case in choice.cases]
 

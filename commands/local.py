@@ -51,25 +51,25 @@ def plan_local(options: DriverOptions, session: Session, work: Path) -> tuple[Dr
     """
     own = options.own
     repository = open_repository(work, None, own.repo_dir)
-    taken = snapshot(repository)
-    _see_framework(repository, taken.head, session.framework, own.repo_dir)
-    base, why = _base(own, repository, taken)
-    _say_what_is_measured(taken)
-    if base.id == taken.commit.id:
+    work_tree = snapshot(repository)
+    _check_framework(repository, work_tree.head, session.framework, own.repo_dir)
+    base, why = _base(own, repository, work_tree)
+    _log_work_tree(work_tree)
+    if base.id == work_tree.commit.id:
         raise UsageError(
-            f"--local {own.repo_dir}: nothing to measure: {taken.head.short} is {why}, and no file is changed: "
+            f"--local {own.repo_dir}: nothing to measure: {work_tree.head.short} is {why}, and no file is changed: "
             "commit or change something, or name another commit with --base_commit"
         )
-    paths = changed_files(repository.git, base, taken.commit)
-    cases = _narrowed(options, session, paths)
+    paths = changed_files(repository.git, base, work_tree.commit)
+    cases = _narrow_cases(options, session, paths)
     if cases is None:
         return None
-    own.commit, own.branch, own.base_commit, own.exact_base = taken.commit.id, taken.commit.id, base.id, True
+    own.commit, own.branch, own.base_commit, own.exact_base = work_tree.commit.id, work_tree.commit.id, base.id, True
     choice = dataclasses.replace(session.choice, cases=cases)
     return dataclasses.replace(options, base_why=why), dataclasses.replace(session, cases=cases, choice=choice)
 
 
-def _see_framework(repository: Repository, head: Commit, framework: Framework, folder: Path) -> None:
+def _check_framework(repository: Repository, head: Commit, framework: Framework, folder: Path) -> None:
     """Raise UsageError unless it is a checkout of the framework; any is, where any package can be measured."""
     if framework.any_package:
         return
@@ -82,64 +82,64 @@ def _see_framework(repository: Repository, head: Commit, framework: Framework, f
         ) from None
 
 
-def _base(own: argparse.Namespace, repository: Repository, taken: Snapshot) -> tuple[Commit, str]:
+def _base(own: argparse.Namespace, repository: Repository, work_tree: Snapshot) -> tuple[Commit, str]:
     """The control, and why it is that one; UsageError if it can't be found."""
     if own.base_commit is not None:
         try:
             return repository.resolve(own.base_commit), f"the base commit {own.base_commit}, as asked for"
         except UsageError as error:
             raise UsageError(f"--base_commit {error}") from None
-    base = base_of(repository, taken.head, own.remote_repository, own.branch)
+    base = base_of(repository, work_tree.head, own.remote_repository, own.branch)
     if base.nearer is not None:
         log.warning(
             "HEAD is %d commits from %s, and %d from %s: if your change is for that branch, add --branch %s",
             *(base.ahead, base.name, base.nearer[1], base.nearer[0], base.nearer[0]),
         )
-    return base.commit, f"where {taken.branch or taken.head.short} left {base.name}"
+    return base.commit, f"where {work_tree.branch or work_tree.head.short} left {base.name}"
 
 
-def _say_what_is_measured(taken: Snapshot) -> None:
+def _log_work_tree(work_tree: Snapshot) -> None:
     """What of the work tree is measured, and what isn't."""
-    if taken.changed:
-        log.info("measuring the work tree with its uncommitted changes in %s", _some(taken.changed, "file"))
-    if taken.left_out:
-        log.info("not measured, because git doesn't track the folder: %s", _some(taken.left_out, "file"))
-    if taken.within:
-        log.warning("not measured: uncommitted changes within the submodules %s", ", ".join(taken.within))
+    if work_tree.changed:
+        log.info("measuring the work tree with its uncommitted changes in %s", _list_names(work_tree.changed, "file"))
+    if work_tree.left_out:
+        log.info("not measured, because git doesn't track the folder: %s", _list_names(work_tree.left_out, "file"))
+    if work_tree.within:
+        log.warning("not measured: uncommitted changes within the submodules %s", ", ".join(work_tree.within))
 
 
-def _narrowed(options: DriverOptions, session: Session, paths: Sequence[str]) -> Sequence[Case] | None:
+def _narrow_cases(options: DriverOptions, session: Session, paths: Sequence[str]) -> Sequence[Case] | None:
     """The cases that a change of these files can touch, with the reasons; None when it can touch none. UsageError:
     there are such cases, but not among those that were asked for."""
     cases, name = session.cases, session.choice.file_name
-    if any(getattr(options.harness, one) for one in _CHOSEN):
-        what = _cost(len(cases)) if cases else "the suite's cases"  # which are known when there are builds
-        log.info("%s changed; %s, as asked for", _some(paths, "file"), what)
+    if any(getattr(options.harness, name) for name in _CHOSEN):
+        cost = _estimate_duration(len(cases)) if cases else "the suite's cases"  # which are known when there are builds
+        log.info("%s changed; %s, as asked for", _list_names(paths, "file"), cost)
         return cases
     touched = impact_of(paths, load_impact_rules(session.framework))
     for words, files in touched.reasons:
-        log.info("%s can touch %s", _some(files, "file"), words)
+        log.info("%s can touch %s", _list_names(files, "file"), words)
     if touched.everything:
-        log.info("%s can touch every case: all of %s", _some(touched.everything, "file"), name)
-        log.info("%s", _cost(len(cases)))
+        log.info("%s can touch every case: all of %s", _list_names(touched.everything, "file"), name)
+        log.info("%s", _estimate_duration(len(cases)))
         return cases
     if touched.nothing:
         log.info("nothing to measure: the changes can't touch any case (--operators '*' measures them anyway)")
         return None
-    left = [case for case in cases if is_affected(case, touched, operators_of(touched))]
-    if not left:
+    touched_cases = [case for case in cases if is_affected(case, touched, operators_of(touched))]
+    if not touched_cases:
         raise UsageError(
             f"the changes can't touch any of the {len(cases)} cases of {name}: leave -b out to choose from "
             f"-b {EVERYTHING}, or add --operators '*' to measure them anyway"
         )
-    log.info("%d of %d cases of %s are touched", len(left), len(cases), name)
-    log.info("%s", _cost(len(left)))
-    return left
+    log.info("%d of %d cases of %s are touched", len(touched_cases), len(cases), name)
+    log.info("%s", _estimate_duration(len(touched_cases)))
+    return touched_cases
 
 
 def is_affected(case: Case, touched: Impact, of_categories: frozenset[str]) -> bool:
     """Whether a change can touch the case; ``of_categories``: the operators of the categories that it can touch."""
-    return case.operator in of_categories or any(fnmatchcase(case.operator, one) for one in touched.operators)
+    return case.operator in of_categories or any(fnmatchcase(case.operator, pattern) for pattern in touched.operators)
 
 
 def operators_of(touched: Impact) -> frozenset[str]:
@@ -150,7 +150,7 @@ def operators_of(touched: Impact) -> frozenset[str]:
     return frozenset(test.operator for test in spec.tests)
 
 
-def _cost(cases: int) -> str:
+def _estimate_duration(cases: int) -> str:
     """How long it takes, about."""
     minutes = cases * CASE_S / 60
     if minutes < 5:
@@ -160,7 +160,7 @@ def _cost(cases: int) -> str:
     )
 
 
-def _some(names: Sequence[str], what: str) -> str:
+def _list_names(names: Sequence[str], noun: str) -> str:
     """``3 files (a, b, c)``."""
     more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{len(names)} {what}{'' if len(names) == 1 else 's'} ({', '.join(names[:SHOWN])}{more})"
+    return f"{len(names)} {noun}{'' if len(names) == 1 else 's'} ({', '.join(names[:SHOWN])}{more})"

@@ -38,16 +38,18 @@ def refuse_unknown_operators(
     for case in cases:
         if not case.files and (whole_spec or case.operator in for_inputs):
             named.setdefault(case.operator, case)
-    known = _operators_of_specs(framework) if named else set()
-    named = {name: case for name, case in named.items() if name not in known}
+    spec_operators = _operators_of_specs(framework) if named else set()
+    named = {name: case for name, case in named.items() if name not in spec_operators}
     for build in builds:
         if not named:
             return
         tried = smoke_check(build, framework, list(named.values()), env=variables(options))
-        named = {one.case.operator: one.case for one in tried if one.failure and one.failure.kind == "missing"}
+        named = {
+            check.case.operator: check.case for check in tried if check.failure and check.failure.kind == "missing"
+        }
     for operator in named:
         place = f"--operators {operator}" if operator in for_inputs else _place(spec, operator)
-        similar = get_close_matches(operator, known, 3)
+        similar = get_close_matches(operator, spec_operators, 3)
         advice = f"similar: {', '.join(similar)}" if similar else "see run_bench.py --list"
         raise UsageError(f"{place}: none of the builds has this operator: {advice}")
 

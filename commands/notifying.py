@@ -47,17 +47,17 @@ class Notifications:
         self._journal = journal
         self._reporters = reporters
         self._notifiers: dict[str, Notifier] = {}
-        for one in notifiers:
-            if isinstance(one, Notifier):  # its name in the journal: the same whatever others there are
-                before = sum(name.startswith(f"{one.option} ") for name in self._notifiers)
-                self._notifiers[f"{one.option} {before}"] = one
+        for reporter in notifiers:
+            if isinstance(reporter, Notifier):  # its name in the journal: the same whatever others there are
+                before = sum(name.startswith(f"{reporter.option} ") for name in self._notifiers)
+                self._notifiers[f"{reporter.option} {before}"] = reporter
 
-    def found(self, outcome: Outcome, document: Path | None) -> None:
+    def report_outcome(self, outcome: Outcome, document: Path | None) -> None:
         """Send what is new in ``outcome``; ``document`` names the culprits."""
         if not self._notifiers:
             return
-        unverified = any(one.unverified for one in self._notifiers.values())
-        alert = self._unknown(alert_of_outcome(outcome, unverified))
+        unverified = any(notifier.unverified for notifier in self._notifiers.values())
+        alert = self._without_reported(alert_of_outcome(outcome, unverified))
         if alert is not None:
             decisive = outcome.verification or outcome.benchmark
             places = [*places_of(self._reporters, decisive), *([str(document)] if document else [])]
@@ -92,50 +92,52 @@ class Notifications:
             return Attempt("failed" if reason else "delivered", reason)
 
         outbox = self._journal.outbox
-        entries = [one for one in outbox.entries(NOTICE) if one.receiver in self._notifiers]
+        entries = [entry for entry in outbox.entries(NOTICE) if entry.receiver in self._notifiers]
         failed: set[str] = set()  # receivers that this was logged of
-        for one in outbox.deliver(entries, attempt, remember=True):
-            option = self._notifiers[one.entry.receiver].option
-            if one.state == "damaged":
-                self._journal.put_aside_notice(one.entry, one.reason)
-            elif one.state == "sent":
+        for delivery in outbox.deliver(entries, attempt, remember=True):
+            option = self._notifiers[delivery.entry.receiver].option
+            if delivery.state == "damaged":
+                self._journal.put_aside_notice(delivery.entry, delivery.reason)
+            elif delivery.state == "sent":
                 log.info("notified (--%s)", option)
-            elif one.state == "expired":
-                self._say(f"--{option} failed: {one.reason}")
-            elif one.entry.receiver not in failed:
-                failed.add(one.entry.receiver)
-                self._say(f"--{option} failed: {one.reason}; the next pass tries again")
+            elif delivery.state == "expired":
+                self._log_failure(f"--{option} failed: {delivery.reason}")
+            elif delivery.entry.receiver not in failed:
+                failed.add(delivery.entry.receiver)
+                self._log_failure(f"--{option} failed: {delivery.reason}; the next pass tries again")
 
-    def _unknown(self, alert: Alert | None) -> Alert | None:
+    def _without_reported(self, alert: Alert | None) -> Alert | None:
         """The alert without what was reported before; None if nothing is left. Its id stands for what it reports."""
         if alert is None:
             return None
         causes = []
         for cause in alert.causes:
-            known = {one.case for one in cause.findings if self._journal.get_fact(_key(cause, one)) is not None}
-            left = [one for one in cause.findings if one.case not in known]
-            if left:
-                causes.append(cause_of(cause.key, cause.since, left, cause.code))
+            reported_cases = {
+                finding.case for finding in cause.findings if self._journal.get_fact(_key(cause, finding)) is not None
+            }
+            new_findings = [finding for finding in cause.findings if finding.case not in reported_cases]
+            if new_findings:
+                causes.append(cause_of(cause.key, cause.since, new_findings, cause.code))
         if not causes:
             return None
         digest = hashlib.sha256("\0".join(key for cause in causes for key in _keys(cause)).encode()).hexdigest()
         return replace(alert, id=digest[:16], causes=tuple(causes))
 
-    def _say(self, text: str) -> None:
+    def _log_failure(self, text: str) -> None:
         log.error("%s", text)
         self._journal.note("notification failed", text)
 
 
 def alert_of_outcome(outcome: Outcome, unverified: bool = False) -> Alert | None:
     """The alert that one line gives: by culprit, where bisection was asked for and something confirmed."""
-    report = effective(outcome)
+    report = verified_report(outcome)
     if outcome.culprits is None and not outcome.known:
         return alert_of(report, unverified)
     causes = list(_causes(outcome, report))
     return make_alert(report, causes, TRACED if outcome.culprits or outcome.known else UNTRACED) if causes else None
 
 
-def effective(outcome: Outcome) -> Report:
+def verified_report(outcome: Outcome) -> Report:
     """The benchmark, of which only what the verification found again stays flagged."""
     if outcome.verification is None:
         return outcome.benchmark
@@ -144,30 +146,34 @@ def effective(outcome: Outcome) -> Report:
 
 def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
     """Each culprit with the cases that it made worse, known ones first, then what was traced to none."""
-    sure = {*outcome.confirmed, *(case for one in outcome.known for case in one.culprit.cases)}
-    worse = {one.case: one for one in worst_first(report.comparisons) if one.is_worse and one.case in sure}
-    worse |= {one.case: one for one in worth_alerting(report)}
+    sure = {*outcome.confirmed, *(case for culprit in outcome.known for case in culprit.culprit.cases)}
+    worse = {
+        comparison.case: comparison
+        for comparison in worst_first(report.comparisons)
+        if comparison.is_worse and comparison.case in sure
+    }
+    worse |= {comparison.case: comparison for comparison in worth_alerting(report)}
     traced: set[str] = set()
     for guilty in (*outcome.known, *(outcome.culprits or ())):
-        found = [_finding(guilty, case, worse) for case in guilty.culprit.cases if case in worse]
-        traced |= {one.case for one in found}
-        if found:
+        findings = [_finding(guilty, case, worse) for case in guilty.culprit.cases if case in worse]
+        traced |= {finding.case for finding in findings}
+        if findings:
             code = () if guilty.code is None else changed_code_lines(guilty.code)
-            yield cause_of(_name_of(guilty), _since(guilty), found, tuple(code))
-    left = [finding_of(one) for case, one in worse.items() if case not in traced]
-    if left:
+            yield cause_of(_name_of(guilty), _since(guilty), findings, tuple(code))
+    untraced = [finding_of(comparison) for case, comparison in worse.items() if case not in traced]
+    if untraced:
         sides = side_words(report.control), side_words(report.treatment)
         key = f"{report.control.requested}..{report.treatment.requested}"
-        yield cause_of(key, f"between {sides[0]} and {sides[1]} (traced to no commit)", left)
+        yield cause_of(key, f"between {sides[0]} and {sides[1]} (traced to no commit)", untraced)
 
 
 def _finding(guilty: Culprit, case: str, worse: Mapping[str, Comparison]) -> Finding:
     """With the figures of the culprit's own A/B."""
-    step, whole = guilty.culprit.cases[case], finding_of(worse[case])
+    step, finding = guilty.culprit.cases[case], finding_of(worse[case])
     if step.log_ratio is None:
-        return replace(whole, again=None, q_value=None)
+        return replace(finding, again=None, q_value=None)
     ci = None if step.low is None or step.high is None else (math.exp(step.low), math.exp(step.high))
-    return replace(whole, ratio=math.exp(step.log_ratio), ci=ci, again=None, q_value=None)
+    return replace(finding, ratio=math.exp(step.log_ratio), ci=ci, again=None, q_value=None)
 
 
 def _name_of(guilty: Culprit) -> str:
@@ -184,12 +190,12 @@ def _since(guilty: Culprit) -> str:
 
 
 def _keys(cause: Cause) -> list[str]:
-    return [_key(cause, one) for one in cause.findings]
+    return [_key(cause, finding) for finding in cause.findings]
 
 
-def _key(cause: Cause, one: Finding) -> str:
+def _key(cause: Cause, finding: Finding) -> str:
     """The name of the fact that this was reported."""
-    return f"notified/{cause.key}/{one.case}/{'broken' if one.broken else 'regressed'}"
+    return f"notified/{cause.key}/{finding.case}/{'broken' if finding.broken else 'regressed'}"
 
 
 def _why_not_sent(notifier: Notifier, alert: Alert) -> str:

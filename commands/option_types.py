@@ -103,15 +103,15 @@ def frequency(text: str) -> str:
     return text
 
 
-def _names_of(known: Collection[str]) -> Callable[[str], list[str]]:
+def _names_of(choices: Collection[str]) -> Callable[[str], list[str]]:
     """Names that are known, with commas between: ``time,instructions`` -> the names, each once."""
 
     def names(text: str) -> list[str]:
-        found = list(dict.fromkeys(text.split(",")))
-        for name in found:
-            if name not in known:
-                raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(known)}")
-        return found
+        names = list(dict.fromkeys(text.split(",")))
+        for name in names:
+            if name not in choices:
+                raise argparse.ArgumentTypeError(f"{text!r} holds {name!r}: use one or more of {', '.join(choices)}")
+        return names
 
     return names
 

@@ -50,67 +50,67 @@ def harness_parser() -> Parser:
         epilog="Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; "
         "2 wrong usage or input; 3 not completed, or a regression or all verdicts held back as the host was disturbed.",
     )
-    what = parser.options("what is measured")
-    what(
+    add = parser.options("what is measured")
+    add(
         "-b --benchmark_file SPEC",
         "the spec, a file that lists operators and their inputs: a path, or the name of one that comes with "
         "opduel (conv, smoke, operators/unary; run_bench.py --list shows all); not needed with --operators, "
         "--category, --inputs, --network or --int64_tensor; with --suite a regular expression, as --bench",
     )
-    what(
+    add(
         "--control BUILD",
         "the build to compare with: a release (PACKAGE==VERSION), the folder of a Python environment, or a Python "
         "interpreter; for functions of any package also requirements, with spaces between, or a file of them (.txt)",
     )
-    what("--treatment BUILD", "the build under test, in the same forms as --control")
-    what(
+    add("--treatment BUILD", "the build under test, in the same forms as --control")
+    add(
         "--info JSON",
         "both builds in AI-PEP's format, instead of --control and --treatment: JSON, or the path of a JSON file",
     )
-    _add_picking(what)
-    _add_suite_options(what)
-    what(
+    _add_picking(add)
+    _add_suite_options(add)
+    add(
         "--metric METRICS",
         "one or more, separated by commas: time, instructions (under valgrind), memory, process_memory, error (do "
         "both builds compute the same?); overrides the spec; repeatable",
         type=metrics,
         action="append",
     )
-    what(
+    add(
         "--roofline",
         "measure the host's roofline first, and show how close to it each case comes (where its work is known)",
     )
-    what("--framework NAME", "end with an error unless the spec is for this framework")
-    what(
+    add("--framework NAME", "end with an error unless the spec is for this framework")
+    add(
         "-p --platform --platforms NAME",
         "platform name to store in the report (default: host); with --fleet, several separated by commas: tags, on the "
         "hosts of each of which all cases are measured",
         default="host",
     )
-    what("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache folder)", type=path)
-    what(
+    add("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache folder)", type=path)
+    add(
         "--allow_sdist",
         "requirements and what a package's commits need may be built from source distributions (default: wheels only)",
     )
-    what(
+    add(
         "--model_cache DIR",
         "the folder in which files of networks are kept (default: in the user's cache folder)",
         type=path,
     )
-    what("--breakdown", "show the time of each case by operator (default: for networks only, when they changed)")
-    what(
+    add("--breakdown", "show the time of each case by operator (default: for networks only, when they changed)")
+    add(
         "--explain",
         "look for the cause of changed cases after measuring: of those that a second measurement, as by --verify, "
         "confirmed (confirmed, the default), of all, or of none",
         choices=("confirmed", "all", "none"),
         default="confirmed",
     )
-    what(
+    add(
         "--profile_output DIR",
         "after measuring, write the framework's profile of every case to this folder (trace, table, output)",
         type=path,
     )
-    what(
+    add(
         "--env NAME=VALUE",
         "a variable for the workers of both sides, such as DNNL_VERBOSE=1; repeatable",
         type=variable,
@@ -196,48 +196,48 @@ def harness_parser() -> Parser:
     return parser
 
 
-def _add_picking(what: AddOption) -> None:
+def _add_picking(add: AddOption) -> None:
     """Which cases of the spec, and what takes the place of their settings and inputs."""
-    what("--operators PATTERN", "only cases whose id or operator matches; repeatable", action="append")
-    what(
+    add("--operators PATTERN", "only cases whose id or operator matches; repeatable", action="append")
+    add(
         "--category PATTERN",
         "with a spec that bundles others, such as all: only these of them (unary, nn_*); repeatable",
         action="append",
     )
-    what(
+    add(
         "--sample N|SHARE",
         "only a random sample of the cases that are left: so many, or a share such as 5%%; drawn by --seed",
         type=sample,
     )
-    what(
+    add(
         "--inputs JSON",
         "inputs for the operators named by --operators, or for --network, in place of a spec's: JSON, or @FILE; "
         "repeatable",
         action="append",
     )
-    what("--network NETWORK", f"measure a whole network, in place of a spec: {NETWORK_FORMS}; goes with --inputs")
-    what("--with_operators", "with --network: also measure each operator call that the network makes")
-    what(
+    add("--network NETWORK", f"measure a whole network, in place of a spec: {NETWORK_FORMS}; goes with --inputs")
+    add("--with_operators", "with --network: also measure each operator call that the network makes")
+    add(
         "--fuzz N",
         "measure N random inputs for the chosen operators, in place of the spec's, and write a small spec of "
         "those on which the builds differ",
         type=positive,
     )
-    what("--fuzz_spec FILE", "with --fuzz: where that spec is written (default: fuzz-SEED.json)", type=path)
-    what("--dtype", "data type of all tensors that don't set their own; overrides the spec", choices=DTYPES)
-    what("--ctx CONTEXT", "where to run: cpu, gpu or gpu(1); overrides the spec", type=context)
-    what(
+    add("--fuzz_spec FILE", "with --fuzz: where that spec is written (default: fuzz-SEED.json)", type=path)
+    add("--dtype", "data type of all tensors that don't set their own; overrides the spec", choices=DTYPES)
+    add("--ctx CONTEXT", "where to run: cpu, gpu or gpu(1); overrides the spec", type=context)
+    add(
         "--directions DIRECTIONS",
         "forward, backward, both, or several separated by commas; overrides the spec",
         type=directions,
     )
-    what(
+    add(
         "--input_sets N",
         "timed calls take N sets of random inputs in turn, so that the processor can't learn the branches of one; "
         f"overrides the spec (default: 1, at most {MAX_INPUT_SETS})",
         type=input_sets,
     )
-    what(
+    add(
         "--int64_tensor --int64-tensor",
         "on: only cases with tensors of more than 2^31-1 elements (-b int64 unless given); off: only others",
         type=str.lower,
@@ -245,18 +245,18 @@ def _add_picking(what: AddOption) -> None:
     )
 
 
-def _add_suite_options(what: AddOption) -> None:
-    what(
+def _add_suite_options(add: AddOption) -> None:
+    add(
         "--suite SUITE",
         "measure an existing asv suite, in place of a spec: PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER], the folder with "
         "asv.conf.json or that of the benchmarks; both builds execute the suite's code",
     )
-    what(
+    add(
         "--bench REGEX",
         "with --suite: only benchmarks whose name, with parameters, matches; repeatable",
         action="append",
     )
-    what(
+    add(
         "--higher_is_better REGEX",
         "with --suite: of the benchmarks track_* that match, larger values are better; repeatable",
         action="append",

@@ -13,20 +13,20 @@ from opduel.records import UsageError
 def files_read(options: argparse.Namespace, spec: Path | None) -> dict[str, list[Path]]:
     """The files that harness.py's options have it read, by option. A baseline is not among them: who names it as the
     output, too, wants it brought up to date."""
-    found: dict[str, list[Path]] = {
+    paths_by_option: dict[str, list[Path]] = {
         "-b": [] if spec is None else [spec, *(members_of(spec) if spec.is_file() else ())],
         "--info": _paths([options.info] if options.info and not options.info.lstrip().startswith("{") else []),
         "--inputs": _paths(text[1:] for text in options.inputs or [] if text.startswith("@")),
         "--notify_webhook": _paths(text[1:] for text in options.notify_webhook or [] if text.startswith("@")),
     }
     if options.remote_access_token_file:
-        found["--remote_access_token_file"] = _paths([options.remote_access_token_file])
+        paths_by_option["--remote_access_token_file"] = _paths([options.remote_access_token_file])
     if options.network is not None:
         files = network_test(options.network, {}).get("files", {})
-        found["--network"] = [Path(one["location"]) for one in files.values()]
+        paths_by_option["--network"] = [Path(file["location"]) for file in files.values()]
     if options.round_log is not None:
-        found["--round_log"] = [options.round_log]
-    return found
+        paths_by_option["--round_log"] = [options.round_log]
+    return paths_by_option
 
 
 def refuse_overwriting(read: Mapping[str, Iterable[Path]], option: str, written: Iterable[Path]) -> None:

@@ -57,8 +57,8 @@ def _write(arguments: Sequence[str] | None) -> int:
     build = resolve_build(options.build, framework, BuildCache(options.exec_dir))
     command = [script, folder.absolute(), *(options.tag or ["short"])]
     answer = ask_build(build, framework, command, TIMEOUT_S, "can't execute the benchmarks", dict)
-    tests, refused = _valid(answer["tests"], framework.name)
-    _tell(answer["files"], refused)
+    tests, refused = _split_valid(answer["tests"], framework.name)
+    _log_result(answer["files"], refused)
     if not tests:
         raise UsageError(f"{folder}: none of its benchmarks becomes a case: give the folder with the benchmarks")
     head = {"framework": framework.name, "description": f"The operator benchmarks of {framework.name} itself."}
@@ -71,31 +71,31 @@ def _write(arguments: Sequence[str] | None) -> int:
     return DONE
 
 
-def _valid(tests: Sequence[dict[str, Any]], framework: str) -> tuple[list[dict[str, Any]], Counter[str]]:
+def _split_valid(tests: Sequence[dict[str, Any]], framework: str) -> tuple[list[dict[str, Any]], Counter[str]]:
     """The tests that a spec can say, and why it can't say the others."""
-    found, refused = [], Counter[str]()
+    valid_tests, refused = [], Counter[str]()
     for test in tests:
         test = {**test, "inputs": [test["inputs"]]}
         try:
             validate({"framework": framework, "tests": [test]})
-            found.append(test)
+            valid_tests.append(test)
         except UsageError as error:
             refused[str(error)] += 1
-    return found, refused
+    return valid_tests, refused
 
 
-def _tell(files: Mapping[str, Mapping[str, Any]], refused: Mapping[str, int]) -> None:
+def _log_result(files: Mapping[str, Mapping[str, Any]], refused: Mapping[str, int]) -> None:
     """What was left out, a line for each file; and how many files became a part of the spec."""
-    whole = [name for name, one in files.items() if one["cases"] and not one["left_out"]]
-    part = [name for name, one in files.items() if one["cases"] and one["left_out"]]
-    for name, one in files.items():
-        reasons = "; ".join(f"{why} ({count})" for why, count in one["left_out"].items())
-        if reasons or not one["cases"]:
+    complete_files = [name for name, file in files.items() if file["cases"] and not file["left_out"]]
+    part = [name for name, file in files.items() if file["cases"] and file["left_out"]]
+    for name, file in files.items():
+        reasons = "; ".join(f"{why} ({count})" for why, count in file["left_out"].items())
+        if reasons or not file["cases"]:
             log.warning("%s: left out: %s", name, reasons or "no configuration has one of the tags")
     for why, count in refused.items():
         log.warning("left out: %s (%d)", why, count)
-    none = len(files) - len(whole) - len(part)
-    log.info("%s: %d as a whole, %d in part, %d not", counted(len(files), "file"), len(whole), len(part), none)
+    none = len(files) - len(complete_files) - len(part)
+    log.info("%s: %d as a whole, %d in part, %d not", counted(len(files), "file"), len(complete_files), len(part), none)
 
 
 if __name__ == "__main__":

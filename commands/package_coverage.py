@@ -35,9 +35,9 @@ def package_coverage_text(
 def _covered(build: BuildCoverage) -> set[str]:
     """The functions with a case that ran, by their first names."""
     return {
-        build.registry.functions[one].registered or one
-        for one in build.operators("forward")
-        if one in build.registry.functions
+        build.registry.functions[operator].registered or operator
+        for operator in build.operators("forward")
+        if operator in build.registry.functions
     }
 
 
@@ -51,14 +51,17 @@ def _totals(builds: Sequence[BuildCoverage]) -> str:
 
 
 def _categories(build: BuildCoverage, rules: Rules) -> str:
-    tried = Counter(one.case.category for one in build.attempts)
-    functions = {name: {one.case.operator for one in build.ran if one.case.category == name} for name in tried}
+    tried = Counter(attempt.case.category for attempt in build.attempts)
+    functions = {
+        name: {attempt.case.operator for attempt in build.ran if attempt.case.category == name} for name in tried
+    }
     slow = {
-        name: max((one.call_ns or 0.0) for one in build.attempts if one.case.category == name) / 1e6 for name in tried
+        name: max((attempt.call_ns or 0.0) for attempt in build.attempts if attempt.case.category == name) / 1e6
+        for name in tried
     }
     rows = [
-        (f"`{name}`", one.description, len(functions[name]), tried[name], f"{slow[name]:.1f} ms")
-        for name, one in rules.categories.items()
+        (f"`{name}`", category.description, len(functions[name]), tried[name], f"{slow[name]:.1f} ms")
+        for name, category in rules.categories.items()
         if name in tried
     ]
     return table(("category", "what", "functions that ran", "cases", "longest call"), rows)
@@ -75,7 +78,7 @@ def _without(build: BuildCoverage) -> Mapping[str, str]:
 
 
 def _reasons_of_failures(build: BuildCoverage) -> Iterator[tuple[str, str]]:
-    for one in build.attempts:
-        if one.reason is not None and one.case.operator in build.registry.functions:
-            own = build.registry.functions[one.case.operator].registered or one.case.operator
-            yield own, f"its case fails: {one.reason}".replace("|", "\\|")
+    for attempt in build.attempts:
+        if attempt.reason is not None and attempt.case.operator in build.registry.functions:
+            own = build.registry.functions[attempt.case.operator].registered or attempt.case.operator
+            yield own, f"its case fails: {attempt.reason}".replace("|", "\\|")

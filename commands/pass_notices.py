@@ -40,7 +40,7 @@ class PassNotices:
         self._prefix = f"notified/driver/{line.key}/"
         self._has_journal = True  # whether the journal could be written last time
 
-    def ended(self, tally: Tally) -> None:
+    def pass_ended(self, tally: Tally) -> None:
         """Notify of what a pass came to. A journal that can't be written, its disk being full, say, ends no driver."""
         try:
             self._notify(tally)

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import requests
 import urllib3
 
-from opduel.commands.config import with_kept_token
+from opduel.commands.config import with_stored_token
 from opduel.commands.entry import log
 from opduel.frameworks import Framework
 from opduel.harness.host import host_fingerprint
@@ -58,13 +58,15 @@ def read_prior_runs(options: argparse.Namespace, framework: Framework, config: M
     setting = Setting(framework.name, options.threads, bool(options.wipe_cache), HostRecord(host_fingerprint()))
     if is_server(place):
         server = _Server(_address(place), _token(place, options, config))
-        found = learn(server.reports(None if framework.two_sided else framework.name), setting)
+        prior_runs = learn(server.reports(None if framework.two_sided else framework.name), setting)
     else:
-        found = learn(_in_folder(user_path(place, "--prior_runs")), setting)
-    log.info("--prior_runs: %s of this host, framework and setting", counted(found.reports, "report"))
-    if found.skipped:
-        log.info("--prior_runs: %s skipped, of another host, framework or setting", counted(found.skipped, "report"))
-    return found
+        prior_runs = learn(_in_folder(user_path(place, "--prior_runs")), setting)
+    log.info("--prior_runs: %s of this host, framework and setting", counted(prior_runs.reports, "report"))
+    if prior_runs.skipped:
+        log.info(
+            "--prior_runs: %s skipped, of another host, framework or setting", counted(prior_runs.skipped, "report")
+        )
+    return prior_runs
 
 
 def _in_folder(folder: Path) -> Iterator[Report]:
@@ -90,8 +92,8 @@ def _address(place: str) -> str:
     except ValueError:
         host = None
     if not host or not place.isprintable() or any(sign in place for sign in "@?# "):
-        shown = short_line(without_user(place), LONGEST_SHOWN)
-        raise UsageError(f"--prior_runs {shown}: is no address of a server: write http(s)://host[:port]")
+        quoted = short_line(without_user(place), LONGEST_SHOWN)
+        raise UsageError(f"--prior_runs {quoted}: is no address of a server: write http(s)://host[:port]")
     return place.rstrip("/")
 
 
@@ -101,10 +103,10 @@ def _token(place: str, options: argparse.Namespace, config: Mapping[str, str]) -
     Raises:
         UsageError: it is none.
     """
-    senders = [parse_place(one).endpoint for one in options.remote_reporter or []]
+    senders = [parse_place(text).endpoint for text in options.remote_reporter or []]
     if senders and origin(place) not in map(origin, senders):
         return None
-    options = with_kept_token(options, config)
+    options = with_stored_token(options, config)
     token = find_token(options.remote_access_token, options.remote_access_token_file, os.environ)
     if token is not None and is_open(place):
         log.warning("--prior_runs %s: without https, anybody on the network path can read the token", place)
@@ -119,12 +121,12 @@ class _Server:
 
     def reports(self, framework: str | None) -> Iterator[Report]:
         """The newest runs of the framework; of all, where it is None."""
-        asked = {"limit": MOST_REPORTS} | ({"framework": framework} if framework else {})
-        listed = self._json(f"/api/v1/runs?{urlencode(asked)}")
+        query = {"limit": MOST_REPORTS} | ({"framework": framework} if framework else {})
+        listed = self._json(f"/api/v1/runs?{urlencode(query)}")
         runs = listed.get("runs") if isinstance(listed, dict) else None
-        if not isinstance(runs, list) or not all(isinstance(one, dict) and "run_id" in one for one in runs):
+        if not isinstance(runs, list) or not all(isinstance(run, dict) and "run_id" in run for run in runs):
             raise self._error("its answer is not from a results server: correct the address")
-        for run_id in (str(one["run_id"]) for one in runs):
+        for run_id in (str(run["run_id"]) for run in runs):
             content = self._get(f"/api/v1/runs/{quote(run_id, safe='')}/report")
             try:
                 yield from_text(content.decode("utf-8", "replace"))

@@ -38,7 +38,7 @@ def program_of(options: argparse.Namespace, build: str) -> str:
     return build if options.program is None else str(options.program.replace(BUILD, build))
 
 
-def with_arguments(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+def fill_command_lines(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
     """The cases of programs with the words of ``--string_map`` put in place, and ``--command_args`` at their ends.
 
     A program may print what it is given: from now on the values of its variables, unless these can hold no secret, and
@@ -51,16 +51,16 @@ def with_arguments(cases: Sequence[Case], options: argparse.Namespace) -> list[C
     words = {name: str(value) for name, value in json.loads(options.string_map or "{}").items()}
     more = shlex.split(options.command_args or "")
     mask_everywhere({*secrets_of(words), *secret_arguments(more)})
-    return [dataclasses.replace(case, inputs=_filled(case.inputs, words, more)) for case in cases]
+    return [dataclasses.replace(case, inputs=_fill_command(case.inputs, words, more)) for case in cases]
 
 
 def _mask_variables(inputs: Mapping[str, Any]) -> None:
     variables = inputs.get("env") if isinstance(inputs.get("command"), list) else None
-    kept = recorded_variables(variables or {})
-    mask_everywhere(value for name, value in (variables or {}).items() if kept[name] != value)
+    recorded_by_name = recorded_variables(variables or {})
+    mask_everywhere(value for name, value in (variables or {}).items() if recorded_by_name[name] != value)
 
 
-def _filled(inputs: Mapping[str, Any], words: Mapping[str, str], more: Sequence[str]) -> dict[str, Any]:
+def _fill_command(inputs: Mapping[str, Any], words: Mapping[str, str], more: Sequence[str]) -> dict[str, Any]:
     def fill(text: str) -> str:
         for name, value in words.items():
             text = text.replace(f"{{{name}}}", value)
@@ -81,13 +81,13 @@ def arguments(text: str) -> str:
 def string_map(text: str) -> str:
     """``--string_map``: a JSON object of texts and numbers."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    plain = isinstance(found, dict) and all(
-        isinstance(value, str | int | float) and not isinstance(value, bool) for value in found.values()
+        document = None
+    plain = isinstance(document, dict) and all(
+        isinstance(value, str | int | float) and not isinstance(value, bool) for value in document.values()
     )
-    if not plain or PROGRAM_WORD in found:
+    if not plain or PROGRAM_WORD in document:
         raise argparse.ArgumentTypeError(
             f'{text[:80]!r} is not a JSON object of texts and numbers: write {{"size": "100"}}'
         )

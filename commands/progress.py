@@ -77,15 +77,15 @@ class ProgressDisplay:
         if progress.outlook and not self._outlook_told:
             self._outlook_told = True
             log.info("%s", progress.outlook)
-        done = progress.cases - progress.open_cases - progress.measured_on
+        finished = progress.cases - progress.open_cases - progress.measured_on
         if not progress.hosts:
-            self._tell(describe(progress), done, progress.cases, progress.elapsed_s)
+            self._update(describe(progress), finished, progress.cases, progress.elapsed_s)
             return
         with contextlib.suppress(OSError):
             self._show_hosts(progress.hosts)
-        self._tell(
+        self._update(
             describe_fleet(progress),
-            done,
+            finished,
             progress.cases,
             progress.elapsed_s,
             FLEET_EVERY_S,
@@ -95,32 +95,34 @@ class ProgressDisplay:
     def _show_hosts(self, hosts: Sequence[HostProgress]) -> None:
         """A line each, below that of the run; as many as the terminal has, and how many more there are."""
         room = max(1, self._bar.console.size.height - 3)
-        shown = list(hosts if len(hosts) <= room else hosts[: room - 1])
+        visible_hosts = list(hosts if len(hosts) <= room else hosts[: room - 1])
         while len(self._hosts) < min(len(hosts), room):
             self._hosts.append(self._bar.add_task("", total=1))
         for line, task in enumerate(self._hosts):
-            self._bar.update(task, visible=line < len(shown) or (line == len(shown) < len(hosts)))
-        for line, (task, one) in enumerate(zip(self._hosts, shown, strict=False)):
-            text, total = describe_host(one), one.cases or 1
-            if self._shards.get(line) != (one.name, one.shard):
-                self._shards[line] = one.name, one.shard
-                self._bar.reset(task, description=text, completed=one.cases_done, total=total)  # the clock is the shard's
+            self._bar.update(task, visible=line < len(visible_hosts) or (line == len(visible_hosts) < len(hosts)))
+        for line, (task, host) in enumerate(zip(self._hosts, visible_hosts, strict=False)):
+            text, total = describe_host(host), host.cases or 1
+            if self._shards.get(line) != (host.name, host.shard):
+                self._shards[line] = host.name, host.shard
+                self._bar.reset(
+                    task, description=text, completed=host.cases_done, total=total
+                )  # the clock is the shard's
             else:
-                self._bar.update(task, description=text, completed=one.cases_done, total=total)
-        if len(shown) < len(hosts):
-            left = len(hosts) - len(shown)
-            self._bar.update(self._hosts[len(shown)], description=f"  and {left} more", completed=0, total=1)
+                self._bar.update(task, description=text, completed=host.cases_done, total=total)
+        if len(visible_hosts) < len(hosts):
+            hidden = len(hosts) - len(visible_hosts)
+            self._bar.update(self._hosts[len(visible_hosts)], description=f"  and {hidden} more", completed=0, total=1)
 
     def show_single(self, progress: SingleProgress) -> None:
         """Tell of the latest case of a single-build run."""
         text = f"round {progress.round} of {progress.rounds}, {progress.cases_done} of {progress.cases} cases"
-        self._tell(text, progress.cases_done, progress.cases, progress.elapsed_s)
+        self._update(text, progress.cases_done, progress.cases, progress.elapsed_s)
 
-    def _tell(
-        self, text: str, done: int, total: int, elapsed_s: float, every_s: float = PLAIN_EVERY_S, more: str = ""
+    def _update(
+        self, text: str, finished: int, total: int, elapsed_s: float, every_s: float = PLAIN_EVERY_S, more: str = ""
     ) -> None:
         with contextlib.suppress(OSError):
-            self._bar.update(self._task, description=text, completed=done, total=total)
+            self._bar.update(self._task, description=text, completed=finished, total=total)
             if not self._live and not self._quiet and self._clock() - self._printed_at >= every_s:
                 self._printed_at = self._clock()
                 write_text(self._stream, f"{text}, {minutes(elapsed_s)} elapsed{more}\n")
@@ -162,9 +164,9 @@ def describe_host(host: HostProgress) -> str:
 def hosts_in_words(hosts: Sequence[HostProgress]) -> str:
     """Of the first hosts what each does, for a plain line."""
     words = [
-        f"{printable(one.name)} {clipped(printable(one.doing), 80)}"
-        + (f" {one.cases_done}/{one.cases}" if one.shard is not None else "")
-        for one in hosts[:PLAIN_HOSTS]
+        f"{printable(host.name)} {clipped(printable(host.doing), 80)}"
+        + (f" {host.cases_done}/{host.cases}" if host.shard is not None else "")
+        for host in hosts[:PLAIN_HOSTS]
     ]
     more = len(hosts) - PLAIN_HOSTS
     return ", ".join([*words, *([f"and {more} more"] if more > 0 else [])])

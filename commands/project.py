@@ -46,10 +46,10 @@ class Setting:
 def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path | None = None) -> list[Setting]:
     """The settings that hold for a subcommand, its own table's before those for all; empty without a file. UsageError:
     the file is no TOML, or has a table of no subcommand, or a setting that is the user's own."""
-    found = _find((folder or Path.cwd()).absolute())
-    if found is None:
+    place = _find((folder or Path.cwd()).absolute())
+    if place is None:
         return []
-    path, table = found
+    path, table = place
     prefix = f"{path}: " + ("tool.opduel." if path.name == SHARED_FILE else "")
     tables = {name: value for name, value in table.items() if isinstance(value, dict)}
     if unknown := sorted(set(tables) - set(subcommands)):
@@ -60,9 +60,9 @@ def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path |
         Setting(path, prefix + where, where.rpartition(".")[2].replace("-", "_"), value)
         for where, value in {**own, **shared}.items()
     ]
-    for one in settings:
-        if one.name in USERS_OWN:
-            raise UsageError(f"{one.where}: can't be set for a project: use the command line or your own config")
+    for setting in settings:
+        if setting.name in USERS_OWN:
+            raise UsageError(f"{setting.where}: can't be set for a project: use the command line or your own config")
     return settings
 
 
@@ -99,17 +99,17 @@ def _table(path: Path) -> Mapping[str, Any] | None:
     return table
 
 
-def placed(setting: Setting, is_path: bool) -> Any:
+def resolve_setting(setting: Setting, is_path: bool) -> Any:
     """The setting's value, with relative paths beginning at the file's folder; of a list, those of each.
 
     ``is_path``: whether the option takes a path and nothing else.
     """
     if isinstance(setting.value, list):
-        return [_placed(setting, one, is_path) for one in setting.value]
-    return _placed(setting, setting.value, is_path)
+        return [_resolve_value(setting, item, is_path) for item in setting.value]
+    return _resolve_value(setting, setting.value, is_path)
 
 
-def _placed(setting: Setting, value: Any, is_path: bool) -> Any:
+def _resolve_value(setting: Setting, value: Any, is_path: bool) -> Any:
     folder = setting.file.parent
     if not isinstance(value, str) or not value:
         return value
@@ -125,7 +125,7 @@ def _placed(setting: Setting, value: Any, is_path: bool) -> Any:
         return value if value.lstrip().startswith("{") else place(value)
     if setting.name == "network" and ":" in value:  # FILE.py:CLASS, or without .py
         file, _, name = value.rpartition(":")
-        is_there = any((folder / one).is_file() for one in (file, f"{file}.py"))
+        is_there = any((folder / candidate).is_file() for candidate in (file, f"{file}.py"))
         return f"{place(file)}:{name}" if is_there else value
     if setting.name == "suite":  # PATH[@COMMIT][:SUBFOLDER]
         file = value if (folder / value).exists() else re.split("[@:]", value)[0]

@@ -50,7 +50,7 @@ def recorded(program: str, arguments: Sequence[str]) -> list[str]:
 
 def run_configuration(options: argparse.Namespace, driver: argparse.Namespace | None = None) -> RunConfiguration:
     """What a run is asked for by harness.py's options, and by repo_driver.py's own if it is that which measures."""
-    given = {**vars(options), **({} if driver is None else vars(driver))}
+    value_by_name = {**vars(options), **({} if driver is None else vars(driver))}
     special = {
         "program": "harness.py" if driver is None else "repo_driver.py",
         "build_program": options.program,
@@ -59,7 +59,7 @@ def run_configuration(options: argparse.Namespace, driver: argparse.Namespace | 
         "env": tuple(sorted(variables(options))),
         "profile_output": options.profile_output and str(options.profile_output.absolute()),
     }
-    plain = {name: _plain(given[name]) for name in kinds() if given.get(name) is not None}
+    plain = {name: _plain(value_by_name[name]) for name in kinds() if value_by_name.get(name) is not None}
     return RunConfiguration(**{**plain, **special})
 
 

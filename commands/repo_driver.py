@@ -13,10 +13,10 @@ from pathlib import Path
 
 import platformdirs
 
-from opduel.commands.config import KeptAnswers, config_path
+from opduel.commands.config import StoredAnswers, config_path
 from opduel.commands.driver_findings import Teller, code_of, code_of_pass, say
 from opduel.commands.driver_log import logging_to
-from opduel.commands.driver_options import GIB, DriverOptions, branch_names, build_platform, parse
+from opduel.commands.driver_options import GIB, DriverOptions, branch_names, build_platform, parse_driver_options
 from opduel.commands.driver_text import compile_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
 from opduel.commands.fleet_options import HOST_OPTIONS
@@ -66,13 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py") -> int:
     """Measure commits or releases as the options say; returns the exit code, or raises an OpduelError that has it.
     ``program``: what was called, for the report."""
-    options = parse(arguments)
+    options = parse_driver_options(arguments)
     refuse_suite_options(options.harness)
     if options.own.local is not None:
         begin_local(options)
     command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
-    config = KeptAnswers(config_path())
+    config = StoredAnswers(config_path())
     suite = None if options.harness.suite is None else suite_of_driver(options)
     chosen = None if suite is None else suite.none_yet
     session = plan_session(options.harness, config, command, frameworks_dir, 0, options.own, chosen=chosen)
@@ -176,7 +176,7 @@ class _Driver:
             for _, outcome in tally.outcomes if own.local is not None else []:
                 self._harness.show_again(outcome.verification or outcome.benchmark)
             if notices:
-                notices.ended(tally)
+                notices.pass_ended(tally)
             codes[-1] = code_of_pass(tally, bool(self._sought()))
 
         if own.interval is None:

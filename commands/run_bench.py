@@ -7,11 +7,19 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from opduel.commands.calibrate import calibrate
-from opduel.commands.case_selection import choose
+from opduel.commands.case_selection import choose_cases
 from opduel.commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
 from opduel.commands.convert import convert
-from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, describes_run, is_for_driver, keep, with_defaults
-from opduel.commands.driver_options import parse
+from opduel.commands.defaults import (
+    CALIBRATE,
+    DRIVER,
+    HARNESS,
+    describes_run,
+    is_for_driver,
+    store_defaults,
+    with_defaults,
+)
+from opduel.commands.driver_options import parse_driver_options
 from opduel.commands.entry import DONE, log, run_command
 from opduel.commands.harness import run_harness
 from opduel.commands.listing import list_cases
@@ -137,7 +145,7 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
             return write_spec_from(["--spec_from", options.spec_from, *output, *passed_on])
     command = CALIBRATE if instead == "calibrate" else DRIVER if is_for_driver(passed_on) else HARNESS
     if options.keep_options:
-        keep(command, passed_on)
+        store_defaults(command, passed_on)
         if not describes_run(command, passed_on):
             return DONE
     arguments = with_defaults(command, passed_on)
@@ -148,7 +156,7 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
         from opduel.commands.repo_driver import run_driver  # most runs don't need it, and its imports take their time
 
         if asks:
-            _ask_for_missing(parse(arguments).harness, ["local_reporter"])
+            _ask_for_missing(parse_driver_options(arguments).harness, ["local_reporter"])
         return run_driver(arguments)
     if asks:
         parsed = harness_parser().parse_args(arguments)
@@ -159,29 +167,29 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
 def _instead_of_a_run(options: argparse.Namespace) -> str | None:
     """The option that asks for something else than a run, None for a run; UsageError for options that don't go
     together."""
-    given = {name for name, value in vars(options).items() if value not in (None, False)}
-    for asked, (words, companions) in INSTEAD.items():
-        if asked in given:
-            if given - {asked, *companions}:
-                raise UsageError(f"--{asked}: {words}: leave the others out")
-            return asked
+    option_names = {name for name, value in vars(options).items() if value not in (None, False)}
+    for alternative, (words, companions) in INSTEAD.items():
+        if alternative in option_names:
+            if option_names - {alternative, *companions}:
+                raise UsageError(f"--{alternative}: {words}: leave the others out")
+            return alternative
     for name, words in COMPANIONS.items():
-        if name in given:
+        if name in option_names:
             raise UsageError(f"--{name}: {words}")
     return None
 
 
-def _ask_for_missing(options: argparse.Namespace, asked: Sequence[str]) -> None:
+def _ask_for_missing(options: argparse.Namespace, questions: Sequence[str]) -> None:
     """Ask for each of these answers that neither the config nor the command line gives, and keep them when all are
     there. RunError: the input ended before the last answer."""
     path = config_path()
-    open_ones = [name for name in asked if getattr(options, name) is None]
+    open_ones = [name for name in questions if getattr(options, name) is None]
     answers = read_config(path) if open_ones else {}
     missing = [name for name in open_ones if name not in answers]
     if not missing:
         return
     suite = options.suite is not None
-    framework = suite_framework(options.framework) if suite else get_framework(choose(options, 0).framework_name)
+    framework = suite_framework(options.framework) if suite else get_framework(choose_cases(options, 0).framework_name)
     releases = load_releases(framework)
     defaults = {
         "control": releases.default_control,

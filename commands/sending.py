@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from opduel.commands.config import KeptAnswers, config_path, with_kept_token
+from opduel.commands.config import StoredAnswers, config_path, with_stored_token
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.options import AddOption, Parser
 from opduel.driver.journal import NOTICE, RUN, Journal
@@ -55,7 +55,7 @@ def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int
         return DONE
     _give_up(sender, give_up)
     _check_token(sender, endpoints, retry_refused)
-    return _tell(sender.deliver(endpoints, retry_refused, each=True), folder)
+    return _print_deliveries(sender.deliver(endpoints, retry_refused, each=True), folder)
 
 
 def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
@@ -69,18 +69,18 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
     if not options.remote_reporter:
         raise UsageError("--send: add --remote_reporter, the server to send to")
     reporters = RemoteReporter.from_options(options)
-    for one in reporters:
-        one.check()
+    for reporter in reporters:
+        reporter.check()
     for path in paths:  # before any is kept, and one at a time: all of them might not fit into memory
         if not read_report(path).run.id:
             raise UsageError(f"--send {path}: has no run id, which a server needs: leave it out")
     for path in paths:
         report = read_report(path)
-        for one in reporters:
-            one.keep(report)
+        for reporter in reporters:
+            reporter.keep(report)
     sender = reporters[0].sender
-    outcomes = sender.deliver({one.place.endpoint for one in reporters}, each=True)
-    return _tell(outcomes, sender.spool.directory)
+    outcomes = sender.deliver({reporter.place.endpoint for reporter in reporters}, each=True)
+    return _print_deliveries(outcomes, sender.spool.directory)
 
 
 def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
@@ -89,7 +89,7 @@ def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
     RemoteReporter.add_options(parser.add_argument_group())
     if option == "--flush":
         parser.options()("--work_dir DIR", "show what waits in the journal of a driver, and send nothing")
-    return with_kept_token(parser.parse_args(arguments), KeptAnswers(config_path()))
+    return with_stored_token(parser.parse_args(arguments), StoredAnswers(config_path()))
 
 
 def _show_journal(folder: Path) -> int:
@@ -100,18 +100,26 @@ def _show_journal(folder: Path) -> int:
     with closing(Journal(path)) as journal:
         entries = [entry for kind in (RUN, NOTICE) for entry in journal.outbox.entries(kind)]
     when = "the next pass of repo_driver.py delivers it"
-    return _tell([Delivery(one, "waiting", f"{one.reason}; {when}" if one.reason else when) for one in entries], path)
+    return _print_deliveries(
+        [
+            Delivery(waiting_entry, "waiting", f"{waiting_entry.reason}; {when}" if waiting_entry.reason else when)
+            for waiting_entry in entries
+        ],
+        path,
+    )
 
 
 def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refused: bool) -> None:
     """Raise UsageError if reports wait for several servers and nobody said for which of them the token is."""
     to_send = ("waiting", "refused") if retry_refused else ("waiting",)
-    numbers = {endpoint_of(one.receiver): one.number for one in reversed(_entries(sender)) if one.state in to_send}
+    numbers = {
+        endpoint_of(entry.receiver): entry.number for entry in reversed(_entries(sender)) if entry.state in to_send
+    }
     waiting = sorted(numbers if endpoints is None else endpoints)
-    if sender.token is not None and endpoints is None and len({origin(one) for one in waiting}) > 1:
-        found = ", ".join(f"{one} in entry {numbers[one]}" for one in waiting)
+    if sender.token is not None and endpoints is None and len({origin(endpoint) for endpoint in waiting}) > 1:
+        places = ", ".join(f"{endpoint} in entry {numbers[endpoint]}" for endpoint in waiting)
         raise UsageError(
-            f"--flush: reports wait for several servers ({found}), and a token is for one of them only: choose it "
+            f"--flush: reports wait for several servers ({places}), and a token is for one of them only: choose it "
             "with --remote_reporter, or remove an entry whose address is wrong with --give_up NUMBER"
         )
     for endpoint in waiting:
@@ -131,16 +139,16 @@ def _give_up(sender: Sender, numbers: Collection[int]) -> None:
     """Remove these entries; UsageError, and none is removed, if there is none of such a number."""
     if not numbers:
         return
-    found = {one.number: one for one in _entries(sender)}
-    if unknown := [number for number in numbers if number not in found]:
+    entry_by_number = {entry.number: entry for entry in _entries(sender)}
+    if unknown := [number for number in numbers if number not in entry_by_number]:
         raise UsageError(f"--give_up {unknown[0]}: no such entry waits: give a number that --flush prints")
     with sender.spool.outbox() as outbox:
         for number in numbers:
-            outbox.remove(found[number])
-            log.info("gave up entry %d, the run %s", number, found[number].key)
+            outbox.remove(entry_by_number[number])
+            log.info("gave up entry %d, the run %s", number, entry_by_number[number].key)
 
 
-def _tell(outcomes: Sequence[Delivery], where: Path) -> int:
+def _print_deliveries(outcomes: Sequence[Delivery], where: Path) -> int:
     """A line for each entry of the outbox ``where``, and their numbers; returns the exit code."""
     lines = ["#" + "\t".join(COLUMNS)]
     for outcome in outcomes:

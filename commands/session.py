@@ -16,13 +16,13 @@ from opduel.causes import find_causes
 from opduel.commands.case_selection import (
     Choice,
     are_discovered,
-    choose,
+    choose_cases,
+    fetch_case_files,
     framework_of,
-    picked,
-    sampled,
-    with_files,
+    pick_cases,
+    sample_cases,
 )
-from opduel.commands.config import default_reports, with_kept_token
+from opduel.commands.config import default_reports, with_stored_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.options import variables
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
@@ -102,12 +102,12 @@ def plan_session(
     run_type = _run_type(options)
     check_profile_output(options)
     reporters = _reporters(options, config) if reporters is None else reporters
-    seed = next((one for one in (options.seed, usual_seed) if one is not None), secrets.randbits(32))
-    choice = choose(options, seed) if chosen is None else chosen(seed)
+    seed = next((candidate for candidate in (options.seed, usual_seed) if candidate is not None), secrets.randbits(32))
+    choice = choose_cases(options, seed) if chosen is None else chosen(seed)
     read = files_read(options, choice.path)
-    for one in reporters:
-        refuse_overwriting(read, f"--{one.option}", one.files())
-    choice = dataclasses.replace(choice, cases=with_files(choice, options))
+    for reporter in reporters:
+        refuse_overwriting(read, f"--{reporter.option}", reporter.files())
+    choice = dataclasses.replace(choice, cases=fetch_case_files(choice, options))
     framework = framework_of(options, choice, frameworks_dir).for_cases(choice.cases)
     plan_cpus(options.threads)  # these are reported before builds are made, not after
     run_environment(framework, options.threads, variables(options))
@@ -132,14 +132,14 @@ def plan_session(
     return Session(options, framework, choice, choice.cases, seed, reporters, labels, configuration, prior)
 
 
-def discovered(session: Session, control: Build, treatment: Build) -> list[Case]:
+def discover_cases(session: Session, control: Build, treatment: Build) -> list[Case]:
     """The session's cases, those of values that programs print among them; RunError: a worker can't be started."""
     builds: dict[Side, Build] = {"control": control, "treatment": treatment}
     if not are_discovered(session.cases, session.framework):
         return list(session.cases)
     threads, env = session.options.threads, variables(session.options)
     cases = with_values(session.cases, session.framework, builds, threads, env, log.info)
-    return sampled(picked(cases, session.options), session.options, session.seed)
+    return sample_cases(pick_cases(cases, session.options), session.options, session.seed)
 
 
 def _needed_functions(options: argparse.Namespace, choice: Choice) -> dict[str, str]:
@@ -189,23 +189,25 @@ def _check_verify_after(options: argparse.Namespace) -> None:
 
 def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[Reporter]:
     """Those asked for; and a local one in any case: no result is only on a screen."""
-    options = with_kept_token(options, config) if options.remote_reporter else options
+    options = with_stored_token(options, config) if options.remote_reporter else options
     reporters = chosen_reporters(options, sys.stdout.isatty())
-    if not any(isinstance(one, FolderReporter) for one in reporters):
+    if not any(isinstance(reporter, FolderReporter) for reporter in reporters):
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
-    return _checked(reporters)
+    return _check_reporters(reporters)
 
 
 def requested_reporters(options: argparse.Namespace) -> list[Reporter]:
     """Those that the options ask for, and no others, checked; UsageError if one can't work."""
-    found = chosen_reporters(options, terminal=False)
-    return _checked([one for one in found if getattr(options, one.option, None) not in (None, False, [])])
+    reporters = chosen_reporters(options, terminal=False)
+    return _check_reporters(
+        [reporter for reporter in reporters if getattr(options, reporter.option, None) not in (None, False, [])]
+    )
 
 
-def _checked(reporters: list[Reporter]) -> list[Reporter]:
-    for one in reporters:
-        one.check()
-        one.meet(reporters)
+def _check_reporters(reporters: list[Reporter]) -> list[Reporter]:
+    for reporter in reporters:
+        reporter.check()
+        reporter.meet(reporters)
     return reporters
 
 
@@ -267,10 +269,10 @@ def callgrind_folder() -> Iterator[Path | None]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def tell(
+def deliver_report(
     reporters: Sequence[Reporter],
     report: Report,
-    kept: Callable[[FolderReporter], Path | None] = lambda _: None,
+    stored_path: Callable[[FolderReporter], Path | None] = lambda _: None,
     more_follows: bool = False,
     callgrind: Path | None = None,
 ) -> None:
@@ -285,30 +287,34 @@ def tell(
         RunError: the report is nowhere on disk; the other reporters have it.
     """
     with patience(stops_after=more_follows):
-        before = {one: kept(one) for one in reporters if isinstance(one, FolderReporter)}
-        known = [str(path) for path in before.values() if path is not None]
-        on_disk = report_on_disk([one for one, path in before.items() if path is None], report, callgrind)
-        if not on_disk.lines and not known:
+        path_by_reporter = {
+            reporter: stored_path(reporter) for reporter in reporters if isinstance(reporter, FolderReporter)
+        }
+        stored_paths = [str(path) for path in path_by_reporter.values() if path is not None]
+        on_disk = report_on_disk(
+            [reporter for reporter, path in path_by_reporter.items() if path is None], report, callgrind
+        )
+        if not on_disk.lines and not stored_paths:
             spare = report_on_disk([LocalReporter(default_reports())], report, callgrind)
             on_disk = ReportOutcome(spare.lines, (*on_disk.failures, *spare.failures))
         # A person reads the path above the table, which then ends with what was found; a pipe gets the table alone.
-        stream = sys.stdout if any(isinstance(one, ScreenReporter) for one in reporters) else sys.stderr
-        _say(stream, on_disk)
+        stream = sys.stdout if any(isinstance(reporter, ScreenReporter) for reporter in reporters) else sys.stderr
+        _print_outcome(stream, on_disk)
         failures = dict.fromkeys(on_disk.failures)
-        for other in (one for one in reporters if not isinstance(one, FolderReporter)):
-            told = report_all([other], report)
-            _say(stream, told)  # at once: the next one may have to wait for a server
-            failures |= dict.fromkeys(told.failures)
-    places = [line.removeprefix("report: ") for line in on_disk.lines] + known
+        for other in (reporter for reporter in reporters if not isinstance(reporter, FolderReporter)):
+            outcome = report_all([other], report)
+            _print_outcome(stream, outcome)  # at once: the next one may have to wait for a server
+            failures |= dict.fromkeys(outcome.failures)
+    places = [line.removeprefix("report: ") for line in on_disk.lines] + stored_paths
     if not places:
         raise RunError("; ".join(failures))
     if failures:
         log.error("%s; the data is in %s", " ".join("; ".join(failures).split()), places[0])
 
 
-def _say(stream: TextIO, told: ReportOutcome) -> None:
+def _print_outcome(stream: TextIO, outcome: ReportOutcome) -> None:
     with contextlib.suppress(OSError):  # the terminal may have been closed; the reports are written
-        write_text(stream, "".join(f"{line}\n" for line in told.lines))
+        write_text(stream, "".join(f"{line}\n" for line in outcome.lines))
 
 
 def warn_of_report(report: Report) -> None:

@@ -100,8 +100,8 @@ def short_help_text() -> str:
     """What the file should hold: the parsers' options, by subcommand and group."""
     from opduel.commands.subcommand_parsers import described_options
 
-    wanted = {name: None if options is None else options.split() for name, (_, options) in SHORT.items()}
-    return json.dumps({name: described_options(name, wanted[name]) for name in SHORT}, indent=1) + "\n"
+    dests_by_name = {name: None if options is None else options.split() for name, (_, options) in SHORT.items()}
+    return json.dumps({name: described_options(name, dests_by_name[name]) for name in SHORT}, indent=1) + "\n"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from opduel.commands.builds import make_builds, usual_build
-from opduel.commands.config import KeptAnswers, config_path
+from opduel.commands.config import StoredAnswers, config_path
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.named_operators import refuse_unknown_operators
@@ -63,13 +63,15 @@ WARNING = (
 def is_single(options: argparse.Namespace) -> bool:
     """Whether one build alone is measured: with ``--single``, or an option that only such a run has and no control."""
     names_control = options.control is not None or options.info is not None
-    return bool(options.single) or (_asked_by(options) is not None and not names_control)
+    return bool(options.single) or (_single_option(options) is not None and not names_control)
 
 
-def _asked_by(options: argparse.Namespace) -> str | None:
+def _single_option(options: argparse.Namespace) -> str | None:
     """The first option that only a single-build run has; None if none was given."""
-    given = {name for name, value in vars(options).items() if value is not None and value is not False}  # 0 is a value
-    return next((name for name in (*SINGLE_ONLY, *CALLS) if name in given), None)
+    option_names = {
+        name for name, value in vars(options).items() if value is not None and value is not False
+    }  # 0 is a value
+    return next((name for name in (*SINGLE_ONLY, *CALLS) if name in option_names), None)
 
 
 def refuse_single_options(options: argparse.Namespace) -> None:
@@ -87,11 +89,13 @@ def refuse_round_log(options: argparse.Namespace) -> None:
 def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     """Measure the treatment alone, and tell; returns the exit code. UsageError: wrong options, a bad spec or baseline;
     RunError: nothing could be measured, or written."""
-    asked = _asked_by(options)
+    single_option = _single_option(options)
     for name in ("control", "info"):
         if getattr(options, name) is not None:
-            raise UsageError(f"--{name}: --{asked} measures one build alone: leave one of the two options out")
-    refuse(options, AB_ONLY, f"belongs to an A/B, and --{asked} measures one build alone: leave one of the two out")
+            raise UsageError(f"--{name}: --{single_option} measures one build alone: leave one of the two options out")
+    refuse(
+        options, AB_ONLY, f"belongs to an A/B, and --{single_option} measures one build alone: leave one of the two out"
+    )
     if options.platform in PROFILERS:
         raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
     if options.wipe_cache and options.profiler == "native":
@@ -118,7 +122,7 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     for line in open_lines(report, compared):
         log.warning("%s", line)
     with patience():
-        _tell(options, report, compared)
+        _write_result(options, report, compared)
     return outcome_of(report, compared)
 
 
@@ -156,8 +160,8 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
 def plan_one_build(options: argparse.Namespace, command: Sequence[str], metric: str) -> tuple[Session, Build]:
     """What is measured by this metric alone, and on which build; ``command`` is kept with the result. UsageError: wrong
     options, a bad spec, no such build; RunError: the build can't be made."""
-    asked = argparse.Namespace(**{**vars(options), "metric": [[metric]]})
-    session = plan_session(asked, KeptAnswers(config_path()), command, reporters=())
+    timed_options = argparse.Namespace(**{**vars(options), "metric": [[metric]]})
+    session = plan_session(timed_options, StoredAnswers(config_path()), command, reporters=())
     build = the_build(options, session.framework)
     refuse_unknown_operators(options, session.cases, session.framework, [build], session.choice.path)
     return session, build
@@ -166,8 +170,8 @@ def plan_one_build(options: argparse.Namespace, command: Sequence[str], metric: 
 def the_build(options: argparse.Namespace, framework: Framework) -> Build:
     """The build that is measured: ``--treatment``, or else the one that is configured or the framework's default."""
     refuse_two_sided(framework, "--single" if options.golden is None else "--golden")
-    asked = options.treatment or usual_build("treatment", KeptAnswers(config_path()), framework)
-    return make_builds(options, framework, [asked])[0]
+    request = options.treatment or usual_build("treatment", StoredAnswers(config_path()), framework)
+    return make_builds(options, framework, [request])[0]
 
 
 def _check_output(options: argparse.Namespace) -> None:
@@ -180,7 +184,7 @@ def _check_output(options: argparse.Namespace) -> None:
         raise UsageError(f"--output_file {path}: its folder does not exist")
 
 
-def _tell(options: argparse.Namespace, report: SingleReport, compared: Sequence[BaselineComparison]) -> None:
+def _write_result(options: argparse.Namespace, report: SingleReport, compared: Sequence[BaselineComparison]) -> None:
     """The result to the file, or on standard output, with a baseline's verdicts beside it; RunError if the file
     couldn't be written, and the result was printed."""
     text = FORMATS[options.output_format or "json"](report)
@@ -206,27 +210,27 @@ def outcome_of(report: SingleReport, compared: Sequence[BaselineComparison]) -> 
     """The exit code of a single-build run, and of its comparison with a baseline (empty without one)."""
     if report.run.aborted:
         return INCOMPLETE
-    if any(one.is_worse for one in compared):
+    if any(comparison.is_worse for comparison in compared):
         return REGRESSED
     return INCOMPLETE if open_lines(report, compared) else DONE
 
 
 def open_lines(report: SingleReport, compared: Sequence[BaselineComparison]) -> list[str]:
     """What keeps a run from being done: cases that it did not get to, nothing measured, nothing compared."""
-    late = [one.case for one in report.cases if one.time is None and one.failure is None and not one.note]
+    late = [case.case for case in report.cases if case.time is None and case.failure is None and not case.note]
     lines = []
-    if all(one.time is None for one in report.cases):
+    if all(case.time is None for case in report.cases):
         lines.append("nothing was measured")
     elif late:
         lines.append(
-            f"{len(late)} of {len(report.cases)} cases were not measured before the time ran out: {some(late)}"
+            f"{len(late)} of {len(report.cases)} cases were not measured before the time ran out: {some_names(late)}"
         )
-    if compared and not any(one.ratio is not None or one.is_worse for one in compared):
+    if compared and not any(comparison.ratio is not None or comparison.is_worse for comparison in compared):
         lines.append("nothing was compared with the baseline")
     return lines
 
 
-def some(names: Sequence[str]) -> str:
+def some_names(names: Sequence[str]) -> str:
     """``a, b and 3 more``."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more

@@ -53,13 +53,13 @@ def spec_from_parser(positional: bool = False) -> Parser:
 
 def shape(text: str) -> tuple[str, Input]:
     """``data=1,3,224,224`` -> name and input."""
-    found = _SHAPE.match(text)
-    if not found:
+    match = _SHAPE.match(text)
+    if not match:
         raise argparse.ArgumentTypeError(f"{text!r}: write NAME=SIZES or NAME=SIZES:DTYPE, such as data=1,3,224,224")
-    sizes = [int(size) for size in found["sizes"].split(",") if len(size) <= len(str(MAX_SIZE))]
-    if len(sizes) <= found["sizes"].count(",") or not all(1 <= size <= MAX_SIZE for size in sizes):
+    sizes = [int(size) for size in match["sizes"].split(",") if len(size) <= len(str(MAX_SIZE))]
+    if len(sizes) <= match["sizes"].count(",") or not all(1 <= size <= MAX_SIZE for size in sizes):
         raise argparse.ArgumentTypeError(f"{text!r}: sizes are from 1 to {MAX_SIZE}")
-    return found["name"], Input(sizes, found["dtype"] or "float32")
+    return match["name"], Input(sizes, match["dtype"] or "float32")
 
 
 def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> int:
@@ -76,14 +76,16 @@ def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> i
     if output:
         check_file(output, "output")
         refuse_overwriting({"--spec_from": [Path(options.spec_from)]}, "--output", [output])
-    asked = options.build or usual_build("treatment", read_config(config_path()), framework, "build")
-    build = resolve_build(asked, framework, BuildCache(options.exec_dir))
+    request = options.build or usual_build("treatment", read_config(config_path()), framework, "build")
+    build = resolve_build(request, framework, BuildCache(options.exec_dir))
     network = ask_network(build, framework, options.spec_from, inputs)
     schema = f"./{SCHEMA_FILE.name}" if output and output.absolute().parent == SPECIFICATIONS else None
     name = Path(options.spec_from).name
     tests = operator_tests(network, name, load_rules(framework))
     if options.with_network:
-        own = {one: what.shape if what.dtype == "float32" else vars(what) for one, what in inputs.items()}
+        own = {
+            input_name: value.shape if value.dtype == "float32" else vars(value) for input_name, value in inputs.items()
+        }
         tests.insert(0, network_test(options.spec_from, own))
     text = network_spec(network, name, inputs, tests, framework.name, schema)
     for operator, why in network.left_out.items():

@@ -7,8 +7,8 @@ from typing import Any
 
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.in_build import python_parser
-from opduel.commands.opduel import SUBCOMMANDS, with_subcommands
 from opduel.commands.options import Parser, harness_parser
+from opduel.commands.subcommand_names import SUBCOMMANDS, with_subcommands
 from opduel.records.measurement import SIDES
 from opduel.reporters.formats import FORMATS, described
 
@@ -143,18 +143,18 @@ def _server_parser(name: str) -> Parser:
     """The server's, or that of its ``serve``; needs the extra ``server``."""
     from opduel.server.command_line import server_parser
 
-    whole = server_parser("opduel server")
+    parser = server_parser("opduel server")
     if name == "server":
-        return whole
-    kinds = next(action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
-    found: Parser = kinds.choices[name]
-    return found
+        return parser
+    kinds = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    subparser: Parser = kinds.choices[name]
+    return subparser
 
 
 def merged_parser(name: str) -> Parser:
     """One parser with all options of a subcommand, in its words; of two of one name, the driver's."""
-    first, *others = parsers_of(name)
-    for group in (group for other in others for group in other._action_groups):
+    first, *further_parsers = parsers_of(name)
+    for group in (group for other in further_parsers for group in other._action_groups):
         ours = first.add_argument_group(group.title, group.description)
         for action in group._group_actions:
             if not set(action.option_strings) & set(first._option_string_actions):
@@ -169,22 +169,22 @@ def merged_parser(name: str) -> Parser:
 
 def whole_parser() -> argparse.ArgumentParser:
     """All subcommands and all their options in one parser, for completion."""
-    whole = Parser(prog="opduel")
-    whole.options()("-V --version", "show the version")
-    kinds = whole.add_subparsers()
+    parser = Parser(prog="opduel")
+    parser.options()("-V --version", "show the version")
+    kinds = parser.add_subparsers()
     for name, summary in SUBCOMMANDS.items():
         if name in ("serve", "server") and not _has_server():
             kinds.add_parser(name, help=summary)
             continue
-        one = kinds.add_parser(name, help=summary, parents=[merged_parser(name)], add_help=False)
-        add = one.options()
+        subparser = kinds.add_parser(name, help=summary, parents=[merged_parser(name)], add_help=False)
+        add = subparser.options()
         add("-q --quiet", "show no progress")
         add("-v --verbose", "show details, too")
         if name in CONFIGURED:
             add("--help-all", "show all options")
-        for action in one._actions:
+        for action in subparser._actions:
             _prepare(action)
-    return whole
+    return parser
 
 
 def _has_server() -> bool:
@@ -214,20 +214,20 @@ _COMPLETE_FOLDER = {
 }
 
 
-def described_options(name: str, wanted: Sequence[str] | None) -> dict[str, Any]:
+def described_options(name: str, dests: Sequence[str] | None) -> dict[str, Any]:
     """A subcommand's, or a script's, description and these of its options by group, for the short help; None: all."""
     groups: dict[str, list[dict[str, str]]] = {}
-    seen: set[str] = set()
+    described_dests: set[str] = set()
     parsers = parsers_of(name)
     for parser in parsers:
         for group in parser._action_groups:
             for action in group._group_actions:
-                asked = action.dest not in ("help", "do") and action.help != argparse.SUPPRESS
-                if (action.dest in wanted if wanted is not None else asked) and action.dest not in seen:
-                    seen.add(action.dest)
+                is_shown = action.dest not in ("help", "do") and action.help != argparse.SUPPRESS
+                if (action.dest in dests if dests is not None else is_shown) and action.dest not in described_dests:
+                    described_dests.add(action.dest)
                     heading = "arguments" if group is parser._positionals else group.title or "options"
                     groups.setdefault(heading, []).extend(_entries(action, parser, name))
-    if missing := set(wanted or ()) - seen:
+    if missing := set(dests or ()) - described_dests:
         raise ValueError(f"{name} has no {', '.join(sorted(missing))}")
     first = parsers[0]
     summary = SUBCOMMANDS.get(name) or " ".join((first.description or "").split())
@@ -238,7 +238,7 @@ def described_options(name: str, wanted: Sequence[str] | None) -> dict[str, Any]
 def _entries(action: argparse.Action, parser: argparse.ArgumentParser, name: str) -> list[dict[str, str]]:
     """An option, or the subcommands of a subcommand, with their help."""
     if isinstance(action, argparse._SubParsersAction):
-        return [{"names": one.dest, "help": one.help or ""} for one in action._choices_actions]
+        return [{"names": subcommand.dest, "help": subcommand.help or ""} for subcommand in action._choices_actions]
     words = parser._get_formatter()._expand_help(action) if action.help else ""
     return [{"names": _names(action), "help": words if name in SCRIPTS else with_subcommands(words, name)}]
 

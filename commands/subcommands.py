@@ -4,17 +4,17 @@ import argparse
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from opduel.commands.config import KeptAnswers, config_path
+from opduel.commands.config import StoredAnswers, config_path
 from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, with_defaults
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import run_command
 from opduel.commands.fleet import run_fleet_command
 from opduel.commands.harness import run_harness
 from opduel.commands.in_build import run as run_in_build
-from opduel.commands.opduel import with_subcommands
 from opduel.commands.options import harness_parser
-from opduel.commands.project import Setting, placed, project_settings
+from opduel.commands.project import Setting, project_settings, resolve_setting
 from opduel.commands.single import refuse_single_options
+from opduel.commands.subcommand_names import with_subcommands
 from opduel.commands.subcommand_parsers import (
     CONFIGURED,
     completion_parser,
@@ -31,13 +31,13 @@ from opduel.records.measurement import SIDES
 
 
 def run_subcommand(name: str, arguments: Sequence[str]) -> int:
-    """Run a subcommand of ``opduel.commands.opduel.SUBCOMMANDS``; returns its exit code."""
+    """Run a subcommand of ``opduel.commands.subcommand_names.SUBCOMMANDS``; returns its exit code."""
     if name == "python":  # its options end at the build: all others are the script's
         return run_command("opduel python", lambda: run_in_build(arguments, "opduel python"))
-    given, level = _without_level(arguments)
+    remaining, level = _without_level(arguments)
     if name in ("serve", "server"):
-        return _server(name, given)
-    if "--help-all" in given and name in CONFIGURED:
+        return _server(name, remaining)
+    if "--help-all" in remaining and name in CONFIGURED:
         return run_command(f"opduel {name}", lambda: _help(name), level)
     actions: Mapping[str, Callable[[Sequence[str]], int]] = {
         "compare": _compare,
@@ -56,7 +56,9 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         "flush": _flush,
         "completion": _completion,
     }
-    return run_command(f"opduel {name}", lambda: actions[name](given), level, lambda text: with_subcommands(text, name))
+    return run_command(
+        f"opduel {name}", lambda: actions[name](remaining), level, lambda text: with_subcommands(text, name)
+    )
 
 
 def _without_level(arguments: Sequence[str]) -> tuple[list[str], int]:
@@ -64,28 +66,28 @@ def _without_level(arguments: Sequence[str]) -> tuple[list[str], int]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-q", "--quiet", action="store_true")
     parser.add_argument("-v", "--verbose", action="store_true")
-    levels, rest = [], []
+    levels, remaining = [], []
     for word in arguments:
-        found, left = parser.parse_known_args([word])
-        levels += [logging.WARNING] * found.quiet + [logging.DEBUG] * found.verbose
-        rest += left
-    return rest, levels[-1] if levels else logging.INFO
+        levels_of_word, unparsed = parser.parse_known_args([word])
+        levels += [logging.WARNING] * levels_of_word.quiet + [logging.DEBUG] * levels_of_word.verbose
+        remaining += unparsed
+    return remaining, levels[-1] if levels else logging.INFO
 
 
 def _settings(name: str) -> tuple[list[Setting], dict[str, str]]:
     """A project's settings of a subcommand but for its builds; and the builds, by side, of which the user's own answers
     override the project's. UsageError: the file is no good."""
-    found = project_settings(name, CONFIGURED)
+    settings = project_settings(name, CONFIGURED)
     builds: dict[str, str] = {}
-    for one in found:
-        if one.name in SIDES:
-            value = placed(one, is_path=False)
+    for setting in settings:
+        if setting.name in SIDES:
+            value = resolve_setting(setting, is_path=False)
             if not isinstance(value, str) or not value:
-                raise UsageError(f"{one.where}: give a release, such as NAME==VERSION, or a path")
-            builds.setdefault(one.name, value)
-    kept = KeptAnswers(config_path())
-    builds.update({side: kept[side] for side in SIDES if side in kept})
-    return [one for one in found if one.name not in SIDES], builds
+                raise UsageError(f"{setting.where}: give a release, such as NAME==VERSION, or a path")
+            builds.setdefault(setting.name, value)
+    answers = StoredAnswers(config_path())
+    builds.update({side: answers[side] for side in SIDES if side in answers})
+    return [setting for setting in settings if setting.name not in SIDES], builds
 
 
 def _usual(options: argparse.Namespace, builds: Mapping[str, str], sides: Sequence[str] = ("treatment",)) -> list[str]:
@@ -102,14 +104,14 @@ def _parsed(name: str, arguments: Sequence[str]) -> argparse.Namespace:
 
 def _compare(arguments: Sequence[str]) -> int:
     """Two builds: those of the command line, the user's, the project's or the framework's, in this order."""
-    given = _json_by_its_format(arguments)
-    options = _parsed("compare", given)
+    words = _json_by_its_format(arguments)
+    options = _parsed("compare", words)
     settings, builds = _settings("compare")
     if options.golden is None:
         refuse_single_options(options)
         if options.info is None:
-            given = [*_usual(options, builds, SIDES), *given]
-    return run_harness(with_defaults(HARNESS, given, settings), "opduel compare")
+            words = [*_usual(options, builds, SIDES), *words]
+    return run_harness(with_defaults(HARNESS, words, settings), "opduel compare")
 
 
 def _json_by_its_format(arguments: Sequence[str]) -> list[str]:
@@ -118,38 +120,38 @@ def _json_by_its_format(arguments: Sequence[str]) -> list[str]:
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         if name in ("--output-format", "--output_format", "-f"):
-            said = value if equals else "".join(words[place + 1 : place + 2])
-            if said == "json":
+            form = value if equals else "".join(words[place + 1 : place + 2])
+            if form == "json":
                 return [*words[:place], "--json", *words[place + (1 if equals else 2) :]]
     return words
 
 
 def _measure(arguments: Sequence[str]) -> int:
     """One build alone: --treatment, or the user's, the project's or the framework's."""
-    given = ["--output_format=json" if word == "--json" else word for word in arguments]
-    options = _parsed("measure", given)
+    words = ["--output_format=json" if word == "--json" else word for word in arguments]
+    options = _parsed("measure", words)
     for name in ("control", "info"):
         if getattr(options, name) is not None:
             raise UsageError(f"--{name}: one build alone is measured here: leave it out, or use opduel compare")
     settings, builds = _settings("measure")
-    given = ["--single", *_usual(options, builds), *given]
-    return run_harness(with_defaults(HARNESS, given, settings), "opduel measure")
+    words = ["--single", *_usual(options, builds), *words]
+    return run_harness(with_defaults(HARNESS, words, settings), "opduel measure")
 
 
 def _drive(name: str, arguments: Sequence[str]) -> int:
     from opduel.commands.repo_driver import run_driver  # most runs don't need it, and its imports take their time
 
     settings, _ = _settings(name)
-    given = list(arguments)
-    own, _rest = driver_parser().parse_known_args(given)
+    words = list(arguments)
+    own, _remaining = driver_parser().parse_known_args(words)
     if name == "local" and own.local is None:
-        place = [given.pop(0)] if given and not given[0].startswith("-") else ["."]
-        given = ["--local", *place, *given]
+        place = [words.pop(0)] if words and not words[0].startswith("-") else ["."]
+        words = ["--local", *place, *words]
     elif name == "bisect":
-        given = [*_bisecting(own), *given]
+        words = [*_bisecting(own), *words]
     elif own.local is None and own.bisect_releases is None and not own.ab_testing:
-        given = ["--ab_testing", *given]
-    return run_driver(with_defaults(DRIVER, given, settings), f"opduel {name}")
+        words = ["--ab_testing", *words]
+    return run_driver(with_defaults(DRIVER, words, settings), f"opduel {name}")
 
 
 def _bisecting(own: argparse.Namespace) -> list[str]:
@@ -174,9 +176,9 @@ def _calibrate(arguments: Sequence[str]) -> int:
 def _list(arguments: Sequence[str]) -> int:
     from opduel.commands.listing import list_cases
 
-    given = list(arguments)
-    pattern = given.pop(0) if given and not given[0].startswith("-") else ""
-    return list_cases(pattern, _parsed("list", given) if given else None)
+    words = list(arguments)
+    pattern = words.pop(0) if words and not words[0].startswith("-") else ""
+    return list_cases(pattern, _parsed("list", words) if words else None)
 
 
 def _spec_from(arguments: Sequence[str]) -> int:
@@ -208,15 +210,15 @@ def _explain(arguments: Sequence[str]) -> int:
 def _send(arguments: Sequence[str]) -> int:
     from opduel.commands.sending import send
 
-    options, rest = send_parser().parse_known_args(list(arguments))
-    return send(options.reports, rest)
+    options, remaining = send_parser().parse_known_args(list(arguments))
+    return send(options.reports, remaining)
 
 
 def _flush(arguments: Sequence[str]) -> int:
     from opduel.commands.sending import flush
 
-    options, rest = flush_parser().parse_known_args(list(arguments))
-    return flush(rest, options.retry_refused, options.give_up or ())
+    options, remaining = flush_parser().parse_known_args(list(arguments))
+    return flush(remaining, options.retry_refused, options.give_up or ())
 
 
 def _server(name: str, arguments: Sequence[str]) -> int:

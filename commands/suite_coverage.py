@@ -44,7 +44,7 @@ def coverage_parser() -> Parser:
 
 def _coverage(arguments: Sequence[str] | None) -> int:
     options = coverage_parser().parse_args(arguments)
-    words = ["--suite", options.suite, *(f"--bench={one}" for one in options.bench or ())]
+    words = ["--suite", options.suite, *(f"--bench={pattern}" for pattern in options.bench or ())]
     selection = SuiteSelection(harness_parser().parse_args(words))
     began = time.monotonic()
     build = resolve_build(options.build, selection.framework, BuildCache(options.exec_dir), sdists=options.allow_sdist)
@@ -106,7 +106,7 @@ class Outcomes:
         for case, outcome in self.by_case.items():
             if outcome != "ran":
                 reasons[outcome].append(case)
-        for reason, cases in sorted(reasons.items(), key=lambda one: -len(one[1]))[:REASONS]:
+        for reason, cases in sorted(reasons.items(), key=lambda cases_of_reason: -len(cases_of_reason[1]))[:REASONS]:
             yield f"{len(cases)} x {_short(reason)} (first: {_short(cases[0])})"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import platformdirs
 
-from opduel.commands.case_selection import Choice, picked, require_two_to_inject, sampled
+from opduel.commands.case_selection import Choice, pick_cases, require_two_to_inject, sample_cases
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.options import asked_metrics, by_metric, refuse, variables
 from opduel.commands.single import is_single
@@ -80,16 +80,18 @@ class SuiteSelection:
 
     def another(self) -> "SuiteSelection":
         """The same, with copies of its own, for a run that is made at the same time. RunError: they can't be made."""
-        found = copy.copy(self)
-        found.work, found._is_new = SuiteWork.of(self.suite, new_work_folder()), True
-        return found
+        selection = copy.copy(self)
+        selection.work, selection._is_new = SuiteWork.of(self.suite, new_work_folder()), True
+        return selection
 
-    def refuse_unknown(self, elsewhere: Callable[[str], bool]) -> None:
+    def refuse_unknown(self, is_in_repository: Callable[[str], bool]) -> None:
         """Raise UsageError where ``-b`` can match nothing: each pattern has a word that neither the suite has nor
         ``elsewhere``, by which parameters may be named. What it matches is known only when there are builds."""
         unknown: list[str] = []
         for pattern in self.patterns:
-            words = (word for word in literal_words(pattern) if not mentions(self.suite, word) and not elsewhere(word))
+            words = (
+                word for word in literal_words(pattern) if not mentions(self.suite, word) and not is_in_repository(word)
+            )
             if (word := next(words, None)) is None:
                 return
             unknown.append(word)
@@ -99,7 +101,7 @@ class SuiteSelection:
 
     def none_yet(self, _seed: int = 0) -> Choice:
         """No cases, whatever the seed, as long as there are no builds."""
-        return Choice(self.framework.name, None, [], self.suite.name, framework=self.framework, kept=self.work)
+        return Choice(self.framework.name, None, [], self.suite.name, framework=self.framework, resources=self.work)
 
     def on_sides(self, builds: Mapping[Side, Build]) -> dict[Side, Build]:
         """The builds, as the suite's workers need them."""
@@ -113,69 +115,81 @@ class SuiteSelection:
             UsageError: the suite can't be imported, has no benchmarks, or none is chosen; RunError: a build doesn't
                 answer.
         """
-        options, found = self.options, self._discovered(sides)
-        every = all_cases(found)
-        problems = problems_of(found)
+        options, benchmarks_by_side = self.options, self._discovered(sides)
+        every = all_cases(benchmarks_by_side)
+        problems = problems_of(benchmarks_by_side)
         if not every:
             why = f": {problems[0]}" if problems else ""
             raise UsageError(f"--suite {options.suite}: has no benchmarks{why}: name the folder that has them")
-        chosen = [one for one in every if self._is_chosen(one.name)]
+        chosen = [suite_case for suite_case in every if self._is_chosen(suite_case.name)]
         if not chosen:
             first = f"the first of {len(every)} is {every[0].name}"
             raise UsageError(f"-b {' '.join(self.patterns)}: matches no benchmark of the suite: {first}")
-        cases = [case for one in chosen for case in cases_of(one, options)]
+        cases = [case for suite_case in chosen for case in cases_of(suite_case, options)]
         if not cases:
             metrics = ",".join(asked_metrics(options))
             raise UsageError(f"--metric {metrics}: no selected benchmark is measured by it: choose another")
-        cases = sampled(picked(cases, options), options, seed)
+        cases = sample_cases(pick_cases(cases, options), options, seed)
         require_two_to_inject(options, cases)
-        kept = {(case.operator, tuple(case.inputs.values())) for case in cases}
-        chosen = [one for one in chosen if (one.benchmark.name, tuple(one.parameters.values())) in kept]
+        case_keys = {(case.operator, tuple(case.inputs.values())) for case in cases}
+        chosen = [
+            suite_case
+            for suite_case in chosen
+            if (suite_case.benchmark.name, tuple(suite_case.parameters.values())) in case_keys
+        ]
         orders = cache_orders(chosen, options.timeout)
         if options.fleet is None:
             problems += self.work.make_caches(sides, self.framework, orders, variables(options))
         _log_problems(problems)
-        framework = self.work.framework(self.framework, _modules(chosen, found))
-        labels = {"suite": self._record(found, chosen, problems)}
-        keys = {one.benchmark.name: one.benchmark.setup_cache for one in chosen if one.benchmark.setup_cache}
+        framework = self.work.framework(self.framework, _modules(chosen, benchmarks_by_side))
+        labels = {"suite": self._record(benchmarks_by_side, chosen, problems)}
+        keys = {
+            suite_case.benchmark.name: suite_case.benchmark.setup_cache
+            for suite_case in chosen
+            if suite_case.benchmark.setup_cache
+        }
         suite = ChosenSuite(self.suite, orders, keys)
         name = self.suite.name
-        return Choice(self.framework.name, None, cases, name, framework, labels, kept=self.work, suite=suite)
+        return Choice(self.framework.name, None, cases, name, framework, labels, resources=self.work, suite=suite)
 
     def _is_chosen(self, name: str) -> bool:
         return not self.patterns or any(re.search(pattern, name) for pattern in self.patterns)
 
     def _discovered(self, sides: Mapping[Side, Build]) -> dict[Side, Discovered]:
         """What each side finds; asked once where both are one build."""
-        found: dict[Side, Discovered] = {}
-        asked: dict[str, Discovered] = {}  # by the build's digest
+        benchmarks_by_side: dict[Side, Discovered] = {}
+        benchmarks_by_digest: dict[str, Discovered] = {}  # by the build's digest
         for side, build in sides.items():
-            if build.digest not in asked:
-                asked[build.digest] = self._discover(side, build)
-            found[side] = asked[build.digest]
-        cases = len(all_cases(found))
-        names = {one.name for side in found.values() for one in side.benchmarks}
+            if build.digest not in benchmarks_by_digest:
+                benchmarks_by_digest[build.digest] = self._discover(side, build)
+            benchmarks_by_side[side] = benchmarks_by_digest[build.digest]
+        cases = len(all_cases(benchmarks_by_side))
+        names = {benchmark.name for side in benchmarks_by_side.values() for benchmark in side.benchmarks}
         log.info("%s: %s, %s", self.suite.name, counted(len(names), "benchmark"), counted(cases, "case"))
-        return found
+        return benchmarks_by_side
 
     def _discover(self, side: Side, build: Build) -> Discovered:
         env = variables(self.options)
         return discover(build, self.framework, self.work.copies[side], self.work.place(side), env)
 
     def _record(
-        self, found: Mapping[Side, Discovered], chosen: Sequence[SuiteCase], problems: Sequence[str]
+        self, benchmarks_by_side: Mapping[Side, Discovered], chosen: Sequence[SuiteCase], problems: Sequence[str]
     ) -> dict[str, Any]:
         """What the report says of the suite."""
-        benchmarks = {one.benchmark.name: one.benchmark for one in chosen}
-        one_sided = {one.name: one.sides[0] for one in chosen if len(one.sides) < len(found)}
+        benchmarks = {suite_case.benchmark.name: suite_case.benchmark for suite_case in chosen}
+        one_sided = {
+            suite_case.name: suite_case.sides[0]
+            for suite_case in chosen
+            if len(suite_case.sides) < len(benchmarks_by_side)
+        }
         return {
             **self.suite.record(),
             "benchmarks": {
-                name: {"version": one.version, "kind": one.kind, "pretty_name": one.pretty_name}
-                for name, one in benchmarks.items()
+                name: {"version": benchmark.version, "kind": benchmark.kind, "pretty_name": benchmark.pretty_name}
+                for name, benchmark in benchmarks.items()
             },
             "one_sided": one_sided,
-            "skipped_by_parameters": skipped_by_parameters(found, benchmarks),
+            "skipped_by_parameters": skipped_by_parameters(benchmarks_by_side, benchmarks),
             "problems": list(problems),
         }
 
@@ -196,43 +210,43 @@ def suite_of_driver(options: DriverOptions) -> SuiteSelection:
         UsageError, RunError: as `SuiteSelection`.
     """
     suite, own = SuiteSelection(options.harness), options.own
-    said = configured(suite.suite)
+    suite_settings = configured(suite.suite)
     log.info("the suite of all commits: %s", suite.suite.description)
-    for line in said.not_followed:
+    for line in suite_settings.not_followed:
         log.warning("%s", line)
     if own.local is None and not own.bisect_releases and own.repo_dir is None and own.remote_repository is None:
-        if said.repository is not None:
-            own.remote_repository = said.repository
-            log.info("commits of %s, from the suite's configuration", redact(said.repository))
-        if own.branch is None and said.branch is not None:
-            own.branch = said.branch
+        if suite_settings.repository is not None:
+            own.remote_repository = suite_settings.repository
+            log.info("commits of %s, from the suite's configuration", redact(suite_settings.repository))
+        if own.branch is None and suite_settings.branch is not None:
+            own.branch = suite_settings.branch
     return suite
 
 
 def suite_framework(name: str | None) -> Framework:
     """The framework of that name, or the first that measures suites; UsageError if it measures none."""
-    for one in framework_names() if name is None else [name]:
-        framework = get_framework(one)
+    for framework_name in framework_names() if name is None else [name]:
+        framework = get_framework(framework_name)
         if framework.suite_script is not None:
             return framework
     raise UsageError(f"--framework {name}: measures no suites: leave it out")
 
 
-def cases_of(one: SuiteCase, options: argparse.Namespace) -> list[Case]:
+def cases_of(suite_case: SuiteCase, options: argparse.Namespace) -> list[Case]:
     """One benchmark with one set of parameters, by its own metric, or by those asked for that it can be measured by."""
-    benchmark, asked, thresholds = one.benchmark, asked_metrics(options), by_metric(options)
+    benchmark, metrics, thresholds = suite_case.benchmark, asked_metrics(options), by_metric(options)
     own = OWN[benchmark.kind]
     able = (own, *FURTHER.get(benchmark.kind, ()))
-    higher = any(re.search(pattern, one.name) for pattern in options.higher_is_better or ())
-    found = []
-    for metric in [name for name in asked if name in able] if asked else [own]:
+    higher = any(re.search(pattern, suite_case.name) for pattern in options.higher_is_better or ())
+    cases = []
+    for metric in [name for name in metrics if name in able] if metrics else [own]:
         tracks = metric == "value"
-        found.append(
+        cases.append(
             Case(
-                id=case_id_for(metric, one.name),
+                id=case_id_for(metric, suite_case.name),
                 operator=benchmark.name,
                 direction="forward",
-                inputs=dict(one.parameters),
+                inputs=dict(suite_case.parameters),
                 dtype="",
                 context="cpu",
                 threshold=thresholds.get(metric, METRICS[metric].threshold),
@@ -242,20 +256,22 @@ def cases_of(one: SuiteCase, options: argparse.Namespace) -> list[Case]:
                 lower_is_better=(benchmark.lower_is_better and not higher) if tracks else None,
             )
         )
-    return found
+    return cases
 
 
-def _modules(chosen: Sequence[SuiteCase], found: Mapping[Side, Discovered]) -> list[str]:
+def _modules(chosen: Sequence[SuiteCase], benchmarks_by_side: Mapping[Side, Discovered]) -> list[str]:
     """What workers import before they fork: the chosen benchmarks' modules that every side has imported."""
-    imported = frozenset.intersection(*(side.modules for side in found.values()))
-    return [name for name in Counter(one.benchmark.module for one in chosen) if name in imported]
+    imported = frozenset.intersection(*(side.modules for side in benchmarks_by_side.values()))
+    return [name for name in Counter(suite_case.benchmark.module for suite_case in chosen) if name in imported]
 
 
-def _refuse_metrics(asked: Sequence[str]) -> None:
+def _refuse_metrics(metrics: Sequence[str]) -> None:
     """Raise UsageError where a suite has no benchmarks that are measured by any of these."""
     able = list(dict.fromkeys([*OWN.values(), *(name for further in FURTHER.values() for name in further)]))
-    if asked and not set(asked) & set(able):
-        raise UsageError(f"--metric {','.join(asked)}: is not for a suite's benchmarks: choose among {', '.join(able)}")
+    if metrics and not set(metrics) & set(able):
+        raise UsageError(
+            f"--metric {','.join(metrics)}: is not for a suite's benchmarks: choose among {', '.join(able)}"
+        )
 
 
 def _compiled(pattern: str, option: str = "-b") -> re.Pattern[str]:

@@ -37,9 +37,9 @@ else:
             raise AttributeError("module {!r} has no attribute {!r}".format(__name__, name))
         import importlib
 
-        found = getattr(importlib.import_module("." + _LAZY[name], __name__), name)
-        globals()[name] = found
-        return found
+        value = getattr(importlib.import_module("." + _LAZY[name], __name__), name)
+        globals()[name] = value
+        return value
 
     def __dir__():
         return sorted(set(globals()) | set(_LAZY))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opduel.commands.fleet import fleet_choice, measurer
 from opduel.commands.harness import plan_run
-from opduel.commands.opduel import with_subcommands
 from opduel.commands.options import harness_parser
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import callgrind_folder, requested_reporters, warn_of_report
 from opduel.commands.single import refuse_round_log, refuse_single_options
+from opduel.commands.subcommand_names import with_subcommands
 from opduel.harness.run import InterruptedRunError, run_ab
 from opduel.records import Comparison, OpduelError, Report, RunError, UsageError, Verdict, disk_error
 from opduel.reporters import Reporter, report_all, write_report
@@ -44,7 +44,7 @@ class ABReport(Report):
     @classmethod
     def of(cls, report: Report) -> "ABReport":
         """The same report with these methods: of one that ``opduel.reporters.read_report`` read, say."""
-        return cls(**{one.name: getattr(report, one.name) for one in fields(report)})
+        return cls(**{field.name: getattr(report, field.name) for field in fields(report)})
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -55,7 +55,7 @@ class ABReport(Report):
     @property
     def regressions(self) -> list[Comparison]:
         """The cases that are slower or larger on the treatment, or that it breaks; the largest change first."""
-        return [one for one in worst_first(self.comparisons) if one.is_worse]
+        return [comparison for comparison in worst_first(self.comparisons) if comparison.is_worse]
 
     @property
     def conclusion(self) -> Conclusion:
@@ -206,19 +206,21 @@ def _measure(words: Sequence[str], progress: bool) -> ABReport:
         except InterruptedRunError as error:
             raise KeyboardInterrupt(str(error)) from None
         warn_of_report(report)
-        _tell(reporters, report, callgrind)
+        _deliver(reporters, report, callgrind)
     if report.run.interrupted:
         raise KeyboardInterrupt(str(report.run.stop_reason))
     return ABReport.of(report)
 
 
-def _tell(reporters: Sequence[Reporter], report: Report, callgrind: Path | None) -> None:
+def _deliver(reporters: Sequence[Reporter], report: Report, callgrind: Path | None) -> None:
     """Deliver to every reporter, those on disk first, and log what came of it: the caller has the report."""
-    on_disk = report_on_disk([one for one in reporters if isinstance(one, FolderReporter)], report, callgrind)
-    others = report_all([one for one in reporters if not isinstance(one, FolderReporter)], report)
-    for line in (*on_disk.lines, *others.lines):
+    on_disk = report_on_disk(
+        [reporter for reporter in reporters if isinstance(reporter, FolderReporter)], report, callgrind
+    )
+    off_disk = report_all([reporter for reporter in reporters if not isinstance(reporter, FolderReporter)], report)
+    for line in (*on_disk.lines, *off_disk.lines):
         log.info("%s", line)
-    for failure in (*on_disk.failures, *others.failures):
+    for failure in (*on_disk.failures, *off_disk.failures):
         log.error("%s", failure)
 
 
@@ -232,15 +234,15 @@ def _words(name: str, value: Any) -> list[str]:
     if isinstance(value, str | int | float | Path):
         return [f"{option}={value}"]
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
-        return [word for one in value for word in _words(name, one)]
+        return [word for item in value for word in _words(name, item)]
     raise UsageError(f"{name}: {value!r}: give a text, a number, a path, or a list of these")
 
 
 def _inputs(inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[str]:
     """Each of the inputs as JSON; UsageError if they hold something else than plain data."""
-    given = [] if inputs is None else [inputs] if isinstance(inputs, Mapping) else list(inputs)
+    input_sets = [] if inputs is None else [inputs] if isinstance(inputs, Mapping) else list(inputs)
     try:
-        return [json.dumps(dict(one)) for one in given]
+        return [json.dumps(dict(arguments)) for arguments in input_sets]
     except (TypeError, ValueError) as error:
         raise UsageError(f"inputs: {error}: give a dictionary of plain data, or a list of them") from None
 

@@ -5,7 +5,8 @@ import json
 import os
 
 from . import inside
-from .performance import check, each_mode, nearest, run_performance_test
+from .performance import check, run_performance_test
+from .user_inputs import each_mode, nearest
 
 CATALOGUE = os.path.join(inside.PACKAGE, "specifications", "operators")
 USUAL_SIZE = "_large"  # how the catalogue names the inputs that OperatorBenchmark takes where there are several
@@ -39,25 +40,25 @@ def _run_here(
     tests, defaults, run_backward=None, dtype=None, ctx=None, profiler="native", warmup=10, runs=50, build=None, seed=0
 ):
     adaptor = inside.adaptor_of()
-    asked = {"run_backward": run_backward, "dtype": dtype, "context": ctx}
-    asked = {key: value for key, value in asked.items() if value is not None}
+    requested = {"run_backward": run_backward, "dtype": dtype, "context": ctx}
+    requested = {key: value for key, value in requested.items() if value is not None}
     results = {}
     for test in tests:
-        for index, given in enumerate(_inputs(test)):
-            for settings in each_mode(nearest([asked, given.get("case", {}), test, defaults])):
-                result = _measured(adaptor, test["operator"], given, settings, profiler, warmup, runs, seed + index)
+        for index, inputs in enumerate(_inputs(test)):
+            for settings in each_mode(nearest([requested, inputs.get("case", {}), test, defaults])):
+                result = _measured(adaptor, test["operator"], inputs, settings, profiler, warmup, runs, seed + index)
                 results.setdefault(test["operator"].rpartition(".")[2], []).append(result)
     return results
 
 
-def _measured(adaptor, name, given, settings, *how):
+def _measured(adaptor, name, inputs, settings, *how):
     """One test on one of its inputs, in one mode; a failure is a result."""
-    arguments = {key: value for key, value in given.items() if key != "case"}
+    arguments = {key: value for key, value in inputs.items() if key != "case"}
     try:
         result = adaptor.measure(adaptor.Operator(name), arguments, settings, *how)
     except Exception as error:  # whatever the operator raises: the category goes on
-        known = {key: settings[key] for key in ("dtype", "mode")}
-        result = dict(known, failed_forward=adaptor.described(error))
+        settings_of_result = {key: settings[key] for key in ("dtype", "mode")}
+        result = dict(settings_of_result, failed_forward=adaptor.described(error))
     return dict(result, inputs=arguments)
 
 
@@ -84,8 +85,8 @@ class OperatorBenchmark:
     def print_benchmark_results(self):
         """A line for each direction: ``add forward 0.0152 ms, p50 0.0151, p99 0.0171``."""
         for named in self.results:
-            for name, found in named.items():
-                for result, direction in itertools.product(found, ("forward", "backward", "both")):
+            for name, results in named.items():
+                for result, direction in itertools.product(results, ("forward", "backward", "both")):
                     key = "_time_{}_{}".format(direction, name)
                     if "avg" + key in result:
                         figures = [result[statistic + key] for statistic in ("avg", "p50", "p99")]
@@ -111,16 +112,19 @@ def run_benchmark_operator(name, size=(128, 128), additional_inputs=None, run_ba
         places = outside.counterparts(name, tuple(size), build)
     else:
         adaptor = inside.adaptor_of()
-        places = [(module, one, adaptor.arrays_of(one, tuple(size))) for module, one in adaptor.counterparts(name)]
-    found = {}
+        places = [
+            (module, function, adaptor.arrays_of(function, tuple(size)))
+            for module, function in adaptor.counterparts(name)
+        ]
+    results_by_namespace = {}
     for place, qualified, arrays in places:
         inputs = dict(arrays, **(additional_inputs or {}))
         inputs = {key: value for key, value in inputs.items() if value is not None}
         results = run_performance_test(qualified, inputs=[inputs], run_backward=run_backward, build=build, **options)
         print(place)
         print(results)
-        found[qualified.partition(".")[0]] = results
-    return found
+        results_by_namespace[qualified.partition(".")[0]] = results
+    return results_by_namespace
 
 
 def _spec(category):
@@ -140,24 +144,26 @@ def _inputs(test):
     return test["inputs"] if isinstance(test["inputs"], list) else [test["inputs"]]
 
 
-def _usual_inputs(operator, given, options):
+def _usual_inputs(operator, own_inputs, options):
     """The catalogue's inputs for an operator, as ``run_performance_test`` takes them; what ``options`` say is left out.
 
     Raises ValueError: there are none, and none are given.
     """
     specs = map(_spec, _categories())
     tests = ((test, spec.get("defaults", {})) for spec in specs for test in spec["tests"])
-    test, defaults = next((found for found in tests if found[0]["operator"] == operator), (None, {}))
+    test, defaults = next((candidate for candidate in tests if candidate[0]["operator"] == operator), (None, {}))
     if test is None:
-        if not given:
+        if not own_inputs:
             raise ValueError("the catalogue has no inputs for {}: give some".format(operator))
         return {}
     inputs = _inputs(test)
-    usual = [one for one in inputs if one.get("case", {}).get("identifier", "").endswith(USUAL_SIZE)]
-    found = dict((usual or inputs)[0])
-    settings = nearest([found.pop("case", {}), test, defaults])
-    said = {"dtype": "dtype", "context": "ctx", "directions": "run_backward", "mode": "mode"}
-    case = {key: settings[key] for key, option in said.items() if key in settings and option not in options}
+    usual = [item for item in inputs if item.get("case", {}).get("identifier", "").endswith(USUAL_SIZE)]
+    arguments = dict((usual or inputs)[0])
+    settings = nearest([arguments.pop("case", {}), test, defaults])
+    option_by_setting = {"dtype": "dtype", "context": "ctx", "directions": "run_backward", "mode": "mode"}
+    case = {
+        key: settings[key] for key, option in option_by_setting.items() if key in settings and option not in options
+    }
     if "run_backward" not in options and "directions" not in settings:
-        found = dict({"run_backward": settings.get("run_backward", False)}, **found)
-    return dict(found, case=case) if case else found
+        arguments = dict({"run_backward": settings.get("run_backward", False)}, **arguments)
+    return dict(arguments, case=case) if case else arguments

@@ -14,11 +14,11 @@ from opduel.harness.specs import expand_cases
 from opduel.harness.specs.load import validate
 from opduel.harness.specs.model import Settings
 from opduel.inside import known_frameworks
-from opduel.performance import read_input
 from opduel.records import Build, RunConfiguration, UsageError
 from opduel.records.measurement import Profiler
 from opduel.records.validation import explain
 from opduel.reporters.opperf_form import grouped, opperf_entry
+from opduel.user_inputs import read_input
 
 Spec = Mapping[str, Any]
 FRAMEWORK = get_framework(known_frameworks()[0])
@@ -43,10 +43,12 @@ def run_performance_test(
         if not isinstance(operator, str):
             raise UsageError(f"{operator!r}: a build driven from outside takes operators by name: 'nd.add'")
     where = _build(build)
-    tests = [{"operator": name, "inputs": [_input(where, name, one) for one in inputs]} for name in operators]
+    tests = [
+        {"operator": name, "inputs": [_input(where, name, arguments) for arguments in inputs]} for name in operators
+    ]
     defaults = {"run_backward": run_backward, "dtype": _dtype(dtype), "context": _context(ctx)}
     results = _run({"tests": tests, "defaults": defaults}, Settings(), where, **how)
-    return [{name.rpartition(".")[2]: found} for name, found in zip(operators, results, strict=True)]
+    return [{name.rpartition(".")[2]: entries} for name, entries in zip(operators, results, strict=True)]
 
 
 def run_tests(
@@ -57,14 +59,18 @@ def run_tests(
     Raises:
         UsageError, RunError: as ``run_performance_test``.
     """
-    given = {"run_backward": run_backward, "dtype": _dtype(dtype), "context": None if ctx is None else _context(ctx)}
+    requested = {
+        "run_backward": run_backward,
+        "dtype": _dtype(dtype),
+        "context": None if ctx is None else _context(ctx),
+    }
     try:
-        asked = Settings.model_validate({key: value for key, value in given.items() if value is not None})
+        settings = Settings.model_validate({key: value for key, value in requested.items() if value is not None})
     except ValidationError as error:
         raise UsageError(explain(error, "the spec")) from None
     results: dict[str, list[dict[str, Any]]] = {}
-    found = _run(spec, asked, _build(build), **how)
-    for test, entries in zip(spec["tests"], found, strict=True):
+    results_by_test = _run(spec, settings, _build(build), **how)
+    for test, entries in zip(spec["tests"], results_by_test, strict=True):
         results.setdefault(test["operator"].rpartition(".")[2], []).extend(entries)
     return results
 
@@ -79,10 +85,14 @@ def counterparts(name: str, size: tuple[int, ...], build: str) -> list[tuple[str
     not_operators = (*FRAMEWORK.block_namespaces, *FRAMEWORK.networks)
     roots = [root for root in FRAMEWORK.namespaces if root not in not_operators]
     names = [name] if name.partition(".")[0] in roots else [f"{root}.{name}" for root in roots]
-    found = [(f"{build} {one}", one, _arrays(registry, one, size)) for one in names if one in registry.functions]
-    if not found:
+    functions = [
+        (f"{build} {function}", function, _arrays(registry, function, size))
+        for function in names
+        if function in registry.functions
+    ]
+    if not functions:
         raise UsageError(f"{name}: {build} has no such operator under {', '.join(roots)}: give another name")
-    return found
+    return functions
 
 
 def _arrays(registry: Registry, name: str, size: tuple[int, ...]) -> dict[str, Any]:
@@ -96,7 +106,7 @@ def _arrays(registry: Registry, name: str, size: tuple[int, ...]) -> dict[str, A
 
 def _run(
     spec: Spec,
-    asked: Settings,
+    settings: Settings,
     build: Build,
     profiler: Profiler = "native",
     warmup: int = 10,
@@ -108,39 +118,39 @@ def _run(
     places: list[int] = []
     for number, test in enumerate(spec["tests"]):
         inputs = test["inputs"] if isinstance(test["inputs"], list) else [test["inputs"]]
-        for given in inputs:
-            single.append(_test(str(len(single)), test, given))
+        for arguments in inputs:
+            single.append(_test(str(len(single)), test, arguments))
             places.append(number)
-    whole = {"framework": FRAMEWORK.name, "defaults": spec.get("defaults", {}), "tests": single}
+    document = {"framework": FRAMEWORK.name, "defaults": spec.get("defaults", {}), "tests": single}
     request = SingleRequest(
         framework=FRAMEWORK,
         build=build,
-        cases=expand_cases(validate(whole), metrics=["time"], settings=asked),
+        cases=expand_cases(validate(document), metrics=["time"], settings=settings),
         seed=seed,
         configuration=RunConfiguration(rounds=1, profiler=profiler, runs=runs, warmup=warmup),
     )
-    found: list[list[dict[str, Any]]] = [[] for _ in spec["tests"]]
+    entries_by_test: list[list[dict[str, Any]]] = [[] for _ in spec["tests"]]
     for group in grouped(run_single(request).cases):
         place = places[int(group[0].case.partition("/")[0])]
-        found[place].append(opperf_entry(group[0].operator.rpartition(".")[2], group))
-    return found
+        entries_by_test[place].append(opperf_entry(group[0].operator.rpartition(".")[2], group))
+    return entries_by_test
 
 
-def _test(identifier: str, test: Spec, given: Mapping[str, Any]) -> dict[str, Any]:
+def _test(identifier: str, test: Spec, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """One input of a test as a test of its own, by a name of ours."""
-    case = {key: value for key, value in given.get("case", {}).items() if key != "identifier"}
-    arguments = {key: value for key, value in given.items() if key != "case"}
+    case = {key: value for key, value in inputs.get("case", {}).items() if key != "identifier"}
+    arguments = {key: value for key, value in inputs.items() if key != "case"}
     return {**test, "identifier": identifier, "inputs": {**arguments, **({"case": case} if case else {})}}
 
 
-def _input(build: Build, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _input(build: Build, name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """One of a user's inputs as a spec has it.
 
     UsageError if it holds what a spec can't, RunError if the build doesn't say what the operator takes.
     """
-    function = _registry(build).functions.get(name) if "dtype" in given else None
+    function = _registry(build).functions.get(name) if "dtype" in inputs else None
     takes_dtype = function is not None and function.takes_dtype
-    arguments, settings = read_input(given, takes_dtype, FRAMEWORK.is_block(name))
+    arguments, settings = read_input(inputs, takes_dtype, FRAMEWORK.is_block(name))
     if "initializer" in settings:
         raise UsageError("initializer: with build=, give it for each array: {'shape': [2], 'init': 'ones'}")
     if "dtype" in settings:

@@ -1,8 +1,7 @@
 """run_performance_test: one operator or a list of them on given inputs, here or in a build driven from outside."""
 
 from . import inside
-
-DEFAULT_MODE = "imperative"
+from .user_inputs import each_mode, nearest, read_input
 
 
 def run_performance_test(
@@ -34,17 +33,17 @@ def run_performance_test(
         return outside.run_performance_test(operators, inputs, build, run_backward, dtype, ctx, **how)
     adaptor = inside.adaptor_of(operators)
     defaults = {"dtype": dtype, "context": ctx, "run_backward": run_backward}
-    found = []
+    results_by_name = []
     for operator in map(adaptor.Operator, operators):
         results = []
-        for index, given in enumerate(inputs):
-            arguments, own = read_input(given, operator.takes_dtype, operator.block is not None)
+        for index, user_inputs in enumerate(inputs):
+            arguments, own = read_input(user_inputs, operator.takes_dtype, operator.block is not None)
             for settings in each_mode(nearest([own, defaults])):
                 result = adaptor.measure(operator, arguments, settings, profiler, warmup, runs, seed + index)
-                result["inputs"] = {key: adaptor.shown(value) for key, value in given.items() if key != "case"}
+                result["inputs"] = {key: adaptor.shown(value) for key, value in user_inputs.items() if key != "case"}
                 results.append(result)
-        found.append({operator.short: results})
-    return found
+        results_by_name.append({operator.short: results})
+    return results_by_name
 
 
 def check(profiler, warmup, runs):
@@ -53,50 +52,3 @@ def check(profiler, warmup, runs):
         raise ValueError("profiler {!r}: use 'native' or 'python'".format(profiler))
     if warmup < 0 or runs < 1:
         raise ValueError("warmup {!r}, runs {!r}: give 0 or more, and 1 or more".format(warmup, runs))
-
-
-def read_input(given, takes_dtype, is_block):
-    """``(arguments, settings)`` of one of a user's inputs: what the operator gets, and what says how to run it.
-
-    An operator's own ``dtype`` is an argument of it; a block's is that of its tensors, too.
-    """
-    arguments = {key: value for key, value in given.items() if key != "case"}
-    if is_shape(arguments.get("args")):  # opperf's form of a single one
-        arguments["args"] = [arguments["args"]]
-    settings = {}
-    for key in ("run_backward", "initializer", "data_initializer"):
-        if key in arguments:
-            settings[key.replace("data_", "")] = arguments.pop(key)
-    if "dtype" in arguments and (is_block or not takes_dtype):
-        settings["dtype"] = arguments["dtype"]
-        if not takes_dtype:
-            del arguments["dtype"]
-    return arguments, nearest([given.get("case", {}), settings])
-
-
-def is_shape(value):
-    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(size, int) for size in value)
-
-
-def nearest(levels):
-    """The settings of several levels, the nearest first; ``run_backward`` and ``directions`` say the same thing."""
-    found = {}
-    for level in levels:
-        said = "run_backward" in found or "directions" in found
-        for key, value in level.items():
-            if key not in found and not (said and key in ("run_backward", "directions")):
-                found[key] = value
-    return found
-
-
-def each_mode(settings):
-    """What the adaptor takes, once for each mode that the settings name."""
-    backward = settings.get("run_backward", False)
-    common = {
-        "dtype": settings.get("dtype", "float32"),
-        "context": settings.get("context"),
-        "directions": settings.get("directions", ["forward", "backward"] if backward else ["forward"]),
-        "initializer": settings.get("initializer"),
-    }
-    modes = settings.get("mode", DEFAULT_MODE)
-    return [dict(common, mode=mode) for mode in (modes if isinstance(modes, (list, tuple)) else [modes])]

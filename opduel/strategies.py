@@ -37,12 +37,20 @@ def inputs(
     Raises:
         UsageError: the spec has no case of this operator and direction.
     """
-    found = [one for one in _templates(spec) if (one.like.operator, one.like.direction) == (operator, direction)]
-    if not found:
+    candidates = [
+        template
+        for template in _templates(spec)
+        if (template.like.operator, template.like.direction) == (operator, direction)
+    ]
+    if not candidates:
         raise UsageError(
             f"{operator}: {spec} has no case of it for {direction}: use one of opduel.strategies.operators()"
         )
-    return st.sampled_from(found).flatmap(lambda one: drawn(one, most_elements)).map(lambda one: one.inputs)
+    return (
+        st.sampled_from(candidates)
+        .flatmap(lambda template: drawn(template, most_elements))
+        .map(lambda template: template.inputs)
+    )
 
 
 @cache

@@ -9,8 +9,8 @@ import pytest
 from made_samples import a_case, pairs
 from report_samples import comparison, report
 
-from opduel.commands.case_selection import picked
-from opduel.commands.driver_options import build_platform, driver_parser, parse
+from opduel.commands.case_selection import pick_cases
+from opduel.commands.driver_options import build_platform, driver_parser, parse_driver_options
 from opduel.commands.fleet import fleet_choice
 from opduel.commands.harness import run_harness
 from opduel.commands.harness_adapter import HarnessAdapter
@@ -78,7 +78,7 @@ def test_one_build_alone_is_for_this_host() -> None:
 
 
 def test_the_driver_takes_several_platforms_with_a_fleet() -> None:
-    options = parse(["--ab_testing", "-b", "smoke", "--platforms", "a,b", *FLEET])
+    options = parse_driver_options(["--ab_testing", "-b", "smoke", "--platforms", "a,b", *FLEET])
     assert (options.own.platforms, options.harness.platform) == ("a,b", "a,b")
 
 
@@ -111,12 +111,12 @@ def test_cases_of_a_report_by_kind_are_measured_on_their_kinds() -> None:
     cases = [a_case("add/forward"), a_case("mul/forward")]
     wanted = ["--regressed_types", '["add/forward@avx2", "mul/forward"]']
     options = harness_parser().parse_args(["-b", "smoke", *wanted, "--across", "hosts"])
-    assert [(case.id, case.kind) for case in picked(cases, options)] == [
+    assert [(case.id, case.kind) for case in pick_cases(cases, options)] == [
         ("mul/forward", None),
         ("add/forward@avx2", "avx2"),
     ]
     with pytest.raises(UsageError, match=r"there is no case 'add/forward@avx2': did you mean add/forward\?"):
-        picked(cases, harness_parser().parse_args(["-b", "smoke", *wanted]))
+        pick_cases(cases, harness_parser().parse_args(["-b", "smoke", *wanted]))
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_a_replication_takes_over_what_is_of_the_same_kind(session: Session) -> 
     benchmark = replace(report(found), cases=tuple(again))
     adapter = HarnessAdapter(session)
     build = Build("mxnet", "a", "release", "/no/python", "1.0", "3.11.0", "00")
-    first = adapter._taken_over(benchmark, rows, session.request(build, build))
+    first = adapter._take_over(benchmark, rows, session.request(build, build))
     assert {kind: set(one.samples) for kind, one in first.by_kind.items()} == {row.kind: {row.id} for row in rows}
-    alone = adapter._taken_over(replace(benchmark, cases=(rows[1],)), [rows[1]], session.request(build, build))
+    alone = adapter._take_over(replace(benchmark, cases=(rows[1],)), [rows[1]], session.request(build, build))
     assert first.by_kind["avx512f"].priors == alone.by_kind["avx512f"].priors

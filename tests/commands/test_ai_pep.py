@@ -12,8 +12,8 @@ from command_line import Outcome, write_spec
 
 from opduel.commands.ai_pep import NOT_TAKEN
 from opduel.commands.builds import library_path
-from opduel.commands.case_selection import Choice, choose, with_files
-from opduel.commands.driver_options import driver_parser, parse
+from opduel.commands.case_selection import Choice, choose_cases, fetch_case_files
+from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.fleet import fleet_parser
 from opduel.commands.options import harness_parser
 from opduel.commands.run_bench import run_bench_parser
@@ -51,13 +51,13 @@ def test_what_is_not_taken_is_one_line_that_says_what_to_do(run: Run, option: st
 
 def test_the_driver_says_the_same() -> None:
     with pytest.raises(UsageError, match=r"^--reboot: is decided on each host: use opduel fleet worker --before_run"):
-        parse(["--ab_testing", "-b", "smoke", "--reboot"])
-    assert parse(["--ab_testing", "-b", "smoke", "--repo", "git"]).own.repo == "git"
+        parse_driver_options(["--ab_testing", "-b", "smoke", "--reboot"])
+    assert parse_driver_options(["--ab_testing", "-b", "smoke", "--repo", "git"]).own.repo == "git"
     with pytest.raises(UsageError, match=r"--repo: 'svn': git and hg \(Mercurial\) are supported"):
-        parse(["--ab_testing", "-b", "smoke", "--repo", "svn"])
-    assert parse(["--ab_testing", "-b", "smoke", "--repo", "hg"]).own.repo == "hg"
+        parse_driver_options(["--ab_testing", "-b", "smoke", "--repo", "svn"])
+    assert parse_driver_options(["--ab_testing", "-b", "smoke", "--repo", "hg"]).own.repo == "hg"
     with pytest.raises(UsageError, match=r"--repo_dir: works with git: with --repo hg, name the repository with"):
-        parse(["--ab_testing", "-b", "smoke", "--repo", "hg", "--repo_dir", "."])
+        parse_driver_options(["--ab_testing", "-b", "smoke", "--repo", "hg", "--repo_dir", "."])
 
 
 def test_what_is_named_instead_is_there() -> None:
@@ -80,15 +80,15 @@ def test_those_not_taken_are_not_in_the_help() -> None:
 
 
 def chosen(*arguments: str) -> Choice:
-    return choose(harness_parser().parse_args(["-b", "smoke", *arguments]), 0)
+    return choose_cases(harness_parser().parse_args(["-b", "smoke", *arguments]), 0)
 
 
 def test_regressed_types_are_the_cases_that_are_measured() -> None:
     whole = [case.id for case in chosen().cases]
-    picked = [whole[3], whole[1]]
-    assert [case.id for case in chosen("--regressed_types", json.dumps(picked)).cases] == [whole[1], whole[3]]
-    with pytest.raises(UsageError, match=rf"there is no case '{picked[0]}x': did you mean {picked[0]}\?"):
-        chosen("--regressed_types", json.dumps([f"{picked[0]}x"]))
+    chosen_ids = [whole[3], whole[1]]
+    assert [case.id for case in chosen("--regressed_types", json.dumps(chosen_ids)).cases] == [whole[1], whole[3]]
+    with pytest.raises(UsageError, match=rf"there is no case '{chosen_ids[0]}x': did you mean {chosen_ids[0]}\?"):
+        chosen("--regressed_types", json.dumps([f"{chosen_ids[0]}x"]))
     for text in ("", "[]", "[1]", '["a", ""]', '{"a": 1}', "a", "[" * 100_000):
         with pytest.raises(UsageError, match=r"is not a JSON list of case ids"):
             chosen("--regressed_types", text)
@@ -121,11 +121,11 @@ def test_a_location_with_two_slashes_is_below_the_root_of_models(tmp_path: Path)
     )
     case = replace(chosen().cases[0], files={"symbol": file})
     with pytest.raises(UsageError, match=r"//nets/net-symbol.json is relative to .*: give it with --root_model_dir"):
-        with_files(Choice(spec, None, [case]), options)
+        fetch_case_files(Choice(spec, None, [case]), options)
     options = harness_parser().parse_args(
         ["-b", "smoke", "--model_cache", str(tmp_path / "cache"), "--root_model_dir", str(tmp_path)]
     )
-    (found,) = with_files(Choice(spec, None, [case]), options)
+    (found,) = fetch_case_files(Choice(spec, None, [case]), options)
     assert Path(str(found.files["symbol"].path)).read_text() == "{}"
     assert found.files["symbol"].location == str(symbol)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, only_report
 
-from opduel.commands.case_selection import choose, largest_tensor, sampled
+from opduel.commands.case_selection import choose_cases, largest_tensor, sample_cases
 from opduel.commands.options import harness_parser
 from opduel.commands.run_bench import main
 from opduel.commands.session import plan_session
@@ -20,7 +20,7 @@ ADD = ["--operators", "nd.add", "--inputs", '{"lhs": [64, 32], "rhs": [64, 32]}'
 
 
 def chosen(*arguments: str, seed: int = 0) -> list[Case]:
-    return list(choose(harness_parser().parse_args(arguments), seed).cases)
+    return list(choose_cases(harness_parser().parse_args(arguments), seed).cases)
 
 
 def test_an_operator_is_picked_by_its_name_alone() -> None:
@@ -187,16 +187,16 @@ def test_a_sample_is_drawn_by_the_seed_whatever_the_order() -> None:
     assert some == chosen("-b", "operators/unary", "--sample", "10", seed=3)
     assert some != chosen("-b", "operators/unary", "--sample", "10", seed=4)
     options = harness_parser().parse_args(["--sample", "10"])
-    assert {case.id for case in sampled(every[::-1], options, 3)} == {case.id for case in some}
+    assert {case.id for case in sample_cases(every[::-1], options, 3)} == {case.id for case in some}
     without = [case for case in every if case != some[0]]
-    assert len({case.id for case in sampled(without, options, 3)} - {case.id for case in some}) == 1
+    assert len({case.id for case in sample_cases(without, options, 3)} - {case.id for case in some}) == 1
 
 
 def test_each_case_is_as_likely_as_any_other_to_be_in_a_sample() -> None:
     """2,000 samples of 3 of 12: each case is in 500 of them, with a standard deviation of 19.4."""
     every = chosen("-b", "operators/unary")[:12]
     options = harness_parser().parse_args(["--sample", "25%"])
-    often = Counter(case.id for seed in range(2000) for case in sampled(every, options, seed))
+    often = Counter(case.id for seed in range(2000) for case in sample_cases(every, options, seed))
     assert len(often) == 12
     assert all(abs(times - 500) < 4.5 * 19.4 for times in often.values())
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from command_line import ROOT
 
-from opduel.commands.driver_options import driver_parser, parse
+from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
 from opduel.commands.options import harness_parser
 from opduel.commands.run_bench import run_bench_parser
@@ -76,7 +76,7 @@ def test_commands_are_good_usage(name: str, command: str) -> None:
     ]
     assert not [word for word in arguments if "$" in word]
     if program.endswith("/repo_driver.py"):
-        assert parse(arguments).own.ab_testing
+        assert parse_driver_options(arguments).own.ab_testing
     else:
         assert program.endswith("/harness.py")
         assert harness_parser().parse_args(arguments).benchmark_file == "smoke"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opduel.commands.case_selection import Choice, choose, with_files
+from opduel.commands.case_selection import Choice, choose_cases, fetch_case_files
 from opduel.commands.options import harness_parser
 from opduel.frameworks import get_framework
 from opduel.harness.smoke_check import smoke_check
@@ -25,7 +25,7 @@ DATA = ["--inputs", '{"data": [1, 3, 8, 8]}']
 
 
 def chosen(*arguments: str) -> Choice:
-    return choose(harness_parser().parse_args(arguments), 0)
+    return choose_cases(harness_parser().parse_args(arguments), 0)
 
 
 def only(choice: Choice) -> Case:
@@ -120,7 +120,7 @@ def test_a_block_and_its_operators_run_in_one_run(block: Path, mxnet_1_9: Build)
     inputs = ["--inputs", '{"data": [1, 3, 8, 8], "hidden": 2}']
     arguments = ["--network", f"{block}:Net", *inputs, "--with_operators", "--treatment", mxnet_1_9.interpreter]
     options = harness_parser().parse_args([*arguments, "--model_cache", str(block.parent / "cache")])
-    cases = with_files(choose(options, 0), options)
+    cases = fetch_case_files(choose_cases(options, 0), options)
     assert [case.operator for case in cases if case.direction == "forward"] == [
         *("block.Net", "nd.Convolution", "nd.BatchNorm", "nd.FullyConnected"),
     ]

@@ -6,7 +6,7 @@ import shlex
 import pytest
 from command_line import ROOT
 
-from opduel.commands.driver_options import driver_parser, parse
+from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.options import harness_parser
 from opduel.reporters import chosen_reporters
 from opduel.reporters.local import LocalReporter
@@ -29,12 +29,12 @@ def test_every_option_on_the_page_exists(text: str) -> None:
 
 @pytest.mark.parametrize("example", [*EXAMPLES, *NIGHTLY_EXAMPLES])
 def test_examples_are_good_usage(example: str) -> None:
-    assert parse(shlex.split(example)).harness.benchmark_file
+    assert parse_driver_options(shlex.split(example)).harness.benchmark_file
 
 
 @pytest.mark.parametrize("example", NIGHTLY_EXAMPLES)
 def test_a_nightly_run_prints_the_table_of_verdicts_that_the_page_promises(example: str) -> None:
-    reporters = chosen_reporters(parse(shlex.split(example)).harness, terminal=False)
+    reporters = chosen_reporters(parse_driver_options(shlex.split(example)).harness, terminal=False)
     assert {type(reporter) for reporter in reporters} == {ScreenReporter, LocalReporter}
 
 

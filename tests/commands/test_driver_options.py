@@ -7,7 +7,7 @@ import pytest
 from command_line import Outcome, fresh_logging
 
 from opduel.commands import repo_driver
-from opduel.commands.driver_options import parse
+from opduel.commands.driver_options import parse_driver_options
 
 Drive = Callable[..., Outcome]
 
@@ -81,13 +81,15 @@ def test_wrong_usage_is_one_line(drive: Drive, arguments: str, words: str) -> No
 
 
 def test_what_is_the_harness_s_is_handed_on() -> None:
-    options = parse(["--ab_testing", "-b", "smoke", "--threshold", "5%", "--time_budget", "60", "--build", "source"])
+    options = parse_driver_options(
+        ["--ab_testing", "-b", "smoke", "--threshold", "5%", "--time_budget", "60", "--build", "source"]
+    )
     assert (options.harness.benchmark_file, options.harness.time_budget) == ("smoke", 60.0)
     assert options.own.build == "source"
 
 
 def test_platform_and_cache_are_the_harness_s_too() -> None:
-    options = parse(["--ab_testing", "-b", "smoke", "-p", "cuda", "--exec_dir", "/cache"])
+    options = parse_driver_options(["--ab_testing", "-b", "smoke", "-p", "cuda", "--exec_dir", "/cache"])
     assert (options.harness.platform, options.harness.exec_dir) == ("cuda", Path("/cache"))
     assert (options.own.platforms, options.own.exec_dir) == ("cuda", Path("/cache"))
 

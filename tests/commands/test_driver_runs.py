@@ -14,7 +14,7 @@ from made_reports import build, comparison
 
 from opduel.commands import repo_driver
 from opduel.commands.config import config_path
-from opduel.commands.driver_options import parse
+from opduel.commands.driver_options import parse_driver_options
 from opduel.comparator import replicate_report
 from opduel.driver import investigation
 from opduel.driver.runs import TRIES, RunOrder
@@ -298,7 +298,7 @@ def test_of_a_suite_another_threshold_makes_another_run(home: Path) -> None:
     """Its cases, which have their thresholds, are not known before there are builds."""
 
     def identity(threshold: str) -> str:
-        options = parse(["--ab_testing", "-b", "smoke", "--threshold", threshold])
+        options = parse_driver_options(["--ab_testing", "-b", "smoke", "--threshold", threshold])
         session: Any = SimpleNamespace(cases=())
         return repo_driver._identity(options, session, "digest")
 
@@ -311,7 +311,7 @@ def test_a_label_of_a_case_makes_no_other_run_and_what_is_measured_does(home: Pa
 
     def identity(**changes: Any) -> str:
         session: Any = SimpleNamespace(cases=[replace(case, **changes)])
-        return repo_driver._identity(parse(["--ab_testing", "-b", "smoke"]), session)
+        return repo_driver._identity(parse_driver_options(["--ab_testing", "-b", "smoke"]), session)
 
     assert identity(category="unary") == identity()
     assert len({identity(), identity(dtype="float64"), identity(input_sets=2), identity(kind="avx2")}) == 4
@@ -326,7 +326,7 @@ def test_repositories_have_work_directories_of_their_own(
     def place(*words: str, folder: str = "one") -> Path:
         (tmp_path / folder).mkdir(exist_ok=True)
         monkeypatch.chdir(tmp_path / folder)
-        options = parse(["--ab_testing", "--framework", "python", "-b", "numpy", *words])
+        options = parse_driver_options(["--ab_testing", "--framework", "python", "-b", "numpy", *words])
         return repo_driver._work_directory(options.own, session)
 
     upstream, url = ("--remote_repository", "upstream"), ("--remote_repository", "https://example.org/numpy.git")

@@ -189,7 +189,7 @@ def test_an_identical_pair_has_none_of_the_values_of_the_pair_before(
     session: Session, recorded: Recorded, order: Order, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = list(session.cases[: BROKEN + 1])
-    monkeypatch.setattr(harness_adapter, "discovered", lambda *_: found)
+    monkeypatch.setattr(harness_adapter, "discover_cases", lambda *_: found)
     adapter = HarnessAdapter(session)
     assert len(adapter.measure(order("benchmark")).comparisons) == len(found)
     report = adapter.measure(replace(order("later"), treatment=CONTROL))
@@ -231,7 +231,7 @@ def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(
     assert isinstance(reporter, LocalReporter)
     (kept,) = reporter.directory.rglob("callgrind.out")
     assert kept.read_text() == "verify"
-    assert kept.parent.with_name("report.json") == reporter.kept(continued)
+    assert kept.parent.with_name("report.json") == reporter.saved_path(continued)
     assert not any(folder.exists() for folder in folders)
 
 

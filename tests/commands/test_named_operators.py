@@ -10,7 +10,7 @@ import pytest
 from made_reports import build, comparison, run_ab_giving
 
 from opduel.commands import named_operators
-from opduel.commands.case_selection import choose
+from opduel.commands.case_selection import choose_cases
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.options import harness_parser
@@ -43,7 +43,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def look(*operators: str, more: Sequence[str] = INPUTS) -> None:
     options = harness_parser().parse_args([word for one in operators for word in ("--operators", one)] + [*more])
-    cases = choose(options, 0).cases
+    cases = choose_cases(options, 0).cases
     refuse_unknown_operators(options, cases, get_framework("mxnet"), [build("control"), build("treatment")])
 
 
@@ -79,7 +79,7 @@ def look_at_spec(folder: Path, *operators: str, builds: Sequence[str] = ("contro
     bundle = folder / "bundle.json"
     bundle.write_text(json.dumps({"framework": "mxnet", "specs": ["own.json"]}), encoding="utf-8")
     options = harness_parser().parse_args(["-b", str(bundle)])
-    chosen = choose(options, 0)
+    chosen = choose_cases(options, 0)
     refuse_unknown_operators(options, chosen.cases, get_framework("mxnet"), list(map(build, builds)), chosen.path)
 
 
@@ -124,4 +124,4 @@ def test_the_driver_logs_a_misspelt_operator_of_a_spec_and_measures_the_others(
 def test_a_real_build_is_asked(mxnet_1_9: Build) -> None:
     options = harness_parser().parse_args(["--operators", "nd.add", "--operators", "nd.addd", *INPUTS])
     with pytest.raises(UsageError, match=r"nd\.addd"):
-        refuse_unknown_operators(options, choose(options, 0).cases, get_framework("mxnet"), [mxnet_1_9])
+        refuse_unknown_operators(options, choose_cases(options, 0).cases, get_framework("mxnet"), [mxnet_1_9])

@@ -6,7 +6,7 @@ import shlex
 import pytest
 from command_line import ROOT
 
-from opduel.commands.driver_options import driver_parser, parse
+from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.options import harness_parser
 from opduel.records import Build, Comparison, Failure, Report
 from opduel.reporters.alert_text import variables
@@ -51,7 +51,9 @@ def test_limits_are_documented() -> None:
 @pytest.mark.parametrize(("command", "line"), EXAMPLES)
 def test_examples_are_good_usage(command: str, line: str) -> None:
     arguments = shlex.split(line)
-    options = harness_parser().parse_args(arguments) if command == "harness" else parse(arguments).harness
+    options = (
+        harness_parser().parse_args(arguments) if command == "harness" else parse_driver_options(arguments).harness
+    )
     assert options.notify_command or options.notify_webhook
 
 

@@ -51,7 +51,7 @@ class Nights:
         """The titles of what is sent."""
         journal = Journal(self.folder / "journal.db")
         before = len(self.recorder.sent)
-        self.notices(journal).ended(tally)
+        self.notices(journal).pass_ended(tally)
         journal.close()
         return [alert.title for alert in self.recorder.sent[before:]]
 
@@ -129,8 +129,8 @@ def test_a_journal_that_can_not_be_written_ends_no_driver(nights: Nights, monkey
     notices = nights.notices(journal)
     monkeypatch.setattr(journal, "queue_notice", full)
     for _ in range(3):
-        notices.ended(failed("pass", "the disk is full"))
+        notices.pass_ended(failed("pass", "the disk is full"))
     assert [alert.lines for alert in nights.recorder.sent] == [("the disk is full",)], "once, not at every pass"
     monkeypatch.undo()
-    notices.ended(measured(COMMITS[0]))
+    notices.pass_ended(measured(COMMITS[0]))
     assert len(nights.recorder.sent) == 1

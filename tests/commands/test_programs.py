@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opduel.commands.case_selection import Choice, choose
+from opduel.commands.case_selection import Choice, choose_cases
 from opduel.commands.options import harness_parser
 from opduel.commands.programs import program_of
 from opduel.records import UsageError
@@ -18,7 +18,7 @@ def chosen(folder: Path, *arguments: str) -> Choice:
         {"command": ["{program}", "{program}"], "parse": "json_lines", "identifier": "second"},
     ]
     path.write_text(json.dumps({"framework": "generic", "tests": tests}), encoding="utf-8")
-    return choose(harness_parser().parse_args(["-b", str(path), *arguments]), 0)
+    return choose_cases(harness_parser().parse_args(["-b", str(path), *arguments]), 0)
 
 
 def test_words_are_put_into_command_lines_and_at_their_ends(tmp_path: Path) -> None:
@@ -59,4 +59,4 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, arguments: tuple[str, .
 def test_other_frameworks_have_no_programs(option: str) -> None:
     value = '{"a": "b"}' if option == "string_map" else "{build}"
     with pytest.raises(UsageError, match=f"--{option}: is for frameworks of programs, and the spec is for mxnet: "):
-        choose(harness_parser().parse_args(["-b", "smoke", f"--{option}", value]), 0)
+        choose_cases(harness_parser().parse_args(["-b", "smoke", f"--{option}", value]), 0)

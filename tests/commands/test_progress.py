@@ -49,7 +49,7 @@ def test_cases_that_are_measured_on_because_the_host_is_busy_are_not_done() -> N
     assert len(describe(longest)) <= HOST_WIDTH
     shown: list[int] = []
     with ProgressDisplay(40, io.StringIO()) as display:
-        display._tell = lambda text, done, *_: shown.append(done)  # type: ignore[method-assign]
+        display._update = lambda text, done, *_: shown.append(done)  # type: ignore[method-assign]
         display.show(progress)
     assert shown == [8]
 

@@ -23,7 +23,7 @@ from opduel.commands.notifying import Notifications
 from opduel.commands.options import harness_parser
 from opduel.commands.recorded_options import KEPT_OPTIONS, recorded, run_configuration
 from opduel.commands.run_bench import run_bench_parser
-from opduel.commands.session import plan_session, tell
+from opduel.commands.session import deliver_report, plan_session
 from opduel.commands.spec_from import spec_from_parser
 from opduel.driver.investigation import Outcome
 from opduel.driver.journal import Journal
@@ -167,10 +167,10 @@ def test_no_byte_that_is_stored_or_sent_holds_a_secret(
             report = samples.report(
                 **{**session.labels, "configuration": asked, "stop_reason": f"git: https://me:{MARKER}@host/ is gone"}
             )
-            tell(session.reporters, report)
+            deliver_report(session.reporters, report)
             journal = Journal(kept / "journal.db")
             notifiers = [one for one in session.reporters if isinstance(one, Notifier)]
-            Notifications(journal, session.reporters, notifiers).found(Outcome(report), None)
+            Notifications(journal, session.reporters, notifiers).report_outcome(Outcome(report), None)
             journal.record_trouble("item", f"fetching https://me:{MARKER}@host/ failed")
             journal.note("remote gone", f"Authorization: Bearer {MARKER}")
         assert len(hook.posts) == 2

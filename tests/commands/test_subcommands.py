@@ -12,7 +12,7 @@ import pytest
 from command_line import RELEASE, ROOT, SAME_BUILD, Outcome, fresh_logging
 
 from opduel import __version__
-from opduel.commands import opduel, repo_driver, short_help, subcommand_parsers, subcommands
+from opduel.commands import opduel, repo_driver, short_help, subcommand_names, subcommand_parsers, subcommands
 from opduel.commands.config import config_path, write_config
 
 Call = Callable[..., Outcome]
@@ -111,7 +111,7 @@ def test_the_version(call: Call) -> None:
 def test_the_short_help_is_that_of_the_parsers() -> None:
     stored = short_help.FILE.read_text(encoding="utf-8")
     assert stored == short_help.short_help_text(), "run: python -m opduel.commands.short_help --write"
-    assert set(json.loads(stored)) == {*opduel.SUBCOMMANDS, *subcommand_parsers.SCRIPTS}
+    assert set(json.loads(stored)) == {*subcommand_names.SUBCOMMANDS, *subcommand_parsers.SCRIPTS}
 
 
 def test_all_help_has_every_option(call: Call) -> None:
@@ -121,7 +121,7 @@ def test_all_help_has_every_option(call: Call) -> None:
     assert "--bisect_releases" in call("drive", "--help-all").out
 
 
-@pytest.mark.parametrize("name", [*opduel.SUBCOMMANDS, *subcommand_parsers.SCRIPTS])
+@pytest.mark.parametrize("name", [*subcommand_names.SUBCOMMANDS, *subcommand_parsers.SCRIPTS])
 def test_an_installed_opduel_names_no_script_and_no_page(call: Call, name: str) -> None:
     """What its user hasn't got. The scripts, of a checkout, name themselves."""
     if name in subcommand_parsers.SCRIPTS:
@@ -164,7 +164,9 @@ def test_without_its_extra_the_server_says_so_in_one_line(call: Call, monkeypatc
     assert "serve" in call("completion", "bash").out
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "-h"] for name in opduel.SUBCOMMANDS)])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], *([name, "-h"] for name in subcommand_names.SUBCOMMANDS)]
+)
 def test_help_loads_nothing_that_measures(arguments: list[str]) -> None:
     """numpy and the others take a second; what they would be needed for is not known yet."""
     code = (

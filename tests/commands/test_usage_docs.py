@@ -12,7 +12,7 @@ import pytest
 from command_line import ROOT
 
 from opduel.commands.calibrate import DEFAULT_BUDGET_S, DEFAULT_SPEC
-from opduel.commands.case_selection import choose
+from opduel.commands.case_selection import choose_cases
 from opduel.commands.config import (
     ARGUMENTS,
     COMMANDS,
@@ -24,7 +24,7 @@ from opduel.commands.config import (
     write_config,
 )
 from opduel.commands.defaults import is_for_driver, with_defaults
-from opduel.commands.driver_options import driver_parser, parse
+from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
 from opduel.commands.listing import list_cases
 from opduel.commands.options import harness_parser, variables
@@ -116,9 +116,9 @@ def test_examples_are_good_usage(command: str, line: str) -> None:
             return
         arguments = ["-b", DEFAULT_SPEC, *arguments] if own.calibrate or own.keep_options else arguments
         if is_for_driver(arguments):
-            parse(arguments)
+            parse_driver_options(arguments)
             return
-    assert choose(harness_parser().parse_args(arguments), 0).cases
+    assert choose_cases(harness_parser().parse_args(arguments), 0).cases
 
 
 PROFILES = (ROOT / "docs" / "how-to" / "profiles.md").read_text(encoding="utf-8")
@@ -128,7 +128,7 @@ RECIPES = re.findall(r"^    .*python3 harness\.py (.*)$", PROFILES, flags=re.MUL
 @pytest.mark.parametrize("line", RECIPES)
 def test_the_recipes_for_profiles_are_good_usage(line: str) -> None:
     options = harness_parser().parse_args(shlex.split(line))
-    assert choose(options, 0).cases
+    assert choose_cases(options, 0).cases
     if options.env:
         run_environment(get_framework("mxnet"), 1, variables(options))
 

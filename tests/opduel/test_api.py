@@ -13,8 +13,8 @@ from opduel import OperatorBenchmark, run_benchmark_operator, run_category_bench
 from opduel.commands.in_build import import_folder, inside_environment
 from opduel.frameworks import get_framework
 from opduel.harness.specs import expand_cases, find_spec, load_spec
-from opduel.performance import read_input
 from opduel.records import Build, UsageError
+from opduel.user_inputs import read_input
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = "mxnet==1.9.1"
