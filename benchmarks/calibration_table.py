@@ -5,6 +5,8 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from scipy import stats
+
 from benchmarks.calibration_data import CalibrationRun
 from benchmarks.loads import LOADS
 from opduel.comparator.calibration import CONFIDENCE, Rate, Row, evaluate
@@ -13,6 +15,7 @@ from opduel.records.measurement import STAGES
 
 LIMITS = (0.01, 0.02, 0.05)  # shares by which a single process pair may be off
 MOST_LISTED = 20
+FORECAST_WITHIN = 1.5
 COLUMNS = (
     "injected | threshold | runs | comparisons | found | `unchanged`, wrongly | false flags | false flags a run | "
     "`unchanged`, rightly | withheld | rounds a case | s a case (of single runs) | s, the median case | timed"
@@ -162,6 +165,36 @@ def overall_lines(runs: Sequence[CalibrationRun]) -> list[str]:
         *(f"- {name}: {rate_text(rate)}" for name, rate in rates.items() if rate.of),
         *(f"- {line}" for line in (*noise_lines(runs), *size_lines(runs))),
     ]
+
+
+def run_lines(runs: Sequence[CalibrationRun]) -> list[str]:
+    """Return what the runs of each row have in the mean, with Student's interval over runs: cases of one run share an
+    hour, so that they are not independent.  Last, how long runs took, compared to their forecast."""
+    by_row: dict[tuple[float, float, str], list[CalibrationRun]] = defaultdict(list)
+    for run in runs:
+        by_row[run.planned.inject, run.planned.threshold, run.planned.load].append(run)
+    lines = []
+    for (share, threshold, load), of_row in sorted(by_row.items()):
+        seconds = [run.report.run.wall_s / len(run.report.comparisons) for run in of_row]
+        misses = [intervals_without_zero([run]).share or 0.0 for run in of_row]
+        if len(of_row) > 1:
+            words = (
+                f"{mean_text(seconds)} s a case, {mean_text([100 * miss for miss in misses])} % of intervals miss 0 %"
+            )
+            lines.append(f"- {percent(share)} at {percent(threshold)}, {load}, {len(of_row)} runs: {words}")
+    ratios = sorted(run.report.run.wall_s / run.report.run.expected_s for run in runs if run.report.run.expected_s)
+    if ratios:
+        near = sum(1 / FORECAST_WITHIN <= ratio <= FORECAST_WITHIN for ratio in ratios)
+        spread = f"{ratios[0]:.2g} to {ratios[-1]:.2g} times their forecast, median {statistics.median(ratios):.2g}"
+        lines.append(f"- runs took {spread}; within a factor of {FORECAST_WITHIN:g}: {near} of {len(ratios)}")
+    return ["The run as the unit, means with 95 % intervals over runs:", "", *lines, ""]
+
+
+def mean_text(values: Sequence[float]) -> str:
+    """Return ``1.7 (1.4 to 2.1)``: the mean and Student's interval of two values or more."""
+    reach = float(stats.t.isf(0.025, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
+    mean = statistics.fmean(values)
+    return f"{mean:.2g} ({max(0.0, mean - reach):.2g} to {mean + reach:.2g})"
 
 
 def _count(comparisons: Iterable[Comparison], *verdicts: str) -> int:

@@ -13,7 +13,7 @@ from toy_bench import toy_case
 from opduel.comparator import plan_looks
 from opduel.harness.effort import Costs, Noise
 from opduel.harness.effort_planner import EffortPlanner
-from opduel.harness.forecast import THRESHOLDS, RunForecast, forecast_run, outlook_words, settled_first
+from opduel.harness.forecast import FURTHER_LOOKS, THRESHOLDS, RunForecast, forecast_run, outlook_words, settled_first
 from opduel.records import Case
 
 LOOKS = plan_looks(50)
@@ -46,7 +46,7 @@ def test_rounds_and_seconds_are_those_of_each_cases_way() -> None:
     assert way.rounds > 5
     assert expected.settles == {"quiet", "noisy"}
     assert expected.seconds["noisy"] == way.seconds > expected.seconds["quiet"] > 0
-    assert expected.total_s == pytest.approx(sum(expected.seconds.values()))
+    assert expected.total_s == pytest.approx(FURTHER_LOOKS * sum(expected.seconds.values()))
     assert expected.known_cases == 3
 
 
@@ -66,7 +66,7 @@ def test_a_precise_case_still_comes_to_its_first_look() -> None:
 
 
 def test_a_round_takes_no_less_than_the_start_of_a_pair() -> None:
-    assert forecast(planner({"quiet": QUIET}, start_s=2.0), CASES[:1]).total_s == pytest.approx(5 * 2.0)
+    assert forecast(planner({"quiet": QUIET}, start_s=2.0), CASES[:1]).total_s == pytest.approx(FURTHER_LOOKS * 5 * 2.0)
 
 
 def test_a_case_that_nothing_is_known_of_needs_what_others_do_or_its_first_look() -> None:
