@@ -52,7 +52,7 @@ def run_environment(
     fixed = {**_FIXED, **framework.environment(threads)}
     for name in user_variables:
         if name in fixed or name.startswith(OURS):
-            fix = "give a program its own in its spec's env" if framework.programs else "leave it out"
+            fix = framework.cases.variable_hint
             raise UsageError(f"--env {name}: is set by opduel itself, to the same value for every run: {fix}")
         for build in builds:
             if name in build.environment:

@@ -1,6 +1,6 @@
-"""The frameworks there are, by name: ours, and those of other packages (the entry points ``opduel.frameworks``)."""
+"""Find frameworks by name: opduel's own, and those of other packages (entry points ``opduel.frameworks``)."""
 
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -16,22 +16,24 @@ from opduel.records import UsageError
 from opduel.records.text import one_line
 
 _FRAMEWORKS: dict[str, type[Framework]] = {
-    framework.name: framework for framework in (MXNet, Asv, Generic, ONNXRuntime, Python, Torch, Cross)
+    framework.name: framework for framework in (MXNet, Asv, Generic, ONNXRuntime, Python, Torch)
 }
 GROUP = "opduel.frameworks"
 
 
 def framework_names() -> list[str]:
-    """All names that ``get_framework`` takes: the usual one first, those of other packages last."""
-    return list(dict.fromkeys([*_FRAMEWORKS, *sorted(_installed())]))
+    """Return the names of all frameworks: the usual one first, those of other packages last."""
+    return list(dict.fromkeys([*_FRAMEWORKS, Cross.name, *sorted(_installed())]))
 
 
 def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework:
-    """The framework called ``name``, with its data below ``frameworks_dir``.
+    """Return the framework called ``name``, with its data below ``frameworks_dir``.
 
     Raises:
         UsageError: there is none of that name.
     """
+    if name == Cross.name:
+        return Cross(partial(get_framework, frameworks_dir=frameworks_dir), frameworks_dir)
     if name in _FRAMEWORKS:
         return _FRAMEWORKS[name](frameworks_dir)
     if name in _installed():
@@ -41,17 +43,17 @@ def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework
 
 @cache
 def _installed() -> dict[str, EntryPoint]:
-    """The frameworks of other packages in this environment; ours can't be replaced."""
+    """Return the frameworks of other packages in this environment; they can't replace opduel's own."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _loaded(point: EntryPoint) -> type[Framework]:
-    """The class that another package offers; UsageError if it can't be imported, or is no framework."""
+    """Return the class that another package offers. Raise UsageError if it can't be imported, or isn't a framework."""
     package = point.dist.name if point.dist else point.value
     fix = f"repair the package {package}, or uninstall it"
     try:
         framework_class = point.load()
-    except Exception as error:  # whatever that package does when it is imported
+    except Exception as error:  # a package may raise anything at its import
         raise UsageError(f"framework {point.name!r}: cannot be loaded ({one_line(f'{error}')}): {fix}") from None
     if not (isinstance(framework_class, type) and issubclass(framework_class, Framework)):
         raise UsageError(f"framework {point.name!r}: {point.value} is not a subclass of Framework: {fix}")

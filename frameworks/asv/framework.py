@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from opduel.frameworks.python.framework import Python
+from opduel.frameworks.roles import PackageBuilds, Scripts
 
 HERE = Path(__file__).resolve().parent
 
@@ -15,9 +16,8 @@ class Asv(Python):
     """
 
     name = "asv"
-    also_required = ("asv_runner==0.3.2", "pympler==1.1")  # the second measures mem_*
-    suite_script = HERE / "adaptor" / "suite.py"
-
+    builds = PackageBuilds(also_required=("asv_runner==0.3.2", "pympler==1.1"))  # the second measures mem_*
+    scripts = Scripts(registry=Python.scripts.registry, suite=HERE / "adaptor" / "suite.py")
     adaptor = HERE / "adaptor"
 
     def environment(self, threads: int) -> Mapping[str, str]:

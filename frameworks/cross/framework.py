@@ -1,12 +1,13 @@
 """The framework of runs that compare two frameworks, one on each side."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
+from opduel.frameworks.roles import PairedCases
 from opduel.records import Build, Case, UsageError
 from opduel.records.measurement import SIDES, Side
 
@@ -21,18 +22,18 @@ class Cross(Framework):
     """
 
     name = "cross"
-    import_name = None
-    two_sided = True
+    cases = PairedCases()
+    has_own_sides = True
     adaptor = Path(__file__).resolve().parent / "adaptor"
 
-    def __init__(self, frameworks_dir: Path = FRAMEWORKS_DIR) -> None:
+    def __init__(self, find_framework: Callable[[str], Framework], frameworks_dir: Path = FRAMEWORKS_DIR) -> None:
+        """``find_framework``: returns a framework by its name; the registry, which imports this, passes it."""
         super().__init__(frameworks_dir)
+        self._find_framework = find_framework
         self._sides: Mapping[Side, Framework] = {}
 
     def for_cases(self, cases: Sequence[Case]) -> "Cross":
         """Return the framework with the two frameworks of these cases. Raise UsageError if cases differ in these."""
-        from opduel.frameworks.registry import get_framework  # which imports this
-
         pairs = {tuple(operators_of(case)[side]["framework"] for side in SIDES): case.id for case in cases}
         if len(pairs) > 1:
             (first, first_case), (second, second_case), *_ = pairs.items()
@@ -42,9 +43,7 @@ class Cross(Framework):
             )
         framework = copy.copy(self)
         names = next(iter(pairs), ())
-        framework._sides = {
-            side: get_framework(name, self.frameworks_dir) for side, name in zip(SIDES, names, strict=bool(names))
-        }
+        framework._sides = {side: self._find_framework(name) for side, name in zip(SIDES, names, strict=bool(names))}
         return framework
 
     def of_side(self, side: Side) -> Framework:

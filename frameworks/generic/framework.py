@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from opduel.frameworks.base import Framework
+from opduel.frameworks.roles import CommandCases, ProgramBuilds
 
 HERE = Path(__file__).resolve().parent
 
@@ -12,11 +13,9 @@ class Generic(Framework):
     """A build is an executable file, and a case a command line that runs it."""
 
     name = "generic"
-    import_name = None
-    programs = True
-    namespaces = {}  # noqa: RUF012 - a constant
-    not_operators = ()
-
+    builds = ProgramBuilds()
+    cases = CommandCases()
+    calls_in_worker = False
     adaptor = HERE / "adaptor"
 
     def environment(self, threads: int) -> Mapping[str, str]:

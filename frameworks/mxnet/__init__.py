@@ -1,1 +1,1 @@
-"""Apache MXNet: its fixed environment (framework.py) and its operators as the worker runs them (adaptor/)."""
+"""Apache MXNet: what the controller knows of it (framework.py), and how the worker runs it (adaptor/)."""

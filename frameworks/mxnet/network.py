@@ -1,13 +1,14 @@
-"""The operator calls of a network: run by path in a build's interpreter. Standard library and MXNet, Python 3.6 syntax.
+"""List the operator calls of a network: run by path in a build's interpreter. Standard library and MXNet, Python 3.6
+syntax.
 
-Its one argument is a JSON object:
+Its only argument is a JSON object:
     {"zoo": name or null, "file": path of a saved symbol or null, "block": {"module": path, "name": class} or null,
      "inputs": {name: value}, "shapes": {input: shape}, "dtypes": {input: dtype}}
-Prints one JSON document on stdout, whatever MXNet prints:
+Prints one JSON document on stdout:
     {"version": str,
      "calls": [{"node": str, "functions": [name, ...], "inputs": {argument: value}}]    in the order of the graph
      "left_out": {operator: reason}}
-or {"error": text}.  Functions are names for one operator, the best first; inputs are those of a spec.
+or {"error": text}.  Functions are names for one operator, the best first; inputs are as in a spec.
 """
 
 import ast
@@ -15,12 +16,12 @@ import json
 import math
 import sys
 
-import registered  # which takes this folder out of the path: its modules must not hide any of the build's
+import registered  # removes this folder, whose modules would hide the build's, from the path
 
 DTYPES = ("float16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
 ONES = ("gamma", "moving_var")
 ZEROS = ("beta", "moving_mean")
-# Indices have to be within: operator -> its indices, and of which size they are, as (argument, axis) or an attribute.
+# Indices must be in range: operator -> its indices, and their limit: (argument, axis attribute, axis) or an attribute.
 INDICES = {
     "Embedding": ("data", "input_dim"),
     "one_hot": ("indices", "depth"),
@@ -33,23 +34,23 @@ INDICES = {
 
 
 class Unusable(Exception):
-    """What the user has to fix."""
+    """An error in the request, which the user has to fix."""
 
 
-def network_symbol(mx, adaptor, asked):
-    """The network's symbol; its outputs as one group."""
-    if asked["block"]:
-        return block_symbol(mx, adaptor.networks, asked)
-    if asked["file"]:
+def network_symbol(mx, adaptor, request):
+    """Return the network's symbol, with all outputs in a group."""
+    if request["block"]:
+        return block_symbol(mx, adaptor.networks, request)
+    if request["file"]:
         try:
-            return mx.sym.load(asked["file"])
+            return mx.sym.load(request["file"])
         except (mx.MXNetError, ValueError) as error:
             raise Unusable("not a symbol that this build can load: " + adaptor.key_line(str(error))) from None
-    zoo, name = mx.gluon.model_zoo.vision, asked["zoo"]
+    zoo, name = mx.gluon.model_zoo.vision, request["zoo"]
     arguments = {
         key: adaptor.networks.as_attribute(value)
-        for key, value in asked["inputs"].items()
-        if key not in asked["shapes"]
+        for key, value in request["inputs"].items()
+        if key not in request["shapes"]
     }
     try:  # the function mobilenet0_25 makes the model mobilenet0.25
         net = (
@@ -60,37 +61,37 @@ def network_symbol(mx, adaptor, asked):
             raise Unusable(str(error)) from None
         models = sorted(name for name in vars(zoo) if name[-1:].isdigit())
         raise Unusable("no such file, and no model of the zoo: {}...".format(", ".join(models[:8]))) from None
-    return traced(mx, net, ["data"])
+    return trace_block(mx, net, ["data"])
 
 
-def block_symbol(mx, networks, asked):
-    """The symbol of a user's own block, which must be a HybridBlock; of the shapes those of its tensors are left."""
-    kind = networks.block_class(asked["block"]["module"], asked["block"]["name"])
-    names = networks.tensors_of_call(kind, asked["inputs"])
-    arguments = {name: networks.argument(value) for name, value in asked["inputs"].items() if name not in names}
+def block_symbol(mx, networks, request):
+    """Return the symbol of a user's own HybridBlock; leave only its tensors in the request's shapes and dtypes."""
+    kind = networks.block_class(request["block"]["module"], request["block"]["name"])
+    names = networks.tensors_of_call(kind, request["inputs"])
+    arguments = {name: networks.argument(value) for name, value in request["inputs"].items() if name not in names}
     for field in ("shapes", "dtypes"):
-        asked[field] = {name: value for name, value in asked[field].items() if name in names}
+        request[field] = {name: value for name, value in request[field].items() if name in names}
     if not issubclass(kind, mx.gluon.HybridBlock):
         raise Unusable(kind.__name__ + " is not a HybridBlock: its operators can't be read")
-    return traced(mx, kind(**arguments), names)
+    return trace_block(mx, kind(**arguments), names)
 
 
-def traced(mx, net, names):
-    """The symbol of what ``net`` computes from inputs of these names."""
+def trace_block(mx, net, names):
+    """Return the symbol that ``net`` computes from inputs of these names."""
     net.initialize()
     outputs = net(*[mx.sym.var(name) for name in names])
     return mx.sym.Group(list(outputs)) if isinstance(outputs, (list, tuple)) else outputs
 
 
-def inferred(internals, asked):
-    """Shapes and dtypes of all internal outputs."""
-    unknown = sorted(set(asked["shapes"]) - set(internals.list_inputs()))
+def infer_all(internals, request):
+    """Return the shapes and dtypes of all internal outputs."""
+    unknown = sorted(set(request["shapes"]) - set(internals.list_inputs()))
     if unknown:
         inputs = [name for name in internals.list_inputs() if not name.endswith(("weight", "bias", "gamma", "beta"))]
         raise Unusable("no input is called {}: use {}".format(unknown[0], ", ".join(inputs[:6])))
-    shapes = internals.infer_shape_partial(**{name: tuple(shape) for name, shape in asked["shapes"].items()})[1]
+    shapes = internals.infer_shape_partial(**{name: tuple(shape) for name, shape in request["shapes"].items()})[1]
     infer_types = getattr(internals, "infer_type_partial", internals.infer_type)
-    types = infer_types(**asked["dtypes"])[1]
+    types = infer_types(**request["dtypes"])[1]
     return shapes, types or [None] * len(shapes)
 
 
@@ -99,7 +100,7 @@ def is_known(shape):
 
 
 def attribute(text):
-    """An attribute's text as a spec's value."""
+    """Convert an attribute's text to a spec's value."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -113,12 +114,14 @@ def attribute(text):
 
 
 class Calls:
-    """The graph's nodes, read as calls of functions."""
+    """The graph's nodes, as calls of functions."""
 
     def __init__(self, operators, graph, shapes, types):
         self.operators = operators
         self.nodes = graph["nodes"]
-        self.known = {(head[0], head[1]): (shape, dtype) for head, shape, dtype in zip(graph["heads"], shapes, types)}
+        self.output_types = {
+            (head[0], head[1]): (shape, dtype) for head, shape, dtype in zip(graph["heads"], shapes, types)
+        }
         aliases = registered.all_registered(operators.base)
         self.own_names = {alias: registered.own_name(operators.base, alias) for alias in aliases}
         self.functions = {}
@@ -138,7 +141,7 @@ class Calls:
                 self.left_out[node["op"]] = str(error.args[0])
 
     def call(self, node):
-        """Raises LookupError with the reason why there is none."""
+        """Return a node as a call. Raise LookupError with the reason if that isn't possible."""
         if node.get("subgraphs"):
             raise LookupError("it contains graphs of its own")
         if node["op"] == "Custom":
@@ -162,7 +165,7 @@ class Calls:
         return {"node": node["name"], "functions": functions, "inputs": dict(inputs, **attributes)}
 
     def tensor(self, entry):
-        shape, dtype = self.known.get((entry[0], entry[1]), (None, None))
+        shape, dtype = self.output_types.get((entry[0], entry[1]), (None, None))
         if not is_known(shape):
             raise LookupError("the shape of {} is not known".format(self.nodes[entry[0]]["name"]))
         name = "float32" if dtype is None else self.operators.mx.nd.zeros((1,), dtype=dtype).dtype.__name__
@@ -171,23 +174,23 @@ class Calls:
         return {"shape": list(shape), "dtype": name}
 
     def names_for(self, operator, arguments):
-        """The functions for an operator that take these arguments, the one that is named most alike first."""
-        found = [
+        """Return the functions for an operator that take these arguments, the most similar name first."""
+        candidates = [
             name
             for name, names in self.functions.get(self.own_names[operator], [])
             if all(argument in names for argument in arguments)
         ]
-        if not found:
+        if not candidates:
             raise LookupError("no function of mx.nd takes its arguments")
 
-        def unlike(name):
+        def difference(name):
             last = name.split(".")[-1]
             return (not operator.endswith(last), "_internal" in name, -len(last), name)
 
-        return sorted(found, key=unlike)
+        return sorted(candidates, key=difference)
 
     def fill_in(self, operator, inputs, attributes):
-        """Values for tensors that can't be just anything."""
+        """Give values to tensors that can't have arbitrary ones."""
         for name, tensor in inputs.items():
             if name in ONES + ZEROS:
                 tensor["init"] = "ones" if name in ONES else "zeros"
@@ -204,19 +207,19 @@ class Calls:
         inputs[name].update(init="randint", low=0, high=high)
 
 
-def document(asked):
+def document(request):
     adaptor = registered.load_adaptor(registered.HERE)
     operators = adaptor.operators
     mx = operators.mx
     try:
-        internals = network_symbol(mx, adaptor, asked).get_internals()
-        shapes, types = inferred(internals, asked)
+        internals = network_symbol(mx, adaptor, request).get_internals()
+        shapes, types = infer_all(internals, request)
     except mx.MXNetError as error:
         return {"error": "MXNet rejects it: " + adaptor.key_line(str(error))}
     except Unusable as error:
         return {"error": str(error)}
     except Exception as error:
-        if not asked["block"]:
+        if not request["block"]:
             raise
         return {"error": "{}: {}".format(type(error).__name__, adaptor.key_line(str(error)))}
     graph = json.loads(internals.tojson())

@@ -1,7 +1,7 @@
-"""The operators that opperf measures: run in a build, with the folder of MXNet's source that holds ``benchmark/``.
+"""List the operators that opperf measures: run in a build, with the folder of MXNet's source that holds ``benchmark/``.
 
-It is opperf itself that chooses them: its whole run is gone through, with the measuring left out.  Prints one JSON
-document, operator -> whether opperf measures its backward, too; of release 1.9.1's opperf, in its own build:
+It runs opperf without the measurements.  Prints one JSON document, operator -> whether opperf also measures its
+backward; for release 1.9.1's opperf, in its own build:
 
     PYTHON frameworks/mxnet/opperf.py MXNET_SOURCE > specifications/frameworks/mxnet/opperf.json
 """
@@ -19,10 +19,10 @@ def main(source):
     sys.path[:] = [source] + [path for path in sys.path if os.path.abspath(path or ".") != HERE]
     from benchmark.opperf.utils import benchmark_utils
 
-    found = {}
+    backward_by_operator = {}
 
-    def note(op, inputs, run_backward, *rest):
-        found[op.__name__] = found.get(op.__name__, False) or bool(run_backward)
+    def note(op, inputs, run_backward, *ignored):
+        backward_by_operator[op.__name__] = backward_by_operator.get(op.__name__, False) or bool(run_backward)
         return {op.__name__: []}
 
     benchmark_utils._run_nd_operator_performance_test = note
@@ -31,7 +31,7 @@ def main(source):
 
     opperf.run_all_mxnet_operator_benchmarks(warmup=1, runs=1)
     with os.fdopen(answer, "w") as stream:
-        stream.write(json.dumps(found, indent=0, sort_keys=True) + "\n")
+        stream.write(json.dumps(backward_by_operator, indent=0, sort_keys=True) + "\n")
     os._exit(0)
 
 

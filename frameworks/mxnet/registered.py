@@ -1,12 +1,12 @@
-"""What operators a build has: run by path in its own interpreter. Standard library and MXNet, Python 3.6 syntax.
+"""List a build's operators: run by path in its interpreter. Standard library and MXNet, Python 3.6 syntax.
 
-Prints one JSON document on stdout, whatever MXNet prints:
+Prints one JSON document on stdout:
     {"version": str,
      "registered": {name: [alias, ...]}        an operator's own name -> every name that it is registered under
      "functions": {"nd.linalg.gemm2": {"registered": name or null, "arguments": [[name, kind], ...], "dtype": bool},
                    "gluon.nn.Dense": {"registered": null, "arguments": [...], "dtype": bool, "hybrid": bool}}}
-An argument's kind is "tensor", "tensors" (a variadic operator's), "required" or "optional". Those of a block are its
-constructor's and the tensors of its call.  "dtype" says whether it has an argument of that name.
+An argument's kind is "tensor", "tensors" (a variadic operator's), "required" or "optional". A block has its
+constructor's arguments and the tensors of its call.  "dtype" says whether there is an argument of that name.
 """
 
 import ctypes
@@ -15,7 +15,9 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, whose modules hide the build's
+sys.path[0] = os.path.join(
+    os.path.dirname(HERE), "common"
+)  # in place of this folder, whose modules would hide the build's
 
 from opduel_common.scripts import answer, load_adaptor
 
@@ -25,14 +27,14 @@ NOT_ARGUMENTS = ("out", "name", "kwargs", "ctx", "device")
 
 
 def all_registered(base):
-    """Every registered name, sorted; by the C API, which all versions share."""
+    """Return every registered name, sorted, by the C API, which all versions share."""
     count, names = base.mx_uint(), ctypes.POINTER(ctypes.c_char_p)()
     base.check_call(base._LIB.MXListAllOpNames(ctypes.byref(count), ctypes.byref(names)))
     return sorted(base.py_str(names[i]) for i in range(count.value))
 
 
 def own_name(base, alias):
-    """The name under which an operator was registered first."""
+    """Return the name under which an operator was registered first."""
     handle = base.OpHandle()
     base.check_call(base._LIB.NNGetOpHandle(base.c_str(alias), ctypes.byref(handle)))
     name = ctypes.c_char_p()
@@ -47,23 +49,26 @@ def kind_of(registered_type):
 
 
 def arguments_of(operators, function, registered):
-    """``[[name, kind], ...]``: the registered ones where the function takes all of them, else its own."""
+    """Return ``[[name, kind], ...]``: the registered arguments if the function takes all of them, else its own."""
     parameters = operators.parameters_of(function)
-    names = [one.name for one in parameters]
-    variadic = any(one.kind == one.VAR_POSITIONAL for one in parameters)
+    names = [parameter.name for parameter in parameters]
+    variadic = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters)
     if registered and (variadic or all(name in names for name in registered)):
         return [[name, kind_of(kind)] for name, kind in registered.items()]
-    found = []
-    for one in parameters:
-        if one.kind == one.VAR_POSITIONAL and not found:
-            found.append([one.name, "tensors"])
-        elif one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and one.name not in NOT_ARGUMENTS:
-            found.append([one.name, "required" if one.default is one.empty else "optional"])
-    return found
+    arguments = []
+    for parameter in parameters:
+        if parameter.kind == parameter.VAR_POSITIONAL and not arguments:
+            arguments.append([parameter.name, "tensors"])
+        elif (
+            parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            and parameter.name not in NOT_ARGUMENTS
+        ):
+            arguments.append([parameter.name, "required" if parameter.default is parameter.empty else "optional"])
+    return arguments
 
 
 def states_of(operators, operator, registered):
-    """``[[name, kind], ...]`` of states that a call can't pass, and a graph of the one operator can."""
+    """Return ``[[name, kind], ...]`` of states that a graph of the operator can pass, but a call can't."""
     if not registered or any("required" in kind or "[]" in kind for kind in registered.values()):
         return []
     try:
@@ -75,8 +80,8 @@ def states_of(operators, operator, registered):
 
 
 def functions_of(operators, own_names):
-    """Every public function in the namespaces, and the internal ones, by the name that a spec gives it."""
-    found = {}
+    """Describe every public function in the namespaces, and the internal ones, by its name in specs."""
+    functions = {}
     for namespace in NAMESPACES:
         module = operators.dotted(operators.mx, namespace)
         if module is None:  # an older release
@@ -93,66 +98,72 @@ def functions_of(operators, own_names):
             registered = next((prefix + name for prefix in prefixes if prefix + name in own_names), None)
             types = operators.argument_types(operator)
             states = states_of(operators, operator, types) if namespace == "nd" else []
-            found[operator] = {
+            functions[operator] = {
                 "registered": own_names.get(registered),
                 "arguments": arguments_of(operators, function, types) + states,
                 "dtype": operators.takes_dtype(operator, function),
             }
-    return found
+    return functions
 
 
 def blocks_of(blocks):
-    """Every block that can be made, by the name that a spec gives it."""
-    found = {}
-    seen = [blocks.gluon.Block, blocks.gluon.HybridBlock]  # modules import each other's
+    """Describe every block that can be made, by its name in specs."""
+    block_descriptions = {}
+    known_kinds = [blocks.gluon.Block, blocks.gluon.HybridBlock]  # modules import each other's
     for module in blocks.MODULES:
         place = blocks.dotted(blocks.gluon, module)  # None in an older release
-        own = [(name, kind) for name, kind in sorted(vars(place).items()) if kind not in seen] if place else []
+        own = [(name, kind) for name, kind in sorted(vars(place).items()) if kind not in known_kinds] if place else []
         for name, kind in own:
             is_block = inspect.isclass(kind) and issubclass(kind, blocks.gluon.Block)
             if is_block and not name.startswith("_"):
-                seen.append(kind)
-                found[blocks.ROOT + module + "." + name] = {
+                known_kinds.append(kind)
+                block_descriptions[blocks.ROOT + module + "." + name] = {
                     "registered": None,
                     "arguments": block_arguments(blocks, kind),
-                    "dtype": "dtype" in [one.name for one in blocks.constructor_parameters(kind)],
+                    "dtype": "dtype" in [parameter.name for parameter in blocks.constructor_parameters(kind)],
                     "hybrid": issubclass(kind, blocks.gluon.HybridBlock),
                 }
-    return found
+    return block_descriptions
 
 
 def block_arguments(blocks, kind):
-    """``[[name, kind], ...]``: those of the call, then the constructor's, then ours.
+    """Return ``[[name, kind], ...]`` of the call, then of the constructor, then ``layers`` and ``unroll``.
 
-    What recurrent blocks begin with is made for them.  What the constructor makes an attribute of is a parameter.
+    The adaptor makes recurrent blocks' states.  An argument that the constructor makes an attribute is a parameter.
     """
     is_hybrid = issubclass(kind, blocks.gluon.HybridBlock)
     own = is_hybrid and kind.hybrid_forward is not blocks.gluon.HybridBlock.hybrid_forward
     parameters = inspect.signature(kind.hybrid_forward if own else kind.forward).parameters
     call = list(parameters.values())[2 if own else 1 :]  # self, and of hybrid_forward F
-    made = set()
+    attribute_names = set()
     for base in kind.__mro__:
-        made.update(getattr(getattr(vars(base).get("__init__"), "__code__", None), "co_names", ()))
-    found = []
-    for i, one in enumerate(call):
-        name = "data" if i == 0 and one.name in ("x", "inputs", "args") else one.name
-        if name != "states" and name not in made and (i == 0 or one.kind == one.POSITIONAL_OR_KEYWORD):
-            found.append([name, "tensor" if one.default is one.empty else "optional"])
+        attribute_names.update(getattr(getattr(vars(base).get("__init__"), "__code__", None), "co_names", ()))
+    arguments = []
+    for i, parameter in enumerate(call):
+        name = "data" if i == 0 and parameter.name in ("x", "inputs", "args") else parameter.name
+        if (
+            name != "states"
+            and name not in attribute_names
+            and (i == 0 or parameter.kind == parameter.POSITIONAL_OR_KEYWORD)
+        ):
+            arguments.append([name, "tensor" if parameter.default is parameter.empty else "optional"])
     own_names = inspect.signature(kind.__init__).parameters
-    for one in blocks.constructor_parameters(kind):
-        required = one.default is one.empty and one.name in own_names  # a class gives its bases what they require
-        if one.name not in ("prefix", "params"):
-            found.append([one.name, "required" if required else "optional"])
+    for parameter in blocks.constructor_parameters(kind):
+        required = (
+            parameter.default is parameter.empty and parameter.name in own_names
+        )  # a class passes what its bases require
+        if parameter.name not in ("prefix", "params"):
+            arguments.append([parameter.name, "required" if required else "optional"])
     if hasattr(kind, "add"):
-        found.append([blocks.LAYERS, "required"])
+        arguments.append([blocks.LAYERS, "required"])
     if issubclass(kind, blocks.gluon.rnn.RecurrentCell):
-        found.append([blocks.UNROLL, "optional"])
-    return found
+        arguments.append([blocks.UNROLL, "optional"])
+    return arguments
 
 
 def objects_of(objects):
-    """Every metric, initializer and the like that can be used, by the name that a spec gives it."""
-    found = {}
+    """Describe every metric, initializer and the like that can be used, by its name in specs."""
+    objects_by_name = {}
     for namespace in objects.USES:
         for name in sorted(vars(objects.dotted(objects.mx, namespace))):
             operator = namespace + "." + name
@@ -161,35 +172,35 @@ def objects_of(objects):
             except objects.MissingOperator:
                 continue
             kinds = objects.USES[namespace][0]
-            found[operator] = {
+            objects_by_name[operator] = {
                 "registered": None,
                 "arguments": [
                     [key, ("tensor" if key in kinds else "required") if required else "optional"]
                     for key, required in parameters
                 ],
             }
-    return found
+    return objects_by_name
 
 
 def methods_of(operators):
-    """The methods and properties of arrays, those that Python's own operators call among them.
+    """Describe the methods and properties of arrays, including those that Python's own operators call.
 
-    ``self`` is the array.  What a method passes on is not told: rules say it in full.
+    ``self`` is the array.  Arguments that a method passes on aren't listed: rules write them out.
     """
-    found = {}
+    methods = {}
     for array in operators.ARRAYS:
         kind = operators.dotted(operators.mx, array)
-        for one in dir(kind) if kind else ():
-            member = getattr(kind, one)
+        for name in dir(kind) if kind else ():
+            member = getattr(kind, name)
             if not (isinstance(member, property) or inspect.isfunction(member)):
                 continue
             arguments = [["self", "tensor"]]
             if inspect.isfunction(member):
                 named = [p for p in operators.parameters_of(member) if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
                 arguments += [[p.name, "required" if p.default is p.empty else "optional"] for p in named[1:]]
-            takes_dtype = operators.takes_dtype(array + "." + one, member)
-            found[array + "." + one] = {"registered": None, "arguments": arguments, "dtype": takes_dtype}
-    return found
+            takes_dtype = operators.takes_dtype(array + "." + name, member)
+            methods[array + "." + name] = {"registered": None, "arguments": arguments, "dtype": takes_dtype}
+    return methods
 
 
 def document():

@@ -1,8 +1,7 @@
-"""How much work an operator must do, from a case's shapes: by formulas where they are known, and else nothing.
+"""Compute the least work of an operator from a case's shapes, where a formula is known.
 
-Operations are counted as usual: a product of matrices (m, k) and (k, n) has 2 m k n.  Bytes are the compulsory traffic:
-every input read once, every output written once.  A transcendental function has no agreed number of operations, so that
-of these the bytes alone are known.
+A product of matrices (m, k) and (k, n) counts 2 m k n operations.  Bytes are the compulsory traffic: every input is
+read once, every output written once.  Transcendental functions have no agreed number of operations, but known bytes.
 """
 
 import math
@@ -25,7 +24,7 @@ class _UnknownError(Exception):
 
 @dataclass(frozen=True)
 class _Amount:
-    """``flop`` operations (None: not known), ``read`` and ``written`` elements."""
+    """``flop`` operations (None: unknown), ``read`` and ``written`` elements."""
 
     flop: float | None
     read: float
@@ -39,16 +38,16 @@ class _Call:
     inputs: Mapping[str, Any]
 
     def shape(self, *names: str) -> Shape:
-        """The shape of the one tensor with any of these names; _UnknownError if there is none."""
+        """Return the shape of the tensor with one of these names. Raise _UnknownError if there is none."""
         for name in names:
             value = self.inputs.get(name)
-            found = value.get("shape") if isinstance(value, Mapping) else value
-            if isinstance(found, list) and all(isinstance(one, int) for one in found):
-                return tuple(found)
+            shape = value.get("shape") if isinstance(value, Mapping) else value
+            if isinstance(shape, list) and all(isinstance(size, int) for size in shape):
+                return tuple(shape)
         raise _UnknownError
 
     def optional(self, name: str) -> int:
-        """The elements of a tensor that may be missing."""
+        """Return the number of elements of a tensor, 0 if there is none."""
         return math.prod(self.shape(name)) if name in self.inputs else 0
 
     def attribute(self, name: str, default: Any) -> Any:
@@ -56,7 +55,7 @@ class _Call:
         return value["value"] if isinstance(value, Mapping) and "value" in value else value
 
     def per_axis(self, name: str, axes: int, default: int) -> Shape:
-        """A kernel's stride and the like: one number for each axis."""
+        """Return a kernel's stride and the like: one number for each axis."""
         value = self.attribute(name, None)
         if value in (None, [], ()):
             return (default,) * axes
@@ -69,54 +68,61 @@ Formula = Callable[[_Call, str], _Amount]
 
 
 def work(case: Case) -> Work | None:
-    """The work of one call of ``case``, in its direction; None where no formula is known."""
+    """Return the work of one call of ``case``, in its direction, or None if no formula is known."""
     formula = FORMULAS.get(case.operator.partition(".")[2])
     directions = ("forward", "backward") if case.direction == "both" else (case.direction,)
-    dtypes = {one.get("dtype", case.dtype) for one in case.inputs.values() if isinstance(one, Mapping)}
+    dtypes = {value.get("dtype", case.dtype) for value in case.inputs.values() if isinstance(value, Mapping)}
     if formula is None or case.dtype not in SIZES or dtypes - {case.dtype}:
         return None
-    tensors = [one for one in case.inputs.values() if isinstance(one, Mapping)]
-    stypes = {one.get(name) for one in tensors for name in ("stype", "grad_stype")}
-    if stypes - {None, "default", "numpy"}:  # how many elements a sparse tensor has is not known here
+    tensors = [value for value in case.inputs.values() if isinstance(value, Mapping)]
+    stypes = {tensor.get(name) for tensor in tensors for name in ("stype", "grad_stype")}
+    if stypes - {None, "default", "numpy"}:  # the number of stored elements of a sparse tensor is unknown
         return None
     try:
         return _sum([formula(_Call(case.inputs), direction) for direction in directions], case.dtype)
-    except (_UnknownError, ArithmeticError, LookupError, TypeError, ValueError):  # or arguments that make no sense
+    except (_UnknownError, ArithmeticError, LookupError, TypeError, ValueError):  # arguments that make no sense
         return None
 
 
 def _sum(amounts: Sequence[_Amount], dtype: str) -> Work:
-    """Together; _UnknownError if they are no amounts, as a kernel larger than its image gives them."""
-    flops = [one.flop for one in amounts]
-    flop = None if None in flops else float(sum(one or 0.0 for one in flops))
-    size = float(SIZES[dtype] * sum(one.read + one.written for one in amounts))
-    if not all(0 <= one < math.inf for one in (flop or 0.0, size)):
+    """Return the sum as Work. Raise _UnknownError for impossible amounts, as of a kernel larger than its image."""
+    flops = [amount.flop for amount in amounts]
+    flop = None if None in flops else float(sum(flop_of_amount or 0.0 for flop_of_amount in flops))
+    size = float(SIZES[dtype] * sum(amount.read + amount.written for amount in amounts))
+    if not all(0 <= figure < math.inf for figure in (flop or 0.0, size)):
         raise _UnknownError
     return Work(flop, size, dtype)
 
 
-def _product(call: _Call, direction: str, left: Shape, right: Shape, out: Shape, inner: int, extra: int = 0) -> _Amount:
-    """A product of matrices; backward two of them, one for each input's gradient. ``extra``: elements of a bias."""
-    a, b, c = math.prod(left), math.prod(right), math.prod(out)
+def _product(
+    call: _Call, direction: str, first: Shape, second: Shape, out: Shape, inner: int, extra: int = 0
+) -> _Amount:
+    """Return the amount of a matrix product, or of two for the inputs' gradients. ``extra``: elements of a bias."""
+    a, b, c = math.prod(first), math.prod(second), math.prod(out)
     if direction == "forward":
         return _Amount(2.0 * c * inner + (c if extra else 0), a + b + extra, c)
     return _Amount(4.0 * c * inner + (c if extra else 0), a + b + c, a + b + extra)
 
 
 def _dot(call: _Call, direction: str) -> _Amount:
-    """Of matrices; ``transpose_a`` and ``transpose_b`` as for nd.dot and nd.batch_dot."""
-    left, right = call.shape("lhs", "a", "A"), call.shape("rhs", "b", "B")
-    if len(left) < 2 or len(left) != len(right) or left[:-2] != right[:-2] or (len(left) > 2 and "a" in call.inputs):
+    """Return the amount of a product of (stacks of) matrices, as of nd.dot and nd.batch_dot."""
+    first, second = call.shape("lhs", "a", "A"), call.shape("rhs", "b", "B")
+    if (
+        len(first) < 2
+        or len(first) != len(second)
+        or first[:-2] != second[:-2]
+        or (len(first) > 2 and "a" in call.inputs)
+    ):
         raise _UnknownError
-    rows, inner = left[-2:][::-1] if call.attribute("transpose_a", False) else left[-2:]
-    again, columns = right[-2:][::-1] if call.attribute("transpose_b", False) else right[-2:]
+    rows, inner = first[-2:][::-1] if call.attribute("transpose_a", False) else first[-2:]
+    again, columns = second[-2:][::-1] if call.attribute("transpose_b", False) else second[-2:]
     if inner != again or "C" in call.inputs or "axis" in call.inputs:
         raise _UnknownError
-    return _product(call, direction, left, right, (*left[:-2], rows, columns), inner)
+    return _product(call, direction, first, second, (*first[:-2], rows, columns), inner)
 
 
 def _dot_of_matrices(call: _Call, direction: str) -> _Amount:
-    """Of more axes it sums over the last of one and the first of the other."""
+    """Return the amount for matrices; for more axes nd.dot sums over other ones."""
     if max(len(call.shape("lhs", "a")), len(call.shape("rhs", "b"))) > 2:
         raise _UnknownError
     return _dot(call, direction)
@@ -130,7 +136,7 @@ def _fully_connected(call: _Call, direction: str) -> _Amount:
 
 
 def _window(call: _Call, axes: int) -> tuple[Shape, Shape, Shape, Shape]:
-    """A kernel's size, stride, dilation and padding, of a layout that has the channels second."""
+    """Return a kernel's size, stride, dilation and padding, for a layout with channels second."""
     if call.attribute("layout", None) not in (None, "NCW", "NCHW", "NCDHW"):
         raise _UnknownError
     kernel, stride, dilate = (call.per_axis(name, axes, 1) for name in ("kernel", "stride", "dilate"))
@@ -138,7 +144,7 @@ def _window(call: _Call, axes: int) -> tuple[Shape, Shape, Shape, Shape]:
 
 
 def _convolution(call: _Call, direction: str) -> _Amount:
-    """Each output is a sum over the kernel and the channels of its group."""
+    """Return the amount: each output is a sum over the kernel and the channels of its group."""
     data, weight = call.shape("data"), call.shape("weight")
     kernel, stride, dilate, pad = _window(call, len(data) - 2)
     spatial = [
@@ -150,7 +156,7 @@ def _convolution(call: _Call, direction: str) -> _Amount:
 
 
 def _deconvolution(call: _Call, direction: str) -> _Amount:
-    """Each input goes into as many outputs as the kernel has elements, for every channel of its group."""
+    """Return the amount: each input adds to one output for each element of the kernel and channel of its group."""
     data, weight = call.shape("data"), call.shape("weight")
     kernel, stride, dilate, pad = _window(call, len(data) - 2)
     if "target_shape" in call.inputs:
@@ -169,13 +175,16 @@ def _deconvolution(call: _Call, direction: str) -> _Amount:
 
 
 def _forward_only(direction: str) -> None:
-    """Raise _UnknownError for a gradient: what it reads differs from operator to operator."""
+    """Raise _UnknownError for a gradient, because operators' gradients read different tensors."""
     if direction != "forward":
         raise _UnknownError
 
 
 def _elementwise(operands: Sequence[tuple[str, ...]], flop: bool) -> Formula:
-    """Of tensors that are broadcast, each by any of its names; ``flop``: one operation an element of the output."""
+    """Return the formula of an elementwise operator with broadcasting; each operand has one of several names.
+
+    ``flop``: whether it has one operation for each element of the output, or an unknown number.
+    """
 
     def formula(call: _Call, direction: str) -> _Amount:
         _forward_only(direction)
@@ -191,20 +200,20 @@ _binary = partial(_elementwise, [("lhs", "x1"), ("rhs", "x2")])
 
 
 def _reduction(call: _Call, direction: str) -> _Amount:
-    """One operation an element read; the gradient, where it is a constant times the output's, is another story."""
+    """Return the amount: one operation for each element read."""
     _forward_only(direction)
     data = call.shape("data", "a")
     if call.attribute("exclude", False):
         raise _UnknownError
     axis = call.attribute("axis", None)
-    chosen: Sequence[int] = range(len(data)) if axis in (None, []) else axis if isinstance(axis, list) else [axis]
-    reduced = {one % len(data) for one in chosen} if data else set()
+    reduced_axes: Sequence[int] = range(len(data)) if axis in (None, []) else axis if isinstance(axis, list) else [axis]
+    reduced = {index % len(data) for index in reduced_axes} if data else set()
     written = math.prod(size for number, size in enumerate(data) if number not in reduced)
     return _Amount(float(math.prod(data)), math.prod(data), written)
 
 
 def _softmax(call: _Call, direction: str) -> _Amount:
-    """Backward reads the output and its gradient."""
+    """Return the amount; backward reads the output and its gradient."""
     n = math.prod(call.shape("data"))
     if set(call.inputs) - {"data", "axis", "temperature"}:
         raise _UnknownError
@@ -212,7 +221,7 @@ def _softmax(call: _Call, direction: str) -> _Amount:
 
 
 def _copy(call: _Call, direction: str) -> _Amount:
-    """Moves every element and computes nothing; so does its gradient."""
+    """Return the amount: forward and backward move every element and compute nothing."""
     n = math.prod(call.shape("data", "a"))
     return _Amount(0.0, n, n)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from opduel.frameworks.base import Framework
+from opduel.frameworks.roles import Builds, Cases, ProfilingSetup, Scripts
 
 HERE = Path(__file__).resolve().parent
 
@@ -12,16 +13,16 @@ class ONNXRuntime(Framework):
     """ONNX Runtime's CPU provider, through its Python package."""
 
     name = "onnxruntime"
-    import_name = "onnxruntime"
-    # Domains of ONNX by the names that specs use: onnx for "", onnx.ml for ai.onnx.ml. Models come from files.
-    namespaces = {"onnx": ("ml",), "com": ("microsoft", "microsoft.nchwc"), "model": ()}  # noqa: RUF012 - a constant
-    networks = ("model",)
-    network_files = {"model": ("model",)}  # noqa: RUF012 - a constant
-    not_operators = ()
-    counts_whole_calls = True  # the library is stripped of the names of its functions
-
+    builds = Builds(import_name="onnxruntime")
+    cases = Cases(
+        # Domains of ONNX by the names that specs use: onnx for "", onnx.ml for ai.onnx.ml. Models come from files.
+        namespaces={"onnx": ("ml",), "com": ("microsoft", "microsoft.nchwc"), "model": ()},
+        networks=("model",),
+        network_files={"model": ("model",)},
+    )
+    scripts = Scripts(registry=HERE / "registered.py")
+    profiling = ProfilingSetup(counts_instructions=True)  # of whole calls: the library has no names of functions
     adaptor = HERE / "adaptor"
-    registry_script = HERE / "registered.py"
 
     def environment(self, threads: int) -> Mapping[str, str]:
         """Return the session options that all cases share, as variables so that a report shows them.

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from opduel.frameworks.base import Framework
+from opduel.frameworks.roles import FunctionCases, PackageBuilds, ProfilingSetup, Scripts
 from opduel.records import Case
 
 HERE = Path(__file__).resolve().parent
@@ -20,12 +21,11 @@ class Python(Framework):
     """Public functions, classes and methods of installed packages. A build is any environment."""
 
     name = "python"
-    import_name = None
-    any_package = True
-
+    builds = PackageBuilds()
+    cases = FunctionCases()
+    scripts = Scripts(registry=HERE / "registered.py")
+    profiling = ProfilingSetup(counts_instructions=True)
     adaptor = HERE / "adaptor"
-    counts_whole_calls = True
-    registry_script = HERE / "registered.py"
 
     def environment(self, threads: int) -> Mapping[str, str]:
         """Set the threads of numerical libraries."""

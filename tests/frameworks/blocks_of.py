@@ -1,4 +1,4 @@
-"""Run in a build: for each case on stdin, an imperative block, what both modes compute and how far they lie apart."""
+"""Run in a build: compare the results of both modes of each case on stdin, an imperative block."""
 
 import hashlib
 import json
@@ -12,46 +12,46 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "com
 import adaptor
 
 
-def computed(case):
-    """A digest of the weights, outputs in inference, and gradients after each of two backward passes of one graph."""
+def compute(case):
+    """Return a digest of the weights, outputs in inference, and gradients after two backward passes and after one."""
     inputs = adaptor.Inputs(case, 7)
     block = adaptor.BlockCall(case, inputs)
     weights = hashlib.sha256()
     for name, parameter in sorted(block.block._collect_params_with_prefix().items()):
         array = parameter.data().asnumpy()
         weights.update(f"{name} {array.dtype} {array.shape} ".encode() + array.tobytes())
-    outputs = [one.asnumpy() for one in adaptor.outputs_of(block.call(*block.args))]
+    outputs = [output.asnumpy() for output in adaptor.outputs_of(block.call(*block.args))]
     gradients, first = [], []
     if case["direction"] == "backward":
         gradients = [gradient for _, gradient in inputs.attach_gradients()]
         call = adaptor.backward_call(block.output, block.args, {}, gradients)
         call()
-        first = [one.asnumpy() for one in gradients]
+        first = [output.asnumpy() for output in gradients]
         call()
-    return weights.hexdigest(), outputs, [one.asnumpy() for one in gradients], first
+    return weights.hexdigest(), outputs, [output.asnumpy() for output in gradients], first
 
 
-def apart(ones, others):
-    """The largest difference between two lists of arrays, as a share of the largest value of each array."""
-    found = [0.0]
-    for one, other in zip(ones, others, strict=True):
-        assert (one.shape, one.dtype) == (other.shape, other.dtype)
-        found.append(float(numpy.abs(one - other).max() / max(numpy.abs(one).max(), 1e-6)))
-    return max(found)
+def difference(arrays, other_arrays):
+    """Return the largest difference between two lists of arrays, as a share of each array's largest value."""
+    differences = [0.0]
+    for array, other_array in zip(arrays, other_arrays, strict=True):
+        assert (array.shape, array.dtype) == (other_array.shape, other_array.dtype)
+        differences.append(float(numpy.abs(array - other_array).max() / max(numpy.abs(array).max(), 1e-6)))
+    return max(differences)
 
 
 answers = []
 for case in json.load(sys.stdin):
-    weights, outputs, gradients, first = computed(dict(case, mode="imperative"))
-    again, graph_outputs, graph_gradients, graph_first = computed(dict(case, mode="hybridized"))
+    weights, outputs, gradients, first = compute(dict(case, mode="imperative"))
+    again, graph_outputs, graph_gradients, graph_first = compute(dict(case, mode="hybridized"))
     answers.append(
         {
             "weights": [weights, again],
-            "outputs": apart(outputs, graph_outputs),
-            "gradients": apart(gradients, graph_gradients),
-            "repeated": max(apart(first, gradients), apart(graph_first, graph_gradients)),
-            "largest": [float(numpy.abs(one).max()) for one in outputs + gradients],
-            "dtypes": sorted({str(one.dtype) for one in outputs + gradients}),
+            "outputs": difference(outputs, graph_outputs),
+            "gradients": difference(gradients, graph_gradients),
+            "repeated": max(difference(first, gradients), difference(graph_first, graph_gradients)),
+            "largest": [float(numpy.abs(array).max()) for array in outputs + gradients],
+            "dtypes": sorted({str(array.dtype) for array in outputs + gradients}),
         }
     )
 json.dump(answers, sys.stdout)

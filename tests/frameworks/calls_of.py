@@ -1,4 +1,4 @@
-"""Run in a build: prints, for each direction, how often one call runs the operator and the backward pass."""
+"""Run in a build: print for each direction how often one call runs the operator and the backward pass."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def counted(name, function):
 mx.nd.exp = counted("operator", mx.nd.exp)
 mx.autograd.backward = counted("backward", mx.autograd.backward)
 
-found = {}
+counts_by_direction = {}
 for direction in ("forward", "backward", "both"):
     inputs = {"data": [64, 64]}
     case = {
@@ -39,5 +39,5 @@ for direction in ("forward", "backward", "both"):
     for name in counts:
         counts[name] = 0
     call()
-    found[direction] = [counts["operator"], counts["backward"]]
-json.dump(found, sys.stdout)
+    counts_by_direction[direction] = [counts["operator"], counts["backward"]]
+json.dump(counts_by_direction, sys.stdout)

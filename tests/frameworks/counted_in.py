@@ -1,7 +1,7 @@
-"""Run in a build: for each case on standard input, the highest that MXNet's own counter stands in one first call.
+"""Run in a build: print the peak of MXNet's own counter in a first call of each case on standard input.
 
-MXNet's table has it in thousands of bytes.  The counter starts at 0 there, as the inputs were made before the profiler
-ran; each case has a process of its own, so that no workspace is left from another.
+MXNet's table has it in thousands of bytes.  The counter starts at 0, because the inputs are made before the profiler
+runs; each case has a process of its own, so that no workspace remains from another.
 """
 
 import json

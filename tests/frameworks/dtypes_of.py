@@ -1,7 +1,7 @@
-"""Run in a build: for each case on stdin, a line, what dtypes it works in; each in a process of its own.
+"""Run in a build: print the dtypes of each case on stdin, a line, from a process of its own.
 
-{"held": dtypes of its tensors and parameters, "given": those of its outputs or gradients}, {"error": message} if it is
-refused, {"died": signal or exit code}.
+{"inputs": dtypes of its tensors and parameters, "outputs": those of its outputs or gradients}, {"error": message} if
+it is refused, {"died": signal or exit code}.
 """
 
 import json
@@ -27,15 +27,15 @@ def dtypes(case):
     try:
         operator, inputs, args, kwargs = adaptor.prepare_case(case, 7)
         if case["direction"] == "forward":
-            given = adaptor.outputs_of(operator(*args, **kwargs))
+            results = adaptor.outputs_of(operator(*args, **kwargs))
         else:
             gradients = inputs.attach_gradients()
             with mx.autograd.record():
                 outputs = adaptor.outputs_of(operator(*args, **kwargs))
             mx.autograd.backward(outputs)
-            given = [gradient for _, gradient in gradients]
+            results = [gradient for _, gradient in gradients]
         mx.nd.waitall()
-        return {"held": sorted(inputs.dtypes()), "given": sorted({dtype_of(one) for one in given})}
+        return {"inputs": sorted(inputs.dtypes()), "outputs": sorted({dtype_of(result) for result in results})}
     except Exception as error:
         return {"error": adaptor.key_line(str(error) or repr(error))}
 

@@ -1,4 +1,4 @@
-"""Run in a build: prints a digest of the tensors that the adaptor makes for each case on stdin, and their types."""
+"""Run in a build: print a digest of the tensors, and their types, of each case on stdin."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(sys.argv[1]))
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "common"))
 import adaptor
 
-found = []
+digests = []
 for case, seed in json.load(sys.stdin):
     inputs = adaptor.Inputs(case, seed)
     inputs.arguments()
@@ -17,5 +17,5 @@ for case, seed in json.load(sys.stdin):
     for name in sorted(inputs.tensors):
         array = inputs.tensors[name].asnumpy()
         digest.update(f"{name} {array.dtype} {array.shape} ".encode() + array.tobytes())
-    found.append(digest.hexdigest())
-json.dump(found, sys.stdout)
+    digests.append(digest.hexdigest())
+json.dump(digests, sys.stdout)

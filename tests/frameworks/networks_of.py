@@ -1,6 +1,6 @@
-"""Run in a build: what networks compute with the weights that the adaptor gives them, and what a training step does.
+"""Run in a build: print what networks compute with the adaptor's weights, and what a training step does.
 
-Beside the adaptor's folder it takes one of its own, in which it saves a network, or finds one that was saved.
+The arguments are the adaptor's folder, and one in which it saves a network, or finds a saved one.
 """
 
 import json
@@ -36,7 +36,11 @@ def network(operator, files=None, **inputs):
 
 
 def parameters(net):
-    values = {name: one.data().asnumpy() for name, one in net.block.collect_params().items() if one.grad_req != "null"}
+    values = {
+        name: parameter.data().asnumpy()
+        for name, parameter in net.block.collect_params().items()
+        if parameter.grad_req != "null"
+    }
     return [values[name] for name in sorted(values)]
 
 
@@ -51,24 +55,24 @@ def loss(net):
 
 if not os.path.exists(SYMBOL):
     save()
-found = {"outputs": {}}
+answer = {"outputs": {}}
 for name, size in (("resnet18_v1", 32), ("mobilenet0_25", 32), ("squeezenet1_1", 224)):
-    found["outputs"][name] = outputs(network("model_zoo." + name, data=[2, 3, size, size], classes=7))
+    answer["outputs"][name] = outputs(network("model_zoo." + name, data=[2, 3, size, size], classes=7))
 files = {"symbol": SYMBOL, "params": PARAMS}
-found["outputs"]["saved"] = outputs(network("saved.net", files, data=[2, 3, 8, 8]))
-found["outputs"]["symbol alone"] = outputs(network("saved.net", {"symbol": SYMBOL}, data=[2, 3, 8, 8]))
+answer["outputs"]["saved"] = outputs(network("saved.net", files, data=[2, 3, 8, 8]))
+answer["outputs"]["symbol alone"] = outputs(network("saved.net", {"symbol": SYMBOL}, data=[2, 3, 8, 8]))
 
 net = network("model_zoo.mobilenet0_25", data=[16, 3, 64, 64], classes=7)
 adaptor.networks.LEARNING_RATE = 0.02
 step = training_step(net)
 before = parameters(net)
-found["loss"] = [loss(net)]
+answer["loss"] = [loss(net)]
 for _ in range(5):
     step()
 after = parameters(net)
-found["changed"] = sum(bool(numpy.any(before[place] != after[place])) for place in range(len(before)))
-found["parameters"] = len(before)
-found["loss"].append(loss(net))
-json.dump(found, sys.stdout)
+answer["changed"] = sum(bool(numpy.any(before[place] != after[place])) for place in range(len(before)))
+answer["parameters"] = len(before)
+answer["loss"].append(loss(net))
+json.dump(answer, sys.stdout)
 sys.stdout.flush()
 os._exit(0)

@@ -1,7 +1,7 @@
-"""Run in a build: for each request on stdin, a line, what the adaptor gives, and what MXNet itself does.
+"""Run in a build: print for each request on stdin, a line, the adaptor's results and MXNet's own.
 
 Each answer comes from a process of its own, which may crash: {"case": outputs or error, "direct": the same} with
-outputs as [[shape, dtype, storage type], ...] and an error as its message.  "direct" is made without the adaptor.
+outputs as [[shape, dtype, storage type], ...] and an error as its message.  "direct" doesn't use the adaptor.
 """
 
 import json
@@ -16,20 +16,20 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "com
 import adaptor
 
 
-def described(result):
+def describe(result):
     mx.nd.waitall()
     results = list(result) if isinstance(result, (list, tuple)) else [result]
     return [
-        [list(one.shape), str(numpy.dtype(one.dtype)), getattr(one, "stype", "none")]
-        if hasattr(one, "shape")
-        else [type(one).__name__]
-        for one in results
+        [list(value.shape), str(numpy.dtype(value.dtype)), getattr(value, "stype", "none")]
+        if hasattr(value, "shape")
+        else [type(value).__name__]
+        for value in results
     ]
 
 
 def outputs(call):
     try:
-        return {"outputs": described(call())}
+        return {"outputs": describe(call())}
     except Exception as error:
         return {"error": str(error)}
 
@@ -44,8 +44,8 @@ def ours(case):
 
 
 def tensor(module, shape, dtype, stype="default"):
-    made = module.array(numpy.ones(shape), dtype=dtype)
-    return made if stype == "default" else made.tostype(stype)
+    array = module.array(numpy.ones(shape), dtype=dtype)
+    return array if stype == "default" else array.tostype(stype)
 
 
 def direct(operator, tensors, attributes, variadic):
@@ -56,9 +56,9 @@ def direct(operator, tensors, attributes, variadic):
         for part in operator.split("."):
             function = getattr(function, part)
         module = mx.nd if root == "nd" else mx.np
-        made = {name: tensor(module, **one) for name, one in tensors.items()}
+        arrays = {name: tensor(module, **description) for name, description in tensors.items()}
         options = {name: tuple(value) if isinstance(value, list) else value for name, value in attributes.items()}
-        return function(*made.values(), **options) if variadic else function(**dict(made, **options))
+        return function(*arrays.values(), **options) if variadic else function(**dict(arrays, **options))
 
     return call
 
@@ -85,6 +85,10 @@ def answer(request):
 talk = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # what MXNet prints is no answer
 for line in sys.stdin:
-    asked = json.loads(line)
-    told = {kind: answer({kind: asked[kind], "numpy": asked["numpy"]}) for kind in ("case", "direct") if kind in asked}
-    print(json.dumps(told), file=talk, flush=True)
+    questions = json.loads(line)
+    answers = {
+        kind: answer({kind: questions[kind], "numpy": questions["numpy"]})
+        for kind in ("case", "direct")
+        if kind in questions
+    }
+    print(json.dumps(answers), file=talk, flush=True)

@@ -1,4 +1,4 @@
-"""Run in a build: prints what the profiler says of calls of a custom operator, and how long each call took, in ns."""
+"""Run in a build: print the profile of calls of a custom operator, and the duration of each call, in ns."""
 
 import json
 import os
@@ -29,16 +29,19 @@ class SlowProperties(mx.operator.CustomOpProp):
 
 
 data = mx.nd.ones((10, 10))
-taken = []
+durations = []
 
 
 def call():
     start = time.time()
     mx.nd.Custom(data, op_type="slow").wait_to_read()
-    taken.append(1e9 * (time.time() - start))
+    durations.append(1e9 * (time.time() - start))
 
 
 calls = adaptor.profile(call, 4)
 # One more call comes before these. The trace's clock has ticks of 1000 ns at either end.
-answer = [{"operators": one["operators"], "taken": taken[1 + number] + 2000} for number, one in enumerate(calls)]
+answer = [
+    {"operators": call_profile["operators"], "taken": durations[1 + number] + 2000}
+    for number, call_profile in enumerate(calls)
+]
 json.dump(answer, sys.stdout)

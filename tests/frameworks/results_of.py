@@ -1,4 +1,4 @@
-"""Runs inside a build: writes what cases compute. Arguments: cases as JSON by name, a folder, a limit in bytes."""
+"""Run in a build: write what cases compute. Arguments: cases as JSON by name, a folder, a limit in bytes."""
 
 import importlib.util
 import json
@@ -15,12 +15,12 @@ adaptor = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = adaptor
 spec.loader.exec_module(adaptor)
 
-folder, limit, found, digests = sys.argv[2], int(sys.argv[3]), {}, {}
+folder, limit, entries_by_case, digests = sys.argv[2], int(sys.argv[3]), {}, {}
 for name, case in json.loads(sys.argv[1]).items():
     os.makedirs(os.path.join(folder, name))
-    found[name] = adaptor.results(case, 1, os.path.join(folder, name), limit)
+    entries_by_case[name] = adaptor.results(case, 1, os.path.join(folder, name), limit)
     digests[name] = [adaptor.digest(case, seed) for seed in (1, 1, 2)]
 with open(os.path.join(folder, "found.json"), "w") as stream:
-    json.dump(found, stream)
+    json.dump(entries_by_case, stream)
 with open(os.path.join(folder, "digests.json"), "w") as stream:
     json.dump(digests, stream)

@@ -1,6 +1,6 @@
-"""Run in a build: for each case on stdin a digest of its tensors, how much is stored, what calls do to self.
+"""Run in a build: print for each case on stdin a digest of its tensors, and the sizes of sparse ones.
 
-An operator that works in place is called some hundred times; ``kept`` says whether its tensor has the values it had.
+An operator that works in place is called some hundred times; "unchanged" tells whether its tensor is the same then.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ def numpy_semantics(case):
     (mx.npx.set_np if case["operator"].startswith("np") else mx.npx.reset_np)()
 
 
-found = []
+answers = []
 for case in json.load(sys.stdin):
     numpy_semantics(case)
     inputs = adaptor.Inputs(case, 7)
@@ -30,19 +30,21 @@ for case in json.load(sys.stdin):
         array = inputs.tensors[name].asnumpy()
         digest.update(f"{name} {array.dtype} {array.shape} ".encode() + array.tobytes())
     in_place = ".__i" in case["operator"]
-    kept = None
+    is_unchanged = None
     if in_place:
         before = args[0].asnumpy()
         for _ in range(300 if before.size < 5000 else 20):
             operator(*args, **kwargs)
-        kept = bool((args[0].asnumpy() == before).all())
-    found.append(
+        is_unchanged = bool((args[0].asnumpy() == before).all())
+    answers.append(
         {
             "operator": case["operator"],
             "digest": digest.hexdigest(),
-            "stored": {name: one.data.shape[0] for name, one in inputs.tensors.items() if one.stype != "default"},
+            "stored": {
+                name: tensor.data.shape[0] for name, tensor in inputs.tensors.items() if tensor.stype != "default"
+            },
             "in_place": in_place,
-            "kept": kept,
+            "unchanged": is_unchanged,
         }
     )
-json.dump(found, sys.stdout)
+json.dump(answers, sys.stdout)

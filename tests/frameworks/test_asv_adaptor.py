@@ -55,7 +55,7 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def discovered() -> dict[str, Any]:
     """What a build finds: this environment's own."""
-    script = str(FRAMEWORK.suite_script)
+    script = str(FRAMEWORK.scripts.suite)
     process = subprocess.run(
         [sys.executable, script, "discover", str(SUITE)], capture_output=True, text=True, check=True
     )
@@ -95,7 +95,7 @@ def test_a_module_that_ends_its_process_costs_itself_alone(tmp_path: Path) -> No
     suite.mkdir()
     for name, body in (("__init__", ""), ("ending", "import os; os._exit(0)"), ("good", "def time_it(): pass")):
         (suite / f"{name}.py").write_text(body)
-    command = [sys.executable, str(FRAMEWORK.suite_script), "discover", str(suite)]
+    command = [sys.executable, str(FRAMEWORK.scripts.suite), "discover", str(suite)]
     process = subprocess.run(command, capture_output=True, text=True, check=True)
     modules = json.loads(process.stdout)["modules"]
     assert [benchmark["name"] for module in modules for benchmark in module["benchmarks"]] == ["good.time_it"]
@@ -207,7 +207,7 @@ def test_own_clocks_and_fresh_interpreters_time_themselves(adaptor: ModuleType) 
 
 
 def make_cache(folder: Path, name: str, max_bytes: int = 1 << 20) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, str(FRAMEWORK.suite_script), "cache", str(SUITE), name, str(folder), str(max_bytes)]
+    command = [sys.executable, str(FRAMEWORK.scripts.suite), "cache", str(SUITE), name, str(folder), str(max_bytes)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -314,7 +314,7 @@ def test_a_setup_cache_in_the_suites_own_file_has_one_name_on_both_sides(tmp_pat
         folder = tmp_path / side / "own"
         folder.mkdir(parents=True)
         (folder / "__init__.py").write_text(code)
-        command = [sys.executable, str(FRAMEWORK.suite_script), "discover", str(folder)]
+        command = [sys.executable, str(FRAMEWORK.scripts.suite), "discover", str(folder)]
         process = subprocess.run(command, capture_output=True, text=True, check=True)
         (benchmark,) = [entry for module in json.loads(process.stdout)["modules"] for entry in module["benchmarks"]]
         names.add(benchmark["setup_cache"])

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from made_samples import a_case
 
-from opduel.frameworks import Framework
+from opduel.frameworks import Framework, get_framework
 from opduel.frameworks.cross.framework import Cross
 from opduel.records import Build, Case
 
 
 class One(Framework):
     name = "one"
-    import_name = None
     adaptor = Path("/adaptors/one.py")
 
     def environment(self, threads: int) -> Mapping[str, str]:
@@ -36,7 +35,7 @@ class Other(One):
 
 @pytest.fixture
 def cross() -> Cross:
-    framework = Cross()
+    framework = Cross(get_framework)
     framework._sides = {"control": One(), "treatment": Other()}
     return framework
 
@@ -74,7 +73,7 @@ class Imports(One):
 
 
 def test_both_sides_import_what_either_needs() -> None:
-    framework = Cross()
+    framework = Cross(get_framework)
     framework._sides = {"control": Imports(), "treatment": Imports()}
     sides = (
         {"control": {"operator": operator}, "treatment": {"operator": other}}

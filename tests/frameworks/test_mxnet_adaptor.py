@@ -37,10 +37,10 @@ def worker(mxnet_1_9: Build) -> Iterator[Worker]:
         yield started
 
 
-def seconds_a_call(worker: Worker, one: Case) -> float:
+def seconds_a_call(worker: Worker, tested_case: Case) -> float:
     process = complete(worker.beginning(fork=True))
     try:
-        return float(1e-9 * process.ask(CaseRequest(one, seed=1).message("treatment"), 60)["call_ns"])
+        return float(1e-9 * process.ask(CaseRequest(tested_case, seed=1).message("treatment"), 60)["call_ns"])
     finally:
         process.end()
 
@@ -49,7 +49,7 @@ CONV = {"data": [1, 3, 9, 9], "weight": [4, 3, 3, 3], "bias": [4], "kernel": [3,
 
 
 @pytest.mark.parametrize(
-    "one",
+    "tested_case",
     [
         case("nd.Convolution", **CONV),
         case("nd.Convolution", "backward", **CONV),
@@ -66,10 +66,10 @@ CONV = {"data": [1, 3, 9, 9], "weight": [4, 3, 3, 3], "bias": [4], "kernel": [3,
         case("np.add", x1=[3, 4], x2=[3, 4]),
         case("npx.relu", "both", data=[3, 4]),
     ],
-    ids=lambda one: one.id + ("" if one.dtype == "float32" else f"/{one.dtype}"),
+    ids=lambda tested_case: tested_case.id + ("" if tested_case.dtype == "float32" else f"/{tested_case.dtype}"),
 )
-def test_operators_run(worker: Worker, one: Case) -> None:
-    assert 0 < seconds_a_call(worker, one) < 1
+def test_operators_run(worker: Worker, tested_case: Case) -> None:
+    assert 0 < seconds_a_call(worker, tested_case) < 1
 
 
 @pytest.mark.parametrize("release", ["mxnet_1_8", "mxnet_1_9"])
@@ -80,10 +80,10 @@ def test_each_direction_runs_what_it_says(release: str, request: pytest.FixtureR
 
 
 def test_what_has_no_tensors_is_made_where_the_case_says(worker: Worker) -> None:
-    one = replace(case("nd.zeros", shape=[64, 64]), context="cpu(1)")
+    zeros_case = replace(case("nd.zeros", shape=[64, 64]), context="cpu(1)")
     process = complete(worker.beginning(fork=True))
     try:
-        process.ask(CaseRequest(one, seed=1).message("treatment"), 60)
+        process.ask(CaseRequest(zeros_case, seed=1).message("treatment"), 60)
         (call,) = process.ask({"op": "profile", "calls": 1}, 60)["calls"]
     finally:
         process.end()
@@ -101,7 +101,7 @@ def test_a_timed_call_waits_for_the_engine(worker: Worker, direction: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("one", "kind", "reason"),
+    ("refused_case", "kind", "reason"),
     [
         (case("nd.no_such_operator", data=[3]), "missing", "mxnet 1.9.1 has no operator nd.no_such_operator"),
         (case("nd.contrib", data=[3]), "missing", "is not an operator"),
@@ -111,9 +111,9 @@ def test_a_timed_call_waits_for_the_engine(worker: Worker, direction: str) -> No
     ],
     ids=lambda value: value.id if isinstance(value, Case) else str(value)[:20],
 )
-def test_refusals_are_reported_and_survived(worker: Worker, one: Case, kind: str, reason: str) -> None:
+def test_refusals_are_reported_and_survived(worker: Worker, refused_case: Case, kind: str, reason: str) -> None:
     with pytest.raises(CaseRefusedError) as caught:
-        seconds_a_call(worker, one)
+        seconds_a_call(worker, refused_case)
     assert caught.value.failure.kind == kind
     assert reason in caught.value.failure.reason
     assert seconds_a_call(worker, case("nd.exp", data=[3])) > 0
@@ -128,14 +128,14 @@ def in_build(build: Build, script: str, text: str = "") -> str:
 
 
 def digests(build: Build, requests: list[tuple[Case, int]]) -> list[str]:
-    text = json.dumps([(asdict(one), seed) for one, seed in requests])
-    found: list[str] = json.loads(in_build(build, "inputs_of.py", text))
-    return found
+    text = json.dumps([(asdict(requested_case), seed) for requested_case, seed in requests])
+    texts: list[str] = json.loads(in_build(build, "inputs_of.py", text))
+    return texts
 
 
 def test_inputs_come_from_the_seed_and_are_the_same_in_both_builds(mxnet_1_8: Build, mxnet_1_9: Build) -> None:
     cases = expand_cases(load_spec(find_spec("smoke")))
-    requests = [(one, 7) for one in cases] + [(cases[0], 8)]
+    requests = [(seeded_case, 7) for seeded_case in cases] + [(cases[0], 8)]
     control, treatment = digests(mxnet_1_8, requests), digests(mxnet_1_9, requests)
     assert control == treatment
     assert control[0] != control[-1], "another seed, other inputs"
@@ -148,6 +148,6 @@ def test_shipped_specs_run_on_both_releases(name: str, mxnet_1_8: Build, mxnet_1
     result = RoundResult()
     rng = random.Random(1)
     with PairPool(bench, rng) as pool:
-        run_round(pool, Round([CaseRequest(one, 1) for one in cases], 0), rng, result)
+        run_round(pool, Round([CaseRequest(shipped_case, 1) for shipped_case in cases], 0), rng, result)
     assert (result.refused, result.lost, result.lost_worker) == ({}, {}, None)
-    assert {sample.case_id for sample in result.samples} == {one.id for one in cases}
+    assert {sample.case_id for sample in result.samples} == {shipped_case.id for shipped_case in cases}

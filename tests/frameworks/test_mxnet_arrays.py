@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asked_build import ENVIRONMENT, MXNET, AskedBuild
+from build_oracle import ENVIRONMENT, MXNET, BuildOracle
 
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import Build, Case
@@ -21,8 +21,8 @@ def case(operator: str, **inputs: Any) -> Case:
 
 
 @pytest.fixture(scope="module")
-def asked(mxnet_1_9: Build) -> Iterator[AskedBuild]:
-    with AskedBuild(mxnet_1_9) as build:
+def build(mxnet_1_9: Build) -> Iterator[BuildOracle]:
+    with BuildOracle(mxnet_1_9) as build:
         yield build
 
 
@@ -36,7 +36,7 @@ CSR, ROWS = ({"shape": [5, 3], "stype": stype} for stype in ("csr", "row_sparse"
 
 
 @pytest.mark.parametrize(
-    ("one", "output"),
+    ("tested_case", "output"),
     [
         (case("nd.NDArray.__iadd__", self=[2, 3], other=[2, 3]), [[2, 3], *PLAIN]),
         (case("nd.NDArray.__rsub__", self=[2, 3], other=1.0), [[2, 3], *PLAIN]),
@@ -63,12 +63,12 @@ CSR, ROWS = ({"shape": [5, 3], "stype": stype} for stype in ("csr", "row_sparse"
     ],
     ids=lambda value: value.id if isinstance(value, Case) else None,
 )  # fmt: skip
-def test_calls_give_what_python_writes(asked: AskedBuild, one: Case, output: list[Any]) -> None:
-    assert asked.outputs(one) == [output]
+def test_calls_give_what_python_writes(build: BuildOracle, tested_case: Case, output: list[Any]) -> None:
+    assert build.outputs(tested_case) == [output]
 
 
 @pytest.mark.parametrize(
-    ("one", "words"),
+    ("tested_case", "words"),
     [
         (case("nd.NDArray.__getitem__", self=[5], key=index("7")), "out of bounds"),
         (case("nd.NDArray.no_such_method", self=[5]), "has no operator nd.NDArray.no_such_method"),
@@ -77,27 +77,27 @@ def test_calls_give_what_python_writes(asked: AskedBuild, one: Case, output: lis
     ],
     ids=lambda value: value.id if isinstance(value, Case) else None,
 )
-def test_what_cannot_be_called_says_why(asked: AskedBuild, one: Case, words: str) -> None:
-    assert words in asked.ask(one)["case"]["error"]
+def test_what_cannot_be_called_says_why(build: BuildOracle, tested_case: Case, words: str) -> None:
+    assert words in build.ask(tested_case)["case"]["error"]
 
 
 def tensors(build: Build, cases: list[Case]) -> list[dict[str, Any]]:
     """What ``tensors_of.py`` says of each case."""
     command = [build.interpreter, str(Path(__file__).with_name("tensors_of.py")), str(MXNET.adaptor)]
-    text = json.dumps([asdict(one) for one in cases])
+    text = json.dumps([asdict(tested_case) for tested_case in cases])
     finished = subprocess.run(command, input=text, capture_output=True, text=True, env=ENVIRONMENT, check=True)
-    found: list[dict[str, Any]] = json.loads(finished.stdout)
-    return found
+    answers: list[dict[str, Any]] = json.loads(finished.stdout)
+    return answers
 
 
 def test_tensors_are_the_same_in_both_builds_and_in_place_operators_leave_their_values(
     mxnet_1_8: Build, mxnet_1_9: Build
 ) -> None:
     in_place = [
-        one
+        entry
         for name in ("operators/ndarray_inplace", "operators/numpy_array")
-        for one in expand_cases(load_spec(find_spec(name)))
-        if one.operator.rpartition(".")[2].startswith("__i") and "invert" not in one.operator
+        for entry in expand_cases(load_spec(find_spec(name)))
+        if entry.operator.rpartition(".")[2].startswith("__i") and "invert" not in entry.operator
     ]
     sparse = [
         case("nd.sparse.sqrt", data={"shape": [50, 40], "stype": "csr"}),
@@ -108,8 +108,8 @@ def test_tensors_are_the_same_in_both_builds_and_in_place_operators_leave_their_
     control, treatment = (tensors(build, [*in_place, *sparse]) for build in (mxnet_1_8, mxnet_1_9))
     assert control == treatment
     assert len(in_place) > 20
-    assert [one["operator"] for one in control if one["in_place"] and not one["kept"]] == []
-    assert [one["stored"]["data"] for one in control[len(in_place) :]] == [200, 25, 0, 5]
+    assert [entry["operator"] for entry in control if entry["in_place"] and not entry["unchanged"]] == []
+    assert [entry["stored"]["data"] for entry in control[len(in_place) :]] == [200, 25, 0, 5]
 
 
 # The design's appendix, its lists of NDArray operations word for word -> what has a case in the catalogue.
@@ -161,5 +161,5 @@ APPENDIX = {
 
 
 def test_the_designs_appendix_has_cases() -> None:
-    operators = {one.operator for one in expand_cases(load_spec(find_spec("all")))}
+    operators = {shipped_case.operator for shipped_case in expand_cases(load_spec(find_spec("all")))}
     assert {name: operator for name, operator in APPENDIX.items() if operator not in operators} == {}

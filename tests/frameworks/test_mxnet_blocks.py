@@ -31,11 +31,11 @@ def block(name: str, direction: Any = "forward", mode: Mode = "imperative", **in
 def computed(build: Build, cases: list[Case]) -> list[dict[str, Any]]:
     path = Path(__file__).with_name("blocks_of.py")
     command = [build.interpreter, str(path), str(MXNET.adaptor)]
-    text = json.dumps([asdict(one) for one in cases])
-    done = subprocess.run(command, input=text, capture_output=True, text=True, env=ENVIRONMENT, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    text = json.dumps([asdict(tested_case) for tested_case in cases])
+    process = subprocess.run(command, input=text, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert process.returncode == 0, process.stderr[-2000:]
+    answers: list[dict[str, Any]] = json.loads(process.stdout)
+    return answers
 
 
 def smallest_hybrid_cases(without: tuple[str, ...] = ()) -> list[Case]:
@@ -61,11 +61,11 @@ def test_modes_and_releases_agree(mxnet_1_8: Build, mxnet_1_9: Build) -> None:
     assert sum(case.direction == "backward" for case in cases) > 60
     control, treatment = computed(mxnet_1_8, cases), computed(mxnet_1_9, cases)
     for case, *both in zip(cases, control, treatment, strict=True):
-        assert len({digest for one in both for digest in one["weights"]}) == 1, case.id
-        for one in both:
-            assert max(one["outputs"], one["gradients"]) < 1e-4, (case.id, one)
-            assert one["repeated"] < 1e-4, (case.id, "a backward call changes its own head gradients")
-            assert max(one["largest"]) > 0, case.id
+        assert len({digest for answer in both for digest in answer["weights"]}) == 1, case.id
+        for answer in both:
+            assert max(answer["outputs"], answer["gradients"]) < 1e-4, (case.id, answer)
+            assert answer["repeated"] < 1e-4, (case.id, "a backward call changes its own head gradients")
+            assert max(answer["largest"]) > 0, case.id
     assert treatment[-1]["dtypes"] == ["float64"]
     assert len(treatment[-1]["largest"]) == 1 + 3, "the output; gradients of data, weight and bias"
     another = computed(mxnet_1_9, [replace(cases[0], id="another")])

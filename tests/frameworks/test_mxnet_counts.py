@@ -58,11 +58,11 @@ def test_counts_of_one_build_agree_and_grow_with_the_work(mxnet_1_9: Build) -> N
     result, rng = RoundResult(), random.Random(1)
     run_counting_round(PairPool(bench, rng), Round(requests, 0), rng, result)
     assert (result.lost, result.lost_worker, result.unmeasured) == ({}, None, [])
-    found = {sample.case_id.partition("/")[0]: sample for sample in result.samples}
+    sample_by_name = {sample.case_id.partition("/")[0]: sample for sample in result.samples}
     for name in ("small", "large", "gradient", "step", "graph"):
-        assert abs(found[name].log_ratio) < 0.001
-    assert found["injected"].log_ratio == pytest.approx(math.log(1.02), abs=0.001)
-    assert 3 * 64 * 64 < found["small"].control < found["large"].control
-    assert found["large"].control < 4 * found["small"].control, "what a call costs besides is in it"
-    assert 0 < found["gradient"].control < found["step"].control
-    assert found["graph"].control > 0
+        assert abs(sample_by_name[name].log_ratio) < 0.001
+    assert sample_by_name["injected"].log_ratio == pytest.approx(math.log(1.02), abs=0.001)
+    assert 3 * 64 * 64 < sample_by_name["small"].control < sample_by_name["large"].control
+    assert sample_by_name["large"].control < 4 * sample_by_name["small"].control, "what a call costs besides is in it"
+    assert 0 < sample_by_name["gradient"].control < sample_by_name["step"].control
+    assert sample_by_name["graph"].control > 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asked_build import ENVIRONMENT, MXNET
+from build_oracle import ENVIRONMENT, MXNET
 
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.harness.specs.load import validate
@@ -55,7 +55,7 @@ REFUSED = "nothing in this case would be"
 def dtypes(build: Build, cases: Sequence[Case], **variables: str) -> list[dict[str, Any]]:
     """What ``dtypes_of.py`` says of each case; ``variables`` are added to the environment."""
     command = [build.interpreter, str(Path(__file__).with_name("dtypes_of.py")), str(MXNET.adaptor)]
-    text = "".join(json.dumps(asdict(one)) + "\n" for one in cases)
+    text = "".join(json.dumps(asdict(tested_case)) + "\n" for tested_case in cases)
     finished = subprocess.run(
         command,
         input=text,
@@ -79,8 +79,8 @@ def wrong(cases: Sequence[Case], answers: Sequence[dict[str, Any]]) -> dict[str,
         case.id: answer
         for case, answer in zip(cases, answers, strict=True)
         if "died" in answer
-        or ("held" in answer and case.dtype not in [*answer["held"], *answer["given"]])
-        or ("given" in answer and case.dtype not in answer["given"] and case.operator not in OWN_TYPE)
+        or ("inputs" in answer and case.dtype not in [*answer["inputs"], *answer["outputs"]])
+        or ("outputs" in answer and case.dtype not in answer["outputs"] and case.operator not in OWN_TYPE)
     }
 
 
@@ -95,7 +95,7 @@ def test_creation_and_random_operators_take_the_dtype_of_their_name(mxnet_1_9: B
     answers = dtypes(mxnet_1_9, cases)
     assert wrong(cases, answers) == {}
     assert refused(cases, answers) == WITHOUT_DTYPE
-    ran = {case.operator for case, answer in zip(cases, answers, strict=True) if "given" in answer}
+    ran = {case.operator for case, answer in zip(cases, answers, strict=True) if "outputs" in answer}
     assert {"nd.zeros", "nd.random.normal", "nd.random.randn", "np.arange", "np.random.rand", "nd.sample_normal"} <= ran
 
 
@@ -112,12 +112,12 @@ def test_what_is_of_other_dtypes_throughout_is_refused(mxnet_1_9: Build) -> None
     spec = {"framework": "mxnet", "defaults": {"dtype": "int8"}, "tests": tests}
     *refusals, cast, one_hot = dtypes(mxnet_1_9, expand_cases(validate(spec)))
     assert [answer["error"].partition(":")[0] for answer in refusals] == [
-        "nothing in this case would be int8, its tensors are uint8",
-        "nothing in this case would be int8, its tensors are float32 and int32",
-        "nothing in this case would be int8, it takes no other dtype than its own",
+        "nothing in this case would be int8, its arrays are uint8",
+        "nothing in this case would be int8, its arrays are float32 and int32",
+        "nothing in this case would be int8, it has no arrays made of shapes",
     ]
-    assert cast == {"held": ["int8"], "given": ["int32"]}
-    assert one_hot == {"held": ["int32"], "given": ["int8"]}
+    assert cast == {"inputs": ["int8"], "outputs": ["int32"]}
+    assert one_hot == {"inputs": ["int32"], "outputs": ["int8"]}
 
 
 @pytest.mark.parametrize("dtype", ["int32", pytest.param("uint8", marks=pytest.mark.nightly)])
@@ -128,7 +128,7 @@ def test_inputs_of_whole_numbers_divide_nothing_by_zero(mxnet_1_9: Build, dtype:
         first.setdefault(case.operator, case)
     answers = dict(zip(first, dtypes(mxnet_1_9, [*first.values()]), strict=True))
     assert [name for name, answer in answers.items() if "died" in answer] == []
-    ran = {name for name, answer in answers.items() if "given" in answer}
+    ran = {name for name, answer in answers.items() if "outputs" in answer}
     assert {"nd.divide", "nd.modulo", "nd.broadcast_div", "nd.NDArray.__truediv__", "np.mod"} <= ran
 
 
@@ -161,9 +161,9 @@ def test_means_whose_count_is_zero_in_the_dtype_are_refused_and_no_others(mxnet_
     spec = {"framework": "mxnet", "defaults": {"dtype": "int8"}, "tests": tests}
     answers = dtypes(mxnet_1_9, expand_cases(validate(spec)))
     assert ["which is 0 in int8" in answer.get("error", "") for answer in answers[: len(zero)]] == [True] * len(zero)
-    assert [sorted(answer) for answer in answers[len(zero) :]] == [["given", "held"]] * len(fine)
+    assert [sorted(answer) for answer in answers[len(zero) :]] == [["inputs", "outputs"]] * len(fine)
     wide = {**spec, "defaults": {"dtype": "int32"}}
-    assert all("given" in answer for answer in dtypes(mxnet_1_9, expand_cases(validate(wide))))
+    assert all("outputs" in answer for answer in dtypes(mxnet_1_9, expand_cases(validate(wide))))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64"])
@@ -181,10 +181,14 @@ def test_what_computes_with_fractions_throughout_is_refused_in_whole_numbers(mxn
 
 
 def test_a_quantized_recurrent_layer_runs_without_vnni_and_says_so_with_it(mxnet_1_9: Build) -> None:
-    cases = [one for one in expand_cases(load_spec(find_spec("operators/quantization"))) if "_rnn" in one.operator]
+    cases = [
+        shipped_case
+        for shipped_case in expand_cases(load_spec(find_spec("operators/quantization")))
+        if "_rnn" in shipped_case.operator
+    ]
     assert len(cases) == 1
     (older,) = dtypes(mxnet_1_9, cases, DNNL_MAX_CPU_ISA="AVX512_CORE")
-    assert older["given"] == ["float32"]
+    assert older["outputs"] == ["float32"]
     if "avx512_vnni" in Path("/proc/cpuinfo").read_text():
         (usual,) = dtypes(mxnet_1_9, cases)
         assert usual["error"].endswith("with older ones it may: --env DNNL_MAX_CPU_ISA=AVX512_CORE")
@@ -195,10 +199,10 @@ def test_a_quantized_recurrent_layer_runs_without_vnni_and_says_so_with_it(mxnet
 def test_the_whole_catalogue_in_one_dtype(mxnet_1_9: Build, dtype: str) -> None:
     cases = cases_of("all", dtype)
     answers = dtypes(mxnet_1_9, cases)
-    found = wrong(cases, answers)
+    wrong_answers = wrong(cases, answers)
     if dtype == "int32":  # many floats are rounded to integers: what is tested is that nothing crashes
-        found = {name: it for name, it in found.items() if "died" in it}
-    assert found == {}
+        wrong_answers = {name: answer for name, answer in wrong_answers.items() if "died" in answer}
+    assert wrong_answers == {}
 
 
 @pytest.mark.nightly

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from asked_build import ENVIRONMENT, MXNET, AskedBuild
+from build_oracle import ENVIRONMENT, MXNET, BuildOracle
 from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
@@ -67,15 +67,15 @@ def binary(draw: st.DrawFn) -> Drawn:
         "nd.add",
     ]
     shape = draw(shapes)
-    left, right = tensor(shape, draw(usual)), tensor(draw(near(shape)), draw(usual))
-    return drawn(draw(st.sampled_from(names)), {"lhs": left, "rhs": right})
+    lhs, rhs = tensor(shape, draw(usual)), tensor(draw(near(shape)), draw(usual))
+    return drawn(draw(st.sampled_from(names)), {"lhs": lhs, "rhs": rhs})
 
 
 @st.composite
 def numpy_binary(draw: st.DrawFn) -> Drawn:
     shape = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
-    left, right = tensor(shape, draw(dtypes)), tensor(draw(near(shape)), draw(dtypes))
-    return drawn(draw(st.sampled_from(["np.add", "np.multiply", "np.maximum", "np.matmul"])), {"x1": left, "x2": right})
+    lhs, rhs = tensor(shape, draw(dtypes)), tensor(draw(near(shape)), draw(dtypes))
+    return drawn(draw(st.sampled_from(["np.add", "np.multiply", "np.maximum", "np.matmul"])), {"x1": lhs, "x2": rhs})
 
 
 @st.composite
@@ -92,11 +92,11 @@ def reduction(draw: st.DrawFn) -> Drawn:
 @st.composite
 def matrices(draw: st.DrawFn) -> Drawn:
     if draw(st.booleans()):
-        left, right, stype = draw(sizes), draw(sizes), draw(st.sampled_from(["default", "csr"]))
+        rows, columns, stype = draw(sizes), draw(sizes), draw(st.sampled_from(["default", "csr"]))
         inner, other = draw(sizes), draw(sizes)
-        rhs = tensor([inner if draw(st.booleans()) else other, right])
+        rhs = tensor([inner if draw(st.booleans()) else other, columns])
         flags = {"transpose_a": draw(st.booleans()), "transpose_b": draw(st.booleans())}
-        return drawn("nd.dot", {"lhs": tensor([left, inner], stype=stype), "rhs": rhs}, flags)
+        return drawn("nd.dot", {"lhs": tensor([rows, inner], stype=stype), "rhs": rhs}, flags)
     shape, hidden = draw(shapes), draw(sizes)
     width = shape[-1] if draw(st.booleans()) else draw(sizes)
     tensors = {"data": tensor(shape), "weight": tensor([hidden, width])}
@@ -114,14 +114,16 @@ def convolution(draw: st.DrawFn) -> Drawn:
         *draw(st.lists(st.integers(1, 8), min_size=dimensions, max_size=dimensions)),
     ]
     kernel = draw(st.lists(st.integers(1, 3), min_size=dimensions, max_size=dimensions))
-    taken = channels if draw(st.booleans()) else draw(sizes)
+    weight_channels = channels if draw(st.booleans()) else draw(sizes)
     attributes = {
         "kernel": kernel,
         "num_filter": filters,
         "no_bias": True,
         "pad": [draw(st.integers(0, 1))] * dimensions,
     }
-    return drawn("nd.Convolution", {"data": tensor(data), "weight": tensor([filters, taken, *kernel])}, attributes)
+    return drawn(
+        "nd.Convolution", {"data": tensor(data), "weight": tensor([filters, weight_channels, *kernel])}, attributes
+    )
 
 
 @st.composite
@@ -184,22 +186,22 @@ anything = st.one_of(
 )
 
 
-def case_of(one: Drawn) -> Case:
+def case_of(call: Drawn) -> Case:
     """As a spec says it, with values that no operator here minds."""
-    said = {
-        name: {**it, "init": "ones"} if it["stype"] == "default" else {**it, "density": 0.5}
-        for name, it in one["tensors"].items()
+    tensors = {
+        name: {**description, "init": "ones"} if description["stype"] == "default" else {**description, "density": 0.5}
+        for name, description in call["tensors"].items()
     }
-    attributes = {name: {"value": value} for name, value in one["attributes"].items()}
-    inputs = {"args": [*said.values()], **attributes} if one["variadic"] else {**said, **attributes}
-    test = {"operator": one["operator"], "identifier": "drawn", "inputs": inputs}
+    attributes = {name: {"value": value} for name, value in call["attributes"].items()}
+    inputs = {"args": [*tensors.values()], **attributes} if call["variadic"] else {**tensors, **attributes}
+    test = {"operator": call["operator"], "identifier": "drawn", "inputs": inputs}
     (case,) = expand_cases(validate({"framework": "mxnet", "tests": [test]}))
     return case
 
 
 @pytest.fixture(scope="module")
-def asked(mxnet_1_9: Build) -> Iterator[AskedBuild]:
-    with AskedBuild(mxnet_1_9) as build:
+def build(mxnet_1_9: Build) -> Iterator[BuildOracle]:
+    with BuildOracle(mxnet_1_9) as build:
         yield build
 
 
@@ -221,11 +223,11 @@ def worker(mxnet_1_9: Build) -> Iterator[RestartingWorker]:
 @given(anything)
 @example(drawn("nd.contrib.quantize_asym", {"data": tensor([8, 64])}))  # a segmentation fault
 def test_what_mxnet_accepts_runs_and_what_it_rejects_fails_with_its_message(
-    asked: AskedBuild, worker: RestartingWorker, one: Drawn
+    build: BuildOracle, worker: RestartingWorker, call: Drawn
 ) -> None:
-    case = case_of(one)
-    told = asked.ask(case, one)
-    direct, ours = told["direct"], told["case"]
+    case = case_of(call)
+    answers = build.ask(case, call)
+    direct, ours = answers["direct"], answers["case"]
     answer = worker.ask([CaseRequest(case, 1).message("treatment")], 20.0)
     if "outputs" in direct:
         event("accepted")
@@ -239,10 +241,10 @@ def test_what_mxnet_accepts_runs_and_what_it_rejects_fails_with_its_message(
         assert answer.reason.partition(": ")[2].rstrip(".") in direct["error"]
 
 
-def test_the_oracle_tells_what_is_accepted_from_what_is_not(asked: AskedBuild) -> None:
+def test_the_oracle_tells_what_is_accepted_from_what_is_not(build: BuildOracle) -> None:
     same = drawn("nd.elemwise_add", {"lhs": tensor([2, 3]), "rhs": tensor([2, 3])})
     other = drawn("nd.elemwise_add", {"lhs": tensor([2, 3]), "rhs": tensor([2, 4])})
-    assert asked.ask(case_of(same), same)["direct"] == {"outputs": [[[2, 3], "float32", "default"]]}
-    assert "error" in asked.ask(case_of(other), other)["direct"]
+    assert build.ask(case_of(same), same)["direct"] == {"outputs": [[[2, 3], "float32", "default"]]}
+    assert "error" in build.ask(case_of(other), other)["direct"]
     crash = drawn("nd.contrib.quantize_asym", {"data": tensor([8, 64])})
-    assert "died" in asked.ask(case_of(crash), crash)["direct"]
+    assert "died" in build.ask(case_of(crash), crash)["direct"]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asked_build import ENVIRONMENT, MXNET, AskedBuild
+from build_oracle import ENVIRONMENT, MXNET, BuildOracle
 
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.cpus import plan_cpus
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.mxnet
 
 
 @pytest.fixture(scope="module")
-def asked(mxnet_1_9: Build) -> Iterator[AskedBuild]:
-    with AskedBuild(mxnet_1_9) as build:
+def build(mxnet_1_9: Build) -> Iterator[BuildOracle]:
+    with BuildOracle(mxnet_1_9) as build:
         yield build
 
 
 @pytest.fixture(scope="module")
 def worker(mxnet_1_9: Build) -> Iterator[RestartingWorker]:
-    environment = {**ENVIRONMENT, **MXNET.profiling_environment()}
+    environment = {**ENVIRONMENT, **MXNET.profiling.variables}
     with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, environment, plan_cpus(1).start) as started:
         yield started
 
@@ -34,8 +34,8 @@ def case(
     operator: str, direction: str = "forward", mode: str = "imperative", dtype: str = "float32", **inputs: Any
 ) -> Case:
     test = {"operator": operator, "directions": [direction], "mode": mode, "dtype": dtype, "inputs": inputs}
-    (found,) = expand_cases(validate({"framework": "mxnet", "tests": [test]}))
-    return found
+    (expanded,) = expand_cases(validate({"framework": "mxnet", "tests": [test]}))
+    return expanded
 
 
 PLAIN = ["float32", "default"]
@@ -44,7 +44,7 @@ STEPS = {"cond": {"function": "few_steps"}, "func": {"function": "add_one"}, "ma
 
 
 @pytest.mark.parametrize(
-    ("one", "outputs"),
+    ("tested_case", "outputs"),
     [
         (case("nd.array", source_array=NUMPY), [[[2, 3], *PLAIN]]),
         (case("np.array", object={"value": [1.0, 2.0]}), [[[2], *PLAIN]]),
@@ -89,8 +89,8 @@ STEPS = {"cond": {"function": "few_steps"}, "func": {"function": "add_one"}, "ma
     ],
     ids=lambda value: value.operator if isinstance(value, Case) else None,
 )
-def test_calls_give_what_python_writes(asked: AskedBuild, one: Case, outputs: list[Any]) -> None:
-    assert asked.outputs(one) == outputs
+def test_calls_give_what_python_writes(build: BuildOracle, tested_case: Case, outputs: list[Any]) -> None:
+    assert build.outputs(tested_case) == outputs
 
 
 FUSED = {
@@ -109,7 +109,7 @@ NORM = {
 
 
 @pytest.mark.parametrize(
-    ("one", "operators"),
+    ("tested_case", "operators"),
     [
         (case("nd.exp", mode="hybridized", data=[4]), {"exp"}),
         (case("np.add", mode="hybridized", x1=[4], x2=[4]), {"_npi_add"}),
@@ -141,15 +141,15 @@ NORM = {
     ],
     ids=lambda value: value.id + value.operator if isinstance(value, Case) else None,
 )
-def test_what_is_called_is_what_runs(worker: RestartingWorker, one: Case, operators: set[str]) -> None:
+def test_what_is_called_is_what_runs(worker: RestartingWorker, tested_case: Case, operators: set[str]) -> None:
     """By MXNet's own profiler."""
-    answer = worker.ask([CaseRequest(one, 1).message("treatment"), {"op": "profile", "calls": 1}], 20.0)
+    answer = worker.ask([CaseRequest(tested_case, 1).message("treatment"), {"op": "profile", "calls": 1}], 20.0)
     assert not isinstance(answer, Failure), answer
     assert operators <= set(answer[-1]["calls"][0]["operators"])
 
 
 @pytest.mark.parametrize(
-    ("one", "words"),
+    ("tested_case", "words"),
     [
         (
             case("gluon.nn.Lambda", data=[3], function={"function": "remove"}),
@@ -175,15 +175,15 @@ def test_what_is_called_is_what_runs(worker: RestartingWorker, one: Case, operat
     ],
     ids=lambda value: value.operator if isinstance(value, Case) else None,
 )
-def test_what_cannot_be_called_says_why(worker: RestartingWorker, one: Case, words: str) -> None:
-    answer = worker.ask([CaseRequest(one, 1).message("treatment")], 20.0)
+def test_what_cannot_be_called_says_why(worker: RestartingWorker, tested_case: Case, words: str) -> None:
+    answer = worker.ask([CaseRequest(tested_case, 1).message("treatment")], 20.0)
     assert isinstance(answer, Failure)
     assert words in answer.reason
 
 
 def test_data_are_shuffled_alike_in_every_process(worker: RestartingWorker, tmp_path: Path) -> None:
     request = CaseRequest(case("io.NDArrayIter", data=[64, 3], batch_size=16, shuffle=True), 1)
-    found = []
+    contents = []
     for name in ("one", "other"):
         worker.close()  # the forks of one worker begin with the same state of NumPy's generator
         (tmp_path / name).mkdir()
@@ -196,6 +196,6 @@ def test_data_are_shuffled_alike_in_every_process(worker: RestartingWorker, tmp_
         }
         answer = worker.ask([question], 20.0)
         assert not isinstance(answer, Failure), answer
-        found.append([(tmp_path / name / one["file"]).read_bytes() for one in answer[0]["arrays"]])
-    assert found[0] == found[1]
-    assert len(found[0]) == 4
+        contents.append([(tmp_path / name / array["file"]).read_bytes() for array in answer[0]["arrays"]])
+    assert contents[0] == contents[1]
+    assert len(contents[0]) == 4

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.mxnet
 MXNET = get_framework("mxnet")
 SCRIPT = Path(__file__).with_name("networks_of.py")
 ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}
-PROFILING = {**ENVIRONMENT, **MXNET.profiling_environment()}
+PROFILING = {**ENVIRONMENT, **MXNET.profiling.variables}
 SMALL = {"data": [1, 3, 32, 32], "classes": 7}
 Answers = list[dict[str, Any]]
 
@@ -38,20 +38,20 @@ def computed(saved: Path, mxnet_1_5: Build, mxnet_1_8: Build, mxnet_1_9: Build) 
     def run(build: Build) -> Any:
         command = [build.interpreter, str(SCRIPT), str(MXNET.adaptor), str(saved)]
         environment = {**os.environ, **ENVIRONMENT, **build.environment}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return json.loads(done.stdout)
+        process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        assert process.returncode == 0, process.stderr[-2000:]
+        return json.loads(process.stdout)
 
     return {build.version: run(build) for build in (mxnet_1_5, mxnet_1_8, mxnet_1_9)}
 
 
 def test_each_release_computes_the_same(computed: Mapping[str, Any]) -> None:
-    first, *others = (release["outputs"] for release in computed.values())
+    first, *later_releases = (release["outputs"] for release in computed.values())
     assert len(first) == 5
     for name, values in first.items():
         assert max(map(abs, values)) > 1e-3, name
         assert len({round(value, 5) for value in values}) > 1, name
-        for other in others:
+        for other in later_releases:
             assert other[name] == pytest.approx(values, rel=1e-3, abs=1e-4 * max(map(abs, values))), name
 
 
@@ -72,8 +72,8 @@ def ask(mxnet_1_9: Build) -> Any:
         def ask_one(
             operator: str, direction: Any = "forward", files: Mapping[str, str] | None = None, **inputs: Any
         ) -> Answers | Failure:
-            known = {name: ModelFile(path, md5="", path=path) for name, path in (files or {}).items()}
-            case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0, files=known)
+            model_files = {name: ModelFile(path, md5="", path=path) for name, path in (files or {}).items()}
+            case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0, files=model_files)
             block = {"op": "block", "discard": 0, "calls": 2, "inner": 1}
             return worker.ask([CaseRequest(case, 1).message("treatment"), block, {"op": "profile", "calls": 2}], 60.0)
 
@@ -86,8 +86,8 @@ def test_every_direction_runs_and_tells_of_its_operators(
     ask: Ask, computed: object, saved: Path, kind: str, direction: str
 ) -> None:
     files = {"symbol": str(saved / "net-symbol.json"), "params": str(saved / "net-0000.params")}
-    given = (files, {"data": [1, 3, 8, 8]}) if kind == "saved.net" else (None, SMALL)
-    answers = ask(kind, direction, given[0], **given[1], hybridize=False)
+    files_and_inputs = (files, {"data": [1, 3, 8, 8]}) if kind == "saved.net" else (None, SMALL)
+    answers = ask(kind, direction, files_and_inputs[0], **files_and_inputs[1], hybridize=False)
     assert not isinstance(answers, Failure), answers
     assert answers[0]["call_ns"] > 0
     assert min(answers[1]["ns"]) > 0

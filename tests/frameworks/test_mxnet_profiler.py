@@ -17,7 +17,7 @@ from opduel.records import Build, Case, Failure
 
 pytestmark = pytest.mark.mxnet
 MXNET = get_framework("mxnet")
-ENVIRONMENT = {**worker_environment(), **MXNET.environment(1), **MXNET.profiling_environment()}
+ENVIRONMENT = {**worker_environment(), **MXNET.environment(1), **MXNET.profiling.variables}
 KIB = 1024
 Profiled = Callable[..., list[Mapping[str, Any]]]
 
@@ -37,8 +37,8 @@ def profiled(request: pytest.FixtureRequest) -> Iterator[Profiled]:
             requests = [CaseRequest(case, 1).message("treatment"), {"op": "profile", "calls": calls}]
             answers = workers[release].ask(requests, 60.0)
             assert not isinstance(answers, Failure), answers
-            found: list[Mapping[str, Any]] = answers[1]["calls"]
-            return found
+            profiles: list[Mapping[str, Any]] = answers[1]["calls"]
+            return profiles
 
         yield profile
 
@@ -55,7 +55,7 @@ def test_every_call_is_reported(release: str, profiled: Profiled) -> None:
 
 def test_time_grows_with_the_work(profiled: Profiled) -> None:
     small, large = (profiled("mxnet_1_9", "nd.dot", "forward", 5, lhs=[n, n], rhs=[n, n]) for n in (64, 512))
-    assert min(one["operators"]["dot"][0] for one in large) > 20 * min(one["operators"]["dot"][0] for one in small)
+    assert min(call["operators"]["dot"][0] for call in large) > 20 * min(call["operators"]["dot"][0] for call in small)
 
 
 @pytest.mark.parametrize("release", ["mxnet_1_5", "mxnet_1_9"])
@@ -67,11 +67,11 @@ def test_backward_is_there_by_name(release: str, profiled: Profiled) -> None:
 @pytest.mark.parametrize("release", ["mxnet_1_5", "mxnet_1_9"])
 def test_no_call_makes_the_head_gradients(release: str, profiled: Profiled) -> None:
     """exp's backward writes into the gradient that is there: a head gradient made in the call would show as memory."""
-    held = {
+    memory_by_direction = {
         direction: profiled(release, "nd.exp", direction, 2, data=[256, 256])[-1]["memory"].get("cpu/0", 0)
         for direction in ("backward", "both")
     }
-    assert held == {"backward": 0, "both": 256 * KIB}, "of both, the output"
+    assert memory_by_direction == {"backward": 0, "both": 256 * KIB}, "of both, the output"
 
 
 def test_a_custom_operator_is_its_python_code_and_what_that_calls(profiled: Profiled) -> None:
@@ -95,8 +95,8 @@ def test_the_time_of_a_call_holds_the_python_code_and_nothing_twice(
     build: Build = request.getfixturevalue(release)
     script = Path(__file__).with_name("profiled_in.py")
     command = [build.interpreter, str(script), str(MXNET.adaptor)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=True)
-    for call in json.loads(done.stdout):
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=True)
+    for call in json.loads(process.stdout):
         assert any("dot" in name for name in call["operators"])
         spent = sum(map(sum, call["operators"].values()))
         assert 5e6 <= spent <= call["taken"], "5 ms asleep; no longer than the call, though code waits for operators"

@@ -55,7 +55,7 @@ class Stored:
 
 @pytest.fixture(scope="module")
 def stored(mxnet_1_9: Build) -> Iterator[Stored]:
-    environment = {**ENVIRONMENT, **MXNET.memory_environment()}
+    environment = {**ENVIRONMENT, **MXNET.profiling.memory_variables}
     with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, environment, plan_cpus(1).start) as worker:
         yield Stored(worker)
 
@@ -65,8 +65,10 @@ def test_it_is_what_mxnets_counter_says_of_a_first_call(mxnet_1_9: Build, stored
     script = Path(__file__).with_name("counted_in.py")
     lines = [json.dumps(CaseRequest(case, 1).description()) for case in cases]
     command = [mxnet_1_9.interpreter, str(script), str(MXNET.adaptor)]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, env=ENVIRONMENT, check=True)
-    counted = {case.id: 1000 * float(line) for case, line in zip(cases, done.stdout.split(), strict=True)}
+    process = subprocess.run(
+        command, input="\n".join(lines), capture_output=True, text=True, env=ENVIRONMENT, check=True
+    )
+    counted = {case.id: 1000 * float(line) for case, line in zip(cases, process.stdout.split(), strict=True)}
     assert {case.id: stored(case) for case in cases} == pytest.approx(counted, rel=1e-3), "it has four digits"
     assert counted["nd.topk/forward"] > 10 * 1024 * 1024, "its workspace, and not its output of 3 kB"
 
@@ -83,8 +85,8 @@ def test_it_is_what_mxnets_counter_says_of_a_first_call(mxnet_1_9: Build, stored
     ids=lambda case: case.id,
 )
 def test_it_is_the_same_however_many_calls_are_made(case: Case, stored: Stored) -> None:
-    found = [stored(case, calls) for calls in (1, 3, 8)]
-    assert len(set(found)) == 1, found
+    sizes = [stored(case, calls) for calls in (1, 3, 8)]
+    assert len(set(sizes)) == 1, sizes
 
 
 def test_what_is_drawn_is_drawn_from_the_seed(stored: Stored) -> None:
@@ -103,6 +105,7 @@ def test_the_buffers_of_a_hybridized_network_count(stored: Stored) -> None:
     """They are made in the first call, and kept."""
     image = {"data": [1, 3, 64, 64]}
     imperative, hybridized = (
-        stored(case_of("model_zoo.vision.mobilenet_v2_0_25", **image, hybridize=one)) for one in (False, True)
+        stored(case_of("model_zoo.vision.mobilenet_v2_0_25", **image, hybridize=is_hybridized))
+        for is_hybridized in (False, True)
     )
     assert hybridized > 0.5 * imperative > 64 * 64 * 4

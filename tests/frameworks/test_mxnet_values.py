@@ -30,46 +30,46 @@ VALUES = load(ADAPTOR.parent.parent / "common" / "opduel_common" / "values.py")
 INTEGERS = ["int8", "uint8", "int32", "int64", "bool"]
 
 
-def made(init: str | None, dtype: str, low: Any = None, high: Any = None, count: int = 500) -> Any:
+def make(init: str | None, dtype: str, low: Any = None, high: Any = None, count: int = 500) -> Any:
     return VALUES.make_array(numpy.random.RandomState(1), (count,), dtype, init, low, high)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_a_divisor_of_whole_numbers_is_never_zero(dtype: str) -> None:
-    assert set(made("uniform", dtype, 0.5, 2.0).tolist()) == {1}
+    assert set(make("uniform", dtype, 0.5, 2.0).tolist()) == {1}
 
 
 def test_whole_numbers_are_those_within_the_range() -> None:
-    assert set(made("uniform", "int32", 0.1, 3.0).tolist()) == {1, 2}
-    assert set(made("uniform", "int32", -0.9, 0.9).tolist()) == {0}
-    assert set(made("uniform", "uint8", -3.0, 2.0).tolist()) == {0, 1}
-    assert made("randint", "int8", 0, 1024).min() >= 0, "an index stays an index"
-    assert made("randint", "float16", 0, 10_000).max() <= 2048, "beyond, float16 has not all of them"
-    assert made("normal", "uint8").max() < 10, "a negative number isn't wrapped into a large one"
-    assert set(made(None, "bool").tolist()) == {False, True}
+    assert set(make("uniform", "int32", 0.1, 3.0).tolist()) == {1, 2}
+    assert set(make("uniform", "int32", -0.9, 0.9).tolist()) == {0}
+    assert set(make("uniform", "uint8", -3.0, 2.0).tolist()) == {0, 1}
+    assert make("randint", "int8", 0, 1024).min() >= 0, "an index stays an index"
+    assert make("randint", "float16", 0, 10_000).max() <= 2048, "beyond, float16 has not all of them"
+    assert make("normal", "uint8").max() < 10, "a negative number isn't wrapped into a large one"
+    assert set(make(None, "bool").tolist()) == {False, True}
 
 
 @given(st.sampled_from(INTEGERS), st.floats(-1e3, 1e3), st.floats(0.01, 1e3))
 def test_every_number_lies_in_the_range_or_there_is_none(dtype: str, low: float, width: float) -> None:
     smallest, largest = VALUES.whole_range(dtype)
     high = low + width
-    if not any(low <= one < high and smallest <= one <= largest for one in range(int(low) - 1, int(high) + 2)):
+    if not any(low <= number < high and smallest <= number <= largest for number in range(int(low) - 1, int(high) + 2)):
         with pytest.raises(ValueError, match=f"no {dtype} is at least"):
-            made("uniform", dtype, low, high)
+            make("uniform", dtype, low, high)
         return
-    found = made("uniform", dtype, low, high).astype(float)
-    assert low <= found.min()
-    assert found.max() < high
+    values = make("uniform", dtype, low, high).astype(float)
+    assert low <= values.min()
+    assert values.max() < high
 
 
 def test_floats_are_what_they_were() -> None:
     """The values of committed histories' cases stay the same."""
     random = numpy.random.RandomState(1)
-    assert made("uniform", "float64", 0.5, 2.0, 3).tolist() == random.uniform(0.5, 2.0, size=3).tolist()
+    assert make("uniform", "float64", 0.5, 2.0, 3).tolist() == random.uniform(0.5, 2.0, size=3).tolist()
     random = numpy.random.RandomState(1)
-    assert made("randint", "float32", 0, 1000, 3).tolist() == random.randint(0, 1000, size=3).tolist()
+    assert make("randint", "float32", 0, 1000, 3).tolist() == random.randint(0, 1000, size=3).tolist()
     random = numpy.random.RandomState(1)
-    assert made(None, "int32", 1, 100, 3).tolist() == random.randint(1, 100, size=3).tolist()
+    assert make(None, "int32", 1, 100, 3).tolist() == random.randint(1, 100, size=3).tolist()
 
 
 def test_a_temporary_file_has_no_name_that_could_be_left_behind() -> None:

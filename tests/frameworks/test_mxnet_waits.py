@@ -18,7 +18,7 @@ MXNET = get_framework("mxnet")
 ENVIRONMENT = {
     **worker_environment(),
     **MXNET.environment(1),
-    **MXNET.profiling_environment(),
+    **MXNET.profiling.variables,
     "DNNL_MAX_CPU_ISA": "AVX512_CORE",  # with newer instructions oneDNN refuses contrib.quantized_rnn
 }
 PAIR = {"weight": [50, 50], "grad": [50, 50]}
@@ -39,8 +39,10 @@ def unwaited(build: Build, cases: Sequence[Case]) -> dict[str, dict[str, Any]]:
     script = Path(__file__).with_name("unwaited_in.py")
     lines = [json.dumps(CaseRequest(case, 1).description()) for case in cases]
     command = [build.interpreter, str(script), str(MXNET.adaptor)]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, env=ENVIRONMENT, check=True)
-    answers = map(json.loads, done.stdout.splitlines())
+    process = subprocess.run(
+        command, input="\n".join(lines), capture_output=True, text=True, env=ENVIRONMENT, check=True
+    )
+    answers = map(json.loads, process.stdout.splitlines())
     return {case.id: answer for case, answer in zip(cases, answers, strict=True)}
 
 
@@ -56,5 +58,7 @@ def test_nothing_is_left_running_when_a_call_returns(mxnet_1_9: Build) -> None:
 def test_nothing_in_the_catalogue_is_left_running(mxnet_1_9: Build) -> None:
     answers = unwaited(mxnet_1_9, expand_cases(load_spec(find_spec("all")), seed=1))
     hostile = [case for case in answers if case.startswith("hostile.")]
-    assert {case: one for case, one in answers.items() if one != {"unwaited": []} and case not in hostile} == {}
+    assert {
+        case: answer for case, answer in answers.items() if answer != {"unwaited": []} and case not in hostile
+    } == {}
     assert len(answers) - len(hostile) > 3000

@@ -16,7 +16,7 @@ def case(operator: str, direction: Any = "forward", dtype: str = "float32", **in
 
 
 @pytest.mark.parametrize(
-    ("one", "flop", "elements"),
+    ("tested_case", "flop", "elements"),
     [
         (case("nd.dot", lhs=[2, 3], rhs=[3, 5]), 60, 6 + 15 + 10),
         (case("nd.dot", lhs=[3, 2], rhs=[5, 3], transpose_a=True, transpose_b=True), 60, 6 + 15 + 10),
@@ -48,12 +48,12 @@ def case(operator: str, direction: Any = "forward", dtype: str = "float32", **in
         (case("np.matmul", a=[2, 3], b=[3, 5]), 60, 31),
     ],
 )
-def test_the_work_of_a_call(one: Case, flop: float | None, elements: float) -> None:
-    assert work(one) == Work(flop, 4.0 * elements, "float32")
+def test_the_work_of_a_call(tested_case: Case, flop: float | None, elements: float) -> None:
+    assert work(tested_case) == Work(flop, 4.0 * elements, "float32")
 
 
 @pytest.mark.parametrize(
-    "one",
+    "tested_case",
     [
         case("nd.topk", data=[4, 5]),
         case("nd.exp", "backward", data=[4, 5]),
@@ -74,8 +74,8 @@ def test_the_work_of_a_call(one: Case, flop: float | None, elements: float) -> N
         case("nd.sum", data=[4, 5], axis="x"),
     ],
 )
-def test_where_nothing_is_known_nothing_is_said(one: Case) -> None:
-    assert work(one) is None
+def test_where_nothing_is_known_nothing_is_said(tested_case: Case) -> None:
+    assert work(tested_case) is None
 
 
 def test_the_dtype_sizes_the_bytes() -> None:
@@ -99,5 +99,5 @@ ARGUMENTS = ("a", "bias", "axis", "kernel", "stride", "dilate", "pad", "num_grou
     ),
 )
 def test_no_arguments_are_so_odd_that_a_run_is_lost(operator: str, direction: str, inputs: dict[str, Any]) -> None:
-    found = work(case(f"nd.{operator}", direction, **inputs))
-    assert found is None or all(0 <= one < math.inf for one in (found.flop or 0.0, found.bytes))
+    amount = work(case(f"nd.{operator}", direction, **inputs))
+    assert amount is None or all(0 <= figure < math.inf for figure in (amount.flop or 0.0, amount.bytes))

@@ -20,8 +20,8 @@ FRAMEWORK = get_framework("python")
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    assert FRAMEWORK.registry_script
-    spec = importlib.util.spec_from_file_location("registered_of_packages", FRAMEWORK.registry_script)
+    assert FRAMEWORK.scripts.registry
+    spec = importlib.util.spec_from_file_location("registered_of_packages", FRAMEWORK.scripts.registry)
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)

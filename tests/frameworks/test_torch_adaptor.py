@@ -66,7 +66,7 @@ def answers() -> dict[str, Any]:
     usual = {"dtype": "float32", "context": "cpu", "direction": "forward"}
     cases = [{**usual, "id": f"{name}/x", **case} for name, case in CASES.items()]
     first = next(case for case in cases if case["direction"] == "backward")
-    environment = {**worker_environment(), **TORCH.environment(1), **TORCH.profiling_environment()}
+    environment = {**worker_environment(), **TORCH.environment(1), **TORCH.profiling.variables}
     script = Path(__file__).with_name("torch_in.py")
     command = [torch_build().interpreter, str(script), json.dumps(cases), json.dumps(first)]
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -185,6 +185,6 @@ def test_out_of_a_gpu_s_memory_is_said_without_what_every_process_holds(answers:
 def test_a_process_can_be_forked_on_a_gpu_too() -> None:
     assert all(TORCH.can_fork(*arguments) for arguments in ((1, "cpu"), (2, "cpu"), (1, "gpu"), (1, "gpu(1)")))
     assert TORCH.environment(3)["OMP_NUM_THREADS"] == TORCH.environment(3)["MKL_NUM_THREADS"] == "3"
-    assert TORCH.is_block("torch.nn.Conv2d")
-    assert not TORCH.is_block("torch.nn.functional.conv2d")
-    assert not TORCH.can_be_hybridized("torch.nn.Conv2d")
+    assert TORCH.cases.is_block("torch.nn.Conv2d")
+    assert not TORCH.cases.is_block("torch.nn.functional.conv2d")
+    assert not TORCH.cases.can_be_hybridized("torch.nn.Conv2d")

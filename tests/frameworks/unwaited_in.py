@@ -1,9 +1,8 @@
-"""Run in a build: for each case on standard input, the operators that still run when its call has returned.
+"""Run in a build: print for each case on standard input the operators that still run when its call has returned.
 
-The engine has one thread for operators on the CPU, and is given something else to do before each call: a call that
-waits for its own operators then takes longer than that, and one that doesn't has returned before they begin.  So the
-answer depends neither on how long operators take nor on what else the machine does.  The operator "unwaited" is an exp
-that nothing waits for, to see that such are found.
+The engine has one thread for operators on the CPU, which gets a matrix product before each call: a call that waits for
+its operators takes longer than that, and one that doesn't returns before they begin.  So the answer depends neither on
+how long operators take nor on other load.  The operator "unwaited" is an exp that nothing waits for, as a control.
 """
 
 import json
@@ -17,7 +16,7 @@ import mxnet as mx
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "common"))
 import adaptor
-from adaptor.profiler import COPY, note_interval
+from adaptor.profiler import COPY, add_interval
 
 OURS = "dot"  # the operator that delays the others
 SIZE = 600  # of its matrices: it takes some milliseconds
@@ -26,7 +25,7 @@ TIMEOUT_S = 60
 
 
 def unwaited(case):
-    """The names of operators that ended after any of the calls had returned."""
+    """Return the names of operators that ended after any of the calls had returned."""
     data = mx.nd.ones((100, 100))
     call = adaptor.make_call(case, 1) if case["operator"] != "unwaited" else lambda: mx.nd.exp(data)
     matrix, product = mx.nd.ones((SIZE, SIZE)), mx.nd.zeros((SIZE, SIZE))
@@ -42,21 +41,21 @@ def unwaited(case):
     profiler = adaptor.Profiler()
     profiler.configure()
     events, starts = profiler.record(delayed, CALLS)
-    intervals, begun = [], {}
+    intervals, open_starts = [], {}
     for event in events:
-        note_interval(event, intervals, begun)
-    found = set()
+        add_interval(event, intervals, open_starts)
+    late_names = set()
     for number, end in enumerate(returned):
         following = starts[number + 1] if number + 1 < CALLS else float("inf")
         late = [name for kind, name, start, stop in intervals if kind != COPY and stop > end and start < following]
         if OURS in late:  # a call that runs no operator leaves it behind
             late.remove(OURS)
-        found |= set(late)
-    return sorted(found)
+        late_names |= set(late)
+    return sorted(late_names)
 
 
 def answered(case):
-    """In a child, which may crash or hang; what it says, or why it says nothing."""
+    """Answer in a child, which may crash or hang; return its answer, or the reason for none."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:

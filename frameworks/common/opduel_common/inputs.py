@@ -52,10 +52,8 @@ class Inputs:
         dtypes = sorted(self.dtypes())
         dtype = self.case["dtype"]
         if dtype != USUAL_DTYPE and dtype not in dtypes:
-            array_dtypes = (
-                "its arrays are {}".format(" and ".join(dtypes)) if dtypes else "it has no arrays made of shapes"
-            )
-            raise ValueError(f"nothing in this case would be {dtype}, {array_dtypes}: leave the dtype out")
+            others = "its arrays are {}".format(" and ".join(dtypes)) if dtypes else "it has no arrays made of shapes"
+            raise ValueError(f"nothing in this case would be {dtype}, {others}: leave the dtype out")
 
     def dtypes(self):
         """Return the names of the arrays' dtypes."""
@@ -70,12 +68,16 @@ class Inputs:
             for name, argument in plain.items()
             if isinstance(argument, dict) and "same_as" in argument
         }
-        values = {name: self.value(prefix + name, argument) for name, argument in plain.items() if name not in same}
+        values = {name: self.keyword(prefix + name, argument) for name, argument in plain.items() if name not in same}
         for name, other in same.items():
             if other not in values:
                 raise ValueError(f"{prefix}{name}: is the same as {other}, which is no argument here")
             values[name] = values[other]
         return values
+
+    def keyword(self, name, plain):
+        """Return a keyword argument. A framework may override this, for which ``name`` tells what it means."""
+        return self.value(name, plain)
 
     def value(self, name, plain):
         """Return one argument; ``name`` is its place in the case."""
@@ -145,6 +147,21 @@ class Inputs:
 
     def random_key(self, name):
         return "{}|{}|{}".format(self.seed, self.case["id"], name)
+
+
+class TensorInputs(Inputs):
+    """The arguments of a framework that has tensors, gradients, and modules with parameters."""
+
+    def __init__(self, case, seed):
+        super().__init__(case, seed)
+        self.tensors = {}  # tensors made from a shape, by name
+        self.parameters = {}  # a module's trained parameters, by name
+        self.integer_names = set()  # names of tensors that hold integers, such as indices and labels
+
+    def differentiable_names(self):
+        """Return the names of the tensors that get gradients, without those that hold integers if there are others."""
+        names = [name for name, tensor in self.tensors.items() if self.can_have_gradient(name, tensor)]
+        return [name for name in names if name not in self.integer_names] or names
 
 
 def seed_generators(seed):

@@ -1,7 +1,7 @@
-"""MXNet as the worker runs it: one synchronous call of a case, forward or backward, its inputs from a seed.
+"""The adaptor of MXNet: one synchronous call of a case, forward or backward, with inputs from a seed.
 
-Runs inside the build: standard library, numpy and MXNet only, Python 3.6 syntax, MXNet 1.4 and up.  The worker loads
-this folder as a package of its own (harness/worker/main.py, load_adaptor) and calls the functions of this file.
+It runs inside the build: standard library, numpy and MXNet only, Python 3.6 syntax, MXNet 1.4 and up.  The worker loads
+this folder as a package (harness/worker/main.py, load_adaptor) and calls the functions of this file.
 """
 
 import re
@@ -12,6 +12,7 @@ import numpy
 from .blocks import BlockCall, is_block
 from .graphs import make_graph
 from .inputs import Inputs, make_context
+from .integer_checks import check_average, check_case
 from .networks import Network, is_network, make_network_call, outputs_of
 from .objects import is_object, make_use
 from .openmp import compute_threads, keep_in_forks  # noqa: F401 - the worker calls one of them
@@ -20,11 +21,10 @@ from .profiler import Profiler, device_name, write_profile  # noqa: F401 - the w
 from .results import digest_of
 from .results import results as results_of
 from .storage import storage
-from .whole_numbers import check_average, check_case
 
 keep_in_forks()
 
-# oneDNN 2.4 packs the weights of a quantized recurrent layer for VNNI instructions, and can't reorder them into that.
+# oneDNN 2.4 packs the weights of a quantized recurrent layer for VNNI instructions, but can't reorder them into that.
 NO_REORDER = "could not create a primitive descriptor for a reorder primitive"
 NO_REORDER_ADVICE = (
     "oneDNN can't reorder a tensor into the layout for this processor's instructions; "
@@ -33,14 +33,14 @@ NO_REORDER_ADVICE = (
 
 
 def versions():
-    """What the controller receives once the framework is imported."""
+    """Return the versions that the controller gets once the framework is imported."""
     return {"framework": mx.__version__, "numpy": numpy.__version__}
 
 
 def key_line(message):
-    """The line of an error message that says what is wrong: 1.9's begin with C++ frames and end with it.
+    """Return the key line of an error message: MXNet 1.9's messages begin with C++ frames and end with it.
 
-    Time and place are left out, wherever they are: ``[12:05:32] ../src/imperative/utils.h:369: Check failed: ...``.
+    Time and place are removed: ``[12:05:32] ../src/imperative/utils.h:369: Check failed: ...``.
     """
     lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason given"]
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
@@ -49,20 +49,20 @@ def key_line(message):
 
 
 def profile(call, calls):
-    """What the framework's own profiler says of so many calls: ``Profiler.profile``. Once a process."""
+    """Profile so many calls by MXNet's own profiler (``Profiler.profile``). Call it once a process."""
     return Profiler().profile(call, calls)
 
 
 def memory(case, seed, calls):
-    """``{device: bytes}`` that a call needs beyond what it is given: as storage.py says. Once a process."""
-    nothing = {device_name(make_context(case["context"])): 0}
-    return dict(nothing, **storage(lambda: untraced_call(case, seed), calls, seed))
+    """Return ``{device: bytes}`` that a call needs beyond its inputs (storage.py). Call it once a process."""
+    no_bytes = {device_name(make_context(case["context"])): 0}
+    return dict(no_bytes, **storage(lambda: untraced_call(case, seed), calls, seed))
 
 
 def wait_for(results):
-    """Block until MXNet's asynchronous engine has finished these; without any, until it has finished everything.
+    """Block until MXNet's asynchronous engine has computed these results; without results, until it has finished.
 
-    An operator that returns nothing, or an empty list (reset_arrays), works on its arguments.
+    An operator that returns None or an empty list (reset_arrays) works on its arguments.
     """
     if not results:
         mx.nd.waitall()
@@ -74,38 +74,38 @@ def wait_for(results):
 
 
 def prepare_case(case, seed):
-    """The case's operator, its ``Inputs``, and what they come to as ``args`` and ``kwargs``."""
+    """Return the case's operator, its ``Inputs``, and its ``args`` and ``kwargs``."""
     inputs = Inputs(case, seed)
-    set_up(inputs)
+    enter_context(inputs)
     if is_network(case["operator"]):
         network = Network(case, seed)
-        network.settle(static=False)
+        network.set_mode(static=False)
         return network.outputs, network.inputs, [], {}
     check_case(case)
-    forward, backward, args, kwargs = call_of(case, inputs)
+    forward, backward, args, kwargs = resolve_case(case, inputs)
     return forward if case["direction"] == "forward" else backward, inputs, args, kwargs
 
 
-def set_up(inputs):
-    """Make this thread run the case's kind of operators, on its device."""
-    inputs.context.__enter__()  # where operators that have no tensors make theirs
-    if hasattr(mx, "npx"):  # the case before this one may have been of the other kind
+def enter_context(inputs):
+    """Set this thread's device, and numpy semantics, for the case's operator."""
+    inputs.context.__enter__()  # for operators without tensor arguments
+    if hasattr(mx, "npx"):  # an earlier case may have set the other semantics
         (mx.npx.set_np if inputs.numpy else mx.npx.reset_np)()
 
 
-def call_of(case, inputs, function=None, block=None):
-    """What is called forward and what backward, and its ``args`` and ``kwargs``; of a case that is no network.
+def resolve_case(case, inputs, function=None, block=None):
+    """Return what a case without a network calls: ``(forward, backward, args, kwargs)``.
 
-    ``function``, ``block``: the user's own, in place of what the case names.
+    ``function``, ``block``: the user's own, in place of the case's operator.
     """
-    own = function is not None or block is not None
-    if not own and is_object(case["operator"]):  # first: some of their names begin as those of blocks do
+    is_users = function is not None or block is not None
+    if not is_users and is_object(case["operator"]):  # first: some of their names begin like those of blocks
         forward, args, kwargs = make_use(case, inputs), [], {}
         backward = forward
         inputs.check_dtype()
-    elif block is not None or (not own and is_block(case["operator"])):
-        made = BlockCall(case, inputs, block)
-        forward, backward, args, kwargs = made.call, made.output, made.args, {}
+    elif block is not None or (not is_users and is_block(case["operator"])):
+        block_call = BlockCall(case, inputs, block)
+        forward, backward, args, kwargs = block_call.call, block_call.output, block_call.args, {}
         inputs.check_dtype()
     else:
         forward = function or resolve(case["operator"])
@@ -122,31 +122,31 @@ def call_of(case, inputs, function=None, block=None):
 
 
 def results(case, seed, folder, limit):
-    """What the case computes, written to files: as results.py says. Raises as ``make_call``."""
+    """Write to files what the case computes (results.py). Raise as ``make_call`` does."""
     operator, inputs, args, kwargs = prepare_case(case, seed)
     return results_of(case, seed, inputs, operator, args, kwargs, folder, limit)
 
 
 def digest(case, seed):
-    """The SHA-256 of the values of the case's inputs and parameters, in hexadecimal digits. Raises as ``make_call``."""
+    """Return the SHA-256 of the case's inputs and parameters, in hexadecimal digits. Raise as ``make_call`` does."""
     return digest_of(prepare_case(case, seed)[1])
 
 
 def make_call(case, seed):
-    """A function of no arguments that runs the case once, and returns when it is done.
+    """Return a function that runs the case once, and returns when it is done.
 
-    Raises MissingOperator; MXNetError and others as the operator does.
+    Raise MissingOperator, and what the operator raises, such as MXNetError.
     """
     call = untraced_call(case, seed)
     if is_network(case["operator"]):
-        call()  # the first call of a hybridized network traces it, and may take ten times as long
+        call()  # traces a hybridized network, which may take ten times as long as a call
     return call
 
 
 def untraced_call(case, seed):
-    """The call of ``make_call``, before a network has run in the form in which it is called."""
+    """Return the function of ``make_call``, before it has traced a network."""
     if is_network(case["operator"]):
-        set_up(Inputs(case, seed))
+        enter_context(Inputs(case, seed))
         return make_network_call(case, seed)
     operator, inputs, args, kwargs = prepare_case(case, seed)
     if case["direction"] == "forward":
@@ -168,20 +168,20 @@ def forward_call(operator, args, kwargs):
 
 
 def head_gradients(heads):
-    """Ones for every output, made before anything is timed.
+    """Return ones for every output.
 
-    ``backward`` without them allocates and fills them in every call. In a network they come from the operator behind.
+    Without them ``backward`` would make them in every call. In a network they come from the next operator.
     """
 
-    def ones(head):
+    def ones_like(head):
         is_numpy = hasattr(mx, "np") and isinstance(head, mx.np.ndarray)
         return (mx.np if is_numpy else mx.nd).ones(head.shape, dtype=head.dtype, ctx=head.context)
 
-    return [ones(head) if isinstance(head, mx.nd.NDArray) and 0 not in head.shape else None for head in heads]
+    return [ones_like(head) if isinstance(head, mx.nd.NDArray) and 0 not in head.shape else None for head in heads]
 
 
 def backward_call(operator, args, kwargs, gradients):
-    """Backward alone: the graph is recorded once and kept."""
+    """Return a function that runs backward alone, on a graph that is recorded once."""
     with mx.autograd.record():
         heads = outputs_of(operator(*args, **kwargs))
     weights = head_gradients(heads)
@@ -195,7 +195,7 @@ def backward_call(operator, args, kwargs, gradients):
 
 
 def both_call(operator, args, kwargs, gradients):
-    """Record forward, then backward, as in training."""
+    """Return a function that runs forward, recording the graph, and then backward, as in training."""
     with mx.autograd.record():
         heads = outputs_of(operator(*args, **kwargs))
     weights = head_gradients(heads)

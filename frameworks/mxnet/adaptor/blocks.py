@@ -1,7 +1,7 @@
-"""Gluon blocks by name: made from plain data, with weights from the seed, imperative or hybridized.
+"""Make Gluon blocks by name from a case's JSON, with weights from the seed, imperative or hybridized.
 
-Of a case's inputs those that the constructor takes go there, ``layers``, ``unroll`` and a recurrent block's ``states``
-are ours, and the others are the tensors of the call, in the order written.
+Inputs of the case that the constructor takes go there, ``layers``, ``unroll`` and a recurrent block's ``states`` are
+special, and the others are the tensors of the call, in the order written.
 """
 
 import inspect
@@ -13,15 +13,15 @@ from mxnet.gluon import contrib  # noqa: F401 - its blocks are looked up in gluo
 
 from .functions import function
 from .graphs import BACKEND, hybridize
+from .integer_checks import check_block
 from .operators import MissingOperator, dotted
-from .whole_numbers import check_block
 
 ROOT = "gluon."
 MODULES = ("nn", "rnn", "loss", "contrib.nn", "contrib.rnn", "contrib.cnn", "data.vision.transforms")
-LAYERS = "layers"  # blocks for those that are made empty and added to
+LAYERS = "layers"  # the blocks within a container
 UNROLL = "unroll"  # steps of a recurrent cell in one call
-STATES = "states"  # what a recurrent block begins with; made from the seed where they aren't given
-POSITIVE = ("gamma", "alpha", "running_var")  # parameters that scale
+STATES = "states"  # initial states of a recurrent block; by default from the seed
+POSITIVE = ("gamma", "alpha", "running_var")  # suffixes of parameters that scale
 
 
 def is_block(name):
@@ -29,35 +29,43 @@ def is_block(name):
 
 
 def block_class(name):
-    """The class for ``gluon.nn.Dense``.
+    """Return the class for a name such as ``gluon.nn.Dense``.
 
-    Raises ValueError for a name from elsewhere, MissingOperator where this build has no such block.
+    Raise ValueError if no block can have this name, MissingOperator if this build has no such block.
     """
     module, _, last = name[len(ROOT) :].rpartition(".")
     if not is_block(name) or module not in MODULES:
-        raise ValueError("{}: blocks live under {}".format(name, ", ".join(ROOT + one for one in MODULES)))
-    found = dotted(gluon, module + "." + last)
-    if not (inspect.isclass(found) and issubclass(found, gluon.Block)):
+        raise ValueError(
+            "{}: blocks live under {}".format(name, ", ".join(ROOT + module_name for module_name in MODULES))
+        )
+    member = dotted(gluon, module + "." + last)
+    if not (inspect.isclass(member) and issubclass(member, gluon.Block)):
         raise MissingOperator("mxnet {} has no block {}".format(mx.__version__, name))
-    return found
+    return member
 
 
 def constructor_parameters(kind):
-    """The constructor's parameters, those of its bases too where it passes on what it doesn't know, in order."""
-    found = []
+    """Return the constructor's parameters in order, with its bases' if it passes on ``**kwargs``."""
+    parameters_of_all = []
     for base in kind.__mro__:
         if "__init__" not in vars(base):
             continue
         parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
-        named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-        found += [one for one in named if one.name not in [other.name for other in found]]
-        if base is gluon.Block or not any(one.kind == one.VAR_KEYWORD for one in parameters):
+        named = [
+            parameter
+            for parameter in parameters
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        ]
+        parameters_of_all += [
+            parameter for parameter in named if parameter.name not in [other.name for other in parameters_of_all]
+        ]
+        if base is gluon.Block or not any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
             break
-    return found
+    return parameters_of_all
 
 
-def made_of(kind, name, arguments):
-    """A block from its class, its name, and the plain data of its constructor's arguments and ``layers``."""
+def make_block(kind, name, arguments):
+    """Return a block of a class, from the JSON of its constructor's arguments and ``layers``."""
     arguments = dict(arguments)
     layers = arguments.pop(LAYERS, [])
     if layers and not hasattr(kind, "add"):
@@ -69,14 +77,14 @@ def made_of(kind, name, arguments):
 
 
 def argument(value):
-    """What a constructor gets for plain data: lists become tuples, and ``{"block": name, ...}`` a block."""
+    """Return a constructor's argument: lists become tuples, and ``{"block": name, ...}`` becomes a block."""
     if isinstance(value, list):
         return tuple(argument(item) for item in value)
     if not isinstance(value, dict):
         return value
     if "block" in value:
         name = value["block"]
-        return made_of(block_class(name), name, {key: item for key, item in value.items() if key != "block"})
+        return make_block(block_class(name), name, {key: item for key, item in value.items() if key != "block"})
     if "value" in value:
         return argument(value["value"])
     if "function" in value:
@@ -85,59 +93,63 @@ def argument(value):
 
 
 class BlockCall:
-    """A case's block, ready to be called."""
+    """A case's block and the arguments of its call."""
 
     def __init__(self, case, inputs, block=None):
-        """``inputs``: an Inputs of the same case, which makes the tensors. Shapes are settled, weights are drawn.
+        """Make the block and its weights. ``inputs``, the Inputs of the case, makes the tensors.
 
-        ``block``: a block's class in place of the one that the case names, or a block, which keeps its weights.
+        ``block``: a class in place of the case's operator, or a block, which keeps its weights.
         """
-        name, given = case["operator"], case["inputs"]
+        name, case_inputs = case["operator"], case["inputs"]
         is_made = block is not None and not inspect.isclass(block)
         kind = type(block) if is_made else block or block_class(name)
         self.stateful = hasattr(kind, "begin_state")
-        ours = (UNROLL, BACKEND, STATES) if self.stateful else (UNROLL, BACKEND)
-        taken = [] if is_made else [one.name for one in constructor_parameters(kind)] + [LAYERS]
+        special_inputs = (UNROLL, BACKEND, STATES) if self.stateful else (UNROLL, BACKEND)
+        constructor_names = [] if is_made else [parameter.name for parameter in constructor_parameters(kind)] + [LAYERS]
         self.args = []
         inputs.check_memory()
-        for key, value in given.items():
-            if key not in taken and key not in ours:
-                made = self.tensors(inputs, key, value, taken)
-                self.args += made if key == "args" else [made]
+        for key, value in case_inputs.items():
+            if key not in constructor_names and key not in special_inputs:
+                tensors = self.tensors(inputs, key, value, constructor_names)
+                self.args += tensors if key == "args" else [tensors]
         if not self.args:
             raise ValueError('{} is given no tensors: a call needs one, as in "data": [2, 3]'.format(name))
-        self.block = block if is_made else made_of(kind, name, {key: given[key] for key in given if key in taken})
+        self.block = (
+            block
+            if is_made
+            else make_block(kind, name, {key: case_inputs[key] for key in case_inputs if key in constructor_names})
+        )
         self.given_states = None
-        if self.stateful and given.get(STATES) is not None:
-            made = self.tensors(inputs, STATES, given[STATES], taken)
-            self.given_states = made if isinstance(made, list) else [made]
+        if self.stateful and case_inputs.get(STATES) is not None:
+            tensors = self.tensors(inputs, STATES, case_inputs[STATES], constructor_names)
+            self.given_states = tensors if isinstance(tensors, list) else [tensors]
         check_block(name, self.block, self.args)
-        self.call = self.caller(given.get(UNROLL), inputs)
-        self.settle(case["dtype"], inputs, is_made)
+        self.call = self.caller(case_inputs.get(UNROLL), inputs)
+        self.initialize(case["dtype"], inputs, is_made)
         if case.get("mode") == "hybridized":
-            self.hybridize(name, is_made, given.get(BACKEND))
-        elif BACKEND in given:
+            self.hybridize(name, is_made, case_inputs.get(BACKEND))
+        elif BACKEND in case_inputs:
             raise ValueError("{} rewrites only hybridized blocks: use that mode".format(BACKEND))
 
-    def tensors(self, inputs, key, value, taken):
-        """The tensors of one argument of the call: several for ``args``, else one, or a list in one argument."""
-        made = inputs.value(key, value, True)
-        if not (isinstance(made, mx.nd.NDArray) or (isinstance(made, list) and made)):
-            known = ", ".join(taken)
+    def tensors(self, inputs, key, value, constructor_names):
+        """Return the tensors of one argument of the call: a list for ``args``, else a tensor or a list of them."""
+        tensors = inputs.value(key, value)
+        if not (isinstance(tensors, mx.nd.NDArray) or (isinstance(tensors, list) and tensors)):
+            names = ", ".join(constructor_names)
             raise ValueError(
-                "{} is neither an argument of the constructor nor a tensor: it takes {}".format(key, known or "none")
+                "{} is neither an argument of the constructor nor a tensor: it takes {}".format(key, names or "none")
             )
-        return made
+        return tensors
 
     def hybridize(self, name, is_made, backend):
         if is_made:
             raise ValueError("{} is already constructed, and runs as it is: hybridize it first".format(name))
-        if not hybridizable(self.block):
+        if not can_be_hybridized(self.block):
             raise ValueError("{} can't be hybridized: its mode is imperative".format(name))
         hybridize(self.block, backend)
 
     def caller(self, steps, inputs):
-        """What is called with ``args``; recurrent cells and layers get states that were made beforehand."""
+        """Return the function that is called with ``args``; recurrent cells and layers get states made beforehand."""
         block = self.block
         if isinstance(block, gluon.rnn.RecurrentCell):
             states = self.states(self.args[0].shape[0], inputs)
@@ -145,7 +157,7 @@ class BlockCall:
                 return lambda data: block.unroll(steps, data, begin_state=states, layout="NTC", merge_outputs=True)
 
             def step(data):
-                block.reset()  # some keep the output of the step before
+                block.reset()  # some cells store the last output
                 return block(data, states)
 
             return step
@@ -157,32 +169,35 @@ class BlockCall:
         return block
 
     def output(self, *args):
-        """A call's output alone: a recurrent block returns its states beside it, perhaps the same tensor once more."""
+        """Return a call's output without the states of a recurrent block, which may be the same tensor."""
         result = self.call(*args)
         return result[0] if self.stateful else result
 
     def states(self, batch, inputs):
-        """States that a recurrent block begins with: those given, or from the seed."""
+        """Return a recurrent block's initial states: the case's, or from the seed."""
         if self.given_states is not None:
             return self.given_states
-        found = self.block.state_info(batch)
+        descriptions = self.block.state_info(batch)
         return [
-            inputs.tensor("begin_state{}".format(i), list(one["shape"]), grad_req="null") for i, one in enumerate(found)
+            inputs.array("begin_state{}".format(i), {"shape": list(description["shape"]), "grad_req": "null"})
+            for i, description in enumerate(descriptions)
         ]
 
-    def settle(self, dtype, inputs, is_made):
-        """Make the parameters: their shapes come with a first call, their values from the seed and their names."""
+    def initialize(self, dtype, inputs, is_made):
+        """Make the parameters: a first call sets their shapes, the seed and their names their values."""
         if is_made:
             self.call(*self.args)
         else:
-            self.draw(dtype, inputs)
+            self.draw_parameters(dtype, inputs)
         for name, parameter in self.block._collect_params_with_prefix().items():
             if parameter.grad_req != "null":
                 inputs.parameters[name] = parameter
 
-    def draw(self, dtype, inputs):
-        """Made again after the first call, which may have put them into an order of its own, where they can't be
-        written."""
+    def draw_parameters(self, dtype, inputs):
+        """Draw the parameters.
+
+        They are made again after the first call, which may have laid them out so that they can't be written.
+        """
         if numpy.dtype(dtype).kind == "f" and dtype != "float32":
             self.block.cast(dtype)
         self.block.initialize(mx.init.Zero(), ctx=inputs.context)
@@ -191,23 +206,25 @@ class BlockCall:
         self.block.initialize(mx.init.Zero(), ctx=inputs.context, force_reinit=True)
         for name, parameter in self.block._collect_params_with_prefix().items():
             if not isinstance(parameter, gluon.Constant):
-                array = drawn(inputs.random("parameter " + name), name, parameter.shape)
+                array = draw_parameter(inputs.random("parameter " + name), name, parameter.shape)
                 parameter.set_data(mx.nd.array(array, dtype=parameter.dtype, ctx=inputs.context))
 
 
-def drawn(random, name, shape):
-    """Values of a parameter, as an array: of size 1 or so, that outputs neither vanish nor explode."""
+def draw_parameter(random, name, shape):
+    """Return an array of a parameter's values, so scaled that outputs neither vanish nor explode."""
     if name.endswith(POSITIVE):
         return random.uniform(0.5, 1.5, size=shape)
     inputs = max(1, int(numpy.prod(shape[1:])))
     return random.normal(size=shape) / numpy.sqrt(inputs)
 
 
-def hybridizable(block):
-    return isinstance(block, gluon.HybridBlock) or any(hybridizable(one) for one in block._children.values())
+def can_be_hybridized(block):
+    return isinstance(block, gluon.HybridBlock) or any(can_be_hybridized(child) for child in block._children.values())
 
 
 def mode_of(block):
-    """How a block that is made already runs: ``hybridized`` if it, or any within it, is a graph."""
-    active = getattr(block, "_active", False) or any(mode_of(one) == "hybridized" for one in block._children.values())
+    """Return the mode of an existing block: ``hybridized`` if it, or a block within it, is a graph."""
+    active = getattr(block, "_active", False) or any(
+        mode_of(child) == "hybridized" for child in block._children.values()
+    )
     return "hybridized" if active else "imperative"

@@ -1,31 +1,31 @@
-"""Large tensors: what this build can number and this machine can hold is asked before anything is allocated."""
+"""Refuse tensors that this build can't index or this machine can't hold, before anything is allocated."""
 
 import numpy
 
 LARGEST_INT32 = 2**31 - 1  # elements
 FEATURE = "INT64_TENSOR_SIZE"
-WORTH_ASKING = 2**28  # bytes; below, no machine that runs the framework is short of them
+ALWAYS_AVAILABLE = 2**28  # bytes that any machine has
 AT_ONCE = 4  # both sides measure one case while they prepare the next
-STAGING_ITEM = 8  # numpy draws values with 64 bits each
+STAGING_ITEM = 8  # bytes: numpy draws values of 64 bits
 
 
 class UnsupportedSize(Exception):
-    """The build can't number so many elements."""
+    """The build can't index so many elements."""
 
     kind = "missing"
 
 
 class TooLarge(Exception):
-    """The machine has not the memory."""
+    """The machine has too little memory."""
 
     kind = "out-of-memory"
 
 
 def check(tensors, direction, available=None):
-    """Refuse what the build or the machine can't do; ``tensors``: ``[(name, shape, dtype, plain)]``.
+    """Raise UnsupportedSize or TooLarge if the build or the machine can't hold ``[(name, shape, dtype, plain)]``.
 
-    ``plain`` tensors are all zeros or ones, and need no values of 64 bits on their way.  ``available``: bytes, else
-    what the machine says.  Raises UnsupportedSize or TooLarge.
+    ``plain`` tensors are all zeros or ones, and are made without values of 64 bits.  ``available``: bytes; by default
+    the machine's.
     """
     for name, shape, _, _ in tensors:
         if elements(shape) > LARGEST_INT32 and not is_enabled(FEATURE):
@@ -34,7 +34,7 @@ def check(tensors, direction, available=None):
                 "use one built with -DUSE_INT64_TENSOR_SIZE=ON"
             )
     needed = bytes_needed(tensors, direction)
-    if needed < WORTH_ASKING:
+    if needed < ALWAYS_AVAILABLE:
         return
     available = memory_available() if available is None else available
     if available is not None and needed * AT_ONCE > available:
@@ -60,19 +60,18 @@ def elements(shape):
 
 
 def bytes_needed(tensors, direction):
-    """The inputs, an output as large as the largest of them, their gradients if there are any, and the largest once
-    more on its way from numpy."""
+    """Return the bytes of the inputs, of an output as large as the largest, of gradients, and of numpy's array."""
     sizes = [(elements(shape), numpy.dtype(dtype).itemsize, plain) for _, shape, dtype, plain in tensors]
     if not sizes:
         return 0
-    held = [count * item for count, item, _ in sizes]
+    sizes_in_bytes = [count * item for count, item, _ in sizes]
     staging = max(count * (item if plain else item + STAGING_ITEM) for count, item, plain in sizes)
-    total = sum(held) + max(held)
+    total = sum(sizes_in_bytes) + max(sizes_in_bytes)
     return total * (1 if direction == "forward" else 2) + staging
 
 
 def memory_available():
-    """Bytes; None where the kernel doesn't say."""
+    """Return the available bytes, or None if the kernel doesn't report them."""
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:

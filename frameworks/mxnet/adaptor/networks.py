@@ -1,7 +1,7 @@
-"""Whole networks: of Gluon's model zoo, saved ones, or a user's own block; inference, and a training step.
+"""Run whole networks, of Gluon's model zoo, saved ones, or a user's own block: inference, or a training step.
 
-A network is hybridized with static memory and shapes unless its case says ``hybridize: false``. Weights depend on the
-seed, the case, and their names within the network alone: builds of other releases get the same ones.
+A network is hybridized with static memory and shapes unless its case has ``hybridize: false``. Weights depend on the
+seed, the case, and their names within the network alone, so that builds of other releases get the same.
 """
 
 import importlib.machinery
@@ -19,12 +19,12 @@ from .inputs import Inputs, as_attribute
 from .operators import MissingOperator
 
 ROOTS = ("model_zoo", "saved", "block")
-MODULE = "opduel_block"  # what a user's file is called as a module
+MODULE = "opduel_block"  # the module name of a user's file
 LOSSES = ("softmax_cross_entropy", "sum")
-# A step this small does all the work of any other, and leaves the thousandth call as good as the weights of the first.
+# A step this small does all the work of any other, but hardly changes the weights in a thousand calls.
 LEARNING_RATE = 1e-8
-MOST_DRAWN = 1000003  # values of a parameter; a prime, so that no two rows of a matrix get the same
-OURS = ("hybridize", "loss")  # inputs that are neither tensors nor the constructor's
+MAX_DRAWN = 1000003  # values of a parameter; a prime, so that the rows of a matrix differ
+
 FORBIDDEN = ("pretrained", "root", "ctx", "params", "prefix")
 CONSTANTS = {"gamma": 1, "running_var": 1, "moving_var": 1}
 CONSTANTS.update({"beta": 0, "bias": 0, "running_mean": 0, "moving_mean": 0})
@@ -35,7 +35,7 @@ def is_network(operator):
 
 
 def make_network_call(case, seed):
-    """A function of no arguments that runs the network once, and returns when all is done."""
+    """Return a function that runs the network once, and returns when all is done."""
     network = Network(case, seed)
     return {"forward": inference, "backward": backward_alone, "both": training_step}[case["direction"]](network)
 
@@ -79,14 +79,12 @@ class Network:
 
     def tensor(self, inputs, name, values):
         value = values[name] if self.saved else values.pop(name)
-        if isinstance(value, dict):
-            return inputs.tensor(name, **value)
-        if not isinstance(value, list):
+        if not isinstance(value, (dict, list)):
             raise ValueError("{} is {!r}: give the shape of a tensor".format(name, value))
-        return inputs.tensor(name, value)
+        return inputs.array(name, value if isinstance(value, dict) else {"shape": value})
 
     def build(self, attributes):
-        """A network of the model zoo; ``attributes`` are its constructor's."""
+        """Return a network of the model zoo; ``attributes`` are its constructor's."""
         zoo = mx.gluon.model_zoo.vision
         name = self.name.split(".")[-1]
         make = getattr(zoo, name, None)
@@ -98,25 +96,25 @@ class Network:
         return make(**{key: as_attribute(value) for key, value in attributes.items()})
 
     def construct(self, arguments):
-        """A block of the user's own class."""
+        """Return a block of the user's own class."""
         return self.kind(**{key: argument(value) for key, value in arguments.items()})
 
     def load(self, tensors):
-        """A saved network, whose inputs are ``tensors``."""
+        """Return a saved network, whose inputs are ``tensors``."""
         files = self.case["files"]
         check_inputs(files["symbol"], files.get("params"), tensors)
         return mx.gluon.SymbolBlock.imports(files["symbol"], list(tensors), files.get("params"), ctx=self.context)
 
     def own_name(self, name):
-        """A parameter's name within the network: the network's own is counted up from one to the next."""
+        """Return a parameter's name without the network's prefix, which MXNet counts up."""
         return name[len(self.block.prefix) :] if name.startswith(self.block.prefix) else name
 
     def draw_weights(self):
-        """Give each parameter its values: before a first call, which makes them, or after one that tells the shapes."""
+        """Set the parameters' values; if their shapes can't be inferred, after a first call, which sets them."""
         self.block.initialize(mx.init.Zero(), ctx=self.context)
         mx.nd.waitall()
-        told = self.tells_shapes()
-        if not told:
+        shapes_are_known = self.can_infer_shapes()
+        if not shapes_are_known:
             self.block(*self.tensors)
         for name, parameter in self.block.collect_params().items():
             if isinstance(parameter, mx.gluon.Constant):
@@ -124,30 +122,32 @@ class Network:
             own = self.own_name(name)
             values = weights(self.inputs.random(own), own, parameter.shape)
             parameter.set_data(mx.nd.array(values, ctx=self.context, dtype=parameter.dtype))
-        if told:
+        if shapes_are_known:
             self.block(*self.tensors)
         mx.nd.waitall()
 
-    def tells_shapes(self):
-        """Whether the parameters' shapes are known without a call, for which MXNet would first make zeros of all of
-        them, by a way that takes seconds for a hundred million."""
+    def can_infer_shapes(self):
+        """Infer the parameters' shapes, and return whether that was possible.
+
+        A call would do it, too, but would first fill the parameters with zeros, for seconds in a large network.
+        """
         try:
             self.block.infer_shape(*self.tensors)
-        except Exception:  # of whatever kind: a block that is no graph can't say
+        except Exception:  # any kind: the block isn't a graph
             return False
-        return all(one.shape and min(one.shape) > 0 for one in self.block.collect_params().values())
+        return all(parameter.shape and min(parameter.shape) > 0 for parameter in self.block.collect_params().values())
 
-    def settle(self, static=True):
+    def set_mode(self, static=True):
         if self.hybridize:
             self.block.hybridize(static_alloc=static, static_shape=static)
-        elif self.saved:  # there is no other form than a graph: it runs one operator a time, in memory of its own
+        elif self.saved:  # always a graph: run one operator a time, in memory of its own
             self.block.hybridize(forward_bulk_size=0, backward_bulk_size=0)
 
     def outputs(self):
         return outputs_of(self.block(*self.tensors))
 
     def loss(self):
-        """One number for each example, or for all."""
+        """Return the loss: a number for each example, or for all."""
         outputs = self.outputs()
         if self.loss_name == "sum":
             sums = [output.sum() for output in outputs]
@@ -161,16 +161,16 @@ class Network:
 
 
 def outputs_of(result):
-    """The outputs in a row: a recurrent block returns its states in a list of their own."""
+    """Return the outputs as a flat list; a recurrent block returns its states in a nested one."""
     if not isinstance(result, (list, tuple)):
         return [result]
     return [output for part in result for output in outputs_of(part)]
 
 
 def block_class(path, name):
-    """The Gluon block ``name`` of a Python file, which is executed.
+    """Execute a Python file and return its Gluon block ``name``.
 
-    Raises what the file raises, and MissingOperator.
+    Raise MissingOperator, and what the file raises.
     """
     loader = importlib.machinery.SourceFileLoader(MODULE, path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(MODULE, loader))
@@ -182,8 +182,8 @@ def block_class(path, name):
         sys.dont_write_bytecode = writes
     if not is_block_class(getattr(module, name, None)):
         there = [key for key, value in vars(module).items() if is_block_class(value) and value.__module__ == MODULE]
-        known = "its blocks are " + ", ".join(there) if there else "it has no block"
-        raise MissingOperator("{} has no Gluon block {}: {}".format(os.path.basename(path), name, known))
+        existing = "its blocks are " + ", ".join(there) if there else "it has no block"
+        raise MissingOperator("{} has no Gluon block {}: {}".format(os.path.basename(path), name, existing))
     return getattr(module, name)
 
 
@@ -192,51 +192,51 @@ def is_block_class(value):
 
 
 def tensors_of_call(kind, values):
-    """Those of a block's inputs that its constructor doesn't take, which are the tensors of its call, in order."""
-    taken = [one.name for one in constructor_parameters(kind)]
-    names = [name for name in values if name not in taken]
+    """Return in order the names of the tensors of a block's call: the inputs that its constructor doesn't take."""
+    constructor_names = [parameter.name for parameter in constructor_parameters(kind)]
+    names = [name for name in values if name not in constructor_names]
     if not names:
         raise ValueError('{} is given no tensor: name one, as in "data": [1, 3, 224, 224]'.format(kind.__name__))
     return names
 
 
-def check_inputs(symbol, params, given):
-    """Raise ValueError for an input that a saved network doesn't have, or that is missing and no saved weight."""
+def check_inputs(symbol, params, tensors):
+    """Raise ValueError for an input that a saved network doesn't have, or that is missing and not a saved weight."""
     symbol = mx.sym.load(symbol)
     names = symbol.list_inputs()
     if params is None:
         weights_too = set(symbol.list_auxiliary_states())
-        ends = ("weight", "bias", "gamma", "beta", "mean", "var", "alpha", "parameters", "state")
-        inputs = [name for name in names if name not in weights_too and not name.endswith(ends)]
+        weight_suffixes = ("weight", "bias", "gamma", "beta", "mean", "var", "alpha", "parameters", "state")
+        inputs = [name for name in names if name not in weights_too and not name.endswith(weight_suffixes)]
     else:
         saved = {name.split(":", 1)[-1] for name in mx.nd.load(params)}
         inputs = [name for name in names if name not in saved]
-    for name in given:
+    for name in tensors:
         if name not in names:
             raise ValueError("the network has no input {}: its inputs are {}".format(name, ", ".join(inputs) or "none"))
-    missing = [name for name in inputs if name not in given] if params is not None else []
+    missing = [name for name in inputs if name not in tensors] if params is not None else []
     if missing:
         raise ValueError("the network needs {}, too: give its shape in inputs".format(", ".join(missing)))
 
 
 def weights(random, name, shape):
-    """Values with which signals neither fade nor grow (He et al. 2015): uniform, of variance 2 / fan-in.
+    """Return values with which signals neither fade nor grow (He et al. 2015): uniform, with variance 2 / fan-in.
 
-    Of a large parameter only so many are drawn, and repeated: to draw a hundred million takes longer than a call.
+    A large parameter repeats MAX_DRAWN values, since to draw a hundred million takes longer than a call.
     """
-    for end, constant in CONSTANTS.items():
-        if name.endswith(end):
+    for suffix, constant in CONSTANTS.items():
+        if name.endswith(suffix):
             return numpy.full(shape, constant, dtype="float32")
     bound = numpy.sqrt(6.0 / max(1, int(numpy.prod(shape[1:]))))
     values = numpy.empty(int(numpy.prod(shape)), "float32")
-    drawn = ((2 * bound) * random.random_sample(min(len(values), MOST_DRAWN)) - bound).astype("float32")
-    for start in range(0, len(values), MOST_DRAWN):
-        values[start : start + MOST_DRAWN] = drawn[: len(values) - start]
+    drawn = ((2 * bound) * random.random_sample(min(len(values), MAX_DRAWN)) - bound).astype("float32")
+    for start in range(0, len(values), MAX_DRAWN):
+        values[start : start + MAX_DRAWN] = drawn[: len(values) - start]
     return values.reshape(shape)
 
 
 def inference(network):
-    network.settle()
+    network.set_mode()
 
     def call():
         for output in network.outputs():
@@ -246,8 +246,11 @@ def inference(network):
 
 
 def backward_alone(network):
-    """The graph is recorded once and kept: not with static memory, where a second backward would find it used up."""
-    network.settle(static=False)
+    """Return a function that runs backward on a graph that is recorded once.
+
+    With static memory a second backward would find the graph used up.
+    """
+    network.set_mode(static=False)
     with mx.autograd.record():
         loss = network.loss()
     mx.nd.waitall()
@@ -260,8 +263,8 @@ def backward_alone(network):
 
 
 def training_step(network):
-    """Forward in training mode, loss, backward, and an update of all parameters (plain SGD), waited for."""
-    network.settle()
+    """Return a function for a training step: forward, loss, backward, and an update of all parameters (plain SGD)."""
+    network.set_mode()
     sgd = {"learning_rate": LEARNING_RATE}
     trainer = mx.gluon.Trainer(network.block.collect_params(), "sgd", sgd, kvstore=None)
     batch = network.tensors[0].shape[0]

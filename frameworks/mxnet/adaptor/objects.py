@@ -1,6 +1,6 @@
-"""Metrics, initializers, optimizers, data loaders and iterators: a class is made first, then an object of it is used.
+"""Make and use metrics, initializers, optimizers, data loaders and iterators.
 
-Of a case's inputs those in ``USES`` are tensors that it is used with; the others go to the constructor.
+Inputs of the case in ``USES`` are tensors for the object's use; the others go to the constructor.
 """
 
 import inspect
@@ -13,7 +13,7 @@ from .operators import MissingOperator, dotted
 
 
 def use_metric(metric, labels, preds):
-    """Forget what was counted, count one batch, and read the metric."""
+    """Return a function that resets the metric, updates it with one batch, and reads it."""
 
     def use():
         metric.reset()
@@ -24,7 +24,7 @@ def use_metric(metric, labels, preds):
 
 
 def use_initializer(initializer, data):
-    """Fill an array in place."""
+    """Return a function that fills an array in place."""
     description = mx.init.InitDesc("weight")
 
     def use():
@@ -35,7 +35,7 @@ def use_initializer(initializer, data):
 
 
 def use_optimizer(optimizer, weight, grad):
-    """One step, in Python: state, schedule and the operators that it calls."""
+    """Return a function that runs one step, in Python: state, schedule and the operators that it calls."""
     state = optimizer.create_state(0, weight)
 
     def use():
@@ -46,7 +46,7 @@ def use_optimizer(optimizer, weight, grad):
 
 
 def use_iterator(iterator):
-    """Every batch of the data once, from the beginning."""
+    """Return a function that reads every batch once, from the beginning."""
 
     def use():
         iterator.reset()
@@ -55,8 +55,8 @@ def use_iterator(iterator):
     return use
 
 
-# Namespace -> what an object is used with, the base class of those that there are, and the names that can't be had:
-# they wrap other objects, take a function, compute nothing, or read files.
+# Namespace -> tensors for an object's use, the base class, and names that can't be measured: they wrap other objects,
+# take a function, compute nothing, or read files.
 USES = {
     "metric": (("labels", "preds"), mx.metric.EvalMetric, ("EvalMetric", "CustomMetric", "CompositeEvalMetric")),
     "init": (("data",), mx.init.Initializer, ("Initializer", "FusedRNN")),
@@ -71,27 +71,27 @@ def is_object(name):
 
 
 def object_class(name):
-    """The class for ``metric.Accuracy``. Raises MissingOperator: this build has none that could be used."""
+    """Return the class for a name such as ``metric.Accuracy``. Raise MissingOperator if this build has none."""
     namespace, _, last = name.rpartition(".")
     _, base, left_out = USES[namespace]
-    found = dotted(mx, name)
-    if not (inspect.isclass(found) and issubclass(found, base)) or last in left_out:
+    member = dotted(mx, name)
+    if not (inspect.isclass(member) and issubclass(member, base)) or last in left_out:
         raise MissingOperator("mxnet {} has no {} that can be used".format(mx.__version__, name))
-    return found
+    return member
 
 
 def make_use(case, inputs):
-    """A function of no arguments that uses the case's object once. ``inputs``: an Inputs of the case."""
-    name, given = case["operator"], case["inputs"]
+    """Return a function that uses the case's object once. ``inputs``: the Inputs of the case."""
+    name, case_inputs = case["operator"], case["inputs"]
     namespace = name.rpartition(".")[0]
     kind = object_class(name)
-    used_with = [key for key in USES[namespace][0] if key in given]
+    used_with = [key for key in USES[namespace][0] if key in case_inputs]
     inputs.check_memory()
-    numpy.random.seed(inputs.random("object").randint(2**31 - 1))  # what is shuffled is so alike on both sides
-    tensors = {key: inputs.value(key, given[key], True) for key in used_with}
-    arguments = {key: argument(value) for key, value in given.items() if key not in used_with}
+    numpy.random.seed(inputs.random("object").randint(2**31 - 1))  # both sides shuffle alike
+    tensors = {key: inputs.value(key, case_inputs[key]) for key in used_with}
+    arguments = {key: argument(value) for key, value in case_inputs.items() if key not in used_with}
     if namespace == "metric":
-        return use_metric(kind(**arguments), *[listed(tensors.get(key)) for key in ("labels", "preds")])
+        return use_metric(kind(**arguments), *[as_list(tensors.get(key)) for key in ("labels", "preds")])
     if namespace == "init":
         return use_initializer(kind(**arguments), *tensors.values())
     if namespace == "optimizer":
@@ -102,24 +102,26 @@ def make_use(case, inputs):
     return lambda: list(loader)  # every batch of the data once
 
 
-def listed(value):
+def as_list(value):
     return value if isinstance(value, list) or value is None else [value]
 
 
 def arrays_of(state):
-    """The arrays of an optimizer's state, which is one, several, or none."""
+    """Return the arrays of an optimizer's state, which holds any number of them."""
     if isinstance(state, (list, tuple)):
-        return [array for one in state for array in arrays_of(one)]
+        return [array for part in state for array in arrays_of(part)]
     return [state] if isinstance(state, mx.nd.NDArray) else []
 
 
 def parameters_of(name):
-    """``[(name, whether it is required)]``: what the object is used with, then what its constructor takes."""
+    """Return ``[(name, is_required), ...]``: the tensors for the object's use, then its constructor's parameters."""
     own = inspect.signature(object_class(name).__init__).parameters
     used_with = USES[name.rpartition(".")[0]][0]
-    found = [(key, key != "label") for key in used_with]
-    for one in constructor_parameters(object_class(name)):
-        required = one.default is one.empty and one.name in own and one.name not in ("dataset", "data")
-        if one.name not in used_with and one.name != "dataset":
-            found.append((one.name, required))
-    return found
+    parameters = [(key, key != "label") for key in used_with]
+    for parameter in constructor_parameters(object_class(name)):
+        required = (
+            parameter.default is parameter.empty and parameter.name in own and parameter.name not in ("dataset", "data")
+        )
+        if parameter.name not in used_with and parameter.name != "dataset":
+            parameters.append((parameter.name, required))
+    return parameters

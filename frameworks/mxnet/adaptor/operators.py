@@ -1,4 +1,4 @@
-"""Operators by name: the Python functions that users call, and what the registry says of their arguments."""
+"""Find operators by name: the Python functions that users call, and the registry's types of their arguments."""
 
 import ctypes
 import inspect
@@ -23,7 +23,7 @@ REGISTERED_PREFIXES = {
 }
 # Arrays, whose methods and properties are operators, too.
 ARRAYS = ("nd.NDArray", "np.ndarray")
-# Those that aren't the registered operator of their name, and hand on what they are given to another.
+# Functions that pass their arguments to another operator than the registered one of their name.
 OTHER_FUNCTION = ("np.random.multinomial",)
 
 
@@ -34,29 +34,32 @@ class MissingOperator(Exception):
 
 
 def dotted(place, name):
-    """What ``name``, such as ``gluon.nn``, stands for in a module or class; None where there is no such."""
+    """Return what a dotted name such as ``gluon.nn`` stands for in a module or class, or None."""
     for part in name.split("."):
         place = getattr(place, part, None)
     return place
 
 
 def resolve(name):
-    """The Python function for ``nd.Convolution``, ``nd.linalg.gemm2``, ``np.add``..."""
+    """Return the Python function for a name such as ``nd.Convolution`` or ``nd.linalg.gemm2``.
+
+    Raise ValueError if no operator can have this name, MissingOperator if this build has no such operator.
+    """
     namespace, _, last = name.rpartition(".")
     if name.partition(".")[0] not in ROOTS:
         raise ValueError(f"{name}: operators live under {', '.join(ROOTS)}")
-    found = dotted(mx, name)
-    if found is None:
+    function = dotted(mx, name)
+    if function is None:
         raise MissingOperator(f"mxnet {mx.__version__} has no operator {name}")
     if namespace in ARRAYS:
-        return method(last, isinstance(found, property))
-    if not callable(found) or inspect.isclass(found):
+        return method(last, isinstance(function, property))
+    if not callable(function) or inspect.isclass(function):
         raise MissingOperator(f"{name} is not an operator")
-    return found
+    return function
 
 
 def method(name, is_property):
-    """A function of ``self``, and of what else the method takes; a sparse array's own method overrides."""
+    """Return a function that calls ``self``'s method or reads its property, so that a sparse array's own counts."""
 
     def read(self):
         return getattr(self, name)
@@ -68,7 +71,7 @@ def method(name, is_property):
 
 
 def registered_types(name):
-    """``{argument: type}`` of a registered operator, or None; by the C API, which all versions share."""
+    """Return ``{argument: type}`` of a registered operator, or None, by the C API, which all versions share."""
     handle = base.OpHandle()
     try:
         base.check_call(base._LIB.NNGetOpHandle(base.c_str(name), ctypes.byref(handle)))
@@ -83,7 +86,7 @@ def registered_types(name):
 
 
 def argument_types(operator):
-    """``{argument: type}`` for an operator as the user names it; empty for a function written in Python."""
+    """Return ``{argument: type}`` of an operator by the user's name; empty for a function written in Python."""
     parts = operator.split(".")
     if operator.rpartition(".")[0] in ARRAYS or parts[0] == "image":
         return {}
@@ -95,7 +98,7 @@ def argument_types(operator):
 
 
 def parameters_of(function):
-    """A function's own parameters: documented signatures are not always those that it takes."""
+    """Return a function's own parameters, which may differ from its documented signature."""
     try:
         documented = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -107,25 +110,25 @@ def parameters_of(function):
     )
     bare.__kwdefaults__ = function.__kwdefaults__
     own = list(inspect.signature(bare).parameters.values())
-    passes_on = all(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in own)
+    passes_on = all(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in own)
     return documented if passes_on else own
 
 
 def takes_dtype(operator, function):
-    """Whether an operator as the user names it, which is ``function``, has an argument ``dtype`` of its own.
+    """Return whether an operator by the user's name, which is ``function``, has an argument ``dtype``.
 
-    One that hands on what it is given takes what the operator behind it takes: a method that of its own name.
+    A function that passes on its arguments takes what the operator behind it takes, a method that of the same name.
     """
     array, _, last = operator.rpartition(".")
     if array in ARRAYS:
         operator, function = array.partition(".")[0] + "." + last, getattr(dotted(mx, array), last)
     parameters = [] if isinstance(function, property) else parameters_of(function)
-    if any(one.name == "dtype" for one in parameters):
+    if any(parameter.name == "dtype" for parameter in parameters):
         return True
-    if not any(one.kind == one.VAR_KEYWORD for one in parameters):
+    if not any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
         return False
     registered = argument_types(operator)
     if operator in OTHER_FUNCTION:
         return False
-    hands_on_all = all(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in parameters)
+    hands_on_all = all(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in parameters)
     return "dtype" in registered or (hands_on_all and not registered)

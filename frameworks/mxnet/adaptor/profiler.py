@@ -1,12 +1,11 @@
-"""MXNet's own profiler: how long each operator of a call took, and what storage the call allocated at most.
+"""Measure the time of a call's operators, and the peak of its storage, by MXNet's own profiler.
 
 All figures come from the trace that the profiler writes
-(https://mxnet.apache.org/versions/1.9.1/api/python/docs/tutorials/performance/backend/profiler.html): the system clock
-in microseconds, and counters of bytes.  The profiler's table (``dumps``) sums the same events, with four digits of each
-sum and no word on single calls.
+(https://mxnet.apache.org/versions/1.9.1/api/python/docs/tutorials/performance/backend/profiler.html): times of the
+system clock in microseconds, and counters of bytes.  The profiler's table (``dumps``) has only sums of these.
 
 An operator is in the trace twice, as a duration (``B`` and ``E``) and as an asynchronous task (``b`` and ``e``) of the
-same name.  Two kinds of work are there as tasks alone: the Python code of a custom operator, and calls of the C API.
+same name.  Two kinds of work are there only as tasks: the Python code of a custom operator, and calls of the C API.
 """
 
 import json
@@ -17,8 +16,8 @@ import time
 
 import mxnet as mx
 
-OPERATORS = ("operator", "Custom Operator")  # categories; the second one is that of what a custom operator calls
-# Work of the engine that serves operators and is none itself.
+OPERATORS = ("operator", "Custom Operator")  # categories; the second is of operators within a custom operator
+# Work of the engine that isn't an operator's.
 HELPERS = (
     "WaitForVar",
     "DeleteVariable",
@@ -29,49 +28,48 @@ HELPERS = (
     "ResourceParallelRandomSetSeed",
     "ResourceNativeRandomSetSeed",
 )
-OWNER = "::"  # between a custom operator's name and that of what it runs
-PYTHON = "pure_python"  # its own Python code
-CUSTOM = ("Custom", "_backward_Custom")  # before 1.6: all of a custom operator, with what it calls
-# Functions of the C API that move data themselves, without an operator: asnumpy, item, array and the like.
+OWNER = "::"  # between the names of a custom operator and of what it runs
+PYTHON = "pure_python"  # a custom operator's Python code
+CUSTOM = ("Custom", "_backward_Custom")  # before 1.6: a custom operator with all that it calls
+# Functions of the C API that move data without an operator: asnumpy, item, array and the like.
 COPIES = ("MXNDArraySyncCopyToCPU", "MXNDArraySyncCopyFromCPU", "MXNDArraySave", "MXNDArrayLoad")
-COUNTER = "Memory: "  # then the device
+COUNTER = "Memory: "  # prefix of a device's counter
 
-# What an interval of the trace is.  Time is that of the first kind that covers it: a copy may wait for an operator, and
-# Python code for both.
+# Kinds of intervals in the trace.  Where several cover the same time, it counts for the first kind: a copy may wait for
+# an operator, and Python code for both.
 OPERATOR, COPY, CODE = range(3)
 
 
 class Profiler:
-    """Profiles calls. One a process: MXNet writes all of a process's traces into one file."""
+    """The profiler of calls. There can be one a process: MXNet writes all of a process's traces into one file."""
 
     def __init__(self):
-        # A file without a name leaves nothing behind, however the process ends. It stays open as long as the process
-        # lives: MXNet opens it by its descriptor, and does so once more when the process exits.
+        # A file without a name vanishes with the process. It stays open: MXNet opens it by its descriptor, and does so
+        # again when the process exits.
         self.trace, self.path = nameless_file()
         self.bytes_read = 0
-        self.held = {}  # device -> where its counter stands, in bytes: it is never reset
+        self.counter_bytes = {}  # device -> its counter, which is never reset
 
     def profile(self, call, calls):
-        """Profile so many calls, after one more; a list with one entry for each of them.
+        """Profile so many calls, after one more; return {"operators": ..., "memory": {device: bytes}} for each.
 
-        An entry: {"operators": {name: [ns, ...]}, one for each time that it ran, "memory": {device: bytes}}, the most
-        that the counter rose above where it stood when the call began.  A custom operator's Python code is
-        ``<its name>::pure_python``, a copy between an array and Python has the name of the function of the C API; of
-        either only the time counts in which no operator ran.  No operators: the call ran none that the profiler sees.
+        "operators" is {name: [ns of each run, ...]}, and empty if the profiler sees none; "memory" the peak above the
+        counter at the call's start.  A custom operator's Python code is ``<its name>::pure_python``, and a copy between
+        an array and Python has the name of the C API's function; of both only the time without operators counts.
         """
         self.configure(api=True)
         (first,) = self.by_call(*self.record(call, 1))
-        # The C API makes traces several times as large, and slows calls down: it is left out where it tells nothing.
+        # The C API makes traces several times as large and calls slower, so it is left out if it copies nothing.
         self.configure(api=any(name in COPIES for name in first["operators"]))
         return self.by_call(*self.record(call, calls))
 
     def growth(self, call):
-        """``{device: bytes}``: the most that the counters rise above where they stand in one more call."""
+        """Run one more call; return ``{device: bytes}``, the peak above the counters at its start."""
         self.configure(operators=False)
         return self.by_call(*self.record(call, 1))[0]["memory"]
 
     def configure(self, operators=True, api=False):
-        """What goes into the trace, besides storage."""
+        """Choose what the trace has besides storage."""
         mx.profiler.set_config(
             profile_symbolic=operators,
             profile_imperative=operators,
@@ -82,7 +80,7 @@ class Profiler:
         )
 
     def record(self, call, calls):
-        """``(events, starts)``: the trace's, and when each call began, in microseconds."""
+        """Run so many calls; return ``(events, starts)``: the trace's events, and the calls' starts in microseconds."""
         starts = []
         mx.nd.waitall()
         mx.profiler.set_state("run")
@@ -95,7 +93,7 @@ class Profiler:
         return self.new_events(), starts
 
     def new_events(self):
-        """What the trace has got since the last time, in order of time."""
+        """Return the events that the trace has got since the last time, in order of time."""
         text = os.pread(self.trace, os.fstat(self.trace).st_size - self.bytes_read, self.bytes_read)
         head = b"" if self.bytes_read == 0 else b'{"traceEvents": ['
         self.bytes_read += len(text)
@@ -103,47 +101,47 @@ class Profiler:
         return sorted((event for event in events if event["ph"] in "BEbeC"), key=lambda event: event["ts"])
 
     def by_call(self, events, starts):
-        """The events of each call: those from its start to the start of the next."""
+        """Return the profile of each call, from the events between its start and the next one's."""
         calls = [{"operators": [], "memory": {}} for _ in starts]
-        begun = {}
+        open_starts = {}
         at_start = {}
         number = -1
         for event in events:
             while number + 1 < len(starts) and event["ts"] >= starts[number + 1]:
                 number += 1
-                at_start = dict(self.held)
+                at_start = dict(self.counter_bytes)
             if event["ph"] == "C":
-                self.note_memory(event, calls[number] if number >= 0 else None, at_start)
+                self.add_memory(event, calls[number] if number >= 0 else None, at_start)
             elif number >= 0:
-                note_interval(event, calls[number]["operators"], begun)
+                add_interval(event, calls[number]["operators"], open_starts)
         for call in calls:
             call["operators"] = times_of(call["operators"])
         return calls
 
-    def note_memory(self, event, call, at_start):
+    def add_memory(self, event, call, at_start):
         if not event["name"].startswith(COUNTER):
-            return  # one of the C API's
+            return  # a counter of the C API
         device = event["name"][len(COUNTER) :]
-        self.held[device] = event["args"][event["name"]]
+        self.counter_bytes[device] = event["args"][event["name"]]
         if call is not None:
-            grown = self.held[device] - at_start.get(device, 0)
+            grown = self.counter_bytes[device] - at_start.get(device, 0)
             call["memory"][device] = max(grown, call["memory"].get(device, 0))
 
 
 def device_name(context):
-    """As the counters call a device: ``cpu/0``."""
+    """Return the counters' name of a device, such as ``cpu/0``."""
     return "{}/{}".format(context.device_type, context.device_id)
 
 
 def nameless_file():
-    """A descriptor of a temporary file that no folder lists, and a path by which this process can open it."""
+    """Return the descriptor of a temporary file without a name, and a path by which this process can open it."""
     with tempfile.TemporaryFile() as stream:
         descriptor = os.dup(stream.fileno())
     return descriptor, "/proc/self/fd/{}".format(descriptor)
 
 
 def kind_of(event):
-    """What the event's interval is; None for what is no work, or is there a second time."""
+    """Return the kind of the event's interval, or None if it isn't work, or is a duplicate."""
     name, is_task = event["name"], event["ph"] in "be"
     if is_task:
         if event["cat"] == OPERATORS[1] and name.rpartition(OWNER)[2] == PYTHON:
@@ -154,54 +152,54 @@ def kind_of(event):
     return CODE if name in CUSTOM else OPERATOR
 
 
-def note_interval(event, intervals, begun):
-    """A beginning is kept in ``begun``; its end makes ``(kind, name, start, stop)`` of it, in microseconds.
+def add_interval(event, intervals, open_starts):
+    """Store the time of a start in ``open_starts``; at the end, append ``(kind, name, start, stop)`` in microseconds.
 
-    A duration begins and ends in one thread, a task has an id.
+    A duration starts and ends in one thread, a task has an id.
     """
     kind = kind_of(event)
     if kind is None:
         return
     key = (event["pid"], event["tid"], event.get("id"), event["name"])
     if event["ph"] in "Bb":
-        begun.setdefault(key, []).append(event["ts"])
-    elif begun.get(key):
-        intervals.append((kind, event["name"], begun[key].pop(), event["ts"]))
+        open_starts.setdefault(key, []).append(event["ts"])
+    elif open_starts.get(key):
+        intervals.append((kind, event["name"], open_starts[key].pop(), event["ts"]))
 
 
 def times_of(intervals):
-    """``{name: [ns, ...]}``: of operators all their time, of other work what nothing before it in the order covers."""
+    """Return ``{name: [ns, ...]}``: all time of operators, and of other kinds what no earlier kind covers."""
     times = {}
     covered = []
-    for kind, name, start, stop in sorted(intervals, key=lambda one: (one[0], one[2])):
+    for kind, name, start, stop in sorted(intervals, key=lambda interval: (interval[0], interval[2])):
         microseconds = stop - start
         if kind != OPERATOR:
-            microseconds -= sum(max(0, min(stop, end) - max(start, begin)) for begin, end in merged(covered))
+            microseconds -= sum(max(0, min(stop, end) - max(start, begin)) for begin, end in merge(covered))
         times.setdefault(name, []).append(1000 * microseconds)
         covered.append((start, stop))
     return times
 
 
-def merged(intervals):
-    """The same stretches of time, in order, none of which touches another."""
-    found = []
+def merge(intervals):
+    """Return the union of intervals, as disjoint ones in order."""
+    merged = []
     for start, stop in sorted(intervals):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
         else:
-            found.append((start, stop))
-    return found
+            merged.append((start, stop))
+    return merged
 
 
 def write_profile(call, calls, folder, name):
-    """The profiler's own trace (``trace.json``) and table (``table.txt``) of so many calls. Once a process.
+    """Write the profiler's trace (``trace.json``) and table (``table.txt``) of so many calls. Call it once a process.
 
-    Each call is a task of this name in the trace.  A build with NVTX or VTune hands tasks and operators on to these, as
-    ranges, while its profiler runs.
+    Each call is a task of this name in the trace.  While the profiler runs, a build with NVTX or VTune passes tasks and
+    operators to these as ranges.
     """
     trace = os.path.join(folder, "trace.json")
     mx.profiler.set_config(profile_all=True, aggregate_stats=True, filename=trace)
-    task = mx.profiler.Domain("opduel").new_task(re.sub(r'["\\]', "_", name))  # which MXNet writes as they are
+    task = mx.profiler.Domain("opduel").new_task(re.sub(r'["\\]', "_", name))  # MXNet doesn't escape them
     mx.nd.waitall()
     mx.profiler.set_state("run")
     for _ in range(calls):
@@ -214,5 +212,5 @@ def write_profile(call, calls, folder, name):
     mx.profiler.dump(finished=True)
     with open(os.path.join(folder, "table.txt"), "w") as stream:
         stream.write(table)
-    with open(trace) as stream:  # MXNet says nothing when it can't write
+    with open(trace) as stream:  # MXNet doesn't report that it can't write
         json.load(stream)

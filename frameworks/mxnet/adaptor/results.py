@@ -1,65 +1,64 @@
-"""What a case computes: its outputs, its gradients, and the arguments that it changed, written to files."""
+"""Write to files what a case computes: its outputs, its gradients, and the arguments that it changed."""
 
-import hashlib
-import os
-import random
 import zlib
 
 import mxnet as mx
 import numpy
 
+from opduel_common import inputs as common_inputs
+from opduel_common import results as common_results
+
 
 def results(case, seed, inputs, operator, args, kwargs, folder, limit):
-    """Compute a case once, with every generator of random numbers seeded, and write what came of it to ``folder``.
+    """Seed every generator, compute a case once, and write its results to ``folder``, as ``write_all`` describes.
 
-    A list of {"name", "dtype", "shape", "storage", "file", "count"}: a file holds the first ``count`` elements in C
-    order, all of them if they are at most ``limit`` bytes.
+    The entries' "storage" is a tensor's storage type. Raise TypeError for a result that isn't numeric.
     """
-    before = {name: plain(tensor) for name, tensor in inputs.tensors.items()}
+    bytes_before = {name: to_numpy(tensor).tobytes() for name, tensor in inputs.tensors.items()}
     seed_generators(seed)
     if case["direction"] == "forward":
-        found = outputs(operator(*args, **kwargs))
+        values = named_outputs(operator(*args, **kwargs))
     else:
-        found = backward(case, seed, inputs, operator, args, kwargs)
+        values = compute_backward(case, seed, inputs, operator, args, kwargs)
     mx.nd.waitall()
     for name, tensor in inputs.tensors.items():
-        if plain(tensor).tobytes() != before[name].tobytes():
-            found.append((name + " after the call", tensor))
-    return [write(number, name, value, folder, limit) for number, (name, value) in enumerate(found)]
+        if to_numpy(tensor).tobytes() != bytes_before[name]:
+            values.append((name + " after the call", tensor))
+    arrays = [(name, to_numpy(value)) for name, value in values]
+    for (name, array), (_, value) in zip(arrays, values):
+        if array.dtype.kind not in common_results.COMPARABLE_KINDS:
+            raise TypeError("{}: a {} is not a number".format(name, type(value).__name__))
+    entries = common_results.write_all(arrays, folder, limit)
+    return [dict(entry, storage=getattr(value, "stype", "default")) for entry, (_, value) in zip(entries, values)]
 
 
 def seed_generators(seed):
-    """Every generator of random numbers that an operator may draw from."""
-    for generator in (mx.random.seed, numpy.random.seed, random.seed):
-        generator(seed & 0x7FFFFFFF)
+    """Seed every generator of random numbers that an operator may draw from."""
+    mx.random.seed(seed & 0x7FFFFFFF)
+    common_inputs.seed_generators(seed)
 
 
 def digest_of(inputs):
-    """The SHA-256 of all tensors and parameters: names, dtypes, shapes and values."""
-    found = hashlib.sha256()
-    values = dict(inputs.tensors)
-    values.update(("parameter " + name, one.data()) for name, one in inputs.parameters.items())
-    for name in sorted(values):
-        array = numpy.ascontiguousarray(plain(values[name]))
-        found.update("{}|{}|{}|".format(name, array.dtype.str, array.shape).encode("utf-8"))
-        found.update(array.tobytes())
-    return found.hexdigest()
+    """Return the SHA-256 of all tensors and parameters, in hexadecimal digits; "" if there are none."""
+    arrays = {name: to_numpy(tensor) for name, tensor in inputs.tensors.items()}
+    arrays.update(("parameter " + name, to_numpy(value.data())) for name, value in inputs.parameters.items())
+    return common_results.digest_of(arrays)
 
 
-def backward(case, seed, inputs, operator, args, kwargs):
-    """The gradients, and of direction "both" the outputs before them."""
-    wanted = inputs.attach_gradients()
+def compute_backward(case, seed, inputs, operator, args, kwargs):
+    """Return ``(name, gradient)`` pairs, and for direction "both" the outputs before them."""
+    gradients_by_name = inputs.attach_gradients()
     with mx.autograd.record():
-        found = outputs(operator(*args, **kwargs))
-    heads = [head for _, head in found]
+        outputs = named_outputs(operator(*args, **kwargs))
+    heads = [head for _, head in outputs]
     weights = [head_gradient(head, seed, case["id"], number) for number, head in enumerate(heads)]
     mx.autograd.backward(heads, head_grads=weights)
-    gradients = [("gradient of " + name, gradient) for name, gradient in wanted]
-    return gradients if case["direction"] == "backward" else found + gradients
+    gradients = [("gradient of " + name, gradient) for name, gradient in gradients_by_name]
+    return gradients if case["direction"] == "backward" else outputs + gradients
 
 
 def head_gradient(head, seed, case_id, number):
-    """Random weights of an output's elements: their plain sum, MXNet's default, hides much (softmax's is always 1)."""
+    """Return random weights of an output's elements; their sum, MXNet's default, hides much (softmax's is always 1)."""
     if getattr(head, "stype", "default") != "default" or numpy.dtype(head.dtype).kind != "f":
         return None
     key = "{}|{}|head {}".format(seed, case_id, number)
@@ -68,33 +67,16 @@ def head_gradient(head, seed, case_id, number):
     return make(generator.normal(size=head.shape).astype(head.dtype), dtype=head.dtype, ctx=head.context)
 
 
-def outputs(result, name="output"):
-    """``(name, value)`` of each output: ``output``, or ``output[0]`` and so on, of lists within lists, too."""
+def named_outputs(result, name="output"):
+    """Return ``(name, value)`` of each output: ``output``, or ``output[0]`` and so on, also in nested lists."""
     if not isinstance(result, (list, tuple)):
         return [] if result is None else [(name, result)]
-    found = []
-    for number, one in enumerate(result):
-        found += outputs(one, "{}[{}]".format(name, number))
-    return found
+    outputs = []
+    for number, part in enumerate(result):
+        outputs += named_outputs(part, "{}[{}]".format(name, number))
+    return outputs
 
 
-def plain(value):
-    """A numpy array of whatever an operator returns; sparse ones are filled up."""
+def to_numpy(value):
+    """Return an operator's result as a dense numpy array."""
     return numpy.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
-
-
-def write(number, name, value, folder, limit):
-    array = numpy.ascontiguousarray(plain(value))
-    if array.dtype.kind not in "biuf":
-        raise TypeError("{}: a {} is not a number".format(name, type(value).__name__))
-    count = min(array.size, max(1, limit // array.dtype.itemsize))
-    path = os.path.join(folder, "{}.bin".format(number))
-    array.reshape(-1)[:count].tofile(path)
-    return {
-        "name": name,
-        "dtype": array.dtype.str,
-        "shape": list(plain(value).shape),
-        "storage": getattr(value, "stype", "default"),
-        "file": os.path.basename(path),
-        "count": count,
-    }

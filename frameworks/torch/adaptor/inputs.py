@@ -3,7 +3,7 @@
 import numpy
 import torch
 
-from opduel_common.inputs import Inputs as PlainInputs
+from opduel_common.inputs import TensorInputs
 
 from .devices import device_of
 from .results import to_tensor
@@ -12,7 +12,7 @@ OBJECTS = (torch.dtype, torch.layout, torch.memory_format)  # a string such as "
 ROOT = "torch."
 
 
-class Inputs(PlainInputs):
+class Inputs(TensorInputs):
     """The arguments of one case, with tensors in place of arrays."""
 
     function_kind = "PyTorch functions"
@@ -20,10 +20,7 @@ class Inputs(PlainInputs):
     def __init__(self, case, seed, device):
         super().__init__(case, seed)
         self.device = device
-        self.tensors = {}  # tensors made from a shape, by name
-        self.parameters = {}  # a module's trained parameters, by name
         self.wants_gradient = {}  # name -> whether the case asks for its gradient, if it says so
-        self.integer_names = set()  # names of tensors that hold integers
 
     def seed_generators(self):
         super().seed_generators()
@@ -69,20 +66,16 @@ class Inputs(PlainInputs):
     def differentiable_tensors(self):
         """Return ``(name, tensor)`` of the inputs and parameters that get gradients.
 
-        These are of floating point, and without integers (such as indices) if there are others. Raise ValueError if
-        there are none.
+        Raise ValueError if there are none.
         """
-        names = [
-            name
-            for name, tensor in self.tensors.items()
-            if (tensor.is_floating_point() or tensor.is_complex()) and self.wants_gradient.get(name, True)
-        ]
-        names = [name for name in names if name not in self.integer_names] or names
-        tensors = [(name, self.tensors[name].requires_grad_()) for name in names]
+        tensors = [(name, self.tensors[name].requires_grad_()) for name in self.differentiable_names()]
         tensors += [(name, parameter.requires_grad_()) for name, parameter in self.parameters.items()]
         if not tensors:
             raise ValueError("no input has a gradient: its direction is forward")
         return tensors
+
+    def can_have_gradient(self, name, tensor):
+        return (tensor.is_floating_point() or tensor.is_complex()) and self.wants_gradient.get(name, True)
 
     def dtypes(self):
         """Return the names of the dtypes of tensors and of a module's parameters."""

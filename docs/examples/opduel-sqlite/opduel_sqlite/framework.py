@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from opduel.frameworks import Framework
+from opduel.frameworks import Cases, Framework
 
 
 class SQLite(Framework):
     """Tells opduel what a build is, what its operators are called, and which file calls them."""
 
     name = "sqlite"  # the entry point's name, and the spec's "framework"
-    import_name = None  # no package of its own: any Python environment is a build
-    namespaces = {"sql": ()}  # operators are called sql.NAME
+    cases = Cases(namespaces={"sql": ()})  # operators are called sql.NAME
     adaptor = Path(__file__).with_name("adaptor.py")
 
     def environment(self, threads: int) -> Mapping[str, str]:

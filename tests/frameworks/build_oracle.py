@@ -1,4 +1,4 @@
-"""A script in a build that answers questions, a line each, until it is closed."""
+"""Ask a script in a build what cases give, beside what MXNet itself gives."""
 
 import json
 import subprocess
@@ -14,8 +14,8 @@ ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}
 Outputs = list[list[Any]]
 
 
-class AskedBuild:
-    """``outputs_of.py`` in a build. Use as a context manager."""
+class BuildOracle:
+    """A process of ``outputs_of.py`` in a build. Use as a context manager."""
 
     def __init__(self, build: Build) -> None:
         script = Path(__file__).with_name("outputs_of.py")
@@ -28,7 +28,7 @@ class AskedBuild:
             env=ENVIRONMENT,
         )
 
-    def __enter__(self) -> "AskedBuild":
+    def __enter__(self) -> "BuildOracle":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -39,7 +39,7 @@ class AskedBuild:
         self._process.wait(30)
 
     def ask(self, case: Case, direct: dict[str, Any] | None = None) -> dict[str, Any]:
-        """What the adaptor's call gives ("case"), and MXNet's own ("direct"), each in a process of its own."""
+        """Return the answers to the adaptor's call ("case") and MXNet's own ("direct"), each from its own process."""
         request = {"case": asdict(case), "numpy": case.operator.startswith("np")}
         if direct is not None:
             request["direct"] = direct
@@ -50,8 +50,8 @@ class AskedBuild:
         return answer
 
     def outputs(self, case: Case) -> Outputs:
-        """``[shape, dtype, storage type]`` of each output of the adaptor's call; a plain value's type alone."""
+        """Return ``[shape, dtype, storage type]`` of each output of the adaptor's call; of a plain value its type."""
         answer = self.ask(case)["case"]
         assert "outputs" in answer, answer
-        found: Outputs = answer["outputs"]
-        return found
+        outputs: Outputs = answer["outputs"]
+        return outputs

@@ -1,6 +1,6 @@
-"""Cases in whole numbers that would divide by zero or write out of bounds: refused before they run.
+"""Refuse cases of integer dtypes that would divide by zero or write out of bounds.
 
-Where MXNet itself refuses a dtype, it says so; in these cases it would die of a signal, or its results mean nothing.
+MXNet itself refuses some dtypes; in these cases it would die of a signal, or compute nonsense.
 """
 
 import json
@@ -10,20 +10,20 @@ import numpy
 
 from .graphs import BACKEND
 
-# Of nd, nd.sparse and np, as functions, methods and nodes of graphs: they divide a sum by the number of its elements,
-# which MXNet converts to the dtype of the output.  np.mean has a division of its own in whole numbers.
+# Operators of nd, nd.sparse and np that divide a sum by the number of its elements, which MXNet converts to the dtype
+# of the output.  np.mean divides integers otherwise.
 AVERAGES = ("mean", "moments", "var", "std", "average", "_npi_var", "_npi_std", "_npi_average")
 OPTIMIZERS = "optimizer."
 
 
-def is_whole(dtype):
+def is_integer(dtype):
     return numpy.dtype(dtype).kind in "iu"
 
 
 def check_case(case):
-    """Raise ValueError for what can't be computed in the case's dtype, whatever its tensors' sizes."""
+    """Raise ValueError if the case can't be computed in its dtype, whatever its tensors' sizes."""
     dtype = case["dtype"]
-    if not is_whole(dtype):
+    if not is_integer(dtype):
         return
     if case["operator"].startswith(OPTIMIZERS):
         raise ValueError(
@@ -38,21 +38,21 @@ def check_case(case):
 
 
 def check_average(case, args, kwargs):
-    """Raise ValueError if the case's operator takes means over so many elements that their number becomes 0."""
+    """Raise ValueError if the case's operator takes means over so many elements that their number overflows to 0."""
     root, _, last = case["operator"].rpartition(".")
-    arrays = [one for one in list(args) + list(kwargs.values()) if isinstance(one, mx.nd.NDArray)]
+    arrays = [argument for argument in list(args) + list(kwargs.values()) if isinstance(argument, mx.nd.NDArray)]
     if last not in AVERAGES or not arrays or (root.startswith("np") and last == "mean"):
         return
-    asked = kwargs.get("dtype") or arrays[0].dtype
+    dtype = kwargs.get("dtype") or arrays[0].dtype
     axes = kwargs.get("axes", kwargs.get("axis"))
     if axes is None and len(args) > 1 and isinstance(args[1], (int, tuple)):
         axes = args[1]
-    count = averaged(arrays[0].shape, axes, bool(kwargs.get("exclude")))
-    check_count(case["operator"], count, asked)
+    count = elements_per_mean(arrays[0].shape, axes, bool(kwargs.get("exclude")))
+    check_count(case["operator"], count, dtype)
 
 
-def averaged(shape, axes, exclude=False):
-    """How many elements of a tensor of ``shape`` each mean over ``axes`` (None: all; or all others) is taken of."""
+def elements_per_mean(shape, axes, exclude=False):
+    """Return how many elements of a tensor each mean over ``axes`` has; None means all axes, ``exclude`` all others."""
     named = range(len(shape)) if axes is None else [axes] if isinstance(axes, int) else axes
     places = {axis % len(shape) for axis in named}
     if exclude and axes is not None:
@@ -63,7 +63,7 @@ def averaged(shape, axes, exclude=False):
 def check_count(operator, count, dtype):
     """Raise ValueError if ``count`` is 0 in ``dtype``."""
     dtype = numpy.dtype(dtype)
-    if is_whole(dtype) and count and count % 2 ** (8 * dtype.itemsize) == 0:
+    if is_integer(dtype) and count and count % 2 ** (8 * dtype.itemsize) == 0:
         raise ValueError(
             f"{operator} divides by the number of elements of a mean, {count}, which is 0 in {dtype.name}: use another "
             f"dtype, or sizes of which that is no multiple of {2 ** (8 * dtype.itemsize)}"
@@ -71,14 +71,16 @@ def check_count(operator, count, dtype):
 
 
 def check_block(name, block, arrays):
-    """Raise ValueError if a mean within a Gluon block is taken of so many elements that their number becomes 0."""
-    if not any(is_whole(one.dtype) for one in arrays):
+    """Raise ValueError if a mean within a Gluon block has so many elements that their number overflows to 0."""
+    if not any(is_integer(array.dtype) for array in arrays):
         return
     try:
-        nodes, shapes = traced(block, arrays)
-    except Exception:  # it has no graph: it isn't a HybridBlock, or takes other arguments
+        nodes, shapes = trace_block(block, arrays)
+    except Exception:  # no graph: it isn't a HybridBlock, or takes other arguments
         return
-    smallest = min((numpy.dtype(one.dtype) for one in arrays if is_whole(one.dtype)), key=lambda one: one.itemsize)
+    smallest = min(
+        (numpy.dtype(array.dtype) for array in arrays if is_integer(array.dtype)), key=lambda dtype: dtype.itemsize
+    )
     for node in nodes:
         if node["op"] in AVERAGES:
             inner, outer = shapes.get(nodes[node["inputs"][0][0]]["name"]), shapes.get(node["name"])
@@ -87,15 +89,15 @@ def check_block(name, block, arrays):
                 check_count(name, count, smallest)
 
 
-def traced(block, arrays):
-    """The nodes of a block's graph, and by a node's name the shape of its first output, as far as it is known."""
+def trace_block(block, arrays):
+    """Return the nodes of a block's graph, and the known shapes of their first outputs by the nodes' names."""
     names = ["whole{}".format(i) for i in range(len(arrays))]
     result = block(*[mx.sym.var(name) for name in names])
     symbol = mx.sym.Group(list(result)) if isinstance(result, (list, tuple)) else result
     internals = symbol.get_internals()
-    _, shapes, _ = internals.infer_shape_partial(**{name: one.shape for name, one in zip(names, arrays)})
-    found = {}
+    _, shapes, _ = internals.infer_shape_partial(**{name: array.shape for name, array in zip(names, arrays)})
+    shape_by_node = {}
     for output, shape in zip(internals.list_outputs(), shapes):
         node = output[: -len("_output")] if output.endswith("_output") else output
-        found.setdefault(node, shape)
-    return json.loads(symbol.tojson())["nodes"], found
+        shape_by_node.setdefault(node, shape)
+    return json.loads(symbol.tojson())["nodes"], shape_by_node
