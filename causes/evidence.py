@@ -64,7 +64,7 @@ def collect_evidence(
         )
         for case_id, comparison in changes.items()
     }
-    if profiling.framework.logging_environment():
+    if profiling.framework.profiling.log_variables:
         for case_id, logged in primitives.ask_for_primitives(profiling, changed_cases).items():
             evidence[case_id].examinations.append(_examine_primitives(logged))
     folder = callgrind_folder(request)

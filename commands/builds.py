@@ -23,10 +23,8 @@ def usual_build(side: Side, config: Mapping[str, str], framework: Framework, opt
     releases = load_releases(framework)
     usual = {"control": releases.default_control, "treatment": releases.default_treatment}[side]
     if usual is None:
-        fix = "give one"
-        if framework.any_package:  # which package is measured, only the user can say
-            fix += ", as package==version, as several requirements in quotes, or as the path of an environment"
-        raise UsageError(f"--{option or side}: {framework.name} has no default build: {fix}")
+        hint = framework.builds.request_hint
+        raise UsageError(f"--{option or side}: {framework.name} has no default build: give one{hint}")
     log.info("%s: %s, from %s", side, usual, releases.path)
     return usual
 

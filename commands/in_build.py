@@ -45,7 +45,7 @@ def run(arguments: Sequence[str], program: str) -> int:
 
 def inside_environment(build: Build, framework: Framework, own: Mapping[str, str]) -> dict[str, str]:
     """As the harness runs a build, with one thread, but for what the user's variables say; opduel can be imported."""
-    fixed = {**worker_environment(), **framework.environment(1), **framework.profiling_environment()}
+    fixed = {**worker_environment(), **framework.environment(1), **framework.profiling.variables}
     path = [build.environment.get("PYTHONPATH", ""), own.get("PYTHONPATH", ""), str(import_folder())]
     environment = {**fixed, **own, **build.environment}
     return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, path))}

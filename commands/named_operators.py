@@ -30,7 +30,7 @@ def refuse_unknown_operators(
     Raises:
         UsageError: one is in none; RunError: a build can't be started.
     """
-    if framework.programs:
+    if not framework.cases.has_operators:
         return
     for_inputs = set(options.operators or ()) if options.inputs and not options.network else set()
     whole_spec = spec is not None and SPECIFICATIONS not in spec.parents  # ours have what only some releases have

@@ -18,14 +18,9 @@ _COMMAND_LINES = ("command_args", "string_map")
 
 def refuse_program_options(options: argparse.Namespace, framework: Framework) -> None:
     """Raise UsageError if an option for programs is given, and the framework has none; or if it can't be meant."""
-    instead = {"program": "use --treatment PATH", "command_args": "change the spec", "string_map": "change the spec"}
-    for name, words in instead.items():
-        if getattr(options, name) is not None and not framework.programs:
-            raise UsageError(f"--{name}: is for frameworks of programs, and the spec is for {framework.name}: {words}")
-    if options.fuzz is not None and framework.programs:
-        raise UsageError("--fuzz: a program has no inputs that could be drawn: leave it out")
-    if options.input_sets is not None and framework.programs:
-        raise UsageError("--input_sets: a program has no inputs that could be drawn: leave it out")
+    for name, reason in framework.cases.refused_options.items():
+        if getattr(options, name) is not None:
+            raise UsageError(f"--{name}: {reason.format(framework=framework.name)}")
     if options.program is not None and BUILD not in options.program:
         raise UsageError(
             f"--program {options.program}: has no {BUILD}: write it in place of what --control and --treatment "

@@ -191,8 +191,7 @@ def _build(side: Side, wanted: Build, job: Job, framework: Framework, cache: Bui
             f"digests {made.digest[:12]} and {wanted.digest[:12]}): give all hosts the same Python and packages"
         )
     made = dataclasses.replace(made, requested=wanted.requested, commit=wanted.commit)
-    made = program_here(wanted, made) if own.programs else made
-    return framework.equipped(side, made, job.configuration.threads)
+    return framework.equipped(side, program_here(wanted, made), job.configuration.threads)
 
 
 def program_here(wanted: Build, made: Build) -> Build:

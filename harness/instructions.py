@@ -59,7 +59,7 @@ def require_counting(framework: Framework, cases: Sequence[Case]) -> None:
     counted = [case for case in cases if case.metric == "instructions"]
     if not counted:
         return
-    if not framework.counted_functions and not framework.counts_whole_calls:
+    if not framework.profiling.counts_instructions:
         raise UsageError(
             f"--metric instructions: {framework.name} doesn't say which functions to count in; leave it out"
         )
@@ -71,7 +71,7 @@ def require_counting(framework: Framework, cases: Sequence[Case]) -> None:
     if platform.machine() not in MACHINES:
         raise UsageError(f"--metric instructions works only on x86-64, not on {platform.machine()}: measure time alone")
     for case in counted:
-        if framework.is_network(case):
+        if framework.cases.is_network(case):
             raise UsageError(f"{case.id}: instructions of whole networks are not counted: measure it by time alone")
         if not (case.on_processor and framework.can_fork(1, case.context)):
             raise UsageError(
@@ -88,8 +88,8 @@ def threads_of(case: Case, threads: int) -> int:
 def plan_counting(framework: Framework, env: Mapping[str, str] | None = None, cases: Sequence[Case] = ()) -> Counting:
     """How a run of these cases counts, with the user's variables ``env``; ``require_counting`` has found valgrind."""
     ours = {**run_environment(framework, 1, env or {}), **framework.preparation(cases)}
-    environment = {**ours, **ALLOCATOR, **framework.counting_environment()}
-    return Counting(shutil.which("valgrind") or "valgrind", tuple(framework.counted_functions), environment)
+    environment = {**ours, **ALLOCATOR, **framework.profiling.counting_variables}
+    return Counting(shutil.which("valgrind") or "valgrind", tuple(framework.profiling.counted_functions), environment)
 
 
 def callgrind(counting: Counting, paths: Path, more: Sequence[str] = ()) -> list[str]:

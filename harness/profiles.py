@@ -59,7 +59,7 @@ class Profiling:
     @contextmanager
     def workers(self, cpus: frozenset[int]) -> Iterator[dict[Side, RestartingWorker]]:
         """A worker of each build on ``cpus``, started when it is first asked."""
-        environment = {**self.bench.environment, **self.framework.profiling_environment()}
+        environment = {**self.bench.environment, **self.framework.profiling.variables}
         with ExitStack() as stack:
             yield {side: stack.enter_context(self.bench.worker(side, environment, cpus)) for side in self.bench.builds}
 
@@ -115,7 +115,7 @@ def add_breakdowns(
     try:
         with profiling.workers(profiling.bench.cpus.start) as workers:
             for count, number in enumerate(positions):
-                comparison, case = comparisons[number], framework.as_profiled(by_id[comparisons[number].case])
+                comparison, case = comparisons[number], framework.profiling.as_profiled(by_id[comparisons[number].case])
                 breakdown = _break_down(profiling, case, workers, comparison.control or 0.0)
                 if breakdown is None:
                     findings.not_broken_down = len(positions) - count
@@ -128,7 +128,9 @@ def add_breakdowns(
 
 def to_break_down(cases: Sequence[Case], framework: Framework, every_case: bool) -> list[Case]:
     """The cases that get a breakdown if they are measured: those of networks, or every one that is timed."""
-    return [case for case in cases if case.metric == DEFAULT_METRIC and (every_case or framework.is_network(case))]
+    return [
+        case for case in cases if case.metric == DEFAULT_METRIC and (every_case or framework.cases.is_network(case))
+    ]
 
 
 def _break_down(

@@ -80,7 +80,7 @@ def prepare(request: RunRequest) -> PreparedRun:
 
     sampled = {case.id for case in plan.cases}
     failures = {comparison.case: comparison.failure for comparison in other_inputs if comparison.failure}
-    spends_budget = configuration.roofline or framework.two_sided or configuration.threads > 1
+    spends_budget = configuration.roofline or framework.has_own_sides or configuration.threads > 1
     plan = dataclasses.replace(
         plan,
         failed={case_id: failure for case_id, failure in failures.items() if case_id in sampled},
@@ -96,7 +96,7 @@ def prepare(request: RunRequest) -> PreparedRun:
 def _compare_inputs(request: RunRequest, bench: Bench, earlier_s: float) -> list[Comparison]:
     """Return a failed comparison of each case that gets other inputs on either side, where a run has two frameworks;
     one framework makes its inputs alike. ``earlier_s``: what earlier starts took of the time budget."""
-    if not request.framework.two_sided:
+    if not request.framework.has_own_sides:
         return []
     budget = request.configuration.time_budget
     share_s = None if budget is None else INPUT_CHECK_SHARE * max(0.0, budget - earlier_s)

@@ -93,7 +93,7 @@ def make_bench(request: RunRequest) -> Bench:
         plan_cpus(configuration.threads),
         plan_counting(request.framework, request.env, request.cases) if counts_instructions else None,
         plan_wiping() if configuration.wipe_cache else None,
-        request.framework.memory_environment(),
+        request.framework.profiling.memory_variables,
     )
 
 

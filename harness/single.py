@@ -111,7 +111,7 @@ class _Run:
         self._warmup = DEFAULT_WARMUP if configuration.warmup is None else configuration.warmup
         self._on_progress = on_progress
         self._cpus = plan_cpus(configuration.threads)
-        profiling = request.framework.profiling_environment() if configuration.profiler == "native" else {}
+        profiling = request.framework.profiling.variables if configuration.profiler == "native" else {}
         ours = run_environment(request.framework, configuration.threads, request.env, [request.build])
         self._wiping = plan_wiping() if configuration.wipe_cache else None
         wiping = {WIPING_VARIABLE: str(self._wiping.size)} if self._wiping else {}
@@ -182,7 +182,7 @@ class _Run:
         is spent; RunError: workers can't be started."""
         request, bench = self._request, self._bench
         self._framework = with_checked_forks(request.framework, bench, request.cases, self._configuration.threads)
-        for_storage = {**bench.environment, **request.framework.memory_environment()}
+        for_storage = {**bench.environment, **request.framework.profiling.memory_variables}
         rng = random.Random(request.seed)
         rounds = self._configuration.rounds or DEFAULT_ROUNDS
         for number in range(1, rounds + 1):
@@ -289,7 +289,7 @@ def _result(case: Case, outcome: _CaseOutcome, framework: Framework) -> SingleRe
         operators=operators or None,
         failure=outcome.failures[-1] if outcome.failed or (outcome.failures and not calls) else None,
         work=framework.work(case),
-        mode=None if framework.is_network(case) else case.mode,  # a network's inputs say whether it is hybridized
+        mode=None if framework.cases.is_network(case) else case.mode,  # a network's inputs say whether it is hybridized
         note="" if calls else outcome.note,
     )
 

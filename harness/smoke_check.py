@@ -47,7 +47,7 @@ def smoke_check(
     """
     environment = {**run_environment(framework, 1, env or {}, [build]), **framework.preparation(cases)}
     if profile:
-        environment.update(framework.profiling_environment())
+        environment.update(framework.profiling.variables)
     with RestartingWorker("treatment", build, framework.adaptor, environment, plan_cpus(1).start) as worker:
         for case in cases:
             request, fork = CaseRequest(case, seed), framework.can_fork(1, case.context)

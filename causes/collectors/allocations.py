@@ -121,8 +121,10 @@ def observe_allocations(
     counting = plan_counting(framework, env, fit)
     # malloc as it is in production: where memory is mapped, the memory that malloc holds back decides
     environment = {
-        **run_environment(framework, 1, env or {}), **framework.preparation(fit), **framework.counting_environment()
-    }  # fmt: skip
+        **run_environment(framework, 1, env or {}),
+        **framework.preparation(fit),
+        **framework.profiling.counting_variables,
+    }
     counter = _Counter(profiling, kind, massif(counting.valgrind, kind), environment)
     for number in range(pairs):
         counter.count_in_pair([case for case in fit if counter.is_due(case, number)], number)

@@ -26,9 +26,9 @@ def ask_for_operators(profiling: Profiling, cases: Sequence[Case]) -> dict[str, 
     """Case id -> answers to ``QUESTION``, in process pairs of their own, which have the profiler's environment; each
     case in the form in which its operators can be seen."""
     framework, bench = profiling.framework, profiling.bench
-    environment = {**bench.environment, **framework.profiling_environment()}
+    environment = {**bench.environment, **framework.profiling.variables}
     watched = replace(profiling, bench=replace(bench, environment=environment))
-    return ask_in_pairs(watched, [framework.as_profiled(case) for case in cases], [QUESTION])
+    return ask_in_pairs(watched, [framework.profiling.as_profiled(case) for case in cases], [QUESTION])
 
 
 def operator_observations(answers: Answers, kernels: bool = False) -> list[Observation] | str:

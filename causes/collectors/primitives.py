@@ -89,7 +89,7 @@ def ask_for_primitives(profiling: Profiling, cases: Sequence[Case]) -> dict[str,
     """Case id -> answers to ``QUESTION``, in process pairs of their own, whose libraries log; in one pair alone for a
     case in which no primitive ran on either side."""
     bench = profiling.bench
-    environment = {**bench.environment, **profiling.framework.logging_environment()}
+    environment = {**bench.environment, **profiling.framework.profiling.log_variables}
     logging = replace(profiling, bench=replace(bench, environment=environment))
     found = ask_in_pairs(logging, cases, [QUESTION], pairs=1)
     worth = [case for case in cases if not isinstance(primitive_observations(found[case.id]), str)]

@@ -45,9 +45,9 @@ def why_not(framework: Framework, case: Case) -> str:
         return "needs valgrind, which is not on the PATH"
     if platform.machine() not in MACHINES:
         return f"works only on x86-64, not on {platform.machine()}"
-    if framework.programs:
+    if not framework.calls_in_worker:
         return "a program of its own is not looked at under valgrind"
-    if framework.is_network(case):
+    if framework.cases.is_network(case):
         return "a whole network is not looked at under valgrind"
     if not (case.on_processor and framework.can_fork(1, case.context)):
         return f"a case on {case.context} can't be looked at under valgrind"

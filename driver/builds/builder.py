@@ -12,6 +12,7 @@ from opduel.driver.builds.repository_data import Platform, load_platform
 from opduel.driver.builds.source_builder import BuildSettings
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
+from opduel.frameworks.roles import PackageBuilds, ProgramBuilds
 from opduel.records import Build, Commit
 
 
@@ -45,15 +46,19 @@ class Builder(Protocol):
 def builder_of(
     framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
 ) -> Builder:
-    """The builder of the framework's commits, of a program's, or, where the framework is no package of its own, of any
-    package's. UsageError: the settings lack what it needs."""
-    if framework.programs:
+    """Return the builder of the commits of a framework, of any package, or of a program, by the framework's builds.
+
+    Raises:
+        UsageError: the settings lack what it needs.
+    """
+    if isinstance(framework.builds, ProgramBuilds):
         return ProgramBuilder(framework, repository, cache, settings, work)
-    kind = PackageBuilder if framework.any_package else CommitBuilder
+    kind = PackageBuilder if isinstance(framework.builds, PackageBuilds) else CommitBuilder
     return kind(framework, repository, cache, settings, work)
 
 
 def platform_of(framework: Framework, name: str) -> Platform:
     """The platform of that name for the framework's commits. UsageError: there is none, or its data are bad."""
-    folder = framework.frameworks_dir / DATA if framework.any_package else framework.specifications
-    return load_platform(folder, name, needs_data=not framework.programs)
+    builds = framework.builds
+    folder = framework.frameworks_dir / DATA if isinstance(builds, PackageBuilds) else framework.specifications
+    return load_platform(folder, name, needs_data=not isinstance(builds, ProgramBuilds))

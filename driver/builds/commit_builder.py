@@ -196,10 +196,10 @@ class CommitBuilder(SourceBuilder):
 
     def _library_of(self, release: _Release) -> Library:
         build = release_build(release.recipe.request, release.recipe, self._framework, self._cache)
-        found = list(Path(str(build.directory)).glob(f"lib/python*/site-packages/{self._framework.import_name}"))
+        found = list(Path(str(build.directory)).glob(f"lib/python*/site-packages/{self._framework.builds.import_name}"))
         if len(found) != 1:
             raise RunError(
-                f"{release.recipe.request} holds {len(found)} packages {self._framework.import_name}: not one"
+                f"{release.recipe.request} holds {len(found)} packages {self._framework.builds.import_name}: not one"
             )
         tracked = self._repository.files(release.commit, self._data.package)
         return library_of_release(release.recipe, found[0], frozenset(tracked), release.sources)

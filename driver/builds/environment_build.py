@@ -72,7 +72,7 @@ def commit_build(
         native = library()
 
         def lay_code() -> NativePart:
-            package = site_packages(directory) / str(framework.import_name)
+            package = site_packages(directory) / str(framework.builds.import_name)
             package.mkdir()
             export(package)
             for name, source in native.files.items():
@@ -117,7 +117,9 @@ def _make(
     facts = checked_facts(interpreter, lock, recipe.request, packages, framework)
     package = directory / native.package if native else None
     if package and facts.location.resolve() != package.resolve():
-        raise RunError(f"{recipe.request} was built, but {framework.import_name} was imported from {facts.location}")
+        raise RunError(
+            f"{recipe.request} was built, but {framework.builds.import_name} was imported from {facts.location}"
+        )
     return Manifest(
         framework=framework.name,
         requested=requested,

@@ -160,7 +160,7 @@ class PackageBuilder(SourceBuilder):
     @property
     def _beside(self) -> tuple[str, ...]:
         """What every build gets besides what it needs: what was asked for, and what the framework's adaptor needs."""
-        return with_packages(tuple(self._settings.beside), self._framework.also_required)
+        return with_packages(tuple(self._settings.beside), self._framework.builds.also_required)
 
     def _facts(self, commit: Commit) -> tuple[Project, Rules, Sources]:
         if commit.id not in self._known:

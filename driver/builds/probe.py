@@ -56,7 +56,7 @@ def probe(
         ProbeError: it does not run, does not import the framework, or answers something else.
     """
     seen = {**worker_environment(), **framework.environment(1), **(environment or {})}  # as by a worker
-    command = [str(interpreter), str(_INSIDE), framework.import_name or ""]
+    command = [str(interpreter), str(_INSIDE), framework.builds.import_name or ""]
     try:
         outcome = run(command, timeout=TIMEOUT_S, whole_environment=seen, inherit=inherit)
     except OSError as error:

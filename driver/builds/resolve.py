@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from opduel.driver.builds.program_build import program_build
 from opduel.driver.builds.releases import Recipe, Releases, load_releases
 from opduel.driver.builds.requirements import lock, requirements_of
 from opduel.frameworks import Framework
+from opduel.frameworks.roles import PackageBuilds, ProgramBuilds
 from opduel.records import Build, UsageError
 
 _RELEASE = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==\s*([A-Za-z0-9.!+_-]+)\s*")
@@ -37,11 +39,11 @@ def resolve_build(
         UsageError: the request can't be meant, or the path holds no such build.
         RunError: the release could not be made here.
     """
-    if framework.programs:
+    if isinstance(framework.builds, ProgramBuilds):
         return program_build(request, framework, environment or {})
-    requested = requirements_of(request) if framework.any_package else None
+    requested = _requirements(request, framework)
     if requested is not None:
-        recipe = lock(requested, cache.folder(framework.name), sdists=sdists, besides=framework.also_required)
+        recipe = lock(requested, cache.folder(framework.name), sdists=sdists, besides=framework.builds.also_required)
         return locked_build(request, recipe, framework, cache)
     release = recipe_of(request, framework)
     if release:
@@ -55,7 +57,7 @@ def recipe_of(request: str, framework: Framework) -> Recipe | None:
     Raises:
         UsageError: none of these can be meant.
     """
-    if framework.programs or (framework.any_package and requirements_of(request) is not None):
+    if isinstance(framework.builds, ProgramBuilds) or _requirements(request, framework) is not None:
         return None
     release = _RELEASE.fullmatch(request)
     if release:
@@ -63,6 +65,21 @@ def recipe_of(request: str, framework: Framework) -> Recipe | None:
     if os.path.lexists(os.path.expanduser(request)) or request.startswith(_PATH_LIKE) or os.sep in request:
         return None
     raise UsageError(_misunderstood(request, load_releases(framework)))
+
+
+def names_build(request: str, framework: Framework) -> bool:
+    """Return whether a request that is neither a path nor a release names a build: requirements, or a command.
+
+    Raises:
+        UsageError: it looks like requirements, and can't be read.
+    """
+    if isinstance(framework.builds, ProgramBuilds):
+        return os.sep not in request and shutil.which(request) is not None
+    return _requirements(request, framework) is not None
+
+
+def _requirements(request: str, framework: Framework) -> tuple[str, ...] | None:
+    return requirements_of(request) if isinstance(framework.builds, PackageBuilds) else None
 
 
 def _misunderstood(request: str, releases: Releases) -> str:
@@ -88,7 +105,7 @@ def _external_build(requested: str, framework: Framework, environment: Mapping[s
         facts = probe(interpreter, framework, environment=environment)
     except ProbeError as error:
         raise UsageError(
-            f"{interpreter}: does not import {framework.import_name or 'anything'}: {error}: "
+            f"{interpreter}: does not import {framework.builds.import_name or 'anything'}: {error}: "
             f"fix that environment, or give another path or a release"
         ) from None
     return Build(

@@ -97,7 +97,7 @@ def ask_network(
         UsageError: no such network, a file that holds none, inputs that it doesn't have or that are missing.
         RunError: the build's answer is missing or not understood.
     """
-    script = framework.network_script
+    script = framework.scripts.network
     if script is None:
         raise UsageError(f"{framework.name} has no networks to read: write a spec by hand")
     source = network_source(network)

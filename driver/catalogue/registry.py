@@ -49,7 +49,7 @@ def ask_registry(build: Build, framework: Framework, namespaces: Sequence[str] =
         UsageError: the framework has no registry that could be asked.
         RunError: the build's answer is missing or not understood.
     """
-    script = framework.registry_script
+    script = framework.scripts.registry
     if script is None:
         raise UsageError(f"{framework.name} has no operator registry: write its specs by hand")
 

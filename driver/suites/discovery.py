@@ -76,14 +76,14 @@ def discover(
         UsageError: the suite's package can't be imported, or the build lacks what finds benchmarks.
         RunError: the build's answer is missing or not understood.
     """
-    if framework.suite_script is None:
+    if framework.scripts.suite is None:
         raise UsageError(f"--suite: {framework.name} measures no suites: name another framework")
-    command: list[str | Path] = [build.interpreter, framework.suite_script, "discover", folder]
+    command: list[str | Path] = [build.interpreter, framework.scripts.suite, "discover", folder]
     outcome = run(
         command, timeout=TIMEOUT_S, whole_environment=suite_environment(build, framework, env), directory=work
     )
     if "asv_runner" in outcome.output_tail and "ModuleNotFoundError" in outcome.output_tail:
-        needed = " ".join(framework.also_required)
+        needed = " ".join(framework.builds.also_required)
         raise UsageError(f"{build.requested}: has no package asv_runner, which finds benchmarks: install {needed}")
     answer = read_answer(build, outcome, "can't list the suite's benchmarks", dict)
     if "error" in answer:

@@ -136,7 +136,7 @@ class SuiteWork:
         most = min(CACHE_BYTES, shutil.disk_usage(folder).free - RESERVE_BYTES)
         if most <= 0:
             return f"less than {RESERVE_BYTES >> 20} MiB are free on the disk of {folder.parent}"
-        script = framework.suite_script or ""
+        script = framework.scripts.suite or ""
         command = [build.interpreter, script, "cache", self.copies[side], name, folder, str(most)]
         outcome = run(command, timeout=limit_s, whole_environment=environment, directory=folder)
         if outcome.code is None:

@@ -60,7 +60,7 @@ def check_start(subject: Subject, outcome: Outcome) -> None:
             outcome.problem(f"{side}: versions() returned {first}, then {second}: return the same every time")
         if not first or not all(isinstance(value, str) for value in first.values()):
             outcome.problem(f"{side}: versions() returned {first}: return a dict of names and versions, as texts")
-        elif subject.framework.import_name and not {*re.split(r",? ", build.version)} & {*first.values()}:
+        elif subject.framework.builds.import_name and not {*re.split(r",? ", build.version)} & {*first.values()}:
             outcome.problem(f"{side}: versions() returned {first}, but the build is {build.version}: add it")
 
 

@@ -20,10 +20,10 @@ def check_refusals(subject: Subject, outcome: Outcome) -> None:
     """An argument that there isn't, and an operator that there isn't, fail as ``error`` and ``missing``; the case after
     them runs in the same worker."""
     expected_cases = {"error": subject.refused_case, "missing": subject.missing_case}
-    if subject.framework.programs:
+    if not subject.framework.cases.has_operators:
         del expected_cases["missing"]
         outcome.note("cases of programs name no operator: one that isn't there is not checked")
-    if subject.framework.suite_script is not None:
+    if subject.framework.scripts.suite is not None:
         del expected_cases["error"]
         outcome.note("cases of a suite have the parameters that it states: an unknown argument is not checked")
     good = subject.cases[0]

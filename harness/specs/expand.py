@@ -46,7 +46,7 @@ def expand_cases(
     """
     cases: dict[str, Case] = {}
     origins: dict[str, str] = {}
-    can_be_hybridized = get_framework(spec.framework).can_be_hybridized
+    can_be_hybridized = get_framework(spec.framework).cases.can_be_hybridized
 
     def keep(case: Case, origin: str) -> None:
         if case.id in cases and not (settings is not None and case == cases[case.id]):

@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from opduel.frameworks import framework_names, get_framework
+from opduel.frameworks.roles import CommandCases, FunctionCases
 from opduel.records.text import show
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
@@ -28,17 +29,17 @@ PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRA
 # Where operators live. No other module can be reached from a spec: not the framework's own, let alone os.
 _FRAMEWORKS = [get_framework(name) for name in framework_names()]
 # Frameworks whose operators are functions of any package of the build: their own adaptors look after what a name means.
-ANY_PACKAGE = tuple(framework.name for framework in _FRAMEWORKS if framework.any_package)
+FUNCTION_FRAMEWORKS = tuple(framework.name for framework in _FRAMEWORKS if isinstance(framework.cases, FunctionCases))
 # Frameworks whose cases are command lines of a program.
-PROGRAMS = tuple(framework.name for framework in _FRAMEWORKS if framework.programs)
-NAMESPACES = {root: inner for framework in _FRAMEWORKS for root, inner in framework.namespaces.items()}
+PROGRAM_FRAMEWORKS = tuple(framework.name for framework in _FRAMEWORKS if isinstance(framework.cases, CommandCases))
+NAMESPACES = {root: inner for framework in _FRAMEWORKS for root, inner in framework.cases.namespaces.items()}
 ROOTS = tuple(dict.fromkeys(root.partition(".")[0] for root in NAMESPACES))
-BLOCK_NAMESPACES = tuple(name for framework in _FRAMEWORKS for name in framework.block_namespaces)
-FILES = {root: names for framework in _FRAMEWORKS for root, names in framework.network_files.items()}
-CODE_FILES = tuple(name for framework in _FRAMEWORKS for name in framework.code_files)
-NOT_OPERATORS = tuple(name for framework in _FRAMEWORKS for name in framework.not_operators)
+BLOCK_NAMESPACES = tuple(name for framework in _FRAMEWORKS for name in framework.cases.block_namespaces)
+FILES = {root: names for framework in _FRAMEWORKS for root, names in framework.cases.network_files.items()}
+CODE_FILES = tuple(name for framework in _FRAMEWORKS for name in framework.cases.code_files)
+NOT_OPERATORS = tuple(name for framework in _FRAMEWORKS for name in framework.cases.not_operators)
 # Functions that read or write a file, and the argument that says which: a temporary file of ours, never a spec's path.
-FILE_ARGUMENTS = {name: takes for framework in _FRAMEWORKS for name, takes in framework.file_arguments.items()}
+FILE_ARGUMENTS = {name: takes for framework in _FRAMEWORKS for name, takes in framework.cases.file_arguments.items()}
 
 _NAME = r"_?[A-Za-z][A-Za-z0-9_]*"
 # Python's own operators, as methods of arrays; no other special method can be reached from a spec.

@@ -19,14 +19,14 @@ from pydantic import (
 from opduel.frameworks import framework_names, get_framework
 from opduel.harness.specs.draw import names_in
 from opduel.harness.specs.fields import (
-    ANY_PACKAGE,
     ARGUMENT_PATTERN,
     CODE_FILES,
     DOTTED_FIX,
     FILE_ARGUMENTS,
     FILES,
     FUNCTION_FIX,
-    PROGRAMS,
+    FUNCTION_FRAMEWORKS,
+    PROGRAM_FRAMEWORKS,
     Context,
     Direction,
     Dtype,
@@ -46,7 +46,7 @@ from opduel.harness.specs.fields import (
 )
 from opduel.harness.specs.files import File
 from opduel.harness.specs.programs import PROGRAM_DEFAULTS, ProgramTest
-from opduel.harness.specs.two_sided import TWO_SIDED, SideOperator, check_sides, joined
+from opduel.harness.specs.two_sided import PAIRED_FRAMEWORKS, SideOperator, check_sides, joined
 from opduel.harness.specs.values import (
     MAX_ELEMENTS,
     Call,
@@ -326,23 +326,25 @@ class Spec(StrictModel):
         for number, test in enumerate(tests if isinstance(tests, list) else ()):
             if not isinstance(test, dict):
                 continue
-            programs = data["framework"] in PROGRAMS
+            programs = data["framework"] in PROGRAM_FRAMEWORKS
             if programs and "command" not in test:
                 raise field_error(f"tests[{number}].command", f"is missing: {data['framework']} runs programs")
             if not programs and "command" in test:
-                raise field_error(f"tests[{number}].command", f"is for the framework {' or '.join(PROGRAMS)} alone")
+                raise field_error(
+                    f"tests[{number}].command", f"is for the framework {' or '.join(PROGRAM_FRAMEWORKS)} alone"
+                )
             check_sides(test, number, data["framework"])
-            named = not programs and data["framework"] not in TWO_SIDED
+            named = not programs and data["framework"] not in PAIRED_FRAMEWORKS
             if named and isinstance(test.get("operator"), str):
                 try:
-                    (check_dotted if data["framework"] in ANY_PACKAGE else check_operator)(test["operator"])
+                    (check_dotted if data["framework"] in FUNCTION_FRAMEWORKS else check_operator)(test["operator"])
                 except ValueError as error:
                     raise field_error(f"tests[{number}].operator", str(error)) from None
         return data
 
     @model_validator(mode="after")
     def _calls_are_possible(self) -> "Spec":
-        any_package = self.framework in ANY_PACKAGE
+        any_package = self.framework in FUNCTION_FRAMEWORKS
         for number, test in ((number, test) for number, test in enumerate(self.tests) if isinstance(test, Test)):
             for where, inputs in test.each_input():
                 for path, value in _named_in(inputs, where):
@@ -352,15 +354,15 @@ class Spec(StrictModel):
                             fix = DOTTED_FIX if any_package else FUNCTION_FIX
                             raise field_error(f"{field}.function", f"is {show(value.function)}: {fix}")
                     elif not any_package:
-                        words = (
-                            f"is a call, which needs the framework {' or '.join(ANY_PACKAGE)}: write the value itself"
+                        needed = " or ".join(FUNCTION_FRAMEWORKS)
+                        raise field_error(
+                            field, f"is a call, which needs the framework {needed}: write the value itself"
                         )
-                        raise field_error(field, words)
         return self
 
     @model_validator(mode="after")
     def _programs_have_these_defaults(self) -> "Spec":
-        for name in Settings.model_fields if self.framework in PROGRAMS else ():
+        for name in Settings.model_fields if self.framework in PROGRAM_FRAMEWORKS else ():
             if name not in PROGRAM_DEFAULTS and getattr(self.defaults, name) is not None:
                 raise field_error(f"defaults.{name}", f"a program has none: use {', '.join(PROGRAM_DEFAULTS)} alone")
         return self

@@ -11,9 +11,9 @@ from pydantic_core import core_schema
 
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.specs.fields import (
-    ANY_PACKAGE,
     ARGUMENT_PATTERN,
     DOTTED_PATTERN,
+    FUNCTION_FRAMEWORKS,
     FUNCTION_PATTERN,
     OPERATOR_PATTERN,
 )
@@ -71,7 +71,7 @@ def schema_text() -> str:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Spec.model_json_schema(schema_generator=_Generator),
         "title": "opduel spec",
-        "if": {"properties": {"framework": {"enum": list(ANY_PACKAGE)}}},
+        "if": {"properties": {"framework": {"enum": list(FUNCTION_FRAMEWORKS)}}},
         "then": _tests_like(DOTTED_PATTERN, "AnyPackage"),
         "else": _tests_like(OPERATOR_PATTERN, "OwnNamespaces"),
     }

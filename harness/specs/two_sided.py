@@ -6,9 +6,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from opduel.frameworks import framework_names, get_framework
+from opduel.frameworks.roles import PairedCases
 from opduel.harness.specs.fields import (
-    ANY_PACKAGE,
     DOTTED_PATTERN,
+    FUNCTION_FRAMEWORKS,
     Argument,
     StrictModel,
     check_dotted,
@@ -22,8 +23,8 @@ from opduel.records.measurement import SIDES
 from opduel.records.text import show
 
 # Frameworks that are two, one on each side; all others can be on a side.
-TWO_SIDED = tuple(name for name in framework_names() if get_framework(name).two_sided)
-ONE_SIDED = tuple(name for name in framework_names() if name not in TWO_SIDED)
+PAIRED_FRAMEWORKS = tuple(name for name in framework_names() if isinstance(get_framework(name).cases, PairedCases))
+ONE_SIDED = tuple(name for name in framework_names() if name not in PAIRED_FRAMEWORKS)
 BETWEEN = "_against_"
 
 
@@ -83,14 +84,14 @@ def check_sides(test: Any, number: int, framework: str) -> None:
     """
     if not isinstance(test, Mapping):
         return
-    where, two_sided = f"tests[{number}]", framework in TWO_SIDED
+    where, two_sided = f"tests[{number}]", framework in PAIRED_FRAMEWORKS
     if two_sided and not all(side in test for side in SIDES):
         raise field_error(where, f"lacks control or treatment: {framework} compares an operator of either side")
     for side in SIDES:
         if side not in test:
             continue
         if not two_sided:
-            raise field_error(f"{where}.{side}", f"is for the framework {' or '.join(TWO_SIDED)}: use operator")
+            raise field_error(f"{where}.{side}", f"is for the framework {' or '.join(PAIRED_FRAMEWORKS)}: use operator")
         operator_of_side = test[side]
         if (
             isinstance(operator_of_side, Mapping)
@@ -98,7 +99,7 @@ def check_sides(test: Any, number: int, framework: str) -> None:
             and isinstance(operator_of_side.get("operator"), str)
         ):
             try:
-                (check_dotted if operator_of_side["framework"] in ANY_PACKAGE else check_operator)(
+                (check_dotted if operator_of_side["framework"] in FUNCTION_FRAMEWORKS else check_operator)(
                     operator_of_side["operator"]
                 )
             except ValueError as error:

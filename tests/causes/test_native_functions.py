@@ -28,6 +28,7 @@ from opduel.causes.collectors.native_functions import (
 )
 from opduel.causes.collectors.native_parts import library_name, parts_of, shared_names, without_symbols
 from opduel.causes.collectors.valgrind_pairs import Observed, why_not
+from opduel.frameworks import Cases
 from opduel.harness.budget import NO_TIME_LEFT
 from opduel.harness.instructions import MOST_CALLS
 from opduel.harness.profiles import Profiling
@@ -154,13 +155,13 @@ def test_fewer_pairs_than_were_asked_for_are_said(monkeypatch: pytest.MonkeyPatc
 
 def test_what_can_not_be_looked_at_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     class OnProcessors(Toy):
-        networks = ("zoo",)
+        cases = Cases(networks=("zoo",))
 
         def can_fork(self, threads: int, context: str) -> bool:
             return context == "cpu"
 
     class Programs(Toy):
-        programs = True
+        calls_in_worker = False
 
     case, framework = toy_case("a"), OnProcessors()
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")

@@ -21,6 +21,7 @@ from opduel.causes.collectors.primitives import (
     released,
 )
 from opduel.causes.collectors.process_pairs import Answers
+from opduel.frameworks import ProfilingSetup
 from opduel.harness.profiles import Profiling
 from opduel.records import Part
 from opduel.records.measurement import SIDES
@@ -114,12 +115,11 @@ def test_parts_are_medians_times_how_often_they_run() -> None:
 class Logging(Toy):
     """Its calls print lines as oneDNN does, where a variable asks for it."""
 
+    profiling = ProfilingSetup(log_variables={"ONEDNN_VERBOSE": "1"})
+
     @property
     def adaptor(self) -> Path:
         return Path(__file__).with_name("explained_adaptor.py")
-
-    def logging_environment(self) -> dict[str, str]:
-        return {"ONEDNN_VERBOSE": "1"}
 
 
 def profiling(framework: Toy) -> Profiling:

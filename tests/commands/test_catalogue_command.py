@@ -117,7 +117,7 @@ def test_arguments_are_those_that_functions_take(registry: Registry) -> None:
     assert functions["gluon.rnn.LSTMCell"].arguments["unroll"] == "optional"
     assert (functions["gluon.rnn.LSTMCell"].hybrid, functions["gluon.nn.Lambda"].hybrid) == (True, False)
     blocks = {name.rpartition(".")[0] for name, function in functions.items() if function.hybrid is not None}
-    assert blocks == set(FRAMEWORK.block_namespaces)
+    assert blocks == set(FRAMEWORK.cases.block_namespaces)
     assert registry.own_name("broadcast_plus") == "broadcast_add"
     assert registry.own_name("no_such") is None
 

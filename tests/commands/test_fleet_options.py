@@ -91,7 +91,7 @@ def test_what_is_needed_now_comes_before_all_that_is_measured_ahead(monkeypatch:
 
     monkeypatch.setattr("opduel.fleet.client.run_fleet", run_fleet)
     options = harness_parser().parse_args(["-b", "smoke", "--fleet", "local:3"])
-    request: Any = SimpleNamespace(framework=SimpleNamespace(two_sided=False))
+    request: Any = SimpleNamespace(framework=SimpleNamespace(has_own_sides=False))
     for rank in (None, 1, 2, LAST):
         measurer(options, rank)(request, lambda _: None)
     shards = 4000  # each of which has a priority of its own

@@ -13,7 +13,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").r
 
 def test_all_counted_functions_are_named() -> None:
     page = (ROOT / "docs/explanation/instructions.md").read_text(encoding="utf-8")
-    for function in MXNet.counted_functions:
+    for function in MXNet.profiling.counted_functions:
         assert f"`{function.removesuffix('(*)')}`" in page
 
 

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from opduel.frameworks import Framework
+from opduel.frameworks import Builds, Framework
 
 PYTHON = "{}.{}".format(*sys.version_info)
 
@@ -37,7 +37,7 @@ class Toy(Framework):
     """Its data lie wherever the test says."""
 
     name = "toy"
-    import_name = "toy"
+    builds = Builds(import_name="toy")
 
     def __init__(self, specifications: Path) -> None:
         self._specifications = specifications

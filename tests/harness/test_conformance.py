@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from toy_bench import toy_case
 
-from opduel.frameworks import Framework
+from opduel.frameworks import Builds, Cases, Framework
 from opduel.harness.conformance import CHECKS, Subject, check, failing
 from opduel.records import Build, UsageError
 from opduel.records.measurement import Side
@@ -21,8 +21,8 @@ class Toy(Framework):
     """One thread, one operator."""
 
     name = "toy"
-    import_name = "toy"
-    namespaces: Mapping[str, tuple[str, ...]] = {"toy": ()}
+    builds = Builds(import_name="toy")
+    cases = Cases(namespaces={"toy": ()})
     adaptor = HERE / "conformance_toy.py"
 
     def __init__(self, broken: str = "", adaptor: Path | None = None) -> None:

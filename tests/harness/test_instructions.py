@@ -21,7 +21,7 @@ from toy_bench import toy_bench, toy_case
 
 import opduel.harness.instructions
 from opduel.comparator import RunAnalysis, plan_looks
-from opduel.frameworks import worker_environment
+from opduel.frameworks import Cases, ProfilingSetup, worker_environment
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.instructions import (
     CASE_INSTRUCTIONS,
@@ -183,14 +183,14 @@ def test_an_injection_is_as_large_as_it_says(inject: float, first: int) -> None:
 
 def test_counting_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     class Countable(Toy):
-        counted_functions = ("work*",)
+        profiling = ProfilingSetup(counts_instructions=True, counted_functions=("work*",))
 
     class OnProcessors(Countable):
         def can_fork(self, threads: int, context: str) -> bool:
             return context == "cpu"
 
     class OfNetworks(Countable):
-        networks = (toy_case("a").operator,)
+        cases = Cases(networks=(toy_case("a").operator,))
 
     monkeypatch.setattr(shutil, "which", lambda name: None)
     require_counting(Toy(), [toy_case("a")])
@@ -212,10 +212,11 @@ def test_counting_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_counting_has_one_thread_and_the_frameworks_own_environment() -> None:
     class Countable(Toy):
-        counted_functions = ("work*", "more*")
-
-        def counting_environment(self) -> Mapping[str, str]:
-            return {"TOY_ENGINE": "plain"}
+        profiling = ProfilingSetup(
+            counting_variables={"TOY_ENGINE": "plain"},
+            counts_instructions=True,
+            counted_functions=("work*", "more*"),
+        )
 
     assert plan_counting(Countable(), {"GIVEN": "here"}).environment["GIVEN"] == "here"
     counting = plan_counting(Countable())

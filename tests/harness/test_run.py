@@ -8,7 +8,7 @@ import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
 from opduel.comparator import RunAnalysis
-from opduel.frameworks import Framework
+from opduel.frameworks import Builds, Framework
 from opduel.harness.prior_runs import Setting, learn
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
@@ -22,9 +22,7 @@ class Toy(Framework):
     """Needs nothing, and behaves in a fork."""
 
     name = "toy"
-    import_name = "toy"
-    namespaces: Mapping[str, tuple[str, ...]] = {}
-    not_operators = ()
+    builds = Builds(import_name="toy")
 
     @property
     def adaptor(self) -> Path:

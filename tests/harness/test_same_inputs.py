@@ -36,7 +36,7 @@ def test_other_values_are_found_and_equal_ones_are_not() -> None:
 class TwoSided(Toy):
     """Asks whether inputs are alike."""
 
-    two_sided = True
+    has_own_sides = True
 
 
 class Check:

@@ -10,6 +10,7 @@ import pytest
 from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
+from opduel.frameworks import ProfilingSetup
 from opduel.harness.single import SingleProgress, SingleRequest, distribution, run_single
 from opduel.records import Build, Case, RunConfiguration, RunError
 from opduel.records.single import SingleReport, SingleResult
@@ -61,8 +62,7 @@ def test_what_the_frameworks_profiler_can_not_time_has_a_note_and_no_time(
 class Stored(Toy):
     """A framework whose workers that measure storage can't start."""
 
-    def memory_environment(self) -> dict[str, str]:
-        return {"TOY_IMPORT": "dies"}
+    profiling = ProfilingSetup(memory_variables={"TOY_IMPORT": "dies"})
 
 
 def test_times_and_storage_come_from_workers_of_their_own() -> None:
@@ -141,7 +141,8 @@ def test_the_order_of_cases_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPat
     for seed in (1, 1, 2):
         asked: list[str] = []
         monkeypatch.setattr(
-            "opduel.harness.single._Run._measure_case", lambda _run, _timing, _storage, case, asked=asked: asked.append(case.id)
+            "opduel.harness.single._Run._measure_case",
+            lambda _run, _timing, _storage, case, asked=asked: asked.append(case.id),
         )
         request = SingleRequest(
             Toy(), toy_build("control"), [toy_case(f"{n}") for n in range(8)], seed, RunConfiguration(rounds=2)

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from toy_bench import toy_build, toy_case
 
-from opduel.frameworks import Framework
+from opduel.frameworks import Builds, Framework
 from opduel.harness.smoke_check import smoke_check
 from opduel.records import RunError
 
 
 class Toy(Framework):
     name = "toy"
-    import_name = "toy"
+    builds = Builds(import_name="toy")
 
     def __init__(self, adaptor: str = "toy_adaptor.py") -> None:
         self._adaptor = adaptor

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from opduel.frameworks import Framework, registry
+from opduel.frameworks import Builds, Cases, Framework, registry
 
 HERE = Path(__file__).resolve().parent
 PYTHON = "{}.{}".format(*sys.version_info)
@@ -18,9 +18,8 @@ class NativeToy(Framework):
     """A C library with a Python package over it."""
 
     name = "toy"
-    import_name = "toy"
-    namespaces = {"toy": ()}  # noqa: RUF012 - a constant
-    not_operators = ("array",)
+    builds = Builds(import_name="toy")
+    cases = Cases(namespaces={"toy": ()}, not_operators=("array",))
 
     def __init__(self, specifications: Path) -> None:
         self._specifications = specifications
