@@ -120,7 +120,7 @@ def framework_of(options: argparse.Namespace, choice: Choice, frameworks_dir: Pa
 
 def are_discovered(cases: Sequence[Case], framework: Framework) -> bool:
     """Whether there are further cases when it is known what programs print."""
-    return framework.programs and any(case.metric == VALUE for case in cases)
+    return framework.cases.discovers_values and any(case.metric == VALUE for case in cases)
 
 
 def pick_cases(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
@@ -267,7 +267,7 @@ def _framework(options: argparse.Namespace) -> str:
         return str(options.framework)
     roots = {operator.partition(".")[0] for operator in options.operators}
     names = framework_names()
-    return next((name for name in names if roots & set(get_framework(name).namespaces)), names[0])
+    return next((name for name in names if roots & set(get_framework(name).cases.namespaces)), names[0])
 
 
 def _pick_regressed(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:

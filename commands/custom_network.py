@@ -58,7 +58,7 @@ def custom_network(options: argparse.Namespace, inputs: Sequence[Mapping[str, An
 
 def _framework(options: argparse.Namespace) -> Framework:
     names = [options.framework] if options.framework else framework_names()
-    frameworks = [framework for framework in map(get_framework, names) if framework.networks]
+    frameworks = [framework for framework in map(get_framework, names) if framework.cases.networks]
     if not frameworks:
         raise UsageError(f"--network: {options.framework} has no networks: leave --framework out")
     return frameworks[0]

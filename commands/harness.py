@@ -189,7 +189,7 @@ def _make_both_builds(
 
 def _make_each_side(options: argparse.Namespace, framework: Framework, requests: Sequence[str]) -> list[Build]:
     """Both builds, each of its side's framework."""
-    if not framework.two_sided:
+    if not framework.has_own_sides:
         return make_builds(options, framework, requests)
     builds = []
     for side, request in zip(SIDES, requests, strict=True):

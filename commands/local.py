@@ -71,7 +71,7 @@ def plan_local(options: DriverOptions, session: Session, work: Path) -> tuple[Dr
 
 def _check_framework(repository: Repository, head: Commit, framework: Framework, folder: Path) -> None:
     """Raise UsageError unless it is a checkout of the framework; any is, where any package can be measured."""
-    if framework.any_package:
+    if not framework.builds.has_repository:
         return
     package = load_repository_data(framework).package
     try:

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def own_benchmarks_parser() -> Parser:
     """The parser of all its options."""
     parser = Parser(prog="python -m opduel.commands.own_benchmarks", description=__doc__)
-    able = [name for name in framework_names() if get_framework(name).benchmarks_script]
+    able = [name for name in framework_names() if get_framework(name).scripts.benchmarks]
     add = parser.options()
     add("folder FOLDER", "the folder of the benchmarks, in a checkout of the framework", type=path)
     add("--framework", "whose benchmarks", choices=able, default=able[0])
@@ -47,7 +47,7 @@ def own_benchmarks_parser() -> Parser:
 def _write(arguments: Sequence[str] | None) -> int:
     options = own_benchmarks_parser().parse_args(arguments)
     framework, folder, output = get_framework(options.framework), Path(options.folder), Path(options.output)
-    script = framework.benchmarks_script
+    script = framework.scripts.benchmarks
     if script is None or not folder.is_dir():
         raise UsageError(f"{folder}: no such folder: give the one with the benchmarks, in a checkout")
     if output.suffix != ".json":

@@ -58,7 +58,7 @@ def read_prior_runs(options: argparse.Namespace, framework: Framework, config: M
     setting = Setting(framework.name, options.threads, bool(options.wipe_cache), HostRecord(host_fingerprint()))
     if is_server(place):
         server = _Server(_address(place), _token(place, options, config))
-        prior_runs = learn(server.reports(None if framework.two_sided else framework.name), setting)
+        prior_runs = learn(server.reports(None if framework.has_own_sides else framework.name), setting)
     else:
         prior_runs = learn(_in_folder(user_path(place, "--prior_runs")), setting)
     log.info("--prior_runs: %s of this host, framework and setting", counted(prior_runs.reports, "report"))

@@ -42,7 +42,7 @@ from opduel.driver.git.access import is_url
 from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.hg.repository import open_hg_repository
-from opduel.driver.investigation import Investigation, why_open
+from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
 from opduel.driver.lock import sole_driver
 from opduel.driver.revisions import Revision
@@ -191,10 +191,10 @@ class _Driver:
         if own.local is not None:
             return None
         framework = self._measuring.framework
-        project = "program" if framework.programs else "package"
-        if (framework.any_package or framework.programs) and not own.repo_dir and not own.remote_repository:
+        builds = framework.builds
+        if not (builds.has_repository or own.repo_dir or own.remote_repository):
             raise UsageError(
-                f"--ab_testing: {framework.name} has no repository of its own: name the {project}'s with "
+                f"--ab_testing: {framework.name} has no repository of its own: name the {builds.project}'s with "
                 "--remote_repository (a URL or folder) or --repo_dir (your clone)"
             )
         usual = "origin" if own.repo_dir else own.remote_repository or load_repository_data(framework).remote
@@ -223,11 +223,11 @@ class _Driver:
         self._teller.looks()
         outcome = investigation.investigate(self._sought())
         document = None
-        if outcome.culprits is not None or outcome.known:
+        if outcome.culprits is not None or outcome.known_culprits:
             document = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
             write_document(document, culprits_document(outcome, investigation.name))
         self._teller.found(outcome, document)
-        if reason := why_open(outcome):
+        if reason := outcome.why_open:
             log.error("error: %s", reason)
         return code_of(outcome, traced=True)
 
@@ -340,7 +340,7 @@ def _work_directory(own: argparse.Namespace, session: Session) -> Path:
     if own.local is not None:
         return local_work_directory(own, session.framework)
     place = platformdirs.user_state_path("opduel") / "driver" / session.framework.name
-    if (session.framework.any_package or session.framework.programs) and not own.bisect_releases:
+    if not session.framework.builds.has_repository and not own.bisect_releases:
         address = _address_of_repository(own)
         name = Path(address.rstrip("/")).name.removesuffix(".git")
         place = place / f"{path_part(name)}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -30,7 +29,7 @@ from opduel.commands.single import is_single
 from opduel.commands.spec_from import write_spec_from
 from opduel.commands.suite_selection import suite_framework
 from opduel.driver.builds import Releases, load_releases
-from opduel.driver.builds.requirements import requirements_of
+from opduel.driver.builds.resolve import names_build
 from opduel.frameworks import Framework, get_framework
 from opduel.records import RunError, UsageError
 from opduel.records.atomic import user_path
@@ -225,13 +224,11 @@ def _checked(name: str, answer: str, framework: Framework, releases: Releases) -
     path = os.path.abspath(user_path(answer, QUESTIONS[name]))
     if name == "local_reporter":
         return path
-    if framework.any_package and not os.path.exists(path) and requirements_of(answer) is not None:
+    if not os.path.exists(path) and names_build(answer, framework):
         return answer
     package, equals, version = answer.partition("==")
     if equals and os.sep not in answer:
         releases.recipe(package.strip(), version.strip())
-        return answer
-    if framework.programs and os.sep not in answer and not os.path.exists(path) and shutil.which(answer):
         return answer
     if not os.path.exists(path):
         raise UsageError(f"{answer!r} is neither a release nor an existing path")

@@ -112,7 +112,7 @@ def plan_session(
     plan_cpus(options.threads)  # these are reported before builds are made, not after
     run_environment(framework, options.threads, variables(options))
     needed = _needed_functions(options, choice)
-    if framework.two_sided:
+    if framework.has_own_sides:
         _refuse_what_two_lack(framework, options, choice, needed)
     require_counting(framework, choice.cases)
     require_functions(framework.adaptor, needed)
@@ -215,7 +215,7 @@ def refuse_two_sided(
     framework: Framework, option: str, fix: str = "leave it out, or give a spec of one of them"
 ) -> None:
     """Raise UsageError, which names the ``fix``, if the spec is for two frameworks, and ``option`` for one."""
-    if framework.two_sided:
+    if framework.has_own_sides:
         raise UsageError(f"{option}: the spec compares two frameworks, one on each side: {fix}")
 
 

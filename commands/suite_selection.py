@@ -227,7 +227,7 @@ def suite_framework(name: str | None) -> Framework:
     """The framework of that name, or the first that measures suites; UsageError if it measures none."""
     for framework_name in framework_names() if name is None else [name]:
         framework = get_framework(framework_name)
-        if framework.suite_script is not None:
+        if framework.scripts.suite is not None:
             return framework
     raise UsageError(f"--framework {name}: measures no suites: leave it out")
 

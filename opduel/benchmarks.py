@@ -58,7 +58,7 @@ def _measured(adaptor, name, inputs, settings, *how):
         result = adaptor.measure(adaptor.Operator(name), arguments, settings, *how)
     except Exception as error:  # whatever the operator raises: the category goes on
         settings_of_result = {key: settings[key] for key in ("dtype", "mode")}
-        result = dict(settings_of_result, failed_forward=adaptor.described(error))
+        result = dict(settings_of_result, failed_forward=adaptor.describe_error(error))
     return dict(result, inputs=arguments)
 
 
@@ -113,8 +113,8 @@ def run_benchmark_operator(name, size=(128, 128), additional_inputs=None, run_ba
     else:
         adaptor = inside.adaptor_of()
         places = [
-            (module, function, adaptor.arrays_of(function, tuple(size)))
-            for module, function in adaptor.counterparts(name)
+            (module, function, adaptor.required_arrays(function, tuple(size)))
+            for module, function in adaptor.operators_by_name(name)
         ]
     results_by_namespace = {}
     for place, qualified, arrays in places:

@@ -82,8 +82,8 @@ def counterparts(name: str, size: tuple[int, ...], build: str) -> list[tuple[str
         UsageError: nothing; RunError: the build doesn't answer.
     """
     registry = _registry(_build(build))
-    not_operators = (*FRAMEWORK.block_namespaces, *FRAMEWORK.networks)
-    roots = [root for root in FRAMEWORK.namespaces if root not in not_operators]
+    not_operators = (*FRAMEWORK.cases.block_namespaces, *FRAMEWORK.cases.networks)
+    roots = [root for root in FRAMEWORK.cases.namespaces if root not in not_operators]
     names = [name] if name.partition(".")[0] in roots else [f"{root}.{name}" for root in roots]
     functions = [
         (f"{build} {function}", function, _arrays(registry, function, size))
@@ -150,7 +150,7 @@ def _input(build: Build, name: str, inputs: Mapping[str, Any]) -> dict[str, Any]
     """
     function = _registry(build).functions.get(name) if "dtype" in inputs else None
     takes_dtype = function is not None and function.takes_dtype
-    arguments, settings = read_input(inputs, takes_dtype, FRAMEWORK.is_block(name))
+    arguments, settings = read_input(inputs, takes_dtype, FRAMEWORK.cases.is_block(name))
     if "initializer" in settings:
         raise UsageError("initializer: with build=, give it for each array: {'shape': [2], 'init': 'ones'}")
     if "dtype" in settings:

@@ -40,7 +40,9 @@ def run_performance_test(
             arguments, own = read_input(user_inputs, operator.takes_dtype, operator.block is not None)
             for settings in each_mode(nearest([own, defaults])):
                 result = adaptor.measure(operator, arguments, settings, profiler, warmup, runs, seed + index)
-                result["inputs"] = {key: adaptor.shown(value) for key, value in user_inputs.items() if key != "case"}
+                result["inputs"] = {
+                    key: adaptor.array_as_line(value) for key, value in user_inputs.items() if key != "case"
+                }
                 results.append(result)
         results_by_name.append({operator.short: results})
     return results_by_name
