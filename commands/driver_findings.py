@@ -10,7 +10,7 @@ from opduel.commands.driver_text import culprit_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log
 from opduel.commands.notifying import Notifications, verified_report
 from opduel.commands.session import exit_code
-from opduel.driver.investigation import Outcome
+from opduel.driver.outcome import Outcome
 from opduel.driver.watch import Tally
 from opduel.records import Commit
 from opduel.reporters import Reporter, catch_up_all
@@ -82,7 +82,7 @@ def code_of(outcome: Outcome, traced: bool) -> int:
     reports = [report for report in (outcome.benchmark, outcome.verification) if report is not None]
     if not traced:
         return exit_code(outcome.benchmark)
-    confirmed = {*outcome.confirmed, *(case for culprit in outcome.known for case in culprit.culprit.cases)}
+    confirmed = {*outcome.confirmed, *(case for culprit in outcome.known_culprits for case in culprit.range.cases)}
     if any(
         comparison.case in confirmed and comparison.is_worse for report in reports for comparison in report.comparisons
     ):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from opduel.driver.attribution import Change
 from opduel.driver.culprit_code import changed_code_lines
-from opduel.driver.investigation import Culprit, Outcome
+from opduel.driver.outcome import Culprit, Outcome
 from opduel.driver.revisions import Revision
 from opduel.records import Commit
 from opduel.reporters.reproduce import program
@@ -52,11 +52,11 @@ def compile_lines(commits: Sequence[Commit], minutes: float | None) -> list[str]
 
 def culprit_lines(outcome: Outcome) -> list[str]:
     """Which commits caused the confirmed changes, with the evidence; nothing when nothing was sought."""
-    if outcome.culprits is None and not outcome.known:
+    if outcome.culprits is None and not outcome.known_culprits:
         return []
-    lines = [line for traced in outcome.known for line in _culprit_lines(traced, outcome, is_known=True)]
+    lines = [line for traced in outcome.known_culprits for line in _culprit_lines(traced, outcome, is_known=True)]
     lines += [line for traced in outcome.culprits or () for line in _culprit_lines(traced, outcome)]
-    named = {case for traced in (*outcome.known, *(outcome.culprits or ())) for case in traced.culprit.cases}
+    named = {case for traced in (*outcome.known_culprits, *(outcome.culprits or ())) for case in traced.range.cases}
     missing = [case for case in outcome.confirmed if case not in named]
     if missing:
         lines.append(f"no commit found for: {', '.join(missing)}")
@@ -64,10 +64,10 @@ def culprit_lines(outcome: Outcome) -> list[str]:
 
 
 def _culprit_lines(traced: Culprit, outcome: Outcome, is_known: bool = False) -> Iterable[str]:
-    culprit, revisions = traced.culprit, traced.revisions
+    culprit, revisions = traced.range, traced.revisions
     verdicts = {step.verdict for step in culprit.cases.values()}
     word = ("known, " if is_known else "") + ("improved by" if verdicts == {"improved"} else "first bad")
-    if culprit.named:
+    if culprit.is_named:
         yield f"{word}: {revision_line(revisions[-1])}"
     else:
         note = f" ({culprit.note})" if culprit.note else ""
@@ -75,7 +75,7 @@ def _culprit_lines(traced: Culprit, outcome: Outcome, is_known: bool = False) ->
         yield from (f"    {revision_line(revision)}" for revision in revisions[1:])
     for case, step in culprit.cases.items():
         yield f"  {case}: {step.verdict}{_figures(step.change)}{_account(outcome, case) if is_known else ''}"
-    if culprit.named and culprit.note:
+    if culprit.is_named and culprit.note:
         yield f"  {culprit.note}"
     if traced.code is not None:
         yield from (f"  {line}" for line in changed_code_lines(traced.code))
@@ -91,13 +91,13 @@ def _figures(change: Change | None) -> str:
 def _account(outcome: Outcome, case: str) -> str:
     """What the benchmark found beside the known culprits of a case."""
     attribution = outcome.attributions[case]
-    if attribution.whole is None:
+    if attribution.total is None:
         return (
             "; nothing else was investigated" if attribution.finding == "accounted" else "; the rest was investigated"
         )
-    in_all = f"; {human_change(math.exp(attribution.whole.estimate))} in all"
-    if attribution.finding == "more" and attribution.rest is not None:
-        more = human_change(math.exp(attribution.rest.estimate))
+    in_all = f"; {human_change(math.exp(attribution.total.estimate))} in all"
+    if attribution.finding == "more" and attribution.remainder is not None:
+        more = human_change(math.exp(attribution.remainder.estimate))
         return f"{in_all}, {more} more than known culprits explain: investigated"
     return f"{in_all}: nothing else was investigated"
 

@@ -12,8 +12,8 @@ from opduel.commands.driver_text import revision_line
 from opduel.commands.entry import log
 from opduel.comparator import replicate_report
 from opduel.driver.culprit_code import changed_code_lines
-from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.journal import NOTICE, Journal
+from opduel.driver.outcome import Culprit, Outcome
 from opduel.records import Comparison, OpduelError, Report
 from opduel.records.outbox import Attempt, Entry
 from opduel.reporters import Reporter
@@ -131,10 +131,14 @@ class Notifications:
 def alert_of_outcome(outcome: Outcome, unverified: bool = False) -> Alert | None:
     """The alert that one line gives: by culprit, where bisection was asked for and something confirmed."""
     report = verified_report(outcome)
-    if outcome.culprits is None and not outcome.known:
+    if outcome.culprits is None and not outcome.known_culprits:
         return alert_of(report, unverified)
     causes = list(_causes(outcome, report))
-    return make_alert(report, causes, TRACED if outcome.culprits or outcome.known else UNTRACED) if causes else None
+    return (
+        make_alert(report, causes, TRACED if outcome.culprits or outcome.known_culprits else UNTRACED)
+        if causes
+        else None
+    )
 
 
 def verified_report(outcome: Outcome) -> Report:
@@ -146,7 +150,7 @@ def verified_report(outcome: Outcome) -> Report:
 
 def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
     """Each culprit with the cases that it made worse, known ones first, then what was traced to none."""
-    sure = {*outcome.confirmed, *(case for culprit in outcome.known for case in culprit.culprit.cases)}
+    sure = {*outcome.confirmed, *(case for culprit in outcome.known_culprits for case in culprit.range.cases)}
     worse = {
         comparison.case: comparison
         for comparison in worst_first(report.comparisons)
@@ -154,8 +158,8 @@ def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
     }
     worse |= {comparison.case: comparison for comparison in worth_alerting(report)}
     traced: set[str] = set()
-    for guilty in (*outcome.known, *(outcome.culprits or ())):
-        findings = [_finding(guilty, case, worse) for case in guilty.culprit.cases if case in worse]
+    for guilty in (*outcome.known_culprits, *(outcome.culprits or ())):
+        findings = [_finding(guilty, case, worse) for case in guilty.range.cases if case in worse]
         traced |= {finding.case for finding in findings}
         if findings:
             code = () if guilty.code is None else changed_code_lines(guilty.code)
@@ -169,7 +173,7 @@ def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
 
 def _finding(guilty: Culprit, case: str, worse: Mapping[str, Comparison]) -> Finding:
     """With the figures of the culprit's own A/B."""
-    step, finding = guilty.culprit.cases[case], finding_of(worse[case])
+    step, finding = guilty.range.cases[case], finding_of(worse[case])
     if step.log_ratio is None:
         return replace(finding, again=None, q_value=None)
     ci = None if step.low is None or step.high is None else (math.exp(step.low), math.exp(step.high))
@@ -179,12 +183,12 @@ def _finding(guilty: Culprit, case: str, worse: Mapping[str, Comparison]) -> Fin
 def _name_of(guilty: Culprit) -> str:
     """The same for the same culprit, whatever line it was found in."""
     first, last = guilty.revisions[0], guilty.revisions[-1]
-    return last.name if guilty.culprit.named else f"{first.name}..{last.name}"
+    return last.name if guilty.range.is_named else f"{first.name}..{last.name}"
 
 
 def _since(guilty: Culprit) -> str:
     first, last = guilty.revisions[0], guilty.revisions[-1]
-    if guilty.culprit.named:
+    if guilty.range.is_named:
         return f"since {printable(revision_line(last))}"
     return f"since one of {len(guilty.revisions) - 1} after {first.name} up to {printable(revision_line(last))}"
 

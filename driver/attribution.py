@@ -1,4 +1,4 @@
-"""What known culprits account for of a later change: pure arithmetic on log ratios with intervals.
+"""How much of a later change known culprits account for: arithmetic on log ratios with intervals.
 
 docs/explanation/bisection.md, "Known culprits", says what follows from it.
 """
@@ -14,12 +14,12 @@ from opduel.records import Verdict
 
 Range = tuple[int, int]  # (left, right] of a line: the changes after the point left, up to and with right
 
-# A culprit's effect is of the verdict that its direct A/B found. "rest" is a change that no culprit was found for, such
-# as a culprit that was fixed in part; "works again": what a culprit broke was repaired.
+# The first three are the verdict of a culprit's direct A/B. "rest" is a change without a culprit, such as the part of a
+# culprit that was fixed. "works again": a later commit repaired what a culprit had broken.
 Kind = Literal["regressed", "improved", "failed", "rest", "works again"]
 
-# What is to be said of a later change: the known ones account for it; more changed in the same direction, and that is
-# to be sought; less is left of it than they made.
+# Known changes account for a later one; or more has changed in the same direction, whose culprit is to be sought; or
+# less is left than they changed.
 Finding = Literal["accounted", "more", "less"]
 
 
@@ -27,8 +27,8 @@ Finding = Literal["accounted", "more", "less"]
 class Change:
     """The logarithm of a ratio, with the ends of its interval.
 
-    Sums and differences are of independent estimates, their intervals from those of the parts (MOVER: Zou and Donner
-    2008, Statistics in Medicine 27, 1693-1702).
+    Sums and differences take the estimates as independent; their intervals follow from those of the parts (MOVER: Zou
+    and Donner 2008, Statistics in Medicine 27, 1693-1702).
     """
 
     estimate: float
@@ -36,18 +36,18 @@ class Change:
     high: float
 
     def plus(self, other: "Change") -> "Change":
-        """Both together."""
+        """Return the change that both make together."""
         return self.minus(other.reversed())
 
     def minus(self, part: "Change") -> "Change":
-        """What remains of it without a part that was measured by itself."""
-        rest = self.estimate - part.estimate
+        """Return what remains without a part that was measured separately."""
+        difference = self.estimate - part.estimate
         below = math.hypot(self.estimate - self.low, part.high - part.estimate)
         above = math.hypot(self.high - self.estimate, part.estimate - part.low)
-        return Change(rest, rest - below, rest + above)
+        return Change(difference, difference - below, difference + above)
 
     def reversed(self) -> "Change":
-        """The other way round: treatment and control exchanged."""
+        """Return the change with treatment and control exchanged."""
         return Change(-self.estimate, -self.high, -self.low)
 
 
@@ -56,11 +56,11 @@ UNKNOWN = Change(0.0, -math.inf, math.inf)
 
 
 @dataclass(frozen=True)
-class Known:
-    """A change of one case that was found in (``good``, ``bad``], points by their names.
+class KnownChange:
+    """A change of one case that was found in (``good``, ``bad``], both names of revisions.
 
-    ``change`` is None where there is nothing to reckon with: a case that fails, or a metric without ratios. ``line``:
-    the investigation that found it; ``evidence``: the ids of its runs.
+    ``change`` is None where there is no ratio: for a case that fails, or a metric without ratios. ``line`` is the
+    investigation that found it, ``evidence`` the ids of its runs.
     """
 
     good: str
@@ -72,126 +72,141 @@ class Known:
 
     @property
     def is_culprit(self) -> bool:
-        """Whether a direct A/B of its range found it."""
+        """Tell whether a direct A/B of its range found it."""
         return self.kind in ("regressed", "improved", "failed")
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A known change, and the range of a line that it lies in."""
+class PlacedChange:
+    """A known change with its range on a line."""
 
-    known: Known
+    known_change: KnownChange
     range: Range
 
 
-def placed(known: Iterable[Known], names: Sequence[str]) -> tuple[Placed, ...]:
-    """Those that lie on a line of points with these ``names``, by where they end.
+def place_on_line(known_changes: Iterable[KnownChange], names: Sequence[str]) -> tuple[PlacedChange, ...]:
+    """Return the changes that lie on a line of revisions with these ``names``, ordered by their ends.
 
-    A change whose points are not both on the line, in this order, is none of the line's: its history was rewritten, or
-    the control holds it already.
+    A change is left out unless both its revisions are on the line, in this order: the history was rewritten, or the
+    control already contains it.
     """
     positions: Mapping[str, int] = {name: position for position, name in enumerate(names)}
-    found = [Placed(one, (positions.get(one.good, -1), positions.get(one.bad, -1))) for one in known]
-    return tuple(sorted((one for one in found if 0 <= one.range[0] < one.range[1]), key=lambda one: one.range[::-1]))
+    placed_changes = [
+        PlacedChange(known_change, (positions.get(known_change.good, -1), positions.get(known_change.bad, -1)))
+        for known_change in known_changes
+    ]
+    return tuple(
+        sorted(
+            (change for change in placed_changes if 0 <= change.range[0] < change.range[1]),
+            key=lambda change: change.range[::-1],
+        )
+    )
 
 
-def together(known: Iterable[Placed]) -> Change | None:
-    """What the known changes of a case come to; None where there is nothing to reckon with."""
-    changes = [one.known.change for one in known if one.known.change is not None]
+def combined_change(placed_changes: Iterable[PlacedChange]) -> Change | None:
+    """Return the sum of a case's known changes; None where none has a ratio."""
+    changes = [placed.known_change.change for placed in placed_changes if placed.known_change.change is not None]
     return reduce(Change.plus, changes, NONE) if changes else None
 
 
-def is_broken(known: Iterable[Placed]) -> bool:
-    """Whether a case is known to fail, or to differ in a way that has no ratio, at the end of the line."""
-    states = [one.known.kind for one in known if one.known.change is None]
+def is_broken(placed_changes: Iterable[PlacedChange]) -> bool:
+    """Tell whether a case is known to fail, or to have changed without a ratio, at the end of the line."""
+    states = [placed.known_change.kind for placed in placed_changes if placed.known_change.change is None]
     return bool(states) and states[-1] != "works again"
 
 
-def account(later: Change, known: Change, threshold: float) -> tuple[Finding, Change]:
-    """What known changes leave over of a later one, and what is to be said of that.
+def account_for(later: Change, share: Change, threshold: float) -> tuple[Finding, Change]:
+    """Compare a later change with the ``share`` that known changes made; return the finding and the remainder.
 
-    "more" when the estimate of the rest is beyond the threshold (a share) in the later change's direction: that is
-    to be measured directly, so nothing needs to be sure here. "less" when the rest, with its interval, lies beyond the
-    threshold in the other direction. Else they account for it.
+    The finding is "more" when the estimate of the remainder is beyond the threshold (a share of the ratio) in the
+    direction of the later change; its interval does not matter, because this part is then measured directly. It is
+    "less" when the whole interval of the remainder lies beyond the threshold in the other direction, else "accounted".
     """
-    rest = later.minus(known)
-    forward = rest.reversed() if later.estimate < 0 else rest
+    remainder = later.minus(share)
+    forward = remainder.reversed() if later.estimate < 0 else remainder
     bound = math.log1p(threshold)
     if forward.estimate > bound:
-        return "more", rest
-    return ("less" if forward.high < -bound else "accounted"), rest
+        return "more", remainder
+    return ("less" if forward.high < -bound else "accounted"), remainder
 
 
-def is_off(rest: Change, threshold: float) -> bool:
-    """Whether a rest, with its interval, lies beyond the threshold (a share), on whichever side."""
+def is_off(change: Change, threshold: float) -> bool:
+    """Tell whether the whole interval of a change lies beyond the threshold (a share), on either side."""
     bound = math.log1p(threshold)
-    return rest.low > bound or rest.high < -bound
+    return change.low > bound or change.high < -bound
 
 
 def gaps(last: int, ranges: Iterable[Range]) -> list[Range]:
-    """The parts of (0, ``last``] that are in none of the ranges, from left to right."""
-    taken = {revision for left, right in ranges for revision in range(left + 1, right + 1)}
-    free = [revision for revision in range(1, last + 1) if revision not in taken]
-    starts = [revision for before, revision in pairwise([-1, *free]) if revision != before + 1]
-    ends = [revision for revision, after in pairwise([*free, last + 2]) if after != revision + 1]
-    return [(start - 1, end) for start, end in zip(starts, ends, strict=True)]
+    """Return the parts of (0, ``last``] that are in none of the ranges, from left to right."""
+    covered = {revision for good, bad in ranges for revision in range(good + 1, bad + 1)}
+    free = [revision for revision in range(1, last + 1) if revision not in covered]
+    gap_starts = [revision for before, revision in pairwise([-1, *free]) if revision != before + 1]
+    gap_ends = [revision for revision, after in pairwise([*free, last + 2]) if after != revision + 1]
+    return [(start - 1, end) for start, end in zip(gap_starts, gap_ends, strict=True)]
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """What known changes account for of a case that was flagged: ``share`` of ``whole``, leaving ``rest``; None where
-    there are no ratios. ``finding``: whether that is all, or more is to be sought."""
+    """How much of a flagged case's change known changes account for: ``share`` of ``total``, leaving ``remainder``.
+
+    These three are None where there are no ratios.
+    """
 
     finding: Finding
-    whole: Change | None = None
+    total: Change | None = None
     share: Change | None = None
-    rest: Change | None = None
+    remainder: Change | None = None
 
     def has_share(self, threshold: float) -> bool:
-        """Whether the known changes still make a difference beyond the threshold, in the direction of the whole."""
-        if self.whole is None or self.share is None:
+        """Tell whether the known changes exceed the threshold in the direction of the total change."""
+        if self.total is None or self.share is None:
             return self.finding == "accounted"
-        forward = self.share.reversed() if self.whole.estimate < 0 else self.share
+        forward = self.share.reversed() if self.total.estimate < 0 else self.share
         return forward.estimate > math.log1p(threshold)
 
 
-def attribute(flag: Verdict, later: Change | None, known: Sequence[Placed], threshold: float) -> Attribution | None:
-    """What the known changes of a case account for of a verdict, ``later`` being its change; None if they have nothing
-    to do with it.
+def attribute(
+    flag: Verdict, later: Change | None, placed_changes: Sequence[PlacedChange], threshold: float
+) -> Attribution | None:
+    """Attribute a flagged case's change (``later``) to its known changes; return None if there are none that apply.
 
-    A case that fails is accounted for by a culprit after which it failed, unless it was seen to work again since.
+    A known culprit accounts for a failure unless the case was found to work again after it.
     """
     if flag == "failed" or later is None:
-        if any(one.known.kind == flag and one.known.change is None for one in known):
-            return Attribution("accounted" if is_broken(known) else "more")
+        if any(placed.known_change.kind == flag and placed.known_change.change is None for placed in placed_changes):
+            return Attribution("accounted" if is_broken(placed_changes) else "more")
         return None
-    share = together(known)
+    share = combined_change(placed_changes)
     if share is None:
         return None
-    finding, rest = account(later, share, threshold)
-    return Attribution(finding, later, share, rest)
+    finding, remainder = account_for(later, share, threshold)
+    return Attribution(finding, later, share, remainder)
 
 
-def left_over(
-    verdict: Verdict, later: Change | None, known: Sequence[Placed], threshold: float, sought_in_vain: bool
+def remaining_change(
+    verdict: Verdict,
+    later: Change | None,
+    placed_changes: Sequence[PlacedChange],
+    threshold: float,
+    sought_in_vain: bool,
 ) -> tuple[Kind, Change | None, int] | None:
-    """What is to be known of a case at the end of a line besides the changes that are: its kind, its size, and the
-    point after which it came. None: nothing.
+    """Return the change of a case at the end of a line that its known changes leave over, or None.
 
-    That is a change that was sought and not found, or, when it is sure, one that takes a part of the known ones back.
-    Its interval is the later change's own.
+    That is a change whose culprit was ``sought_in_vain``, or a significant one that reverts a part of the known ones.
+    Returned are its kind, its size with the interval of the later change, and the index of the revision after which it
+    came.
     """
-    if not known:
+    if not placed_changes:
         return None
-    end = max(one.range[1] for one in known)
-    if is_broken(known):
+    end = max(placed.range[1] for placed in placed_changes)
+    if is_broken(placed_changes):
         works = verdict != "failed" and (later is not None or verdict in ("unchanged", "improved"))
         return ("works again", None, end) if works else None
-    share = together(known)
+    share = combined_change(placed_changes)
     if share is None or later is None:
         return None
-    rest = later.minus(share)
-    if not sought_in_vain and not is_off(rest, threshold):
+    remainder = later.minus(share)
+    if not sought_in_vain and not is_off(remainder, threshold):
         return None
-    off = rest.estimate - later.estimate
-    return "rest", Change(rest.estimate, later.low + off, later.high + off), end
+    off = remainder.estimate - later.estimate
+    return "rest", Change(remainder.estimate, later.low + off, later.high + off), end

@@ -14,7 +14,8 @@ from opduel.driver.culprits import culprits_document, with_code
 from opduel.driver.descriptor import info_document
 from opduel.driver.documents import write_document, write_text
 from opduel.driver.git.commit_selection import Pending, control_of, pending
-from opduel.driver.investigation import Investigation, Outcome, why_open
+from opduel.driver.investigation import Investigation
+from opduel.driver.outcome import Outcome
 from opduel.driver.revisions import UnbuildableError, commit_revision
 from opduel.driver.runs import NotSettled
 from opduel.driver.suites.source import SuiteChangedError
@@ -226,7 +227,7 @@ class Branch:
             self._fail(commit, error, tally)
         else:
             tally.outcomes.append((commit, outcome))
-            if reason := why_open(outcome):
+            if reason := outcome.why_open:
                 soon = outcome.goes_on and reason == outcome.unfinished
                 self._fail(commit, RunError(f"{commit.short}: {reason}"), tally, soon)
             else:
@@ -268,17 +269,17 @@ class Branch:
         if settings.again and investigation.name not in self._restarted:  # once in this start, whatever its passes
             self._runs.forget(investigation.name)
         self._restarted |= {investigation.name, self._beyond(treatment)}
-        builds = investigation.ends()
+        builds = investigation.build_ends()
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
         write_document(info, info_document(*builds))
         with ahead.turn_of(treatment):
             outcome = with_code(investigation.investigate(settings.sought), self._repository)
         document = None
-        if outcome.culprits is not None or outcome.known:
+        if outcome.culprits is not None or outcome.known_culprits:
             document = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"
             write_document(document, culprits_document(outcome, investigation.name))
-            culprits = (*outcome.known, *(outcome.culprits or ()))
-            commits = [finding.revisions[-1].commit for finding in culprits if finding.culprit.named]
+            culprits = (*outcome.known_culprits, *(outcome.culprits or ()))
+            commits = [finding.revisions[-1].commit for finding in culprits if finding.range.is_named]
             write_document(info, info_document(*builds, [commit for commit in commits if commit]))
         self._listener.found(outcome, document)
         return outcome

@@ -8,7 +8,7 @@ from typing import Any
 from opduel.driver.attribution import Change
 from opduel.driver.culprit_code import changed_code, changed_code_document, names_functions
 from opduel.driver.git.repository import Repository
-from opduel.driver.investigation import Culprit, Outcome
+from opduel.driver.outcome import Culprit, Outcome
 from opduel.records import RunError
 
 log = logging.getLogger(__name__)
@@ -25,12 +25,12 @@ def with_code(outcome: Outcome, repository: Repository) -> Outcome:
 
     def coded(traced: Culprit) -> Culprit:
         good, bad = traced.revisions[0].commit, traced.revisions[-1].commit
-        if not traced.culprit.named or good is None or bad is None:
+        if not traced.range.is_named or good is None or bad is None:
             return traced
         found = [
             (case, of[case])
             for of in (*of_line[::-1], traced.causes)  # the last one counts
-            for case in traced.culprit.cases
+            for case in traced.range.cases
             if case in of and names_functions(of[case])
         ]
         try:
@@ -40,7 +40,7 @@ def with_code(outcome: Outcome, repository: Repository) -> Outcome:
             return traced
 
     culprits = None if outcome.culprits is None else tuple(map(coded, outcome.culprits))
-    return replace(outcome, culprits=culprits, known=tuple(map(coded, outcome.known)))
+    return replace(outcome, culprits=culprits, known_culprits=tuple(map(coded, outcome.known_culprits)))
 
 
 def culprits_document(outcome: Outcome, name: str) -> dict[str, Any]:
@@ -49,9 +49,13 @@ def culprits_document(outcome: Outcome, name: str) -> dict[str, Any]:
         "line": name,
         "confirmed": list(outcome.confirmed),
         "culprits": [_culprit_document(one) for one in outcome.culprits or ()],
-        "known": [_culprit_document(one) for one in outcome.known],
+        "known": [_culprit_document(one) for one in outcome.known_culprits],
         "attributions": {
-            case: {"finding": one.finding, "share": _change_document(one.share), "rest": _change_document(one.rest)}
+            case: {
+                "finding": one.finding,
+                "share": _change_document(one.share),
+                "rest": _change_document(one.remainder),
+            }
             for case, one in outcome.attributions.items()
         },
     }
@@ -65,7 +69,7 @@ def _change_document(change: Change | None) -> dict[str, Any]:
 
 def _culprit_document(one: Culprit) -> dict[str, Any]:
     return {
-        "named": one.culprit.named,
+        "named": one.range.is_named,
         "good": one.revisions[0].name,
         "bad": [
             {"commit": its.id, "commit_time": its.time, "author": its.author, "subject": its.subject}
@@ -74,9 +78,9 @@ def _culprit_document(one: Culprit) -> dict[str, Any]:
             for revision in one.revisions[1:]
         ],
         "cases": {
-            case: {"verdict": step.verdict, **_change_document(step.change)} for case, step in one.culprit.cases.items()
+            case: {"verdict": step.verdict, **_change_document(step.change)} for case, step in one.range.cases.items()
         },
         "evidence": list(one.evidence),
-        "note": one.culprit.note,
+        "note": one.range.note,
         "code": changed_code_document(one.code),
     }

@@ -1,4 +1,4 @@
-"""The changes that earlier investigations found, kept in the journal: what a later line need not look for again."""
+"""The changes that earlier investigations found, kept in the journal, so that later ones need not search for them."""
 
 import hashlib
 import json
@@ -7,57 +7,73 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from opduel.driver.attribution import Change, Known, Placed, placed
+from opduel.driver.attribution import Change, KnownChange, PlacedChange, place_on_line
 from opduel.driver.journal import Journal
 
 log = logging.getLogger(__name__)
 
 
 class KnownChanges:
-    """Of one line, as they were when its investigation began: a later start decides by the same ones."""
+    """The known changes on one line, as they were when its investigation began: a resumed one uses the same ones."""
 
     def __init__(self, journal: Journal, settings: str, line: str, names: Sequence[str]) -> None:
-        """``settings``: those of other settings are of other measurements. ``line``: the investigation; ``names``: its
-        points, the control first."""
+        """``settings`` identifies how changes are measured: those of other settings don't count. ``line`` is the name
+        of the investigation, ``names`` are those of its revisions, the control first."""
         self._journal = journal
         self._prefix = f"known/{hashlib.sha256(settings.encode()).hexdigest()[:16]}/"
         self._line = line
         self._names = names
 
-    def at_beginning(self) -> dict[str, tuple[Placed, ...]]:
-        """By case, those that lie on the line, without those that it found itself at an earlier time."""
+    def at_beginning(self) -> dict[str, tuple[PlacedChange, ...]]:
+        """Return the changes on the line by case, without those that this investigation found itself."""
         fact = f"{self._line}/known"
-        kept = _parsed(self._journal.get_fact(fact))
-        if not isinstance(kept, dict):
-            kept = {case: list(map(asdict, known)) for case, known in self._now().items()}
-            self._journal.set_fact(fact, json.dumps(kept))
-        found = {case: placed(_read(entries), self._names) for case, entries in kept.items()}
-        return {case: known for case, known in found.items() if known}
+        entries_by_case = _parsed(self._journal.get_fact(fact))
+        if not isinstance(entries_by_case, dict):
+            entries_by_case = {case: list(map(asdict, changes)) for case, changes in self._current().items()}
+            self._journal.set_fact(fact, json.dumps(entries_by_case))
+        changes_by_case = {
+            case: place_on_line(_read(entries), self._names) for case, entries in entries_by_case.items()
+        }
+        return {case: changes for case, changes in changes_by_case.items() if changes}
 
-    def record(self, found: Mapping[str, Sequence[Known]]) -> None:
-        """Keep what the line's investigation found, by case; once. It replaces what encloses a culprit that is new."""
+    def record(self, new_by_case: Mapping[str, Sequence[KnownChange]]) -> None:
+        """Keep the changes that this investigation found, unless that was done before.
+
+        They replace known changes whose range encloses a new culprit.
+        """
         if self._journal.get_fact(f"{self._line}/recorded") is not None:
             return
         facts = {f"{self._line}/recorded": "yes"}
-        for case, new in found.items():
+        for case, new in new_by_case.items():
             text = self._journal.get_fact(f"{self._prefix}{case}")
-            before = [one for one in _read(_parsed(text)) if one.line != self._line]
-            ranges = [one.range for one in placed(new, self._names) if one.known.is_culprit]
-            enclosing = [
-                one.known
-                for one in placed(before, self._names)
-                if any(one.range[0] <= left and right <= one.range[1] for left, right in ranges)
+            before = [change for change in _read(_parsed(text)) if change.line != self._line]
+            ranges = [
+                placed_change.range
+                for placed_change in place_on_line(new, self._names)
+                if placed_change.known_change.is_culprit
             ]
-            kept = [one for one in before if one not in enclosing]
-            facts[f"{self._prefix}{case}"] = json.dumps([asdict(one) for one in (*kept, *new)])
+            enclosing = [
+                placed_change.known_change
+                for placed_change in place_on_line(before, self._names)
+                if any(placed_change.range[0] <= start and end <= placed_change.range[1] for start, end in ranges)
+            ]
+            remaining = [change for change in before if change not in enclosing]
+            facts[f"{self._prefix}{case}"] = json.dumps([asdict(change) for change in (*remaining, *new)])
         self._journal.set_facts(facts)
 
-    def _now(self) -> dict[str, list[Known]]:
-        known = {name.removeprefix(self._prefix): text for name, text in self._journal.facts(self._prefix).items()}
-        of_others = {
-            case: [one for one in _read(_parsed(text)) if one.line != self._line] for case, text in known.items()
+    def _current(self) -> dict[str, list[KnownChange]]:
+        """Return what other investigations have found by now on this line, by case."""
+        text_by_case = {
+            name.removeprefix(self._prefix): text for name, text in self._journal.facts(self._prefix).items()
         }
-        return {case: [one.known for one in placed(entries, self._names)] for case, entries in of_others.items()}
+        of_others = {
+            case: [change for change in _read(_parsed(text)) if change.line != self._line]
+            for case, text in text_by_case.items()
+        }
+        return {
+            case: [placed_change.known_change for placed_change in place_on_line(entries, self._names)]
+            for case, entries in of_others.items()
+        }
 
 
 def _parsed(text: str | None) -> Any:
@@ -68,13 +84,13 @@ def _parsed(text: str | None) -> Any:
         return []
 
 
-def _read(entries: Any) -> list[Known]:
-    """The changes that were kept; none where something else was."""
+def _read(entries: Any) -> list[KnownChange]:
+    """Return the changes of a note in the journal; none if it is damaged."""
     try:
-        changes = [one["change"] and Change(**one["change"]) for one in entries]
+        changes = [entry["change"] and Change(**entry["change"]) for entry in entries]
         return [
-            Known(**{**one, "change": change, "evidence": tuple(one["evidence"])})
-            for one, change in zip(entries, changes, strict=True)
+            KnownChange(**{**entry, "change": change, "evidence": tuple(entry["evidence"])})
+            for entry, change in zip(entries, changes, strict=True)
         ]
     except (TypeError, KeyError, AttributeError) as error:
         log.warning("a note of known changes in the journal is damaged (%s): skipped", error)

@@ -12,9 +12,9 @@ from urllib.parse import quote
 from opduel.driver.builds.builder import Builder
 from opduel.driver.commit_file import PLACEHOLDER
 from opduel.driver.git.repository import Repository
-from opduel.driver.investigation import Outcome
 from opduel.driver.journal import Journal
 from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.driver.outcome import Outcome
 from opduel.driver.runs import Runs
 from opduel.records import Commit, RunError, Verdict, disk_error
 

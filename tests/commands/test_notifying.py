@@ -15,8 +15,8 @@ from opduel.commands.driver_findings import Teller
 from opduel.commands.notifying import Notifications, alert_of_outcome, verified_report
 from opduel.driver.bisection import CulpritRange, Step
 from opduel.driver.culprit_code import ChangedCode, Match
-from opduel.driver.investigation import Culprit, Outcome
 from opduel.driver.journal import Journal
+from opduel.driver.outcome import Culprit, Outcome
 from opduel.driver.revisions import Revision
 from opduel.records import Commit, Comparison, Report, RunError
 from opduel.records.outbox import Outbox
@@ -113,7 +113,7 @@ def _log(ratio: float | None) -> float | None:
 def traced(*guilty: Culprit, last: int = 8) -> Outcome:
     """A line whose verification confirmed all that the culprits did."""
     of_cases = {comparison.case: comparison for comparison in (SLOW, SLOWER, BROKEN)}
-    cases = sorted({case for one in guilty for case in one.culprit.cases})
+    cases = sorted({case for one in guilty for case in one.range.cases})
     found = [of_cases[case] for case in cases]
     return Outcome(run_of(found, last=last), run_of(found, "2", last=last), tuple(cases), guilty)
 

@@ -8,8 +8,8 @@ import pytest
 
 from opduel.commands.notifying import Notifications
 from opduel.commands.pass_notices import FAILED, WORKS, Line, PassNotices
-from opduel.driver.investigation import Outcome
 from opduel.driver.journal import Journal
+from opduel.driver.outcome import Outcome
 from opduel.driver.version_control import RemoteGone
 from opduel.driver.watch_settings import Tally
 from opduel.records import Commit, RunError, UsageError

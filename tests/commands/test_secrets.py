@@ -25,8 +25,8 @@ from opduel.commands.recorded_options import KEPT_OPTIONS, recorded, run_configu
 from opduel.commands.run_bench import run_bench_parser
 from opduel.commands.session import deliver_report, plan_session
 from opduel.commands.spec_from import spec_from_parser
-from opduel.driver.investigation import Outcome
 from opduel.driver.journal import Journal
+from opduel.driver.outcome import Outcome
 from opduel.records import Failure, RunConfiguration, redaction
 from opduel.reporters.document import to_bytes
 from opduel.reporters.formats import FORMATS

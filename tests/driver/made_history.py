@@ -87,4 +87,4 @@ def judged(estimate: float, half: float) -> Step:
 
 def ranges(culprits: Sequence[CulpritRange], case: str) -> list[tuple[int, int]]:
     """Where a case's culprits lie."""
-    return [(one.left, one.right) for one in culprits if case in one.cases]
+    return [(one.start, one.end) for one in culprits if case in one.cases]

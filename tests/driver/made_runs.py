@@ -52,7 +52,7 @@ class MadeHarness:
 
     level: Mapping[str, Mapping[str, float | None]]
     rounds: int = 2
-    ends: list[str | BaseException] = field(default_factory=list)
+    endings: list[str | BaseException] = field(default_factory=list)
     orders: list[RunOrder] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     begun: int = 0  # runs, not counting those that were gone on with
@@ -75,7 +75,7 @@ class MadeHarness:
             order.log.keep(str(self.begun))  # the run's id, for whoever resumes it
         for number in range(len(order.log.rounds()), self.rounds + 1):
             order.log.keep(f"round {number}")
-        end = self.ends.pop(0) if self.ends else ""
+        end = self.endings.pop(0) if self.endings else ""
         if isinstance(end, BaseException):
             raise end
         cases = self.level if order.cases is None else order.cases

@@ -9,8 +9,8 @@ from typing import Any
 from made_runs import MadeHarness, a_build, a_commit
 
 from opduel.driver.git.refs import Fetched, Moved
-from opduel.driver.investigation import Outcome
 from opduel.driver.journal import Journal
+from opduel.driver.outcome import Outcome
 from opduel.driver.runs import Runs
 from opduel.driver.version_control import RemoteGone
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from opduel.driver.attribution import (
     Change,
-    Known,
-    Placed,
-    account,
+    KnownChange,
+    PlacedChange,
+    account_for,
     attribute,
+    combined_change,
     gaps,
     is_broken,
     is_off,
-    left_over,
-    placed,
-    together,
+    place_on_line,
+    remaining_change,
 )
 
 BISECTION = (Path(__file__).resolve().parents[2] / "docs" / "explanation" / "bisection.md").read_text(encoding="utf-8")
@@ -37,8 +37,8 @@ def ratio(value: float, share: float = 0.01) -> Change:
     return Change(math.log(value), math.log(value * (1 - share)), math.log(value * (1 + share)))
 
 
-def known(good: str, bad: str, change: Change | None = None, kind: str = "regressed", line: str = "l") -> Known:
-    return Known(good, bad, kind, change, line)  # type: ignore[arg-type]
+def known(good: str, bad: str, change: Change | None = None, kind: str = "regressed", line: str = "l") -> KnownChange:
+    return KnownChange(good, bad, kind, change, line)  # type: ignore[arg-type]
 
 
 @given(CHANGES, CHANGES)
@@ -86,9 +86,9 @@ def test_the_interval_of_a_rest_covers_as_often_as_those_of_its_parts() -> None:
     ],
 )
 def test_a_later_change_is_weighed_in_its_own_direction(later: float, shares: list[float], finding: str) -> None:
-    share = together([Placed(known("a", "b", ratio(one)), (0, 1)) for one in shares])
+    share = combined_change([PlacedChange(known("a", "b", ratio(one)), (0, 1)) for one in shares])
     assert share is not None
-    found, rest = account(ratio(later), share, 0.02)
+    found, rest = account_for(ratio(later), share, 0.02)
     assert found == finding
     assert math.exp(rest.estimate) == pytest.approx(later / math.prod(shares))
 
@@ -104,7 +104,7 @@ def test_how_often_chance_alone_has_more_sought_is_what_the_page_says(width: int
         later, share = 0.4 + extra + draw[:, 0], 0.4 + draw[:, 1]
         half = width / 100
         sought = [
-            account(Change(a, a - half, a + half), Change(b, b - half, b + half), 0.02)[0] == "more"
+            account_for(Change(a, a - half, a + half), Change(b, b - half, b + half), 0.02)[0] == "more"
             for a, b in zip(later[:20_000], share[:20_000], strict=True)
         ]
         assert 100 * np.mean(sought) == pytest.approx(float(said[column]), abs=1.0)
@@ -120,7 +120,7 @@ def test_a_change_is_on_a_line_only_with_both_its_points_in_order() -> None:
         known("p1", "p9"),
         known("p1", "p3"),
     ]
-    assert [(one.known.good, one.known.bad, one.range) for one in placed(some, names)] == [
+    assert [(one.known_change.good, one.known_change.bad, one.range) for one in place_on_line(some, names)] == [
         ("p0", "p1", (0, 1)),
         ("p1", "p3", (1, 3)),
         ("p2", "p3", (2, 3)),
@@ -142,32 +142,32 @@ def test_a_case_that_fails_is_known_to_until_it_works_again() -> None:
     again = known("c", "d", kind="failed")
     names = ["a", "b", "c", "d"]
     for some, is_so in (([], False), ([broken], True), ([broken, works], False), ([broken, works, again], True)):
-        assert is_broken(placed(some, names)) == is_so
-    assert attribute("failed", None, placed([broken], names), 0.02).finding == "accounted"  # type: ignore[union-attr]
-    assert attribute("failed", None, placed([broken, works], names), 0.02).finding == "more"  # type: ignore[union-attr]
-    assert attribute("failed", None, placed([known("a", "b", ratio(1.6))], names), 0.02) is None
-    assert attribute("regressed", ratio(1.6), placed([broken, works], names), 0.02) is None
+        assert is_broken(place_on_line(some, names)) == is_so
+    assert attribute("failed", None, place_on_line([broken], names), 0.02).finding == "accounted"  # type: ignore[union-attr]
+    assert attribute("failed", None, place_on_line([broken, works], names), 0.02).finding == "more"  # type: ignore[union-attr]
+    assert attribute("failed", None, place_on_line([known("a", "b", ratio(1.6))], names), 0.02) is None
+    assert attribute("regressed", ratio(1.6), place_on_line([broken, works], names), 0.02) is None
     assert attribute("regressed", ratio(1.6), (), 0.02) is None
 
 
 def test_what_is_left_over_is_known_if_it_is_sure_or_was_sought() -> None:
     names = ["a", "b", "c", "d"]
-    slow = placed([known("a", "b", ratio(1.6))], names)
-    assert left_over("regressed", ratio(1.62), slow, 0.02, False) is None
-    kind, change, end = left_over("regressed", ratio(1.62), slow, 0.02, True) or ("", None, 0)
+    slow = place_on_line([known("a", "b", ratio(1.6))], names)
+    assert remaining_change("regressed", ratio(1.62), slow, 0.02, False) is None
+    kind, change, end = remaining_change("regressed", ratio(1.62), slow, 0.02, True) or ("", None, 0)
     assert (kind, end) == ("rest", 1)
     assert change is not None
     assert math.exp(change.estimate) == pytest.approx(1.62 / 1.6)
-    both = together([*slow, Placed(known("b", "d", change, "rest"), (1, 3))])
+    both = combined_change([*slow, PlacedChange(known("b", "d", change, "rest"), (1, 3))])
     assert both is not None
     assert both.estimate == pytest.approx(math.log(1.62))
-    assert left_over("unchanged", ratio(1.0), slow, 0.02, False) is not None
-    assert left_over("inconclusive", None, slow, 0.02, False) is None
-    assert left_over("unchanged", ratio(1.0), (), 0.02, False) is None
-    failing = placed([known("a", "b", kind="failed")], names)
-    assert left_over("failed", None, failing, 0.02, False) is None
-    assert left_over("inconclusive", None, failing, 0.02, False) is None
-    assert left_over("unchanged", ratio(1.0), failing, 0.02, False) == ("works again", None, 1)
+    assert remaining_change("unchanged", ratio(1.0), slow, 0.02, False) is not None
+    assert remaining_change("inconclusive", None, slow, 0.02, False) is None
+    assert remaining_change("unchanged", ratio(1.0), (), 0.02, False) is None
+    failing = place_on_line([known("a", "b", kind="failed")], names)
+    assert remaining_change("failed", None, failing, 0.02, False) is None
+    assert remaining_change("inconclusive", None, failing, 0.02, False) is None
+    assert remaining_change("unchanged", ratio(1.0), failing, 0.02, False) == ("works again", None, 1)
 
 
 @given(CHANGES, st.floats(0.001, 0.5))

@@ -37,9 +37,9 @@ def test_exact_measurements_find_exactly_the_culprits_or_the_smallest_ranges(his
     for case, changes in history.changes.items():
         assert ranges(found, case) == sorted({history.smallest(revision) for revision in changes})
     for one in found:
-        assert one.skipped == tuple(range(one.left + 1, one.right))
+        assert one.skipped == tuple(range(one.start + 1, one.end))
         assert not one.undecided
-        assert one.cases == {case: history.step(one.left, one.right, case) for case in one.cases}
+        assert one.cases == {case: history.step(one.start, one.end, case) for case in one.cases}
         assert all(step.verdict == "regressed" for step in one.cases.values())
 
 
@@ -70,7 +70,7 @@ def test_changes_that_go_up_and_down_never_accuse_the_innocent(history: History,
     for one in found:
         for case, step in one.cases.items():
             assert step.verdict == "regressed"
-            assert any(size > 0 for revision, size in mixed[case].items() if one.left < revision <= one.right)
+            assert any(size > 0 for revision, size in mixed[case].items() if one.start < revision <= one.end)
 
 
 @settings(deadline=None)
@@ -81,10 +81,10 @@ def test_whatever_the_noise_an_answer_is_a_direct_measurement(history: History) 
     for case in whole:
         assert ranges(found, case)
     for one in found:
-        between = range(one.left + 1, one.right)
+        between = range(one.start + 1, one.end)
         assert sorted([*one.skipped, *one.undecided]) == list(between)
         assert set(one.skipped) <= history.unbuildable
-        assert all(history.step(one.left, one.right, case) == step for case, step in one.cases.items())
+        assert all(history.step(one.start, one.end, case) == step for case, step in one.cases.items())
         assert all(step.verdict == "regressed" for step in one.cases.values())
 
 
@@ -114,8 +114,8 @@ def test_noise_names_the_culprit_and_rarely_a_neighbour_of_almost_the_threshold(
         culprit = 2 + seed * 7 % 48
         near = {culprit - 1: 0.95 * BOUND, culprit: 4 * BOUND, culprit + 1: 0.95 * BOUND}
         found = History(50, {"a": near}, error=BOUND / 4, seed=seed).bisect()
-        right += any(one.named and one.right == culprit for one in found)
-        wrong += sum(one.named and one.right != culprit for one in found)
+        right += any(one.is_named and one.end == culprit for one in found)
+        wrong += sum(one.is_named and one.end != culprit for one in found)
     # Each neighbour is flagged falsely by its own A/B in less than 2.5 % of runs, half of alpha: it would have to rise
     # beyond 1 + threshold. At 2 x 2.5 % either bound is broken once in a million by chance.
     assert stats.binomtest(wrong, 2 * runs, 0.025, alternative="greater").pvalue > 1e-6
@@ -125,7 +125,7 @@ def test_noise_names_the_culprit_and_rarely_a_neighbour_of_almost_the_threshold(
 def test_a_range_that_was_flagged_falsely_names_nobody() -> None:
     history = History(40, {"a": {}})
     [one] = history.bisect({"a": judged(1.5 * BOUND, BOUND / 4)})
-    assert (one.left, one.right, one.skipped) == (0, 40, ())
+    assert (one.start, one.end, one.skipped) == (0, 40, ())
     assert one.undecided == tuple(range(1, 40))
     assert one.note == "no smaller range shows the change by itself"
 
@@ -133,15 +133,15 @@ def test_a_range_that_was_flagged_falsely_names_nobody() -> None:
 def test_a_change_that_is_spread_ends_openly_at_the_smallest_range_that_shows_it() -> None:
     history = History(64, {"a": dict.fromkeys((9, 10, 11, 12), 0.4 * BOUND)})
     [one] = history.bisect()
-    assert (one.left, one.right) == (8, 12)
+    assert (one.start, one.end) == (8, 12)
     assert one.undecided == (9, 10, 11)
-    assert not one.named
+    assert not one.is_named
 
 
 def test_spread_over_two_halves_is_seen_to_be_spread() -> None:
     history = History(64, {"a": {20: 0.8 * BOUND, 50: 0.8 * BOUND}})
     [one] = history.bisect()
-    assert (one.left, one.right) == (0, 64)
+    assert (one.start, one.end) == (0, 64)
     assert history.measured == [(0, 32, ("a",))]
 
 
@@ -169,7 +169,7 @@ def test_the_right_half_is_not_asked_when_the_left_one_is_clear_until_it_is_name
 def test_cases_are_measured_together_and_part_where_their_halves_differ() -> None:
     history = History(8, {"a": {1: 3 * BOUND}, "b": {1: 3 * BOUND}, "c": {7: 3 * BOUND}})
     found = history.bisect()
-    assert [(one.right, sorted(one.cases)) for one in found] == [(1, ["a", "b"]), (7, ["c"])]
+    assert [(one.end, sorted(one.cases)) for one in found] == [(1, ["a", "b"]), (7, ["c"])]
     assert history.measured[:3] == [(0, 4, ("a", "b", "c")), (0, 2, ("a", "b")), (4, 6, ("c",))]
 
 
@@ -240,7 +240,7 @@ def test_what_stays_open_beside_a_culprit_is_said() -> None:
     doubt = judged(1.2 * BOUND, 0.5 * BOUND)
     steps = {(0, 1): judged(3 * BOUND, 0.1 * BOUND), (1, 2): doubt}
     culprits = bisect(2, {"a": judged(4.5 * BOUND, 0.1 * BOUND)}, _told(steps), lambda revision: True, (), {"a": 0.02})
-    assert [(one.left, one.right, one.note) for one in culprits] == [(0, 1, "more of the change may lie elsewhere: a")]
+    assert [(one.start, one.end, one.note) for one in culprits] == [(0, 1, "more of the change may lie elsewhere: a")]
 
 
 def _told(steps: dict[tuple[int, int], Step]) -> Measure:
@@ -260,7 +260,7 @@ def test_the_only_point_is_named_without_another_measurement() -> None:
 def test_without_a_point_that_can_be_built_the_range_is_the_answer() -> None:
     history = History(5, {"a": {3: 3 * BOUND}}, unbuildable=frozenset({1, 2, 3, 4}))
     [one] = history.bisect()
-    assert (one.left, one.right, one.skipped, one.undecided) == (0, 5, (1, 2, 3, 4), ())
+    assert (one.start, one.end, one.skipped, one.undecided) == (0, 5, (1, 2, 3, 4), ())
     assert one.note == "the revisions in between could not be built"
     assert sorted(history.prepared) == [1, 2, 3, 4]
 
@@ -285,7 +285,7 @@ def test_the_first_point_at_which_a_case_fails(revisions: int, data: st.DataObje
     unbuildable = data.draw(st.frozensets(st.integers(1, revisions), max_size=revisions // 3)) - {revisions}
     history = History(revisions, {}, unbuildable, failing={"a": frozenset(range(first, revisions + 1))})
     [one] = history.bisect(history.whole(["a"]))
-    assert (one.left, one.right) == history.smallest(first)
+    assert (one.start, one.end) == history.smallest(first)
     assert one.cases["a"].side == "treatment"
 
 
@@ -298,9 +298,9 @@ def test_a_point_at_which_the_case_fails_is_passed_over() -> None:
 def test_a_culprit_among_points_at_which_the_case_fails() -> None:
     history = History(100, {"a": {50: 3 * BOUND}}, failing={"a": frozenset(range(40, 61))})
     [one] = history.bisect()
-    assert 30 <= one.left < 40
-    assert 60 < one.right <= 70
-    assert one.undecided == tuple(range(one.left + 1, one.right))
+    assert 30 <= one.start < 40
+    assert 60 < one.end <= 70
+    assert one.undecided == tuple(range(one.start + 1, one.end))
     assert one.note.endswith("could not be measured at revisions in between: a")
 
 
@@ -309,13 +309,13 @@ def test_a_step_that_cannot_be_trusted_names_nothing_whatever_its_verdict() -> N
     found, clear = Step("regressed", 0.3, 0.29, 0.31), Step("unchanged", 0.0, -0.01, 0.01)
     steps = {(0, 1): replace(found, unsure=True), (1, 2): clear}
     (one,) = bisect(2, {"a": found}, lambda left, right, _: {"a": steps[left, right]}, lambda _: True, [], {"a": 0.02})
-    assert (one.left, one.right, one.undecided, one.unsure) == (0, 2, (1,), ("a",))
+    assert (one.start, one.end, one.undecided, one.unsure) == (0, 2, (1,), ("a",))
 
 
 def test_a_case_that_fails_nearly_everywhere_is_given_up() -> None:
     history = History(1000, {"a": {50: 3 * BOUND}}, failing={"a": frozenset(range(1, 1000))})
     [one] = history.bisect()
-    assert (one.left, one.right) == (0, 1000)
+    assert (one.start, one.end) == (0, 1000)
     assert len(history.measured) <= math.log2(1000) + 2
 
 
@@ -326,5 +326,5 @@ def test_a_case_in_which_nothing_is_sought(step: Step) -> None:
 
 
 def test_no_points() -> None:
-    with pytest.raises(ValueError, match="needs 1 point or more"):
+    with pytest.raises(ValueError, match="needs 1 revision or more"):
         History(0, {}).bisect({})

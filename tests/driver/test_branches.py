@@ -205,7 +205,7 @@ def test_a_branch_that_was_renamed_goes_on_with_its_commit_file(both: Branches) 
 
 
 def test_killed_on_the_second_branch_the_next_start_goes_on_there(both: Branches) -> None:
-    both.harness.ends = ["", "interrupted"]
+    both.harness.endings = ["", "interrupted"]
     with pytest.raises(KeyboardInterrupt):
         both.watch().once()
     assert both.kept() == {"last-main": "Main 3"}

@@ -21,13 +21,13 @@ class Compile:
     """One that ends when it is told to, or stopped."""
 
     def __init__(self) -> None:
-        self.begun, self.ends = threading.Event(), threading.Event()
+        self.begun, self.endings = threading.Event(), threading.Event()
         self.stopped = False
         self.calls: list[str] = []
 
     def __call__(self) -> Build:
         self.begun.set()
-        assert self.ends.wait(20)
+        assert self.endings.wait(20)
         if self.stopped:
             raise RunError("compiling was stopped")
         return a_build("long")
@@ -35,7 +35,7 @@ class Compile:
     def stop(self) -> None:
         self.calls.append("stop")
         self.stopped = True
-        self.ends.set()
+        self.endings.set()
 
     def resume(self) -> None:
         self.calls.append("resume")
@@ -65,7 +65,7 @@ def test_the_most_urgent_one_is_next_and_no_two_are_made_at_once() -> None:
     threads[-1].start()
     wait_until(lambda: len(turns._waiting) == len(threads) - 1)
     assert made == []
-    first.ends.set()
+    first.endings.set()
     for thread in threads:
         thread.join(20)
     assert made == ["needed", "second", "second, too", "third", "unlikely"]
@@ -82,7 +82,7 @@ def test_what_is_given_up_before_its_turn_is_not_made() -> None:
     waiting.start()
     given_up.set()
     waiting.join(20)
-    first.ends.set()
+    first.endings.set()
     thread.join(20)
     assert found == [None]
     assert not second.begun.is_set()

@@ -67,7 +67,7 @@ def test_a_fleet_comes_to_what_one_host_comes_to(tmp_path: Path) -> None:
     loops = {hosts: a_loop(tmp_path / str(hosts), hosts) for hosts in (1, 3)}
     for loop in loops.values():
         loop.builder.failing[3] = BrokenBuildError("does not compile")
-        loop.harness.ends = ["", "held"]  # the second run has to be repeated
+        loop.harness.endings = ["", "held"]  # the second run has to be repeated
     tallies = {hosts: loop.watch(**SETTINGS).once() for hosts, loop in loops.items()}
     one, three = loops[1], loops[3]
     assert benchmarks_ahead(one) == []

@@ -12,8 +12,9 @@ from opduel.driver.culprit_code import ChangedCode, Match, bare_name, changed_co
 from opduel.driver.culprits import culprits_document, with_code
 from opduel.driver.function_lines import defines
 from opduel.driver.git.repository import Repository, open_repository
-from opduel.driver.investigation import Culprit, Investigation, Outcome
+from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
+from opduel.driver.outcome import Culprit, Outcome
 from opduel.driver.revisions import Revision
 from opduel.driver.runs import RunOrder, Runs
 from opduel.records import Candidate, Cause, Comparison, Examination

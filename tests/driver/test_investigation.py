@@ -8,8 +8,9 @@ import pytest
 from made_runs import BIASED, MadeHarness, MadePoint, a_build, a_commit, a_comparison, a_report
 
 from opduel.driver.culprits import culprits_document
-from opduel.driver.investigation import UNTRUSTED, Investigation, Outcome, why_open
+from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
+from opduel.driver.outcome import UNTRUSTED, Outcome
 from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.driver.steps import steps_of
@@ -57,8 +58,8 @@ def path(tmp_path: Path) -> Iterator[Path]:
 
 def named(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
     assert outcome.culprits is not None
-    assert all(traced.culprit.named for traced in outcome.culprits)
-    return [(traced.revisions[-1].name, tuple(traced.culprit.cases)) for traced in outcome.culprits]
+    assert all(traced.range.is_named for traced in outcome.culprits)
+    return [(traced.revisions[-1].name, tuple(traced.range.cases)) for traced in outcome.culprits]
 
 
 def test_nothing_flagged_nothing_followed(path: Path) -> None:
@@ -160,12 +161,12 @@ def test_what_is_no_fault_of_a_point_ends_the_search_and_is_not_remembered(path:
     line.revisions[2].amiss = amiss
     outcome = line.follow()
     assert (outcome.confirmed, outcome.culprits) == (("a",), None)
-    assert outcome.unfinished == why_open(outcome) == f"the search for the culprit ended: {amiss}"
+    assert outcome.unfinished == outcome.why_open == f"the search for the culprit ended: {amiss}"
     measured = len(line.asked())
     line.revisions[2].amiss = None
     outcome = line.follow()
     assert named(outcome) == [("p2", ("a",))]
-    assert why_open(outcome) == ""
+    assert outcome.why_open == ""
     assert [kind for kind, *_ in line.asked()[measured:]] == ["regress"] * (len(line.asked()) - measured)
 
 
@@ -181,15 +182,15 @@ def test_a_step_that_cannot_be_trusted_ends_the_search_and_is_measured_again(
     path: Path, end: str, tries: int, why: str
 ) -> None:
     line = Line(path, {"a": levels(1, 1, 1.3, 1.3, 1.3)})
-    line.harness.ends = ["", "", *[end] * tries]
+    line.harness.endings = ["", "", *[end] * tries]
     outcome = line.follow()
     assert (outcome.confirmed, outcome.culprits) == (("a",), None)
     ended = f"p2 against p0: {why}; this is measured again when the search goes on"
-    assert outcome.unfinished == why_open(outcome) == f"the search for the culprit ended: {ended}"
+    assert outcome.unfinished == outcome.why_open == f"the search for the culprit ended: {ended}"
     steps = [("regress", "p0", "p2", ["a"])] * tries
     assert line.asked()[2:] == steps
     outcome = line.follow()
-    assert (named(outcome), why_open(outcome)) == ([("p2", ("a",))], "")
+    assert (named(outcome), outcome.why_open) == ([("p2", ("a",))], "")
     assert line.asked()[2:] == [*steps, steps[0], ("regress", "p0", "p1", ["a"]), ("regress", "p1", "p2", ["a"])]
 
 
@@ -197,9 +198,9 @@ def test_a_step_that_cannot_be_trusted_ends_the_search_and_is_measured_again(
 def test_by_a_run_whose_aa_check_found_a_difference_nothing_is_searched(path: Path, sound: int) -> None:
     """Neither by the benchmark nor, after one that was ``sound``, by the verification; the next pass repeats both."""
     line = Line(path, {"a": levels(1, 1, 1.3, 1.3, 1.3)})
-    line.harness.ends = [*[""] * sound, *["biased"] * TRIES]
+    line.harness.endings = [*[""] * sound, *["biased"] * TRIES]
     outcome = line.follow()
-    assert (outcome.confirmed, outcome.culprits, why_open(outcome)) == ((), None, UNTRUSTED)
+    assert (outcome.confirmed, outcome.culprits, outcome.why_open) == ((), None, UNTRUSTED)
     kinds = ["benchmark", *["verify"] * TRIES] if sound else ["benchmark"] * TRIES
     assert [kind for kind, *_ in line.asked()] == kinds
     assert named(line.follow()) == [("p2", ("a",))]
@@ -240,21 +241,21 @@ def test_one_case_that_is_held_back_keeps_no_other_from_its_culprit_and_is_not_t
     line = Line(path, {"a": levels(1, 1.01, 1.3, 1.3, 1.3), "b": levels(1, 1, 1, 1.3, 1.3)})
     holding(line, "b")
     outcome = line.follow()
-    assert why_open(outcome) == ""
-    ranges = {tuple(one.culprit.cases): one for one in outcome.culprits or ()}
+    assert outcome.why_open == ""
+    ranges = {tuple(one.range.cases): one for one in outcome.culprits or ()}
     assert [revision.name for revision in ranges["a",].revisions] == ["p1", "p2"]
-    assert ranges["b",].culprit.note.endswith("; runs that would tell more could not be trusted: b")
-    assert [one.culprit.unsure for one in ranges.values()] == [("b",), ()]
+    assert ranges["b",].range.note.endswith("; runs that would narrow it down could not be trusted: b")
+    assert [one.range.unsure for one in ranges.values()] == [("b",), ()]
     assert known_cases(line) == ["a"]
 
 
 def test_a_second_change_that_is_held_back_is_not_lost_without_a_word(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1.3, 1.3, 1.7, 1.7), "b": levels(1, 1, 1, 1, 1.3)})
     holding(line, "a", ("p0", "p2"), ("p0", "p1"), ("p1", "p2"))
-    (of_a,) = [one for one in line.follow().culprits or () if "a" in one.culprit.cases]
+    (of_a,) = [one for one in line.follow().culprits or () if "a" in one.range.cases]
     assert [revision.name for revision in of_a.revisions] == ["p2", "p3"]
-    assert of_a.culprit.note == (
-        "runs that would tell more could not be trusted: a; more of the change may lie elsewhere: a"
+    assert of_a.range.note == (
+        "runs that would narrow it down could not be trusted: a; more of the change may lie elsewhere: a"
     )
     assert known_cases(line) == ["b"]
 
@@ -265,10 +266,10 @@ def test_where_the_host_stays_busy_the_range_that_is_known_is_the_answer_in_the_
     for _ in range(TRIES):
         assert line.follow().unfinished
     outcome = line.follow()
-    assert why_open(outcome) == ""
+    assert outcome.why_open == ""
     (culprit,) = outcome.culprits or ()
     assert [revision.name for revision in culprit.revisions] == ["p0", "p1", "p2", "p3", "p4"]
-    assert culprit.culprit.unsure == ("a",)
+    assert culprit.range.unsure == ("a",)
     assert known_cases(line) == []
 
 
@@ -301,7 +302,7 @@ def test_a_culprit_among_points_that_cannot_be_built_is_a_range(path: Path) -> N
     outcome = line.follow()
     assert outcome.culprits is not None
     (traced,) = outcome.culprits
-    assert not traced.culprit.named
+    assert not traced.range.is_named
     assert [revision.name for revision in traced.revisions] == ["p1", "p2", "p3"]
     document = culprits_document(outcome, "a line")
     assert document["culprits"][0]["named"] is False
@@ -322,7 +323,7 @@ def test_wherever_it_was_interrupted_it_ends_the_same_and_measures_nothing_twice
     assert runs > 6
     for position in range(runs):
         line = Line(tmp_path / f"{position}.db", cases, broken=[3])
-        line.harness.ends = [""] * position + ["interrupted"]
+        line.harness.endings = [""] * position + ["interrupted"]
         with pytest.raises(KeyboardInterrupt):
             line.follow()
         outcome = line.follow()
@@ -342,11 +343,11 @@ def test_what_could_not_be_built_is_tried_again_when_all_is_made_again(path: Pat
 
 
 @pytest.mark.parametrize("damaged", ["1 x", "{", "-1"])
-def test_a_damaged_fact_about_the_builds_at_hand_is_found_out_again(path: Path, damaged: str) -> None:
+def test_a_damaged_fact_about_cached_builds_is_replaced(path: Path, damaged: str) -> None:
     line = Line(path, {"a": levels(1, 1, 1, 1.3)})
     line.follow()
     journal = Journal(path)
-    journal._connection.execute("UPDATE facts SET text = ? WHERE name LIKE '%/at-hand'", (damaged,))
+    journal._connection.execute("UPDATE facts SET text = ? WHERE name LIKE '%/cached'", (damaged,))
     journal.close()
     assert named(line.follow()) == [("p3", ("a",))]
 
@@ -361,7 +362,7 @@ def test_evidence_is_the_direct_comparison(path: Path) -> None:
 
 def test_a_benchmark_that_broke_is_not_followed(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1.5)})
-    line.harness.ends = ["broken"]
+    line.harness.endings = ["broken"]
     assert line.follow().verification is None
     assert named(line.follow()) == [("p1", ("a",))]
 

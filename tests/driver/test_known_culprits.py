@@ -12,8 +12,9 @@ import pytest
 from made_runs import BIASED, MadeHarness, MadePoint, a_comparison
 
 from opduel.driver.culprits import culprits_document
-from opduel.driver.investigation import Investigation, Outcome
+from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
+from opduel.driver.outcome import Outcome
 from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.records import Comparison, Report, RunError, Verdict
 
@@ -61,11 +62,11 @@ def path(tmp_path: Path) -> Iterator[Path]:
 
 
 def named(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
-    return [(one.revisions[-1].name, tuple(one.culprit.cases)) for one in outcome.culprits or ()]
+    return [(one.revisions[-1].name, tuple(one.range.cases)) for one in outcome.culprits or ()]
 
 
 def known(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
-    return [(one.revisions[-1].name, tuple(one.culprit.cases)) for one in outcome.known]
+    return [(one.revisions[-1].name, tuple(one.range.cases)) for one in outcome.known_culprits]
 
 
 def test_later_commits_of_the_week_cost_a_benchmark_each(path: Path) -> None:
@@ -81,8 +82,8 @@ def test_later_commits_of_the_week_cost_a_benchmark_each(path: Path) -> None:
         assert attribution.finding == "accounted"
         assert attribution.share is not None
         assert math.exp(attribution.share.estimate) == pytest.approx(1.6)
-        (culprit,) = outcome.known
-        assert culprit.culprit.named
+        (culprit,) = outcome.known_culprits
+        assert culprit.range.is_named
         assert culprit.evidence == week.land(4).culprits[0].evidence  # type: ignore[index]
 
 
@@ -110,7 +111,7 @@ def test_of_another_regression_on_top_only_that_is_sought(path: Path) -> None:
     assert (named(outcome), known(outcome)) == ([("p7", ("a",))], [("p3", ("a",))])
     assert outcome.confirmed == ("a",)
     (new,) = outcome.culprits or ()
-    assert math.exp(new.culprit.cases["a"].log_ratio or 0) == pytest.approx(1.9 / 1.6)
+    assert math.exp(new.range.cases["a"].log_ratio or 0) == pytest.approx(1.9 / 1.6)
     runs = week.runs_since(before)
     assert runs[0] == ("benchmark", "p0", "p8")
     assert runs[1:3] == [("regress", "p0", "p2"), ("regress", "p3", "p8")]
@@ -159,7 +160,7 @@ def test_a_culprit_that_was_reverted_hides_no_later_one(path: Path) -> None:
     week = Week(path, a=[1, 1, 1.6, 1.6, 1, 1, 1.6, 1.6])
     week.land(3)
     quiet = week.land(5)
-    assert (quiet.culprits, quiet.known, quiet.attributions) == (None, (), {})
+    assert (quiet.culprits, quiet.known_culprits, quiet.attributions) == (None, (), {})
     outcome = week.land(7)
     assert (named(outcome), known(outcome)) == ([("p6", ("a",))], [])
     before = week.count
@@ -206,7 +207,7 @@ def test_a_case_that_fails_is_sought_once_until_it_works_again(path: Path) -> No
     outcome = week.land(4)
     assert week.runs_since(before) == [("benchmark", "p0", "p4")]
     assert known(outcome) == [("p2", ("a",))]
-    assert week.land(5).known == ()
+    assert week.land(5).known_culprits == ()
     outcome = week.land(7)
     assert (named(outcome), known(outcome)) == ([("p6", ("a",))], [])
 
@@ -253,11 +254,11 @@ def test_a_range_that_could_not_be_split_is_known_as_such(path: Path) -> None:
     week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
     week.revisions[2].broken = True
     (traced,) = week.land(4).culprits or ()
-    assert not traced.culprit.named
+    assert not traced.range.is_named
     before = week.count
     outcome = week.land(5)
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
-    assert [[revision.name for revision in one.revisions] for one in outcome.known] == [["p1", "p2", "p3"]]
+    assert [[revision.name for revision in one.revisions] for one in outcome.known_culprits] == [["p1", "p2", "p3"]]
 
 
 def test_a_search_that_ended_early_makes_nothing_known(path: Path) -> None:
@@ -287,9 +288,9 @@ def test_a_search_for_the_rest_that_ended_early_goes_on(path: Path) -> None:
 def test_verdicts_held_back_make_nothing_known_and_are_attributed_to_nobody(path: Path) -> None:
     week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])
     week.land(3)
-    week.harness.ends = ["held"] * 3
+    week.harness.endings = ["held"] * 3
     outcome = week.land(4)
-    assert (outcome.attributions, outcome.known) == ({}, ())
+    assert (outcome.attributions, outcome.known_culprits) == ({}, ())
     assert known(week.land(4)) == [("p2", ("a",))]
 
 
@@ -402,4 +403,4 @@ def test_the_document_has_shares_and_rests(path: Path) -> None:
 def test_a_benchmark_alone_knows_nothing(path: Path) -> None:
     week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])
     week.land(3)
-    assert week.land(4, sought=()) == replace(week.land(4, sought=()), known=(), attributions={})
+    assert week.land(4, sought=()) == replace(week.land(4, sought=()), known_culprits=(), attributions={})

@@ -61,7 +61,7 @@ def test_that_a_run_is_not_made_again_is_said_with_the_way_to_have_it_made(
 
 
 def test_an_interrupted_run_keeps_its_rounds_and_is_not_reported(start: Start) -> None:
-    start.harness.ends = ["interrupted"]
+    start.harness.endings = ["interrupted"]
     with pytest.raises(KeyboardInterrupt, match="by a signal"):
         start.make()
     assert start.harness.told == []
@@ -98,26 +98,26 @@ def test_what_was_not_delivered_is_delivered_by_the_next_start_in_order(start: S
 
 
 def test_a_run_that_cannot_be_trusted_is_made_again_after_a_pause_but_not_for_ever(start: Start) -> None:
-    start.harness.ends = ["held", "held"]
+    start.harness.endings = ["held", "held"]
     report = start.make()
     assert report.comparisons[0].held_back is None
     assert (len(start.harness.orders), start.slept) == (3, [120.0, 120.0])
     assert len({order.seed for order in start.harness.orders}) == 3
     assert len(start.harness.told) == 3
 
-    start.harness.ends = ["held"] * 10
+    start.harness.endings = ["held"] * 10
     assert start.make("other").comparisons[0].held_back == "unchanged"
     assert len(start.harness.orders) == 3 + TRIES
 
 
 def test_a_run_whose_aa_check_found_a_difference_is_made_again_though_verdicts_stand(start: Start) -> None:
-    start.harness.ends = ["biased"]
+    start.harness.endings = ["biased"]
     assert not start.make().is_biased
     assert (len(start.harness.orders), start.slept) == (2, [120.0])
 
 
 def test_tries_that_were_made_before_are_not_made_again(start: Start) -> None:
-    start.harness.ends = ["held", "interrupted"]
+    start.harness.endings = ["held", "interrupted"]
     with pytest.raises(KeyboardInterrupt):
         start.make()
     start.again()
@@ -128,7 +128,7 @@ def test_tries_that_were_made_before_are_not_made_again(start: Start) -> None:
 
 
 def test_a_run_that_broke_is_reported_and_repeated_by_the_next_start(start: Start) -> None:
-    start.harness.ends = ["broken"]
+    start.harness.endings = ["broken"]
     broken = start.make()
     assert start.harness.told == [broken.run["id"]]
     start.again()
@@ -138,7 +138,7 @@ def test_a_run_that_broke_is_reported_and_repeated_by_the_next_start(start: Star
 
 
 def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_start(start: Start) -> None:
-    start.harness.ends = ["open"]
+    start.harness.endings = ["open"]
     with pytest.raises(
         NotSettled, match="case looked changed when the time budget ended, and is not settled; the next pass"
     ) as raised:
@@ -156,7 +156,7 @@ def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_star
 
 
 def test_a_run_that_no_budget_settles_is_not_measured_on_for_ever(start: Start) -> None:
-    start.harness.ends = ["open"] * 10
+    start.harness.endings = ["open"] * 10
     for _ in range(BUDGETS - 1):
         with pytest.raises(NotSettled):
             start.make()
@@ -172,7 +172,7 @@ def test_a_run_that_no_budget_settles_is_not_measured_on_for_ever(start: Start) 
 
 
 def test_forgetting_lets_an_open_run_begin_again(start: Start) -> None:
-    start.harness.ends = ["open"]
+    start.harness.endings = ["open"]
     with pytest.raises(NotSettled):
         start.make("line/benchmark")
     start.runs.forget("line/")
@@ -195,7 +195,7 @@ def test_forgetting_repeats_runs(start: Start) -> None:
 def test_time_budgets_that_only_led_to_the_first_test_do_not_count(start: Start) -> None:
     """On a busy machine three of them passed before any case was tested, and a case at +101 % was left at that."""
     untested = BUDGETS + 2
-    start.harness.ends = ["untested"] * untested + ["open"] * 10
+    start.harness.endings = ["untested"] * untested + ["open"] * 10
     for _ in range(untested + BUDGETS - 1):
         with pytest.raises(NotSettled):
             start.make()
@@ -204,7 +204,7 @@ def test_time_budgets_that_only_led_to_the_first_test_do_not_count(start: Start)
 
 
 def test_a_run_whose_time_budgets_bring_no_round_is_left_at_that(start: Start) -> None:
-    start.harness.ends = ["untested"] * 10
+    start.harness.endings = ["untested"] * 10
     start.harness.rounds = 0
     for _ in range(BUDGETS - 1):
         with pytest.raises(NotSettled):

@@ -10,8 +10,9 @@ from made_history import THRESHOLD, History
 from made_runs import MadeHarness, MadePoint
 
 from opduel.driver.bisection import CulpritRange, Measure, Step, bisect
-from opduel.driver.investigation import Investigation, Outcome
+from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
+from opduel.driver.outcome import Outcome
 from opduel.driver.runs import Runs
 from opduel.driver.speculation import Ahead, Question, likely_questions, searching_ahead
 from opduel.records import RunError

@@ -59,7 +59,7 @@ def test_one_that_is_not_settled_keeps_the_commit_file_before_it_and_is_measured
     loop: Loop,
 ) -> None:
     loop.last.write_text(a_commit(1).id)
-    loop.harness.ends = ["open"]
+    loop.harness.endings = ["open"]
     tally = loop.watch().once()
     assert loop.ear.begun == ["Change 2", "Change 3"], "it holds up no other"
     assert [commit.subject for commit, _ in tally.outcomes] == ["Change 2", "Change 3"]
@@ -77,7 +77,7 @@ def test_one_that_is_not_settled_keeps_the_commit_file_before_it_and_is_measured
 
 
 def test_one_that_stays_open_is_left_at_that_after_some_passes(loop: Loop) -> None:
-    loop.harness.ends = ["open"] * 10
+    loop.harness.endings = ["open"] * 10
     tallies = loop.passes(BUDGETS + 2)
     assert [len(tally.failures) for tally in tallies] == [1] * (BUDGETS - 1) + [0] * 3
     assert [order.budgets for order in loop.harness.orders] == list(range(1, BUDGETS + 1))
@@ -86,11 +86,11 @@ def test_one_that_stays_open_is_left_at_that_after_some_passes(loop: Loop) -> No
 
 def test_one_that_fails_behind_one_that_is_open_is_retried_when_due(loop: Loop) -> None:
     loop.last.write_text(a_commit(1).id)
-    loop.harness.ends = ["open", "", "open"]
+    loop.harness.endings = ["open", "", "open"]
     loop.builder.failing[3] = RunError("does not compile")
     assert len(loop.watch().once().failures) == 2
     del loop.builder.failing[3]
-    loop.harness.ends = ["open"]
+    loop.harness.endings = ["open"]
     assert len(loop.watch().once().failures) == 1
     assert loop.ear.begun == ["Change 2", "Change 3", "Change 2"], "not due yet"
     loop.now += HOUR_S
@@ -128,7 +128,7 @@ def test_a_trouble_of_a_commit_that_is_gone_is_passed_over(loop: Loop) -> None:
 
 
 def test_a_run_that_broke_is_retried(loop: Loop) -> None:
-    loop.harness.ends = ["broken"]
+    loop.harness.endings = ["broken"]
     tally = loop.watch().once()
     assert tally.failures == [f"{a_commit(3).short}: not completed: by a signal"]
     assert [item.partition("/")[0] for item in loop.journal.troubled()] == [a_commit(3).id]
@@ -138,7 +138,7 @@ def test_a_run_that_broke_is_retried(loop: Loop) -> None:
 
 
 def test_a_run_whose_verdicts_were_held_back_is_repeated_when_due(loop: Loop) -> None:
-    loop.harness.ends = ["held"] * TRIES
+    loop.harness.endings = ["held"] * TRIES
     tally = loop.watch().once()
     assert tally.failures == [f"{a_commit(3).short}: the run can't be trusted, because the host was disturbed"]
     loop.now += HOUR_S
@@ -150,7 +150,7 @@ def test_a_run_whose_verdicts_were_held_back_is_repeated_when_due(loop: Loop) ->
 
 
 def test_a_signal_ends_it_and_the_commit_is_not_dealt_with(loop: Loop) -> None:
-    loop.harness.ends = ["interrupted"]
+    loop.harness.endings = ["interrupted"]
     with pytest.raises(KeyboardInterrupt):
         loop.watch().once()
     assert not loop.last.exists()
@@ -293,7 +293,7 @@ def test_building_ahead_ends_with_a_signal(loop: Loop) -> None:
     def interrupted(order):  # type: ignore[no-untyped-def]
         assert loop.builder.wait
         loop.builder.wait.wait(60)
-        loop.harness.ends = ["interrupted"]
+        loop.harness.endings = ["interrupted"]
         return measure(order)
 
     loop.harness.measure = interrupted  # type: ignore[method-assign]
@@ -303,7 +303,7 @@ def test_building_ahead_ends_with_a_signal(loop: Loop) -> None:
     assert not [thread for thread in threading.enumerate() if "_follow" in thread.name]
 
     loop.harness.measure = measure  # type: ignore[method-assign]
-    loop.harness.ends = []
+    loop.harness.endings = []
     loop.builder.wait = None
     loop.watch(ahead=frozenset({7})).once()
     assert not loop.builder.stopped.is_set()  # what one pass stopped, the next one goes on with
@@ -378,7 +378,7 @@ def test_with_again_all_is_measured_again(loop: Loop) -> None:
 
 
 def test_with_again_a_start_begins_once_and_its_passes_go_on(loop: Loop) -> None:
-    loop.harness.ends = ["open"] * 10
+    loop.harness.endings = ["open"] * 10
     watch = loop.watch(again=True)
     for _ in range(BUDGETS + 1):
         watch.once()
@@ -388,10 +388,10 @@ def test_with_again_a_start_begins_once_and_its_passes_go_on(loop: Loop) -> None
 
 def test_with_again_what_an_earlier_start_settled_beyond_another_goes_on_too(loop: Loop) -> None:
     loop.last.write_text(a_commit(1).id)
-    loop.harness.ends = ["open"]
+    loop.harness.endings = ["open"]
     loop.watch().once()
     assert loop.ear.begun == ["Change 2", "Change 3"], "and the second one is settled"
-    loop.harness.ends = ["open", "open"]
+    loop.harness.endings = ["open", "open"]
     watch = loop.watch(again=True)
     watch.once()
     watch.once()
@@ -402,7 +402,7 @@ def test_with_again_what_an_earlier_start_settled_beyond_another_goes_on_too(loo
 
 def test_a_suite_that_was_edited_costs_no_commit(loop: Loop) -> None:
     loop.last.write_text(a_commit(1).id)
-    loop.harness.ends = [SuiteChangedError("--suite own: was changed since it was read: start the run again")] * 2
+    loop.harness.endings = [SuiteChangedError("--suite own: was changed since it was read: start the run again")] * 2
     tally = loop.watch().once()
     assert len(tally.failures) == 2
     assert loop.dealt_with() == "Change 1"

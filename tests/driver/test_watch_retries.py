@@ -98,7 +98,7 @@ def test_a_search_of_which_a_step_is_not_settled_goes_on_at_the_next_pass(loop: 
     """And not an hour later: the next night's pass is to name the commit."""
     level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
     loop.harness = replace(loop.harness, level={"case": level})
-    loop.harness.ends = ["", "", "open"]
+    loop.harness.endings = ["", "", "open"]
     tally = loop.watch(sought=("regressed",)).once()
     assert tally.failures == [
         f"{a_commit(3).short}: the search for the culprit ended: case looked changed when the time budget ended, and is"
