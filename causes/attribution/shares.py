@@ -9,7 +9,7 @@ from scipy import special
 
 from opduel.causes.attribution.call_division import REST
 from opduel.causes.attribution.matching import Amounts, MatchedPart, match_parts
-from opduel.causes.wording.phrases import is_of_the_interpreter
+from opduel.causes.function_names import is_of_the_interpreter
 from opduel.records.cause import OF_MEASURED, Candidate, Examination, Observation, Source
 from opduel.records.measurement import Side
 from opduel.records.text import clipped, one_line, printable, without_controls
@@ -88,7 +88,7 @@ def _with_callers(candidates: Sequence[Candidate], parts: Sequence[MatchedPart])
         name
         for part in parts
         for name in (*part.names["control"], *part.names["treatment"])
-        if not is_of_the_interpreter(Candidate(name, 0.0, 0.0, where=part.where))
+        if not is_of_the_interpreter(name, part.where)
     }
     return tuple(
         candidate if candidate.caller in callers else replace(candidate, caller="") for candidate in candidates

@@ -65,7 +65,7 @@ class FunctionCost:
     looked_at: int = 0
     vectors: dict[int, int] = field(default_factory=dict)
     mispredicted: int = 0
-    hot: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+    hot: tuple[int, ...] = field(default=(), compare=False)
     hot_of: int = field(
         default=0, compare=False
     )  # the cost of the function that ``hot`` is of: of several that are counted as one the largest
@@ -132,11 +132,10 @@ def _unknown(library: str, address: int) -> None:
     """Nothing is known of an address."""
 
 
-def _hot(executed: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
-    """The addresses of what is executed most, in order, and how many bytes further the next is that is executed."""
-    most, addresses = max(executed.values()), sorted(executed)
-    gaps = zip(addresses, (*addresses[1:], addresses[-1]), strict=True)
-    return tuple((at, following - at) for at, following in gaps if executed[at] >= HOT * most)[:MOST_HOT]
+def _hot(executed: Mapping[int, int]) -> tuple[int, ...]:
+    """Return the addresses of the instructions that are executed most, in order."""
+    most = max(executed.values())
+    return tuple(address for address in sorted(executed) if executed[address] >= HOT * most)[:MOST_HOT]
 
 
 class _Reader:

@@ -15,9 +15,9 @@ from typing import Any
 
 from opduel.causes.attribution.flame import call_graph, flame_of_graphs
 from opduel.causes.collectors.callgrind_file import INSTRUCTIONS, MISSES, CallgrindProfile, read_callgrind
-from opduel.causes.collectors.code_placement import placement
+from opduel.causes.collectors.code_placement import describe_placement
 from opduel.causes.collectors.native_parts import mispredicted, parts_of, shared_names, without_symbols
-from opduel.causes.collectors.stripped import described, locate, vector_size
+from opduel.causes.collectors.stripped import locate, vector_size, with_owners
 from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
 from opduel.harness.blocks import Processes
 from opduel.harness.budget import NO_TIME_LEFT
@@ -151,7 +151,7 @@ class _Counter:
             with dump.open("rb") as stream, empty.open("rb") as around:
                 profile = read_callgrind(stream, locate=locate, vector_size=vector_size, events=events)
                 profile.subtract(read_callgrind(around, locate=locate, vector_size=vector_size, events=events))
-                profile = described(profile)
+                profile = with_owners(profile)
             if case.id in self.places:
                 self._store(dump, self.places[case.id] / side / FILE)
         except (OSError, ValueError) as error:
@@ -197,7 +197,7 @@ def _describe(pairs: Sequence[ProfilePair], shared: set[str], note: str) -> Obse
         "; ".join(notes),
         _flame(pairs, shared),
         tuple(branches),
-        placement(control, treatment, shared),
+        describe_placement(control, treatment, shared),
     )
 
 

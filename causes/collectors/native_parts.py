@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from opduel.causes.collectors.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
-from opduel.causes.collectors.vectors import said_of
+from opduel.causes.collectors.vectors import describe_vectors
 from opduel.records.cause import CODE_OF, Part
 from opduel.records.measurement import SIDES, Side
 
@@ -69,7 +69,7 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
             _calls(name, whole, calls),
             where[name],
             _shares(callers[name]),
-            implementation=said_of(whole),
+            implementation=describe_vectors(whole),
         )
         for name, whole in merged.items()
     }

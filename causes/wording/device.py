@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 
 from opduel.causes.attribution.shares import find_examination
+from opduel.causes.function_names import short_name
 from opduel.causes.wording.leads import NAMED, OFTEN
-from opduel.causes.wording.phrases import described, short_name
+from opduel.causes.wording.phrases import described
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Source
 

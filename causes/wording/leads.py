@@ -4,7 +4,8 @@ total difference, or make up for others."""
 from dataclasses import replace
 
 from opduel.causes.attribution.shares import is_named
-from opduel.causes.wording.phrases import is_of_the_interpreter, listed
+from opduel.causes.function_names import is_of_the_interpreter
+from opduel.causes.wording.phrases import listed
 from opduel.records.cause import Candidate, Examination
 
 PARTLY = 0.5  # share of the case's change below which it is explained partly
@@ -31,7 +32,9 @@ def of_libraries(examination: Examination) -> Examination:
     from the Python code that they run, and explains nothing."""
     if examination.source not in NATIVE or examination.explained is None:
         return examination
-    candidates = tuple(candidate for candidate in examination.candidates if not is_of_the_interpreter(candidate))
+    candidates = tuple(
+        candidate for candidate in examination.candidates if not is_of_the_interpreter(candidate.name, candidate.where)
+    )
     return replace(
         examination,
         candidates=candidates,

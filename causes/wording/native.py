@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from opduel.causes.attribution.matching import INSTRUCTION_SET, SAME_CALLS
 from opduel.causes.attribution.shares import find_examination, is_named
+from opduel.causes.function_names import short_name
 from opduel.causes.wording.leads import LEAST_NAMED, LEAST_REACH, PARTLY, change_of, exchanged, leads_of, of_libraries
-from opduel.causes.wording.phrases import NOUNS, claims, listed, short_name
+from opduel.causes.wording.phrases import NOUNS, claims, listed
 from opduel.causes.wording.processor import SAME_WORK, as_much_work
 from opduel.causes.wording.resources import has_same_instructions
 from opduel.records.cause import NO_AVX512, Candidate, Examination, Source

@@ -1,18 +1,12 @@
 """Candidates of a cause in words: names that people can read, how often they run, and their shares."""
 
-import re
 from collections.abc import Sequence
 
+from opduel.causes.function_names import short_name
 from opduel.records.cause import ONE_BY_ONE, VECTORS, Candidate, without_clone
-from opduel.records.text import clipped, counted
+from opduel.records.text import counted
 
 NOUNS = {"ns": "time", "instructions": "instructions", "bytes": "memory"}  # by unit
-LONGEST_ARGUMENTS = 24  # characters of template arguments
-LONGEST_NAME = 120  # characters of a name in the sentence
-# Where CPython's own functions are: in its source files, or in its library if there is no debug information.
-_INTERPRETER = re.compile(
-    r"(?:^|/)(?:Include|Modules|Objects|Parser|Python)/[\w./-]+\.[ch](?::\d+)?$|^(?:lib)?python\d"
-)
 
 
 def listed(parts: Sequence[Candidate]) -> str:
@@ -47,14 +41,6 @@ def _calls_of(candidate: Candidate) -> tuple[float | None, str]:
     if candidate.treatment == 0 and not candidate.was:
         return candidate.calls[0], "gone"
     return None, ""
-
-
-def is_of_the_interpreter(candidate: Candidate) -> bool:
-    """Return whether a native function is one of CPython's own: by its place, or by its name if that is not known.
-    Some of NumPy's have such names, too (``PyArray_NewFromDescr_int``)."""
-    if candidate.where:
-        return bool(_INTERPRETER.search(candidate.where))
-    return bool(re.match(r"_?Py(?:[A-Z]|_)", candidate.name))
 
 
 def is_renamed(candidate: Candidate) -> bool:
@@ -105,26 +91,3 @@ def share_of(candidate: Candidate) -> str:
     low, high = (round(100 * limit) for limit in candidate.ci or (0.0, 0.0))
     share = f"{100 * (candidate.share or 0.0):.0f} %"
     return share if low == high else f"{share} [{low}, {high}]"
-
-
-def bare(name: str) -> str:
-    """Return a function's name without its return type, its parameters and ``(anonymous namespace)::``, and with
-    ``<...>`` for long template arguments."""
-    name = without_clone(name).replace("(anonymous namespace)::", "")
-    if not name.endswith((")", ") const")) or "(" not in name:
-        return name
-    letters, depth, angle = "", 0, 0
-    for char in name:
-        depth += char == "("
-        angle += char == "<"
-        if not depth:
-            letters += "\0" if angle and char == " " else char
-        angle -= char == ">"
-        depth -= char == ")"
-    letters = letters.removesuffix(" const").rpartition(" ")[2].replace("\0", " ")
-    return re.sub(rf"<[^<>]{{{LONGEST_ARGUMENTS},}}>", "<...>", letters) or name
-
-
-def short_name(text: str) -> str:
-    """Return a name or place as a sentence shows it."""
-    return clipped(bare(text), LONGEST_NAME)

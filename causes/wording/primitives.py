@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from opduel.causes.attribution.shares import find_examination
+from opduel.causes.function_names import short_name
 from opduel.causes.wording.leads import LEAST_NAMED, NAMED
-from opduel.causes.wording.phrases import is_renamed, short_name
+from opduel.causes.wording.phrases import is_renamed
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination
 

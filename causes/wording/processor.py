@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from opduel.causes.attribution.shares import find_examination, is_named
-from opduel.causes.wording.phrases import is_of_the_interpreter, share_of, short_name
+from opduel.causes.function_names import is_of_the_interpreter, short_name
+from opduel.causes.wording.phrases import share_of
 from opduel.records import Comparison
 from opduel.records.cause import ONE_BY_ONE, VECTORS, Candidate, Examination, Source
 
@@ -27,7 +28,7 @@ def by_branches(comparison: Comparison, examinations: Sequence[Examination]) -> 
     if more * changed <= 0 or abs(more) * SHORTEST_MISPREDICTED_NS < WORTH_WORDS * abs(changed):
         return ""
     largest = max(filter(is_named, branches.candidates), key=lambda candidate: candidate.share or 0.0, default=None)
-    if largest and is_of_the_interpreter(largest):
+    if largest and is_of_the_interpreter(largest.name, largest.where):
         return ""  # other sources say that more Python is executed
     where = f", {share_of(largest)} of them in {short_name(largest.name)}" if largest else ""
     return f"; {abs(more):,.0f} {'more' if more > 0 else 'fewer'} branches are mispredicted per call{where}"

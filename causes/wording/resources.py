@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 
 from opduel.causes.attribution.shares import named_candidates
+from opduel.causes.function_names import is_of_the_interpreter, short_name
 from opduel.causes.wording.leads import LEAST_NAMED, LEAST_REACH
-from opduel.causes.wording.phrases import is_of_the_interpreter, share_of, short_name
+from opduel.causes.wording.phrases import share_of
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Source
 from opduel.records.text import counted
@@ -130,7 +131,7 @@ def _is_in_each_call(part: Candidate, source: Source) -> bool:
     """Return whether memory is asked for in each call. Once in many calls a list is enlarged, or Python maps an arena
     for its objects; that may be counted on one side alone by chance."""
     if source == MAPPED:
-        return not is_of_the_interpreter(part)
+        return not is_of_the_interpreter(part.name, part.where)
     often = max((calls for calls in part.calls if calls is not None), default=1.0)
     return often >= LEAST_OFTEN
 

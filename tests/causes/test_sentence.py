@@ -7,7 +7,7 @@ from made_samples import a_case
 
 from opduel.causes.attribution.call_division import REST
 from opduel.causes.attribution.shares import examine
-from opduel.causes.wording.phrases import bare, is_of_the_interpreter
+from opduel.causes.function_names import bare, is_of_the_interpreter
 from opduel.causes.wording.processor import SAME_WORK
 from opduel.causes.wording.sentence import cause_of
 from opduel.records import Comparison
@@ -296,7 +296,7 @@ def test_the_interpreter_is_no_cause() -> None:
     ],
 )
 def test_which_functions_are_the_interpreters(name: str, where: str, is_one: bool) -> None:
-    assert is_of_the_interpreter(Candidate(name, 1.0, 2.0, where=where)) == is_one
+    assert is_of_the_interpreter(name, where) == is_one
 
 
 def test_the_kernel_s_part_is_said_beside_what_calls_it() -> None:
