@@ -17,7 +17,7 @@ from opduel.inside import known_frameworks
 from opduel.records import Build, RunConfiguration, UsageError
 from opduel.records.measurement import Profiler
 from opduel.records.validation import explain
-from opduel.reporters.opperf_form import grouped, opperf_entry
+from opduel.reporters.opperf_form import group_by_input, opperf_entry
 from opduel.user_inputs import read_input
 
 Spec = Mapping[str, Any]
@@ -130,7 +130,7 @@ def _run(
         configuration=RunConfiguration(rounds=1, profiler=profiler, runs=runs, warmup=warmup),
     )
     entries_by_test: list[list[dict[str, Any]]] = [[] for _ in spec["tests"]]
-    for group in grouped(run_single(request).cases):
+    for group in group_by_input(run_single(request).cases):
         place = places[int(group[0].case.partition("/")[0])]
         entries_by_test[place].append(opperf_entry(group[0].operator.rpartition(".")[2], group))
     return entries_by_test
