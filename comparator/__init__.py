@@ -10,7 +10,7 @@ from opduel.comparator.aa_checks import AACheck, Bias, run_aa_checks
 from opduel.comparator.case_analysis import InterimAnalysis
 from opduel.comparator.disturbance import withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior
-from opduel.comparator.explanations import in_words
+from opduel.comparator.explanations import describe_forecast
 from opduel.comparator.looks import Looks, plan_looks
 from opduel.comparator.replication import apply_replication, replicate_report
 from opduel.comparator.run_analysis import RunAnalysis, fit_priors
@@ -25,8 +25,8 @@ __all__ = [
     "RunAnalysis",
     "apply_replication",
     "benjamini_hochberg",
+    "describe_forecast",
     "fit_priors",
-    "in_words",
     "plan_looks",
     "replicate_report",
     "run_aa_checks",

@@ -6,9 +6,9 @@ from functools import lru_cache
 from statistics import median
 
 from opduel.comparator.case_values import Values
-from opduel.comparator.empirical_bayes import Prior, locate, prior_weight, shrink_variance
+from opduel.comparator.empirical_bayes import Prior, prior_weight, shrink_variance, weighted_trimmed_mean
 from opduel.comparator.significance import two_sided_p
-from opduel.comparator.trimmed_mean import TrimmedMean, confidence_interval, mirrored, shifted_t_p, t_quantile
+from opduel.comparator.trimmed_mean import TrimmedMean, confidence_interval, mirror, shifted_t_p, t_quantile
 
 POWER = 0.8
 
@@ -49,7 +49,7 @@ def estimate_effect(values: Values, bound: float, prior: Prior, tail: float) -> 
     Raises:
         ValueError: fewer than 2 values.
     """
-    unmoderated = locate(values, prior.pair_variance)
+    unmoderated = weighted_trimmed_mean(values, prior.pair_variance)
     trimmed_mean = shrink_variance(unmoderated, prior)
     low, high = confidence_interval(trimmed_mean, tail)
     return EffectEstimate(
@@ -57,8 +57,8 @@ def estimate_effect(values: Values, bound: float, prior: Prior, tail: float) -> 
         trimmed_mean=trimmed_mean,
         prior_weight=prior_weight(unmoderated, prior),
         p_above=shifted_t_p(trimmed_mean, bound),
-        p_below=shifted_t_p(mirrored(trimmed_mean), bound),
-        p_changed=two_sided_p(shifted_t_p(trimmed_mean, 0.0), shifted_t_p(mirrored(trimmed_mean), 0.0)),
+        p_below=shifted_t_p(mirror(trimmed_mean), bound),
+        p_changed=two_sided_p(shifted_t_p(trimmed_mean, 0.0), shifted_t_p(mirror(trimmed_mean), 0.0)),
         interval=(low, high),
         no_rise=high <= bound > 0,
         no_fall=low >= -bound < 0,

@@ -42,7 +42,7 @@ class Prior:
 NO_PRIOR = Prior()
 
 
-def locate(values: Values, pair_variance: float) -> TrimmedMean:
+def weighted_trimmed_mean(values: Values, pair_variance: float) -> TrimmedMean:
     """Return the trimmed mean of a case, each sample weighted by its predicted variance."""
     return estimate_trimmed_mean(values.log_ratios, predict_variances(values.noises, pair_variance))
 
@@ -60,7 +60,7 @@ def fit_prior_of_cases(cases: tuple[Values, ...]) -> Prior:
     candidates = [typical]
     if any(noise.within or noise.between for values in cases for noise in values.noises):
         candidates += [*(typical / 2**step for step in range(1, STEPS + 1)), 0.0]
-    located = [[locate(values, candidate) for values in cases] for candidate in candidates]
+    located = [[weighted_trimmed_mean(values, candidate) for values in cases] for candidate in candidates]
     fits = [(fit_prior(row), row, candidate) for row, candidate in zip(located, candidates, strict=True)]
     priors = [(replace(prior, pair_variance=candidate), row) for prior, row, candidate in fits if prior != NO_PRIOR]
     usual = [
@@ -163,7 +163,7 @@ def prior_weight(observed: TrimmedMean, prior: Prior) -> float:
     return min(1.0, prior.cases * tail / 2)
 
 
-def discounted(prior: Prior, prior_weight: float) -> Prior:
+def discount_prior(prior: Prior, prior_weight: float) -> Prior:
     """Return the prior for new samples of a case whose earlier samples had this ``prior_weight``.
 
     ``shrink_variance`` discounts it further where the new samples are noisier still.

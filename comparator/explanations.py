@@ -39,7 +39,7 @@ def _range_in_words(interval: tuple[float, float], measure: Metric) -> str:
     return f"{more if low >= 0 else less} by {near:.{digits}f} to {far:.{digits}f} %"
 
 
-def in_words(forecast: Forecast, most: int) -> str:
+def describe_forecast(forecast: Forecast, most: int) -> str:
     """Return in words what would settle an open case; ``most``: the rounds that a case may have."""
     if forecast.rounds is None:
         return f"with all {most} rounds, the chance to settle it is {forecast.chance:.0%}"

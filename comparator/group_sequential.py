@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from opduel.comparator.case_values import Values
 from opduel.comparator.effect_estimate import EffectEstimate, estimate_effect
-from opduel.comparator.empirical_bayes import Prior, discounted, locate
+from opduel.comparator.empirical_bayes import Prior, discount_prior, weighted_trimmed_mean
 from opduel.comparator.looks import FRESH_PAIRS, Looks, p_over_looks
 from opduel.comparator.predictive_power import FUTILE_BELOW, conditional_power
 from opduel.comparator.significance import two_sided_p
@@ -103,7 +103,7 @@ def _after_screening(
     if len(screening) < 2:
         return prior, None
     effect = estimate_effect(screening, bound, prior, looks.level(len(screening), alpha / 2))
-    return discounted(prior, effect.prior_weight), _excess(effect, bound)
+    return discount_prior(prior, effect.prior_weight), _excess(effect, bound)
 
 
 def _excess(effect: EffectEstimate, bound: float) -> float:
@@ -117,7 +117,7 @@ def _confirms(fresh: Values, bound: float, prior: Prior, rises: bool) -> bool:
     sign = 1 if rises else -1
     if sum(sign * log_ratio > 0 for log_ratio in fresh.log_ratios) < FRESH_PAIRS:
         return False
-    return sign * locate(fresh, prior.pair_variance).estimate > bound
+    return sign * weighted_trimmed_mean(fresh, prior.pair_variance).estimate > bound
 
 
 @dataclass

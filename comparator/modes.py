@@ -127,7 +127,7 @@ def critical_share(n: int, level: float = LEVEL) -> float:
     return float(np.quantile(within_shares(drawn).min(axis=1), level))
 
 
-def in_words(modes_by_side: Mapping[Side, TwoModes]) -> str:
+def describe_modes(modes_by_side: Mapping[Side, TwoModes]) -> str:
     """Return ``two modes: control 10.6 times as large in 4 of 16 processes``; empty without modes."""
     sides = []
     for side, modes in modes_by_side.items():

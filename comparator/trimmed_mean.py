@@ -74,7 +74,7 @@ def estimate_trimmed_mean(log_ratios: Sequence[float], predicted: npt.NDArray[np
     return TrimmedMean(estimate, float(np.sqrt(variance)), float(freedom), n, n / float(weights.sum()))
 
 
-def mirrored(trimmed_mean: TrimmedMean) -> TrimmedMean:
+def mirror(trimmed_mean: TrimmedMean) -> TrimmedMean:
     """Return the trimmed mean with control and treatment exchanged."""
     return replace(trimmed_mean, estimate=-trimmed_mean.estimate)
 
@@ -88,7 +88,7 @@ def shifted_t_p(trimmed_mean: TrimmedMean, bound: float) -> float:
     """Return the one-sided p value of "the log ratio is at most ``bound``", by the (moderated) t statistic.
 
     The probability is largest at the bound itself, so that this tests the entire hypothesis.  For the mirrored
-    hypothesis, "at least -bound", pass ``mirrored(trimmed_mean)``.
+    hypothesis, "at least -bound", pass ``mirror(trimmed_mean)``.
     """
     statistic = (trimmed_mean.estimate - bound) / trimmed_mean.standard_error
     return float(special.stdtr(trimmed_mean.degrees_of_freedom, -statistic))

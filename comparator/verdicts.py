@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from opduel.comparator.case_analysis import CaseAnalysis
 from opduel.comparator.effect_estimate import as_ratio, minimal_detectable_change
 from opduel.comparator.explanations import explain
-from opduel.comparator.modes import in_words as modes_in_words
-from opduel.comparator.modes import modes_of
+from opduel.comparator.modes import describe_modes, modes_of
 from opduel.comparator.predictive_power import Terms, project
 from opduel.records import ONE_SIDED, Comparison, Forecast, Verdict
 
@@ -32,7 +31,7 @@ def compare_case(bare: Comparison, analysis: CaseAnalysis, family: Family) -> Co
     note = explain(analysis, family.size, family.alpha, suspected)
     is_open = suspected is not None or comparison.verdict == "inconclusive"
     modes = modes_of(comparison.samples) if is_open and comparison.measure.noisy else {}
-    note = "; ".join(filter(None, (modes_in_words(modes), note)))
+    note = "; ".join(filter(None, (describe_modes(modes), note)))
     forecast = _forecast(analysis, family, suspected is not None) if is_open else None
     return replace(comparison, suspected=suspected, forecast=forecast, two_modes=modes, note=note)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from opduel.comparator import Looks, in_words
+from opduel.comparator import Looks, describe_forecast
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.pair import RoundResult
 from opduel.records import Case, Comparison
@@ -243,7 +243,7 @@ def with_seconds(
     for comparison in comparisons:
         if comparison.forecast is not None:
             forecast = replace(comparison.forecast, seconds=until.get(comparison.case))
-            words = in_words(forecast, looks.of_metric(comparison.metric).counts[-1])
+            words = describe_forecast(forecast, looks.of_metric(comparison.metric).counts[-1])
             comparison = replace(comparison, forecast=forecast, note="; ".join(filter(None, (comparison.note, words))))
         result.append(comparison)
     return result

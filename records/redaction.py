@@ -107,32 +107,32 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return _USER_INFO.sub(_mask_user, text)
 
 
-def redacted(value: Any) -> Any:
+def redact_data(value: Any) -> Any:
     """Return plain data with every text redacted, and every text under a name such as PASSWORD, or after a word such as
     ``--token``, masked."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
         return {
-            name: _mask(entry) if isinstance(entry, str) and _SECRET_NAME.search(str(name)) else redacted(entry)
+            name: _mask(entry) if isinstance(entry, str) and _SECRET_NAME.search(str(name)) else redact_data(entry)
             for name, entry in value.items()
         }
     if isinstance(value, list | tuple):
         entries = [
-            _mask(entry) if isinstance(entry, str) and _belongs_to_secret_option(before, entry) else redacted(entry)
+            _mask(entry) if isinstance(entry, str) and _belongs_to_secret_option(before, entry) else redact_data(entry)
             for before, entry in zip([None, *value], value, strict=False)
         ]
         return entries if isinstance(value, list) else tuple(entries)
     return value
 
 
-def redacted_inputs(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+def redact_inputs(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a case's inputs as they are stored: a program's command line redacted, and its variables masked unless
     they are harmless. Other cases' inputs stay, whose arguments may have names such as ``token_pattern``."""
     command, variables = inputs.get("command"), inputs.get("env")
     if not isinstance(command, list | tuple):
         return inputs
-    stored = {**inputs, "command": redacted(command)}
+    stored = {**inputs, "command": redact_data(command)}
     if isinstance(variables, Mapping):
         stored["env"] = recorded_variables({name: str(value) for name, value in variables.items()})
     return stored

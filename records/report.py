@@ -10,7 +10,7 @@ from opduel.records.case import METRICS, VALUE, Case, Metric, measure_of, withou
 from opduel.records.cause import Cause
 from opduel.records.configuration import RunConfiguration
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample, Side
-from opduel.records.redaction import redacted, redacted_inputs
+from opduel.records.redaction import redact_data, redact_inputs
 from opduel.records.run_record import HostRecord, RunRecord
 from opduel.records.work import Work
 
@@ -309,9 +309,9 @@ class Report:
 
     def __post_init__(self) -> None:
         """Mask what looks like a secret in ``run`` and in the command lines and variables of ``cases``."""
-        object.__setattr__(self, "run", RunRecord(redacted(self.run)))
+        object.__setattr__(self, "run", RunRecord(redact_data(self.run)))
         object.__setattr__(self, "host", HostRecord.of(self.host))
-        cases = [dataclasses.replace(case, inputs=redacted_inputs(case.inputs)) for case in self.cases]
+        cases = [dataclasses.replace(case, inputs=redact_inputs(case.inputs)) for case in self.cases]
         object.__setattr__(self, "cases", tuple(cases))
 
     @property

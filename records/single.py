@@ -7,7 +7,7 @@ from typing import Any, Literal
 from opduel.records.build import Build
 from opduel.records.case import Mode
 from opduel.records.measurement import Failure
-from opduel.records.redaction import redacted, redacted_inputs
+from opduel.records.redaction import redact_data, redact_inputs
 from opduel.records.run_record import HostRecord, SingleRunRecord
 from opduel.records.work import Work
 
@@ -70,9 +70,9 @@ class SingleReport:
 
     def __post_init__(self) -> None:
         """Mask what looks like a secret in ``run`` and in commands, as ``Report`` does."""
-        object.__setattr__(self, "run", SingleRunRecord(redacted(self.run)))
+        object.__setattr__(self, "run", SingleRunRecord(redact_data(self.run)))
         object.__setattr__(self, "host", HostRecord.of(self.host))
-        cases = [replace(case, inputs=redacted_inputs(case.inputs)) for case in self.cases]
+        cases = [replace(case, inputs=redact_inputs(case.inputs)) for case in self.cases]
         object.__setattr__(self, "cases", tuple(cases))
 
 

@@ -45,7 +45,7 @@ def within(seconds: float, action: Callable[[], A]) -> A:
     return future.result()
 
 
-def retried(
+def retry(
     attempt: Callable[[], A],
     pause_s: Callable[[int, A], float],
     may_wait: Callable[[A, float], bool],

@@ -4,9 +4,10 @@ text, the requests, and their retries."""
 import hashlib
 import logging
 import math
+import time
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ import urllib3
 
 from opduel.records import Report, RunError
 from opduel.records.redaction import redact
-from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, retried, retry_after_s, within
+from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, retry, retry_after_s, within
 from opduel.reporters.markdown import cell, to_markdown
 from opduel.reporters.text import printable
 
@@ -56,6 +57,7 @@ class KeptComment(ABC):
     run: str
     token: str = field(repr=False)
     pauses_s: tuple[float, ...] = PAUSES_S
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     @property
     @abstractmethod
@@ -100,10 +102,11 @@ class KeptComment(ABC):
                 return error
             return None
 
-        failed = retried(
+        failed = retry(
             attempt,
             lambda number, error: max(pauses.get(number, math.inf), error.wait_s if error else 0.0),
             lambda error, wait_s: error is not None and error.is_temporary and wait_s <= LONGEST_PAUSE_S,
+            self.sleep,
         )
         if failed is not None:
             raise RunError(f"{self.lacking}: {failed}")

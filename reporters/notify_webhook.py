@@ -17,7 +17,7 @@ from opduel.records.atomic import user_path
 from opduel.records.files import UnreadableError, read_text
 from opduel.reporters.alert_text import slack_message
 from opduel.reporters.alerts import Alert
-from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, retried, within
+from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, retry, within
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.text import printable
 
@@ -84,7 +84,7 @@ class NotifyWebhook(Notifier):
         """Post it, again after a pause if that may help. After a silence it may have been delivered nevertheless."""
         message = slack_message(alert)
         pauses = dict(enumerate(self._pauses_s, 1))
-        reason, _ = retried(
+        reason, _ = retry(
             lambda: self._attempt(message),
             lambda number, _: pauses.get(number, math.inf),
             lambda result, wait_s: result[1] and wait_s < math.inf,

@@ -24,7 +24,7 @@ def opperf_results(report: SingleReport) -> dict[str, list[dict[str, Any]]]:
     """
     names = _names([result.operator for result in report.cases])
     results: dict[str, list[dict[str, Any]]] = {}
-    for group in grouped(report.cases):
+    for group in group_by_input(report.cases):
         name = names[group[0].operator]
         results.setdefault(name, []).append({**opperf_entry(name, group), "case": without_direction(group[0])})
     return results
@@ -35,7 +35,7 @@ def without_direction(result: SingleResult) -> str:
     return result.case.rpartition("/")[0]
 
 
-def grouped(cases: Sequence[SingleResult]) -> list[list[SingleResult]]:
+def group_by_input(cases: Sequence[SingleResult]) -> list[list[SingleResult]]:
     """Return the cases in groups that differ only in direction."""
     groups: dict[str, list[SingleResult]] = {}
     for result in cases:

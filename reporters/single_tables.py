@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from opduel.records import achieved
 from opduel.records.single import BaselineComparison, SingleReport, SingleResult
 from opduel.reporters.markdown import cell
-from opduel.reporters.opperf_form import KB, MS, STATISTICS, grouped, without_direction
+from opduel.reporters.opperf_form import KB, MS, STATISTICS, group_by_input, without_direction
 from opduel.reporters.run_text import one_side_words, roofline_words
 from opduel.reporters.text import printable
 from opduel.reporters.units import ABSENT, human_change, human_size, human_value
@@ -63,7 +63,7 @@ def _rates(result: SingleResult) -> list[str]:
 def markdown_text(report: SingleReport) -> str:
     """Return opperf's table, a line for each input of an operator, and below it what failed or could not be timed."""
     lines = ["# Benchmark Results", "", _row(MARKDOWN_COLUMNS), _row([":---:"] * len(MARKDOWN_COLUMNS))]
-    for group in sorted(grouped(report.cases), key=lambda group: group[0].operator):
+    for group in sorted(group_by_input(report.cases), key=lambda group: group[0].operator):
         by_direction = {result.direction: result for result in group}
         sizes = [sum(result.memory.values()) / KB for result in group if result.memory is not None]
         size = f"{max(sizes):.4f}" if sizes else "---"
@@ -109,7 +109,7 @@ def screen_text(report: SingleReport) -> str:
             else printable(result.note) or rates
         ):
             notes[len(rows) - 1] = f"  {remark}"
-    lines = aligned(rows)
+    lines = align(rows)
     if roofline := roofline_words(report.host.roofline):
         lines.append(f"roofline of the host: {roofline}")
     return "".join(f"{line}\n" + (f"{notes[number]}\n" if number in notes else "") for number, line in enumerate(lines))
@@ -124,14 +124,14 @@ def baseline_text(comparisons: Sequence[BaselineComparison]) -> str:
     for comparison in ordered:
         times = [human_value(value, "ns") for value in (comparison.then_ns, comparison.now_ns)]
         rows.append([comparison.verdict, comparison.case, human_change(comparison.ratio), *times])
-    lines = aligned(rows, left_columns=2)
+    lines = align(rows, left_columns=2)
     notes = [""] + [f"  {printable(comparison.note)}" if comparison.note else "" for comparison in ordered]
     counts = [(verdict, sum(comparison.verdict == verdict for comparison in comparisons)) for verdict in _WORST_FIRST]
     summary = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
     return "".join(f"{line}{note}\n" for line, note in zip(lines, notes, strict=True)) + f"\n{summary}\n"
 
 
-def aligned(rows: Sequence[Sequence[str]], left_columns: int = 1) -> list[str]:
+def align(rows: Sequence[Sequence[str]], left_columns: int = 1) -> list[str]:
     """Return rows of cells as lines, with the first ``left_columns`` columns aligned left, the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = [*["<"] * left_columns, *[">"] * (len(widths) - left_columns)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from opduel.records import RunError
 from opduel.records.outbox import Attempt, Delivery, Entry
-from opduel.reporters.http_retry import retried
+from opduel.reporters.http_retry import retry
 from opduel.reporters.remote.post import Answer, Payload, Waits, post
 from opduel.reporters.remote.spool import REPORT, Spool, endpoint_of, place_of
 from opduel.reporters.remote.token import Token
@@ -51,7 +51,7 @@ class Sender:
         def attempt() -> Answer:
             return post(payload, self.token, self.waits, max(until - self.clock(), 0.001))
 
-        return retried(attempt, pause_s, may_wait, self.sleep)
+        return retry(attempt, pause_s, may_wait, self.sleep)
 
     def deliver(
         self, endpoints: Collection[str] | None = None, retry_refused: bool = False, each: bool = False

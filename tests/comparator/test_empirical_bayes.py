@@ -16,13 +16,13 @@ from opduel.comparator.case_values import Values, predict_variances
 from opduel.comparator.empirical_bayes import (
     NO_PRIOR,
     Prior,
-    discounted,
+    discount_prior,
     fit_prior,
     fit_prior_of_cases,
-    locate,
     prior_weight,
     shrink_variance,
     trigamma_inverse,
+    weighted_trimmed_mean,
 )
 from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
 
@@ -101,8 +101,8 @@ def test_a_noisy_case_is_believed_and_an_ordinary_one_trusts() -> None:
     assert prior_weight(of_variance(4e-4 * 100), prior) < 1e-3
     noisy = shrink_variance(of_variance(4e-4 * 100), prior)
     assert noisy.variance == pytest.approx(4e-2, rel=0.01)
-    assert discounted(prior, 0.0).degrees_of_freedom == 0
-    assert shrink_variance(of_variance(4e-4), discounted(prior, 0.0)) == of_variance(4e-4)
+    assert discount_prior(prior, 0.0).degrees_of_freedom == 0
+    assert shrink_variance(of_variance(4e-4), discount_prior(prior, 0.0)) == of_variance(4e-4)
 
 
 def test_a_few_stray_cases_do_not_make_the_others_a_poor_guide() -> None:
@@ -150,7 +150,7 @@ def test_the_prior_of_a_case_follows_its_own_noise() -> None:
     )
     quiet, noisy = made_cases(2, 2, [0.001, 0.06], 0.003)
     for values, sd in ((quiet, math.hypot(0.001, 0.003)), (noisy, math.hypot(0.06, 0.003))):
-        moderated = shrink_variance(locate(values, with_noise.pair_variance), with_noise)
+        moderated = shrink_variance(weighted_trimmed_mean(values, with_noise.pair_variance), with_noise)
         assert math.sqrt(moderated.variance) == pytest.approx(sd, rel=0.5)
 
 
@@ -173,7 +173,7 @@ def test_what_pairs_add_is_the_candidate_that_makes_the_log_ratios_most_likely(p
     typical = np.median([estimate_trimmed_mean(values.log_ratios).variance for values in cases])
     likelihoods = {}
     for candidate in [*(typical / 2**step for step in range(9)), 0.0]:
-        prior = fit_prior([locate(values, candidate) for values in cases])
+        prior = fit_prior([weighted_trimmed_mean(values, candidate) for values in cases])
         prior = replace(prior, pair_variance=candidate)
         likelihoods[prior] = sum(naive_log_likelihood(values, prior) for values in cases)
     assert fit_prior_of_cases(cases) == max(likelihoods, key=lambda prior: likelihoods[prior])
@@ -203,7 +203,7 @@ def test_cases_without_forks_have_todays_prior() -> None:
     prior = fit_prior_of_cases(cases)
     plain = fit_prior([estimate_trimmed_mean(values.log_ratios) for values in cases])
     assert prior.degrees_of_freedom == pytest.approx(plain.degrees_of_freedom)
-    moderated = shrink_variance(locate(cases[0], prior.pair_variance), prior)
+    moderated = shrink_variance(weighted_trimmed_mean(cases[0], prior.pair_variance), prior)
     plainly = shrink_variance(estimate_trimmed_mean(cases[0].log_ratios), plain)
     assert moderated.standard_error == pytest.approx(plainly.standard_error)
     assert moderated.estimate == pytest.approx(plainly.estimate)
@@ -214,6 +214,6 @@ def test_one_or_two_cases_count_all_samples_alike(count: int) -> None:
     cases = made_cases(6, count, [0.01, 0.02], 0.005)
     assert fit_prior_of_cases(cases) == NO_PRIOR
     for values in cases:
-        plain, located = estimate_trimmed_mean(values.log_ratios), locate(values, NO_PRIOR.pair_variance)
+        plain, located = estimate_trimmed_mean(values.log_ratios), weighted_trimmed_mean(values, NO_PRIOR.pair_variance)
         assert located.estimate == pytest.approx(plain.estimate, abs=1e-5)
         assert located.standard_error == pytest.approx(plain.standard_error, rel=1e-2)

@@ -7,7 +7,7 @@ import pytest
 from made_samples import a_case, pair
 
 from opduel.comparator import Looks, RunAnalysis
-from opduel.comparator.modes import LEAST, critical_share, in_words, modes_of, two_modes, within_shares
+from opduel.comparator.modes import LEAST, critical_share, describe_modes, modes_of, two_modes, within_shares
 from opduel.records import PairSample, TwoModes
 
 LOOKS = Looks((5, 8))
@@ -147,9 +147,9 @@ def test_modes_that_both_sides_have_at_the_same_time_are_not_named() -> None:
 
 
 def test_the_words() -> None:
-    assert in_words({}) == ""
+    assert describe_modes({}) == ""
     modes_by_side = {"control": TwoModes(331.0, 3500.0, 12, 4), "treatment": TwoModes(330.0, 660.0, 8, 8)}
-    assert in_words(modes_by_side) == (  # type: ignore[arg-type]
+    assert describe_modes(modes_by_side) == (  # type: ignore[arg-type]
         "two modes: control 10.6 times as large in 4 of 16, treatment 2 times as large in 8 of 16 processes"
     )
 

@@ -10,7 +10,7 @@ from made_samples import a_case, pairs
 from scipy import stats
 
 from opduel.comparator import Looks, RunAnalysis
-from opduel.comparator.explanations import duration, in_words
+from opduel.comparator.explanations import describe_forecast, duration
 from opduel.comparator.predictive_power import LIKELY, Terms, conditional_power, project
 from opduel.comparator.trimmed_mean import TrimmedMean
 from opduel.records import Forecast
@@ -143,7 +143,7 @@ def test_a_case_that_lies_on_a_side_has_a_forecast_only_if_it_looks_changed() ->
     ],
 )
 def test_words(forecast: Forecast, words: str) -> None:
-    assert in_words(forecast, 30) == words
+    assert describe_forecast(forecast, 30) == words
 
 
 @pytest.mark.parametrize(

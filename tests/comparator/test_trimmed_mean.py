@@ -14,7 +14,7 @@ from opduel.comparator.trimmed_mean import (
     TrimmedMean,
     confidence_interval,
     estimate_trimmed_mean,
-    mirrored,
+    mirror,
     shifted_t_p,
 )
 
@@ -102,11 +102,11 @@ def test_t_equals_scipys_on_untrimmed_data(bound: float) -> None:
 def test_a_wider_bound_is_harder_to_exceed(trimmed_mean: TrimmedMean, bound: float, other: float) -> None:
     low, high = sorted((bound, other))
     assert shifted_t_p(trimmed_mean, low) <= shifted_t_p(trimmed_mean, high)
-    assert shifted_t_p(trimmed_mean, 0) + shifted_t_p(mirrored(trimmed_mean), 0) == pytest.approx(1)
+    assert shifted_t_p(trimmed_mean, 0) + shifted_t_p(mirror(trimmed_mean), 0) == pytest.approx(1)
 
 
 @given(trimmed_means, st.floats(1e-6, 0.4))
 def test_interval_is_the_inverted_test(trimmed_mean: TrimmedMean, tail: float) -> None:
     low, high = confidence_interval(trimmed_mean, tail)
     assert shifted_t_p(trimmed_mean, low) == pytest.approx(tail, rel=1e-4)
-    assert shifted_t_p(mirrored(trimmed_mean), -high) == pytest.approx(tail, rel=1e-4)
+    assert shifted_t_p(mirror(trimmed_mean), -high) == pytest.approx(tail, rel=1e-4)

@@ -13,8 +13,8 @@ from opduel.records.redaction import (
     recorded_command,
     recorded_variables,
     redact,
-    redacted,
-    redacted_inputs,
+    redact_data,
+    redact_inputs,
     secret_arguments,
     secrets_of,
     without_user,
@@ -104,7 +104,7 @@ def test_a_secret_that_is_no_text_is_found_too(monkeypatch: pytest.MonkeyPatch) 
 
 def test_plain_data_is_searched_to_its_ends() -> None:
     data = {"a": [1, None, "https://u:p@h/x", {"b": ("-u me:pw",)}], "token": "x", "tokens": 7, "file": "token.txt"}
-    assert redacted(data) == {
+    assert redact_data(data) == {
         "a": [1, None, "https://***@h/x", {"b": ("-u ***",)}],
         "token": "***",
         "tokens": 7,
@@ -114,7 +114,7 @@ def test_plain_data_is_searched_to_its_ends() -> None:
 
 def test_a_word_after_a_secret_option_is_masked_in_a_list_of_words() -> None:
     words = ["run", "--token", "hunter22x", "--key_file", "x", "--password", "--verbose", "--secret=a", "--tokens", "5"]
-    assert redacted({"command": words})["command"] == [
+    assert redact_data({"command": words})["command"] == [
         *["run", "--token", "***", "--key_file", "x", "--password", "--verbose", "--secret=***", "--tokens", "5"]
     ]
     assert secret_arguments(words) == {"hunter22x", "a"}
@@ -122,13 +122,13 @@ def test_a_word_after_a_secret_option_is_masked_in_a_list_of_words() -> None:
 
 def test_of_a_case_only_what_a_program_is_given_is_redacted() -> None:
     program = {"command": ("{program}", "--token", "x"), "env": {"A": "b", "OMP_NUM_THREADS": "2"}, "parse": "observer"}
-    assert redacted_inputs(program) == {
+    assert redact_inputs(program) == {
         "command": ("{program}", "--token", "***"),
         "parse": "observer",
         "env": {"A": "***", "OMP_NUM_THREADS": "2"},
     }
     arguments = {"token_pattern": "PASSWORD=x", "env": {"A": "b"}}
-    assert redacted_inputs(arguments) == arguments
+    assert redact_inputs(arguments) == arguments
 
 
 def test_a_command_line_keeps_only_what_is_known_to_be_harmless() -> None:

@@ -20,7 +20,6 @@ from scripted_server import ScriptedServer
 from test_alerts import SLOWER
 
 from opduel.records import Cause, RunError, UsageError
-from opduel.reporters import kept_comment
 from opduel.reporters.gitlab import GitlabReporter, MergeRequest, merge_request_of
 from opduel.reporters.kept_comment import A_PAGE
 
@@ -174,14 +173,10 @@ def test_an_answer_that_was_lost_makes_no_second_note(gitlab: Gitlab) -> None:
 
 
 @pytest.mark.parametrize("after", ["2", formatdate(usegmt=True)], ids=["seconds", "date"])
-def test_a_rate_limit_is_waited_for_as_long_as_the_server_asks(
-    gitlab: Gitlab, monkeypatch: pytest.MonkeyPatch, after: str
-) -> None:
+def test_a_rate_limit_is_waited_for_as_long_as_the_server_asks(gitlab: Gitlab, after: str) -> None:
     slept: list[float] = []
-    retried = kept_comment.retried
-    monkeypatch.setattr(kept_comment, "retried", lambda *arguments: retried(*arguments, slept.append))
     gitlab.fails = [(429, {"Retry-After": after}), (503, {})]
-    merge_request(gitlab).comment(REPORT, [])
+    replace(merge_request(gitlab), sleep=slept.append).comment(REPORT, [])
     assert slept == [2.0 if after == "2" else 0.0, 0.0]
     assert len(gitlab.notes) == 1
 
