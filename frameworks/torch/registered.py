@@ -20,6 +20,7 @@ sys.path[0] = os.path.join(
 import torch
 import torch.nn.functional
 
+from opduel_common.names import constructor_parameters
 from opduel_common.scripts import answer
 
 # Namespaces of functions, and the prefix of the operators that they call.
@@ -130,17 +131,12 @@ def modules_of():
         kind = getattr(torch.nn, name)
         if inspect.isclass(kind) and issubclass(kind, torch.nn.Module) and kind is not torch.nn.Module:
             call = arguments_of_parameters(list(inspect.signature(kind.forward).parameters.values())[1:])
-            constructor_arguments = []
-            for base in kind.__mro__:
-                if "__init__" in vars(base) and base is not torch.nn.Module:
-                    own = list(inspect.signature(base.__init__).parameters.values())[1:]
-                    constructor_arguments += [
-                        argument
-                        for argument in arguments_of_parameters(own)
-                        if argument[0] not in [known_argument[0] for known_argument in constructor_arguments + call]
-                    ]
-                    if not any(parameter.kind == parameter.VAR_KEYWORD for parameter in own):
-                        break
+            call_names = [name for name, _ in call]
+            constructor_arguments = [
+                argument
+                for argument in arguments_of_parameters(constructor_parameters(kind, torch.nn.Module))
+                if argument[0] not in call_names
+            ]
             if issubclass(kind, torch.nn.Sequential):
                 constructor_arguments.append(["layers", "required"])
             modules["torch.nn." + name] = describe_function(call + constructor_arguments, None)

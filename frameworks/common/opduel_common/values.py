@@ -63,6 +63,19 @@ def whole_range(dtype):
     return int(numpy.iinfo(dtype).min), int(numpy.iinfo(dtype).max)
 
 
+def draw_parameter(random, shape, is_scale):
+    """Return values of a module's parameter, so scaled that outputs neither vanish nor explode."""
+    if is_scale:
+        return random.uniform(0.5, 1.5, size=tuple(shape))
+    return random.normal(size=tuple(shape)) / numpy.sqrt(max(1, int(numpy.prod(shape[1:]))))
+
+
+def draw_head_gradient(seed, case_id, number, shape):
+    """Return random weights of an output's elements, since their plain sum hides much (softmax's is always 1)."""
+    key = f"{seed}|{case_id}|head {number}"
+    return numpy.random.RandomState(zlib.crc32(key.encode("utf-8")) & 0xFFFFFFFF).normal(size=tuple(shape))
+
+
 def encoded_picture(pixels):
     """Return a PNG file of ``pixels`` (height, width, 3) as bytes, uncompressed so that every Python makes the same."""
 

@@ -11,6 +11,9 @@ import numpy
 from mxnet import gluon
 from mxnet.gluon import contrib  # noqa: F401 - its blocks are looked up in gluon
 
+from opduel_common import names
+from opduel_common.values import draw_parameter
+
 from .functions import function
 from .graphs import BACKEND, hybridize
 from .integer_checks import check_block
@@ -45,23 +48,8 @@ def block_class(name):
 
 
 def constructor_parameters(kind):
-    """Return the constructor's parameters in order, with its bases' if it passes on ``**kwargs``."""
-    parameters_of_all = []
-    for base in kind.__mro__:
-        if "__init__" not in vars(base):
-            continue
-        parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
-        named = [
-            parameter
-            for parameter in parameters
-            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        ]
-        parameters_of_all += [
-            parameter for parameter in named if parameter.name not in [other.name for other in parameters_of_all]
-        ]
-        if base is gluon.Block or not any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
-            break
-    return parameters_of_all
+    """Return the parameters of a block's constructor in order, with its bases' if it takes ``**kwargs``."""
+    return names.constructor_parameters(kind, gluon.Block)
 
 
 def make_block(kind, name, arguments):
@@ -135,9 +123,11 @@ class BlockCall:
         """Return the tensors of one argument of the call: a list for ``args``, else a tensor or a list of them."""
         tensors = inputs.value(key, value)
         if not (isinstance(tensors, mx.nd.NDArray) or (isinstance(tensors, list) and tensors)):
-            names = ", ".join(constructor_names)
+            known_names = ", ".join(constructor_names)
             raise ValueError(
-                "{} is neither an argument of the constructor nor a tensor: it takes {}".format(key, names or "none")
+                "{} is neither an argument of the constructor nor a tensor: it takes {}".format(
+                    key, known_names or "none"
+                )
             )
         return tensors
 
@@ -206,16 +196,8 @@ class BlockCall:
         self.block.initialize(mx.init.Zero(), ctx=inputs.context, force_reinit=True)
         for name, parameter in self.block._collect_params_with_prefix().items():
             if not isinstance(parameter, gluon.Constant):
-                array = draw_parameter(inputs.random("parameter " + name), name, parameter.shape)
+                array = draw_parameter(inputs.random("parameter " + name), parameter.shape, name.endswith(POSITIVE))
                 parameter.set_data(mx.nd.array(array, dtype=parameter.dtype, ctx=inputs.context))
-
-
-def draw_parameter(random, name, shape):
-    """Return an array of a parameter's values, so scaled that outputs neither vanish nor explode."""
-    if name.endswith(POSITIVE):
-        return random.uniform(0.5, 1.5, size=shape)
-    inputs = max(1, int(numpy.prod(shape[1:])))
-    return random.normal(size=shape) / numpy.sqrt(inputs)
 
 
 def can_be_hybridized(block):

@@ -1,12 +1,11 @@
 """Write to files what a case computes: its outputs, its gradients, and the arguments that it changed."""
 
-import zlib
-
 import mxnet as mx
 import numpy
 
 from opduel_common import inputs as common_inputs
 from opduel_common import results as common_results
+from opduel_common.values import draw_head_gradient
 
 
 def results(case, seed, inputs, operator, args, kwargs, folder, limit):
@@ -58,13 +57,12 @@ def compute_backward(case, seed, inputs, operator, args, kwargs):
 
 
 def head_gradient(head, seed, case_id, number):
-    """Return random weights of an output's elements; their sum, MXNet's default, hides much (softmax's is always 1)."""
+    """Return the gradient of an output, or None for MXNet's default where the output isn't dense and of floats."""
     if getattr(head, "stype", "default") != "default" or numpy.dtype(head.dtype).kind != "f":
         return None
-    key = "{}|{}|head {}".format(seed, case_id, number)
-    generator = numpy.random.RandomState(zlib.crc32(key.encode("utf-8")) & 0xFFFFFFFF)
     make = mx.nd.array if type(head) is mx.nd.NDArray else mx.np.array
-    return make(generator.normal(size=head.shape).astype(head.dtype), dtype=head.dtype, ctx=head.context)
+    values = draw_head_gradient(seed, case_id, number, head.shape).astype(head.dtype)
+    return make(values, dtype=head.dtype, ctx=head.context)
 
 
 def named_outputs(result, name="output"):

@@ -1,9 +1,8 @@
 """Compute by autograd the gradients of a call's outputs with respect to its inputs and parameters."""
 
-import zlib
-
-import numpy
 import torch
+
+from opduel_common.values import draw_head_gradient
 
 from .results import named_tensors, to_tensor
 
@@ -73,7 +72,4 @@ def gradients_of(case, seed, named_inputs, function, args, kwargs):
 
 
 def head_gradient(head, seed, case_id, number):
-    """Return random weights of an output's elements, since their plain sum hides much (softmax's is always 1)."""
-    key = f"{seed}|{case_id}|head {number}"
-    generator = numpy.random.RandomState(zlib.crc32(key.encode("utf-8")) & 0xFFFFFFFF)
-    return to_tensor(generator.normal(size=tuple(head.shape)), head.dtype, head.device)
+    return to_tensor(draw_head_gradient(seed, case_id, number, head.shape), head.dtype, head.device)

@@ -6,10 +6,10 @@ arguments of the call.
 
 import inspect
 
-import numpy
 import torch
 
-from opduel_common.names import MissingOperator, UnusableCall, resolve
+from opduel_common.names import MissingOperator, UnusableCall, constructor_parameters, resolve
+from opduel_common.values import draw_parameter
 
 from .results import to_tensor
 
@@ -19,24 +19,6 @@ BLOCK = "block"  # the name of a module within a constructor's arguments
 
 def is_module(operator):
     return inspect.isclass(operator) and issubclass(operator, torch.nn.Module)
-
-
-def constructor_parameters(kind):
-    """Return the names of the constructor's parameters, with its bases' if it passes on ``**kwargs``."""
-    names = []
-    for base in kind.__mro__:
-        if "__init__" not in vars(base) or base is torch.nn.Module:
-            continue
-        parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
-        named = [
-            parameter.name
-            for parameter in parameters
-            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        ]
-        names += [name for name in named if name not in names]
-        if not any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
-            break
-    return names
 
 
 def call_parameters(kind):
@@ -75,7 +57,10 @@ class ModuleCall:
 
     def __init__(self, case, kind, inputs):
         """Make the module. ``inputs``, the Inputs of the case, makes the tensors and gets the trained parameters."""
-        call_inputs, constructor_names = dict(case["inputs"]), [*constructor_parameters(kind), LAYERS]
+        call_inputs, constructor_names = (
+            dict(case["inputs"]),
+            [*(parameter.name for parameter in constructor_parameters(kind, torch.nn.Module)), LAYERS],
+        )
         inputs.seed_generators()
         constructor_inputs = {key: call_inputs.pop(key) for key in list(call_inputs) if key in constructor_names}
         self.module = construct(kind, {key: plain_value(value, inputs) for key, value in constructor_inputs.items()})
@@ -97,13 +82,9 @@ class ModuleCall:
         with torch.no_grad():
             for name, tensor in [*self.module.named_parameters(), *self.module.named_buffers()]:
                 if tensor.is_floating_point():
-                    tensor.copy_(
-                        to_tensor(
-                            draw_parameter(inputs.random("parameter " + name), name, tensor.shape),
-                            tensor.dtype,
-                            tensor.device,
-                        )
-                    )
+                    random = inputs.random("parameter " + name)
+                    values = draw_parameter(random, tensor.shape, is_scale(name, tensor.shape))
+                    tensor.copy_(to_tensor(values, tensor.dtype, tensor.device))
         for name, tensor in self.module.named_parameters():
             inputs.parameters[name] = tensor.requires_grad_(is_trained)
 
@@ -115,9 +96,7 @@ def plain_value(value, inputs):
     return inputs.attribute(value["value"] if isinstance(value, dict) and "value" in value else value)
 
 
-def draw_parameter(random, name, shape):
-    """Return an array of a parameter's values, so scaled that outputs neither vanish nor explode."""
+def is_scale(name, shape):
+    """Return whether a normalization scales by a parameter of this name."""
     last = name.rpartition(".")[2]
-    if last == "running_var" or (last == "weight" and len(shape) == 1):  # a normalization scales by it
-        return random.uniform(0.5, 1.5, size=tuple(shape))
-    return random.normal(size=tuple(shape)) / numpy.sqrt(max(1, int(numpy.prod(shape[1:]))))
+    return last == "running_var" or (last == "weight" and len(shape) == 1)
