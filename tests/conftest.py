@@ -26,9 +26,12 @@ settings.load_profile("untimed")
 def pytest_configure() -> None:
     """A worker of pytest-xdist, and whatever its tests start, keeps to a processor of its own.
 
-    So runs of the product that are tested at the same time don't measure on the same one.  Ctrl-C stops what tests
-    start, also where whoever started the tests ignores it: a shell's background job, say.
+    So runs of the product that are tested at the same time don't measure on the same one.  Ctrl-C and a closed terminal
+    stop what tests start, also where the tests were started with these signals ignored: in a shell's background, or by
+    nohup.
     """
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # gw0, gw1, ...
