@@ -34,7 +34,7 @@ BRANCHES = "conditional branches and indirect jumps, by valgrind's model of a pr
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was seen of one case. ``compilers``: see ``libraries.rebuilt``."""
+    """What was seen of one case. ``compilers``: see ``libraries.other_compilers``."""
 
     examinations: list[Examination]
     compilers: Mapping[str, str]
@@ -60,7 +60,7 @@ def collect_evidence(
                 *_examine_resources(answers[case_id]),
                 *_examine_libraries(answers[case_id], builds),
             ],
-            libraries.rebuilt([answers[case_id]], builds),
+            libraries.other_compilers(answers[case_id], builds),
         )
         for case_id, comparison in changes.items()
     }
@@ -133,7 +133,7 @@ def _examine_resources(answers: Answers) -> list[Examination]:
 
 
 def _examine_libraries(answers: Answers, builds: Mapping[Side, Build]) -> list[Examination]:
-    differences = libraries.library_differences([answers], builds)
+    differences = libraries.describe_differences(answers, builds)
     return [Examination("libraries", "", 1, note=one_line(differences))] if differences else []
 
 
@@ -141,7 +141,7 @@ def _examine_primitives(answers: Answers) -> Examination:
     observations = primitives.primitive_observations(answers)
     if isinstance(observations, str):
         return Examination("primitives", "ns", 0, note=observations)
-    note = "; ".join(filter(None, (primitives.NOTE, primitives.released(answers))))
+    note = "; ".join(filter(None, (primitives.NOTE, primitives.describe_releases(answers))))
     return examine("primitives", "ns", observations, note)
 
 

@@ -1,4 +1,4 @@
-"""Stacks that allocate memory as parts of a call, by names that are the same for every build."""
+"""Divides what stacks allocate among the parts of a call, by names that are the same for every build."""
 
 import re
 from collections.abc import Mapping
@@ -29,19 +29,19 @@ class _Merged:
 
 
 def part_name(stack: Stack) -> tuple[str, str, str]:
-    """The function that a stack's memory is allocated for, the file that it is defined in, and the one that calls it.
+    """Return the function that a stack's memory is allocated for, the file that it is defined in, and its caller.
 
     Code without symbols counts for the function with one that calls it, unless that is Python's interpreter.
     """
-    inwards = list(reversed(stack))
-    at = next((place for place, one in enumerate(inwards) if not _is_allocator(one)), len(inwards) - 1)
-    known = next((place for place in range(at, len(inwards)) if inwards[place].name != UNKNOWN), None)
-    if known is None:
+    inwards = list(reversed(stack))  # from the function that allocates to its callers
+    first = next((place for place, function in enumerate(inwards) if not _is_allocator(function)), len(inwards) - 1)
+    with_name = next((place for place in range(first, len(inwards)) if inwards[place].name != UNKNOWN), None)
+    if with_name is None:
         return NOWHERE, "", ""
-    function = inwards[known]
-    outer = (one.name for one in inwards[known + 1 :] if one.name not in (UNKNOWN, function.name))
-    caller = next(outer, "")
-    if known == at:
+    function = inwards[with_name]
+    callers = (outer.name for outer in inwards[with_name + 1 :] if outer.name not in (UNKNOWN, function.name))
+    caller = next(callers, "")
+    if with_name == first:
         return function.name, function.file, caller
     if _INTERPRETER.match(function.name):
         return NOWHERE, "", function.name
@@ -53,20 +53,20 @@ def _is_allocator(function: Function) -> bool:
 
 
 def parts_of(stacks: Mapping[Stack, Allocated], calls: int) -> tuple[dict[str, Part], dict[str, Part]]:
-    """By function: allocations per call of the case, of which there were ``calls``; and allocated bytes, with the
-    allocations as ``calls``."""
+    """Return two divisions by function: of the allocations, and of the allocated bytes (with the allocations as
+    ``calls`` of the part), per call of the case, of which there were ``calls``."""
     merged: dict[str, _Merged] = {}
     for stack, amount in sorted(stacks.items(), key=lambda item: (-item[1].size, item[0])):
         name, file, caller = part_name(stack)
-        whole = merged.setdefault(name, _Merged(file=file))
-        whole.size += amount.size
-        whole.blocks += amount.blocks
+        total = merged.setdefault(name, _Merged(file=file))
+        total.size += amount.size
+        total.blocks += amount.blocks
         if caller:
-            whole.callers[caller] = whole.callers.get(caller, 0) + amount.blocks
+            total.callers[caller] = total.callers.get(caller, 0) + amount.blocks
     numbers, sizes = {}, {}
-    for name, one in merged.items():
-        every = sum(one.callers.values())
-        callers = {caller: blocks / every for caller, blocks in one.callers.items() if blocks}
-        numbers[name] = Part(one.blocks / calls, where=one.file, callers=callers)
-        sizes[name] = Part(one.size / calls, one.blocks / calls, one.file, callers)
+    for name, total in merged.items():
+        all_blocks = sum(total.callers.values())
+        callers = {caller: blocks / all_blocks for caller, blocks in total.callers.items() if blocks}
+        numbers[name] = Part(total.blocks / calls, where=total.file, callers=callers)
+        sizes[name] = Part(total.size / calls, total.blocks / calls, total.file, callers)
     return numbers, sizes

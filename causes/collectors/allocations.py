@@ -22,8 +22,9 @@ from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.counter_round import ask_both, sample_of
 from opduel.harness.instructions import SLOWDOWN, plan_counting
 from opduel.harness.pair import Round
-from opduel.harness.process import WORKER, CaseRefusedError, Worker
+from opduel.harness.process import WORKER, Worker
 from opduel.harness.profiles import Profiling
+from opduel.harness.worker_errors import CaseRefusedError
 from opduel.records import Case, Failure, PairSample
 from opduel.records.cause import Observation
 from opduel.records.measurement import SIDES, Side

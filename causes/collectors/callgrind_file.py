@@ -1,4 +1,4 @@
-"""A reader of callgrind's files: what each function executes itself, how often it runs, and who calls it.
+"""Reads callgrind's files: what each function executes itself, how often it runs, and who calls it.
 
 https://valgrind.org/docs/manual/cl-format.html, "Callgrind Format Specification": names and positions may be
 compressed, a file may have several events, and code without symbols has an address in place of a name.
@@ -98,8 +98,12 @@ class CallgrindProfile:
                 cost.calls = max(0, cost.calls - less.calls)
                 cost.looked_at = max(0, cost.looked_at - less.looked_at)
                 cost.mispredicted = max(0, cost.mispredicted - less.mispredicted)
-                cost.vectors = {size: max(0, all_ - less.vectors.get(size, 0)) for size, all_ in cost.vectors.items()}
-                cost.callers = {one: max(0, all_ - less.callers.get(one, 0)) for one, all_ in cost.callers.items()}
+                cost.vectors = {
+                    size: max(0, amount - less.vectors.get(size, 0)) for size, amount in cost.vectors.items()
+                }
+                cost.callers = {
+                    caller: max(0, all_ - less.callers.get(caller, 0)) for caller, all_ in cost.callers.items()
+                }
         self.total = max(0, self.total - other.total)
 
 
@@ -113,7 +117,7 @@ def read_callgrind(
     vector_size: Locate | None = None,
     events: Sequence[bytes] = INSTRUCTIONS,
 ) -> CallgrindProfile:
-    """The ``events``, added up, by function: instructions, or what else callgrind counted. Recursion levels of a
+    """Return the ``events``, added up, by function: instructions, or what else callgrind counted. Recursion levels of a
     function are one, all code of a library that has no symbols is one function called ``NAMELESS``, and what is inlined
     belongs to the function that it is inlined in.
 
@@ -129,7 +133,7 @@ def read_callgrind(
 
 
 def _unknown(library: str, address: int) -> None:
-    """Nothing is known of an address."""
+    """Return None: nothing is known of an address."""
 
 
 def _hot(executed: Mapping[int, int]) -> tuple[int, ...]:
@@ -144,12 +148,12 @@ class _Reader:
     def __init__(
         self, stream: IO[bytes], most_bytes: int, locate: Locate, vector_size: Locate, events: Sequence[bytes]
     ) -> None:
-        self._stream, self._left, self._locate, self._vector_size = stream, most_bytes, locate, vector_size
+        self._stream, self._bytes_left, self._locate, self._vector_size = stream, most_bytes, locate, vector_size
         self._names = events
         self._following = self._lines()
         self._number = 0  # of the present line
         self._profile = CallgrindProfile()
-        self._known: dict[bytes, dict[bytes, bytes]] = {b"fn": {}, b"fl": {}, b"ob": {}}  # compressed name -> name
+        self._compressed: dict[bytes, dict[bytes, bytes]] = {b"fn": {}, b"fl": {}, b"ob": {}}  # compressed name -> name
         self._ids: dict[tuple[bytes, bytes], FunctionId] = {}
         # how many numbers come before the costs; which is the line's, and which the instruction's: -1 for none
         self._positions, self._line_field, self._address_field = 1, 0, -1
@@ -191,8 +195,8 @@ class _Reader:
     def _lines(self) -> Iterator[bytes]:
         while line := self._stream.readline(LONGEST_LINE):
             self._number += 1
-            self._left -= len(line)
-            if self._left < 0:
+            self._bytes_left -= len(line)
+            if self._bytes_left < 0:
                 self._fail("the file is too large")
             if len(line) == LONGEST_LINE:
                 self._fail(f"longer than {LONGEST_LINE} bytes")
@@ -241,7 +245,7 @@ class _Reader:
         if key == b"fn":
             self._file = self._own_file
             self._function = self._identify(name, self._object)
-            self._cost = self._of(self._function)
+            self._cost = self._cost_of(self._function)
         elif key == b"fl":
             self._file = self._own_file = name
         elif key in (b"fi", b"fe"):
@@ -254,29 +258,29 @@ class _Reader:
             self._called = name
 
     def _name(self, kind: bytes, text: bytes) -> bytes:
-        """A name, written out: ``(7) name`` says what ``(7)`` stands for from then on."""
-        found = _COMPRESSED.match(text)
-        if not found:
+        """Return a name, written out: ``(7) name`` says what ``(7)`` stands for from then on."""
+        match = _COMPRESSED.match(text)
+        if not match:
             return text
-        number, name = found.groups()
+        number, name = match.groups()
         if name is not None:
-            self._known[kind][number] = name
-        elif number not in self._known[kind]:
-            self._fail(f"a name that was not given before: {text[:40]!r}")
-        return self._known[kind][number]
+            self._compressed[kind][number] = name
+        elif number not in self._compressed[kind]:
+            self._fail(f"a name that was not defined before: {text[:40]!r}")
+        return self._compressed[kind][number]
 
     def _identify(self, name: bytes, library: bytes) -> FunctionId:
         key = (name, library)
-        found = self._ids.get(key)
-        if found is None:
+        function = self._ids.get(key)
+        if function is None:
             name, path = _RECURSION.sub(b"", name), "" if library == _UNKNOWN else library.decode("utf-8", "replace")
             at = self._locate(path, int(name, 16)) if path and _ADDRESS.match(name) else None
             name = b"" if name == _UNKNOWN or _ADDRESS.match(name) else name
-            found = FunctionId(name.decode("utf-8", "replace"), path, at or 0)
-            self._ids[key] = found
-        return found
+            function = FunctionId(name.decode("utf-8", "replace"), path, at or 0)
+            self._ids[key] = function
+        return function
 
-    def _of(self, function: FunctionId) -> FunctionCost:
+    def _cost_of(self, function: FunctionId) -> FunctionCost:
         functions = self._profile.functions
         if function not in functions:
             if len(functions) == MOST_FUNCTIONS:
@@ -285,7 +289,7 @@ class _Reader:
         return functions[function]
 
     def _add_cost(self, line: bytes) -> None:
-        """What the present function executes itself, in one line of its source."""
+        """Add what the present function executes itself, in one line of its source."""
         cost = self._read_cost(line)
         if self._function is None:
             self._fail("a cost before any function")
@@ -295,7 +299,7 @@ class _Reader:
         self._sum += cost
         self._cost.self_cost += cost
         if self._address_field >= 0:
-            self._look(cost)
+            self._count_vectors(cost)
             by_address = self._executed.setdefault(self._function, {})
             by_address[self._address] = by_address.get(self._address, 0) + cost
         if self._file == self._own_file and self._line and self._own_file != _UNKNOWN:
@@ -304,7 +308,7 @@ class _Reader:
             if not self._cost.file:
                 self._cost.file = self._own_file.decode("utf-8", "replace")
 
-    def _look(self, cost: int) -> None:
+    def _count_vectors(self, cost: int) -> None:
         """Count an instruction by the size of the vectors that it works on, if that is known."""
         at = self._object, self._address
         if at not in self._sizes:
@@ -317,7 +321,7 @@ class _Reader:
             self._cost.vectors[size] = self._cost.vectors.get(size, 0) + cost
 
     def _read_call(self, value: bytes) -> None:
-        """``calls=`` and the line after it: from where, and what all these calls execute, in whatever they call."""
+        """Read ``calls=`` and the line after it: from where, and what all these calls execute in all that they call."""
         if self._function is None or self._called is None:
             self._fail("a call of no function, or by none")
         calls = self._field(value.split(), 0)
@@ -326,37 +330,37 @@ class _Reader:
         self._called = self._called_object = None
         if called == self._function and called.name == NAMELESS:
             return  # one function without a symbol calls another
-        target = self._of(called)
+        target = self._cost_of(called)
         target.calls += calls
         if called != self._function:
             target.callers[self._function] = target.callers.get(self._function, 0) + cost
 
-    def _next_line(self, what: bytes) -> bytes:
+    def _next_line(self, expected: bytes) -> bytes:
         line = next(self._following, None)
         if line is None:
-            self._fail(f"ends before {what.decode()}")
+            self._fail(f"ends before {expected.decode()}")
         return line
 
     def _read_cost(self, line: bytes) -> int:
-        """A line of positions and costs; costs that are left out at its end are 0."""
+        """Read a line of positions and costs, and return the cost; costs that are left out at its end are 0."""
         fields = line.split()
         if not self._counted:
             self._fail("a cost before the events are named")
         if len(fields) < self._positions:
             self._fail("fewer numbers than positions")
         if self._line_field >= 0:
-            self._line = self._moved(self._line, fields[self._line_field])
+            self._line = self._position(self._line, fields[self._line_field])
         if self._address_field >= 0:
-            self._address = self._moved(self._address, fields[self._address_field])
+            self._address = self._position(self._address, fields[self._address_field])
         return self._counts(fields, self._positions) if len(fields) > self._positions else 0
 
     def _counts(self, fields: list[bytes], first: int) -> int:
-        """The costs that are counted, of those that begin there; those that are left out at the end are 0."""
+        """Return the sum of the costs that are counted, of those that begin there; missing ones are 0."""
         self._field(fields, first)  # one there is
         return sum(self._field(fields, first + number) for number in self._counted if first + number < len(fields))
 
-    def _moved(self, at: int, position: bytes) -> int:
-        """A position: a number, or relative to the one before."""
+    def _position(self, at: int, position: bytes) -> int:
+        """Return a position, which is a number, or relative to the one before."""
         try:
             if position[:1] in b"+-":
                 at += int(position)

@@ -1,13 +1,13 @@
-"""What differs around the cases: the packages and shared libraries that either side has loaded for them, how those were
+"""Asks what differs around a case: the packages and shared libraries that either side has loaded for it, how those were
 built, and what compiled them."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from opduel.causes.collectors.process_pairs import Answers, Question
 from opduel.records.build import COMPILER_OF, Build, differing_packages
-from opduel.records.measurement import Side
+from opduel.records.measurement import SIDES, Side
 
 QUESTION = Question("libraries")
 MOST_NAMED = 4  # of each kind
@@ -25,124 +25,137 @@ FEW_WORDS = 3  # up to which a topic's words are compared as a whole
 Loaded = Mapping[str, Any]  # an entry of the worker's "libraries"
 
 
-def library_differences(answers: Iterable[Answers], builds: Mapping[Side, Build]) -> str:
-    """In one line, over all cases; empty where nothing differs, or nothing was answered."""
-    loaded = _loaded(answers)
+def describe_differences(answers: Answers, builds: Mapping[Side, Build]) -> str:
+    """Return what differs, in one line; empty where nothing does, or nothing was answered."""
     parts = [f"{name} {before} -> {after}" for name, (before, after) in _compilers(builds).items()]
-    if around := differences(loaded["control"], loaded["treatment"]):
-        parts.insert(0, around)
-    return "; ".join(parts)
+    loaded = _loaded(answers)
+    return "; ".join(filter(None, [describe_loaded(loaded["control"], loaded["treatment"]), *parts]))
 
 
-def rebuilt(answers: Iterable[Answers], builds: Mapping[Side, Build]) -> dict[str, str]:
-    """A library's file name -> ``GCC 14.2.1, before GCC 12.2.1``, of those whose package another compiler compiled.
-    That of the framework itself is under "", too."""
-    words = {name: f"{after}, before {before}" for name, (before, after) in _compilers(builds).items()}
-    found: dict[str, str] = {}
+def other_compilers(answers: Answers, builds: Mapping[Side, Build]) -> dict[str, str]:
+    """Return a library's file name -> ``GCC 14.2.1, before GCC 12.2.1``, for those whose package another compiler
+    compiled. That of the framework itself is under "", too."""
+    changes = {name: f"{after}, before {before}" for name, (before, after) in _compilers(builds).items()}
     packages: dict[str, set[str]] = {}  # of each library's name
-    for one in (one for entries in _loaded(answers).values() for one in entries if "package" in one):
-        packages.setdefault(one["name"], set()).add(one["package"])
-    for library, several in packages.items():
-        if len(several) == 1 and (label := COMPILER_OF + next(iter(several))) in words:
-            found[library] = words[label]
-    own = COMPILER_OF + builds["treatment"].framework
-    return {**found, "": words[own]} if own in words else found
+    for libraries in _loaded(answers).values():
+        for library in libraries:
+            if "package" in library:
+                packages.setdefault(library["name"], set()).add(COMPILER_OF + library["package"])
+    compilers = {
+        name: changes[label]
+        for name, labels in packages.items()
+        if len(labels) == 1
+        for label in labels & changes.keys()
+    }
+    framework = COMPILER_OF + builds["treatment"].framework
+    return {**compilers, "": changes[framework]} if framework in changes else compilers
 
 
 def _compilers(builds: Mapping[Side, Build]) -> dict[str, tuple[str, str]]:
-    differ = differing_packages(builds["control"], builds["treatment"])
-    return {name: both for name, both in differ.items() if name.startswith(COMPILER_OF)}
+    """Return what compiled each package on either side, where that differs."""
+    differences = differing_packages(builds["control"], builds["treatment"])
+    return {name: versions for name, versions in differences.items() if name.startswith(COMPILER_OF)}
 
 
-def _loaded(answers: Iterable[Answers]) -> dict[Side, list[Loaded]]:
-    loaded: dict[Side, list[Loaded]] = {"control": [], "treatment": []}
-    for one in answers:
-        for pair in one.of.get(QUESTION.op, []):
-            for side, entries in loaded.items():
-                entries += pair[side]["libraries"]
-    return loaded
+def _loaded(answers: Answers) -> dict[Side, list[Loaded]]:
+    pairs = answers.of.get(QUESTION.op, [])
+    return {side: [library for pair in pairs for library in pair[side]["libraries"]] for side in SIDES}
 
 
-def differences(control: Sequence[Loaded], treatment: Sequence[Loaded]) -> str:
-    """What either side has loaded that the other hasn't, or in another version, or built otherwise, in one line."""
+def describe_loaded(control: Sequence[Loaded], treatment: Sequence[Loaded]) -> str:
+    """Return what either side has loaded that the other hasn't, or in another version, or built otherwise, in one
+    line."""
     before, after = _by_name(control), _by_name(treatment)
-    both = sorted(before.keys() & after.keys())
-    versions = [f"{name} {_told(before[name], after[name])}" for name in both if _version(before[name], after[name])]
-    others = [name for name in both if before[name] != after[name] and not _version(before[name], after[name])]
-    parts = ["; ".join(versions)] if versions else []
-    for side, here, there in (("control", before, after), ("treatment", after, before)):
-        if lone := sorted(here.keys() - there.keys()):
-            parts.append(f"only {side}: {_some(lone, here)}")
-    if others:
-        parts.append(f"same name, other contents: {_some(others, after)}")
-    return "; ".join([*parts, *_built_otherwise(control, treatment)])
+    common_names = sorted(before.keys() & after.keys())
+    updated = [name for name in common_names if before[name].version != after[name].version]
+    rebuilt = [name for name in common_names if before[name] != after[name] and name not in updated]
+    versions = (
+        f"{name} {before[name].version or 'unversioned'} -> {after[name].version or 'unversioned'}" for name in updated
+    )
+    parts = ["; ".join(versions)] if updated else []
+    for side, libraries, other_side in (("control", before, after), ("treatment", after, before)):
+        if names := sorted(libraries.keys() - other_side.keys()):
+            parts.append(f"only {side}: {_summarize(names, libraries)}")
+    if rebuilt:
+        parts.append(f"same name, other contents: {_summarize(rebuilt, after)}")
+    return "; ".join([*parts, *_describe_builds(control, treatment)])
 
 
-def _built_otherwise(control: Sequence[Loaded], treatment: Sequence[Loaded]) -> list[str]:
-    """``numpy built: SIMD Extensions found + AVX512_SPR``: of each package that says how it was built on both sides."""
-    before, after = ({one["name"]: one["built"] for one in side if one.get("built")} for side in (control, treatment))
-    found = []
+def _describe_builds(control: Sequence[Loaded], treatment: Sequence[Loaded]) -> list[str]:
+    """Return ``numpy built: SIMD Extensions found + AVX512_SPR`` for each package that says how it was built on both
+    sides."""
+    before, after = (
+        {library["name"]: library["built"] for library in libraries if library.get("built")}
+        for libraries in (control, treatment)
+    )
+    descriptions = []
     for name in sorted(before.keys() & after.keys()):
-        topics = [one for one in sorted(before[name].keys() & after[name].keys()) if not _PLACES.search(one)]
-        said = {one: _exchanged(before[name][one], after[name][one]) for one in topics}
-        if words := [f"{one} {how}".strip() for one, how in said.items() if how]:
-            found.append(f"{name} built: {', '.join(words)}")
-    return found
+        topics = sorted(before[name].keys() & after[name].keys())
+        changes = {
+            topic: _describe_change(before[name][topic], after[name][topic])
+            for topic in topics
+            if not _PLACES.search(topic)
+        }
+        if words := [f"{topic} {change}".strip() for topic, change in changes.items() if change]:
+            descriptions.append(f"{name} built: {', '.join(words)}")
+    return descriptions
 
 
-def _exchanged(before: str, after: str) -> str:
-    """``3.0.8 -> 3.1.0``; of more words ``+ AVX512_SPR``, ``- -Wno-restrict``; empty where they are the same."""
+def _describe_change(before: str, after: str) -> str:
+    """Return ``3.0.8 -> 3.1.0``; of more words ``+ AVX512_SPR``, ``- -Wno-restrict``; empty where they are the same."""
     old, new = ([word for word in text.split() if not _OF_A_PLACE.search(word)] for text in (before, after))
     if max(len(old), len(new)) <= FEW_WORDS:
         return f"{' '.join(old) or 'nothing'} -> {' '.join(new) or 'nothing'}" if old != new else ""
-    came, went = [word for word in new if word not in old], [word for word in old if word not in new]
-    return " ".join(f"{sign} {_first(words)}" for sign, words in (("+", came), ("-", went)) if words)
+    added, removed = [word for word in new if word not in old], [word for word in old if word not in new]
+    return " ".join(f"{sign} {_first_words(words)}" for sign, words in (("+", added), ("-", removed)) if words)
 
 
-def _first(words: Sequence[str]) -> str:
+def _first_words(words: Sequence[str]) -> str:
     more = len(words) - MOST_WORDS
     return " ".join(words[:MOST_WORDS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _by_name(entries: Sequence[Loaded]) -> dict[str, tuple[str, str]]:
-    """Name -> version, and contents; of several of one name, all. A library's name is the one that it says, or its
-    file's without version and hash."""
-    found: dict[str, set[tuple[str, str]]] = {}
-    for one in entries:
-        name, version, contents = one["name"], one.get("version"), ""
-        if version is None:
-            contents = f"{one['says']} {one['build_id'] or one['size']}"
-            file = _HASH.sub("", name)
-            stem, _, rest = file.partition(".so")
-            if said := _SAYS.match(one["says"]):
-                name, version = said[1], said[2]
-            else:
-                name = re.sub(r"\.(cpython|abi3|pypy).*|[-.]\d+(\.\d+)*(\.dev)?$", "", stem)
-                version = ".".join(_VERSION.findall(file)[:1]) or rest.strip(".")
-        found.setdefault(name, set()).add((version, contents))
+class _Library(NamedTuple):
+    """The version of a package or library, and its contents as far as they are known; of a package alone empty."""
+
+    version: str
+    contents: str
+
+
+def _by_name(entries: Sequence[Loaded]) -> dict[str, _Library]:
+    """Return libraries and packages by name; several of one name are one. A library's name is the one that it says, or
+    its file's without version and hash."""
+    libraries: dict[str, set[_Library]] = {}
+    for entry in entries:
+        name, library = _identify(entry)
+        libraries.setdefault(name, set()).add(library)
     return {
-        name: (
-            " and ".join(sorted({version for version, _ in several})),
-            ", ".join(sorted({text for _, text in several})),
+        name: _Library(
+            " and ".join(sorted({library.version for library in of_name})),
+            ", ".join(sorted({library.contents for library in of_name})),
         )
-        for name, several in found.items()
+        for name, of_name in libraries.items()
     }
 
 
-def _version(control: tuple[str, str], treatment: tuple[str, str]) -> bool:
-    return control[0] != treatment[0]
+def _identify(entry: Loaded) -> tuple[str, _Library]:
+    if entry.get("version") is not None:
+        return entry["name"], _Library(entry["version"], "")
+    contents = f"{entry['says']} {entry['build_id'] or entry['size']}"
+    if match := _SAYS.match(entry["says"]):
+        return match[1], _Library(match[2], contents)
+    file = _HASH.sub("", entry["name"])
+    stem, _, ending = file.partition(".so")
+    name = re.sub(r"\.(cpython|abi3|pypy).*|[-.]\d+(\.\d+)*(\.dev)?$", "", stem)
+    return name, _Library(".".join(_VERSION.findall(file)[:1]) or ending.strip("."), contents)
 
 
-def _told(control: tuple[str, str], treatment: tuple[str, str]) -> str:
-    return f"{control[0] or 'unversioned'} -> {treatment[0] or 'unversioned'}"
-
-
-def _some(names: Sequence[str], entries: Mapping[str, tuple[str, str]]) -> str:
-    """The first few packages and shared libraries, and how many extension modules."""
-    extensions = [name for name in names if entries[name][1] and not re.match(r"lib|[A-Z]", name)]
-    others = [name for name in names if name not in extensions]
-    parts = others[:MOST_NAMED]
-    if more := len(others) - len(parts):
+def _summarize(names: Sequence[str], libraries: Mapping[str, _Library]) -> str:
+    """Return the first few packages and shared libraries, and how many extension modules."""
+    extensions = [name for name in names if libraries[name].contents and not re.match(r"lib|[A-Z]", name)]
+    named = [name for name in names if name not in extensions]
+    parts = named[:MOST_NAMED]
+    if more := len(named) - len(parts):
         parts.append(f"{more} more")
     if extensions:
         parts.append(f"{len(extensions)} extension module{'s' if len(extensions) > 1 else ''}")

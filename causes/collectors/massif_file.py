@@ -41,7 +41,7 @@ class Allocated:
 
 
 def allocated_between(before: bytes, after: bytes) -> dict[Stack, Allocated]:
-    """What was allocated between two files of one process, by stack: stacks with nothing left out.
+    """Return what was allocated between two files of one process, by stack, for stacks that allocated anything.
 
     Raises:
         ValueError: not whole files of massif's, or not of one process in this order.
@@ -49,23 +49,24 @@ def allocated_between(before: bytes, after: bytes) -> dict[Stack, Allocated]:
     first, second = _Contents(before), _Contents(after)
     if all(second.functions.get(key) == name for key, name in first.functions.items()) and first.files == {
         key: name for key, name in second.files.items() if key in first.files
-    }:  # what stands in both alike means the same in both
-        one, other = Counter(first.blocks), Counter(second.blocks)
-        first.blocks, second.blocks = list((one - other).elements()), list((other - one).elements())
+    }:  # short names mean the same in both files, so that equal stacks are equal texts
+        first_texts, second_texts = Counter(first.blocks), Counter(second.blocks)
+        first.blocks = list((first_texts - second_texts).elements())
+        second.blocks = list((second_texts - first_texts).elements())
     earlier = first.by_stack()
-    found = {stack: _less(amount, earlier.pop(stack, None)) for stack, amount in second.by_stack().items()}
-    whole = _less(second.totals, first.totals)
+    amounts = {stack: _less(amount, earlier.pop(stack, None)) for stack, amount in second.by_stack().items()}
+    total = _less(second.totals, first.totals)
     if any(amount.blocks or amount.size for amount in earlier.values()):
         raise ValueError("a stack of the first file is not in the second")
-    if sum(one.size for one in found.values()) != whole.size:
+    if sum(amount.size for amount in amounts.values()) != total.size:
         raise ValueError("the stacks don't come to what the totals say")
-    if any(one.size < 0 or one.blocks < 0 for one in found.values()):
+    if any(amount.size < 0 or amount.blocks < 0 for amount in amounts.values()):
         raise ValueError("less was allocated in the second file than in the first")
-    return {stack: one for stack, one in found.items() if one.size or one.blocks}
+    return {stack: amount for stack, amount in amounts.items() if amount.size or amount.blocks}
 
 
-def _less(one: Allocated, other: Allocated | None) -> Allocated:
-    return one if other is None else Allocated(one.size - other.size, one.blocks - other.blocks)
+def _less(amount: Allocated, subtracted: Allocated | None) -> Allocated:
+    return amount if subtracted is None else Allocated(amount.size - subtracted.size, amount.blocks - subtracted.blocks)
 
 
 class _Contents:
@@ -91,8 +92,8 @@ class _Contents:
         return Allocated(int(fields[self._size]), int(fields[self._count]))
 
     def by_stack(self) -> dict[Stack, Allocated]:
-        """The stacks, written out."""
-        found: dict[Stack, Allocated] = {}
+        """Return what each stack allocated."""
+        amounts: dict[Stack, Allocated] = {}
         for block in self.blocks:
             if not block.strip():
                 continue
@@ -100,13 +101,13 @@ class _Contents:
             stack = tuple(_function(key, self.functions, file, self.files) for file, key in _FRAME.findall(block))
             if not costs or not stack:
                 raise ValueError(f"not a stack of massif's: {block[:40]!r}")
-            amount, more = self._allocated(costs[1]), found.get(stack, Allocated(0, 0))
-            found[stack] = Allocated(amount.size + more.size, amount.blocks + more.blocks)
-        return found
+            amount, more = self._allocated(costs[1]), amounts.get(stack, Allocated(0, 0))
+            amounts[stack] = Allocated(amount.size + more.size, amount.blocks + more.blocks)
+        return amounts
 
 
 def _function(key: bytes, functions: Mapping[bytes, bytes], file: bytes, files: Mapping[bytes, bytes]) -> Function:
     if key not in functions or file not in files:
-        raise ValueError(f"a name that is not given: {(key if key not in functions else file).decode()}")
+        raise ValueError(f"a name that is not defined: {(key if key not in functions else file).decode()}")
     place = files[file].decode("utf-8", "replace")
     return Function(functions[key].decode("utf-8", "replace"), "" if place == _UNKNOWN_FILE else place)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from opduel.causes.attribution.flame import call_graph, flame_of_graphs
+from opduel.causes.attribution.flame import flame_of_graphs
 from opduel.causes.collectors.callgrind_file import INSTRUCTIONS, MISSES, CallgrindProfile, read_callgrind
 from opduel.causes.collectors.code_placement import describe_placement
-from opduel.causes.collectors.native_parts import mispredicted, parts_of, shared_names, without_symbols
+from opduel.causes.collectors.native_parts import call_graph, describe_stripped, mispredicted, parts_of, shared_names
 from opduel.causes.collectors.stripped import locate, vector_size, with_owners
 from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
 from opduel.harness.blocks import Processes
@@ -34,8 +34,9 @@ from opduel.harness.instructions import (
 )
 from opduel.harness.pair import Round
 from opduel.harness.pair_pool import Counting
-from opduel.harness.process import CaseRefusedError, Worker
+from opduel.harness.process import Worker
 from opduel.harness.profiles import Profiling, case_folders
+from opduel.harness.worker_errors import CaseRefusedError
 from opduel.records import Case, Failure, Frame, PairSample
 from opduel.records.cause import NO_AVX512, Observation
 from opduel.records.measurement import SIDES, Side
@@ -183,7 +184,7 @@ def plan_calls(instructions: Mapping[Side, int]) -> tuple[int, int]:
 
 def _describe(pairs: Sequence[ProfilePair], shared: set[str], note: str) -> Observed:
     """Return instructions by function, the tree of frames, mispredicted branches, and where the hottest code lies."""
-    stripped = without_symbols({side: [pair[side].functions for pair in pairs] for side in SIDES})
+    stripped = describe_stripped({side: [pair[side].functions for pair in pairs] for side in SIDES})
     notes = filter(None, [note, stripped, NO_AVX512 if has_avx512() else ""])
     has_branches = all(profile.functions.branches for pair in pairs for profile in pair.values())
     branches = [

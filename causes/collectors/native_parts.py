@@ -1,15 +1,16 @@
-"""Callgrind's functions as parts of a call, by names that are the same for every build."""
+"""Divides what callgrind counted among the parts of a call, by names that are the same for every build."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from opduel.causes.attribution.flame import CallGraph
 from opduel.causes.collectors.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
 from opduel.causes.collectors.vectors import describe_vectors
-from opduel.records.cause import CODE_OF, Part
+from opduel.records.cause import CODE_OF, Part, without_clone
 from opduel.records.measurement import SIDES, Side
 
-SAID = 0.005  # a smaller share of code without symbols is not worth a note
+LEAST_STRIPPED = 0.005  # a smaller share of code without symbols is not worth a note
 # It moves the stack pointer before it calls, which callgrind takes for a return: what it calls counts for it.
 FFI, BY_CTYPES = "libffi.so", "what ctypes calls (libffi.so)"
 GENERATED = "generated code"  # belongs to no library: compiled while the program runs
@@ -18,12 +19,12 @@ _SUFFIX = re.compile(r"(?:\.cpython-[\w-]+|\.abi3)?\.so(?:\.\d+)*$")
 
 
 def library_name(path: str) -> str:
-    """What a library is called in every build: without a wheel's tag, the interpreter's version and its own."""
+    """Return what a library is called in every build: without a wheel's tag, the interpreter's version and its own."""
     return _SUFFIX.sub(".so", _TAG.sub("", PurePosixPath(path).name))
 
 
 def shared_names(profiles: Iterable[CallgrindProfile]) -> set[str]:
-    """Names that functions of several libraries have, in one process."""
+    """Return the names that functions of several libraries have, in one process."""
     shared: set[str] = set()
     for profile in profiles:
         libraries: dict[str, str] = {}
@@ -35,7 +36,7 @@ def shared_names(profiles: Iterable[CallgrindProfile]) -> set[str]:
 
 
 def part_name(function: FunctionId, shared: set[str]) -> str:
-    """What a function is called in every build; with its library where the name is a ``shared`` one."""
+    """Return what a function is called in every build; with its library where the name is a ``shared`` one."""
     library = library_name(function.library) or GENERATED
     if library == FFI and (function.name == NAMELESS or function.name.startswith(CODE_OF)):
         return BY_CTYPES
@@ -45,7 +46,7 @@ def part_name(function: FunctionId, shared: set[str]) -> str:
 
 
 def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[str, Part]:
-    """The functions that execute anything, by name, and with its library where the name is a ``shared`` one.
+    """Return the functions that execute anything, by name, and with its library where the name is a ``shared`` one.
 
     Amounts are instructions per call of the case, of which there were ``calls``.
     """
@@ -56,56 +57,75 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
         if not cost.self_cost:
             break
         name = part_name(function, shared)
-        whole = merged.setdefault(name, FunctionCost())
-        whole.add(cost)
+        total = merged.setdefault(name, FunctionCost())
+        total.add(cost)
         where.setdefault(name, place_of(cost) or PurePosixPath(function.library).name)
-        by = callers.setdefault(name, {})
+        amounts = callers.setdefault(name, {})
         for caller, amount in cost.callers.items():
-            if amount and (other := part_name(caller, shared)) != name:
-                by[other] = by.get(other, 0) + amount
+            if amount and (caller_name := part_name(caller, shared)) != name:
+                amounts[caller_name] = amounts.get(caller_name, 0) + amount
     return {
         name: Part(
-            whole.self_cost / calls,
-            _calls(name, whole, calls),
+            total.self_cost / calls,
+            _calls(name, total, calls),
             where[name],
             _shares(callers[name]),
-            implementation=describe_vectors(whole),
+            implementation=describe_vectors(total),
         )
-        for name, whole in merged.items()
+        for name, total in merged.items()
     }
 
 
+def call_graph(profiles: Sequence[CallgrindProfile], calls: Sequence[int], shared: set[str]) -> CallGraph:
+    """Return one side's call graph, the mean over its processes, in each of which so many ``calls`` of the case were
+    counted. ``shared``: see ``shared_names``."""
+    own: dict[str, float] = {}
+    edges: dict[str, dict[str, float]] = {}
+    for profile, number in zip(profiles, calls, strict=True):
+        weight = 1 / (number * len(profiles))
+        names = {function: without_clone(part_name(function, shared)) for function in profile.functions}
+        for function, cost in profile.functions.items():
+            name = names[function]
+            own[name] = own.get(name, 0.0) + cost.self_cost * weight
+            for caller_id, amount in cost.callers.items():
+                caller = names.get(caller_id) or without_clone(part_name(caller_id, shared))
+                if amount and caller != name:
+                    callees = edges.setdefault(caller, {})
+                    callees[name] = callees.get(name, 0.0) + amount * weight
+    return CallGraph(own, edges)
+
+
 def place_of(cost: FunctionCost) -> str:
-    """The file that a function is in, and the line where that is known."""
+    """Return the file that a function is in, and the line where that is known."""
     return f"{cost.file}:{cost.line}" if cost.file and cost.line else cost.file
 
 
 def mispredicted(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[str, Part]:
-    """The functions with mispredicted branches of their own, by name; amounts are per call of the case."""
-    found: dict[str, float] = {}
+    """Return the functions with mispredicted branches of their own, by name; amounts are per call of the case."""
+    amounts: dict[str, float] = {}
     where: dict[str, str] = {}
     for function, cost in sorted(profile.functions.items(), key=lambda item: -item[1].self_cost):
         if cost.mispredicted:
             name = part_name(function, shared)
-            found[name] = found.get(name, 0.0) + cost.mispredicted / calls
+            amounts[name] = amounts.get(name, 0.0) + cost.mispredicted / calls
             where.setdefault(name, place_of(cost) or PurePosixPath(function.library).name)
-    return {name: Part(amount, where=where[name]) for name, amount in found.items()}
+    return {name: Part(amount, where=where[name]) for name, amount in amounts.items()}
 
 
 def _calls(name: str, cost: FunctionCost, calls: int) -> float | None:
-    """How often a call of the case calls it; None for what is several functions that call each other."""
+    """Return how often a call of the case calls a function; None for what is several functions that call each other."""
     return None if name.startswith(CODE_OF) else cost.calls / calls or None
 
 
 def _shares(amounts: Mapping[str, int]) -> dict[str, float]:
-    """Each as a share of all."""
-    whole = sum(amounts.values())
-    return {name: amount / whole for name, amount in amounts.items()}
+    """Return each amount as a share of all."""
+    total = sum(amounts.values())
+    return {name: amount / total for name, amount in amounts.items()}
 
 
-def without_symbols(profiles: Mapping[Side, Sequence[CallgrindProfile]]) -> str:
-    """Which share of either side's instructions is in code without symbols, whether it is known what it belongs to or
-    not, and in which libraries; empty if none."""
+def describe_stripped(profiles: Mapping[Side, Sequence[CallgrindProfile]]) -> str:
+    """Return in one line which share of either side's instructions is in code without symbols, whether it is known what
+    it belongs to or not, and in which libraries; empty if none."""
     libraries: set[str] = set()
     shares = []
     for side in SIDES:
@@ -116,8 +136,8 @@ def without_symbols(profiles: Mapping[Side, Sequence[CallgrindProfile]]) -> str:
             if (function.name == NAMELESS or function.name.startswith(CODE_OF)) and cost.self_cost
         }
         libraries |= {library_name(function.library) or GENERATED for _, function in stripped}
-        shares.append(sum(stripped.values()) / max(1, sum(one.total for one in profiles[side])))
-    if max(shares) < SAID:
+        shares.append(sum(stripped.values()) / max(1, sum(profile.total for profile in profiles[side])))
+    if max(shares) < LEAST_STRIPPED:
         return ""
     control, treatment = shares
     share = f"{control:.0%} of the control's instructions and {treatment:.0%} of the treatment's"

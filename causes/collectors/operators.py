@@ -1,4 +1,4 @@
-"""What operators of the framework a call's time goes into on either side, and what kernels of a device: by the
+"""Asks which operators of the framework a call's time goes into on either side, and which kernels of a device: by the
 framework's own profiler."""
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ NOTHING = "the framework's profiler saw no operator"
 
 
 def has_profiler(framework: Framework) -> bool:
-    """Whether the framework's adaptor can profile; else there are no answers to ask for."""
+    """Return whether the framework's adaptor can profile; else there are no answers to ask for."""
     return QUESTION.op in adaptor_names(framework.adaptor)
 
 
 def ask_for_operators(profiling: Profiling, cases: Sequence[Case]) -> dict[str, Answers]:
-    """Case id -> answers to ``QUESTION``, in process pairs of their own, which have the profiler's environment; each
-    case in the form in which its operators can be seen."""
+    """Return for each case id the answers to ``QUESTION``, in process pairs of their own, which have the profiler's
+    environment; each case in the form in which its operators can be seen."""
     framework, bench = profiling.framework, profiling.bench
     environment = {**bench.environment, **framework.profiling.variables}
     watched = replace(profiling, bench=replace(bench, environment=environment))
@@ -32,14 +32,13 @@ def ask_for_operators(profiling: Profiling, cases: Sequence[Case]) -> dict[str, 
 
 
 def operator_observations(answers: Answers, kernels: bool = False) -> list[Observation] | str:
-    """Of one case: an observation for each process pair, in ns a call; or why there is none, in one line. The parts of
-    a side add up to the operators' time, which is only a part of the call's; or, of ``kernels``, to the
-    kernels' time."""
-    found = answers.about(QUESTION.op)
-    if isinstance(found, str):
-        return found
-    observations: list[Observation] = [{side: _parts(pair[side], kernels) for side in SIDES} for pair in found]
-    return observations if any(parts for one in observations for parts in one.values()) else NOTHING
+    """Return an observation for each process pair, in ns a call; or why there is none, in one line. The parts of a side
+    add up to the operators' time, which is only a part of the call's; or, with ``kernels``, to the kernels' time."""
+    pairs = answers.about(QUESTION.op)
+    if isinstance(pairs, str):
+        return pairs
+    observations: list[Observation] = [{side: _parts(pair[side], kernels) for side in SIDES} for pair in pairs]
+    return observations if any(parts for observation in observations for parts in observation.values()) else NOTHING
 
 
 def _parts(answer: Mapping[str, Any], kernels: bool) -> dict[str, Part]:

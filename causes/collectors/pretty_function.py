@@ -50,13 +50,13 @@ def _last_outside_brackets(text: str, characters: str, brackets: str, missing: i
 
 
 def _without_long_arguments(name: str) -> str:
-    shown, depth, start = "", 0, 0
+    shortened, depth, start = "", 0, 0
     for character in name:
         depth += character == "<"
         if depth == 1 and character == "<":
-            start = len(shown)
-        shown += character
+            start = len(shortened)
+        shortened += character
         depth -= character == ">"
-        if depth == 0 and character == ">" and len(shown) - start > LONGEST_ARGUMENTS:
-            shown = shown[:start] + "<...>"
-    return shown
+        if depth == 0 and character == ">" and len(shortened) - start > LONGEST_ARGUMENTS:
+            shortened = shortened[:start] + "<...>"
+    return shortened

@@ -1,4 +1,4 @@
-"""What primitives of oneDNN and MKL a call runs on either side, by the logs that these libraries print.
+"""Asks which primitives of oneDNN and MKL a call runs on either side, by the logs that these libraries print.
 
 A primitive is known by its kind and shape.  Which implementation ran is said beside it, not in its name: the same
 convolution by ``jit:avx512_core`` and by ``ref:any`` is one part.  Of a reorder, layouts are what it is about, and part
@@ -48,23 +48,23 @@ class Primitive:
     ns: float
 
 
-def parsed(line: str) -> Primitive | None:
-    """The primitive that a line of a log says was executed; None for any other line."""
+def parse_line(line: str) -> Primitive | None:
+    """Return the primitive that a line of a log says was executed; None for any other line."""
     fields = line.strip().split(",")
     try:
         if fields[0] in _ONEDNN:
             return _of_onednn(fields[1:])
-        if found := _MKL.match(line):
-            arguments = ",".join(one for one in found[2].split(",") if not _POINTER.fullmatch(one))
-            return Primitive(f"{found[1]}({arguments})", "", float(found[3]) * _NS[found[4]])
+        if match := _MKL.match(line):
+            arguments = ",".join(argument for argument in match[2].split(",") if not _POINTER.fullmatch(argument))
+            return Primitive(f"{match[1]}({arguments})", "", float(match[3]) * _NS[match[4]])
     except (IndexError, ValueError):  # cut off, or of a release that says it otherwise
         return None
     return None
 
 
 def _of_onednn(fields: Sequence[str]) -> Primitive | None:
-    """``[version,] [time stamp,] [component,] exec, [engine,] kind, implementation, propagation, layouts, ..., shape,
-    milliseconds``."""
+    """Read ``[version,] [time stamp,] [component,] exec, [engine,] kind, implementation, propagation, layouts, ...,
+    shape, milliseconds``."""
     start = next((at for at, field in enumerate(fields[:4]) if _OPERATION.match(field)), None)
     if start is None:
         return None
@@ -75,29 +75,29 @@ def _of_onednn(fields: Sequence[str]) -> Primitive | None:
     shape, took_ms = fields[-2], float(fields[-1])
     if kind == "reorder":
         sides = [f"{dtype} {layout}" for _, dtype, layout in _LAYOUT.findall(layouts)]
-        what = " to ".join(sides) if len(sides) == 2 else layouts
+        detail = " to ".join(sides) if len(sides) == 2 else layouts
     else:
-        what = "" if propagation in ("undef", "") else propagation
+        detail = "" if propagation in ("undef", "") else propagation
     if kind in ("pooling", "pooling_v2"):  # 2.x logs all pooling as pooling_v2
         kind, shape = "pooling", _LACKING.sub("", _WINDOW.sub(r"\1\3\2", shape))
     if kind == "concat":  # releases before 2.0 add what comes out
         shape = shape.partition(" ")[0]
-    return Primitive(" ".join(filter(None, (kind, what, shape))), implementation, took_ms * 1e6)
+    return Primitive(" ".join(filter(None, (kind, detail, shape))), implementation, took_ms * 1e6)
 
 
 def ask_for_primitives(profiling: Profiling, cases: Sequence[Case]) -> dict[str, Answers]:
-    """Case id -> answers to ``QUESTION``, in process pairs of their own, whose libraries log; in one pair alone for a
-    case in which no primitive ran on either side."""
+    """Return for each case id the answers to ``QUESTION``, in process pairs of their own, whose libraries log; in one
+    pair alone for a case in which no primitive ran on either side."""
     bench = profiling.bench
     environment = {**bench.environment, **profiling.framework.profiling.log_variables}
     logging = replace(profiling, bench=replace(bench, environment=environment))
-    found = ask_in_pairs(logging, cases, [QUESTION], pairs=1)
-    worth = [case for case in cases if not isinstance(primitive_observations(found[case.id]), str)]
-    further = ask_in_pairs(logging, worth, [QUESTION], pairs=PAIRS - 1) if worth else {}
-    return {case_id: _joined(first, further.get(case_id)) for case_id, first in found.items()}
+    answers_by_case = ask_in_pairs(logging, cases, [QUESTION], pairs=1)
+    logging_cases = [case for case in cases if not isinstance(primitive_observations(answers_by_case[case.id]), str)]
+    further = ask_in_pairs(logging, logging_cases, [QUESTION], pairs=PAIRS - 1) if logging_cases else {}
+    return {case_id: _join(first, further.get(case_id)) for case_id, first in answers_by_case.items()}
 
 
-def _joined(first: Answers, further: Answers | None) -> Answers:
+def _join(first: Answers, further: Answers | None) -> Answers:
     if further is None:
         return first
     of = {op: [*first.of.get(op, []), *further.of.get(op, [])] for op in {*first.of, *further.of}}
@@ -105,43 +105,42 @@ def _joined(first: Answers, further: Answers | None) -> Answers:
 
 
 def primitive_observations(answers: Answers) -> list[Observation] | str:
-    """Of one case: an observation for each process pair, in ns a call; or why there is none, in one line. The parts of
-    a side add up to the primitives' time, which is only a part of the call's."""
-    found = answers.about(QUESTION.op)
-    if isinstance(found, str):
-        return found
+    """Return an observation for each process pair, in ns a call; or why there is none, in one line. The parts of a side
+    add up to the primitives' time, which is only a part of the call's."""
+    pairs = answers.about(QUESTION.op)
+    if isinstance(pairs, str):
+        return pairs
     observations: list[Observation] = [
-        {side: parts_of(map(parsed, pair[side]["lines"]), pair[side]["calls"]) for side in SIDES} for pair in found
+        {side: parts_of(map(parse_line, pair[side]["lines"]), pair[side]["calls"]) for side in SIDES} for pair in pairs
     ]
-    return observations if any(parts for one in observations for parts in one.values()) else NOTHING
+    return observations if any(parts for observation in observations for parts in observation.values()) else NOTHING
 
 
-def released(answers: Answers) -> str:
-    """``oneDNN 1.7.0 -> 2.4.4``: the libraries that say another release of themselves on the treatment than on the
-    control, in one line; empty where none does."""
-    found: dict[Side, dict[str, str]] = {side: {} for side in SIDES}
+def describe_releases(answers: Answers) -> str:
+    """Return ``oneDNN 1.7.0 -> 2.4.4`` for the libraries that log another release on the treatment than on the control;
+    empty where none does."""
+    releases_by_side: dict[Side, dict[str, str]] = {side: {} for side in SIDES}
     for pair in answers.of.get(QUESTION.op, []):
-        for side, releases in found.items():
+        for side, releases in releases_by_side.items():
             for line in (*pair[side].get("before", ()), *pair[side]["lines"]):
-                if said := _RELEASE.match(line):
-                    releases["oneDNN" if said[1] else "MKL"] = said[1] or said[2]
-    control, treatment = found["control"], found["treatment"]
-    both = sorted(name for name in control.keys() & treatment.keys() if control[name] != treatment[name])
-    return ", ".join(f"{name} {control[name]} -> {treatment[name]}" for name in both)
+                if match := _RELEASE.match(line):
+                    releases["oneDNN" if match[1] else "MKL"] = match[1] or match[2]
+    control, treatment = releases_by_side["control"], releases_by_side["treatment"]
+    updated = sorted(name for name in control.keys() & treatment.keys() if control[name] != treatment[name])
+    return ", ".join(f"{name} {control[name]} -> {treatment[name]}" for name in updated)
 
 
 def parts_of(primitives: Iterable[Primitive | None], calls: int) -> dict[str, Part]:
-    """The primitives of so many calls as parts of one: how often each runs, and that many times its median, in ns. Of
-    several implementations of one, each is named once."""
-    found: dict[str, list[Primitive]] = {}
-    for one in primitives:
-        if one is not None:
-            found.setdefault(one.name, []).append(one)
+    """Return the primitives of so many calls as parts of one: how often each runs, and that many times its median, in
+    ns. Of several implementations of one, each is named once."""
+    runs_by_name: dict[str, list[Primitive]] = {}
+    for primitive in filter(None, primitives):
+        runs_by_name.setdefault(primitive.name, []).append(primitive)
     return {
         name: Part(
-            statistics.median(one.ns for one in group) * len(group) / calls,
-            len(group) / calls,
-            implementation=" and ".join(sorted({one.implementation for one in group if one.implementation})),
+            statistics.median(run.ns for run in runs) * len(runs) / calls,
+            len(runs) / calls,
+            implementation=" and ".join(sorted({run.implementation for run in runs if run.implementation})),
         )
-        for name, group in found.items()
+        for name, runs in runs_by_name.items()
     }

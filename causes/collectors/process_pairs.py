@@ -1,4 +1,4 @@
-"""Fresh process pairs in which both sides are asked about cases, after all measuring.
+"""Asks both sides about cases in fresh process pairs, after all measuring.
 
 The sides are asked one after the other, in random order, on the processors that measure, so that what they say of time
 can be compared.
@@ -16,8 +16,9 @@ from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.counter_round import run_counter_round, sample_of
 from opduel.harness.cpus import WIPING_VARIABLE
 from opduel.harness.pair import Round, RoundResult
-from opduel.harness.process import START_TIMEOUT_S, AskError, CaseRefusedError, Worker, merged_error
+from opduel.harness.process import START_TIMEOUT_S, Worker
 from opduel.harness.profiles import Profiling, calls_within
+from opduel.harness.worker_errors import AskError, CaseRefusedError, merged_error
 from opduel.records import Case, Failure, PairSample
 from opduel.records.measurement import SIDES, Side
 
@@ -48,58 +49,62 @@ class Answers:
     failures: list[str] = field(default_factory=list)
 
     def about(self, op: str, least: int = 1) -> "list[Mapping[Side, Mapping[str, Any]]] | str":
-        """The answers, ``least`` or more; or why there are none, in one line."""
-        found = self.of.get(op, [])
-        return found if len(found) >= least else self.problems.get(op, [*self.failures, NO_TIME_LEFT][0])
+        """Return the answers if there are ``least`` or more; else why there are none, in one line."""
+        answers = self.of.get(op, [])
+        return answers if len(answers) >= least else self.problems.get(op, [*self.failures, NO_TIME_LEFT][0])
 
 
 def ask_in_pairs(
     profiling: Profiling, cases: Sequence[Case], questions: Sequence[Question], pairs: int = PAIRS, inject: float = 0.0
 ) -> dict[str, Answers]:
-    """Case id -> answers of both sides in ``pairs`` fresh process pairs, fewer if the deadline comes before.
+    """Return for each case id the answers of both sides in ``pairs`` fresh process pairs, fewer after the deadline.
 
     Each pair is asked about every case, in processes of their own; what can't be forked gets a pair for itself.  A case
     that fails twice is not asked again, nor is a question that was refused or that a process died of.  ``inject``: the
     share by which the treatment is slowed, as in the measurement.  Never raises for what a worker does.
     """
-    asking = _Asking(profiling, questions, inject)
+    interview = _Interview(profiling, questions, inject)
     for number in range(pairs):
-        for together in asking.due(cases):
+        for group in interview.open_groups(cases):
             if time.monotonic() < profiling.deadline:
-                asking.round(together, number)
-    return {case.id: asking.answers_of(case) for case in cases}
+                interview.ask_group(group, number)
+    return {case.id: interview.answers_of(case) for case in cases}
 
 
-class _Asking:
+class _Interview:
+    """What is asked of cases, one process pair after another, and what both sides have answered so far."""
+
     def __init__(self, profiling: Profiling, questions: Sequence[Question], inject: float) -> None:
         self._profiling, self._questions, self._inject = profiling, questions, inject
         self._rng = random.Random(f"causes {profiling.seed}")
         self._answers: dict[str, Answers] = {}
-        self._asked: dict[str, str] = {}  # by case, in the present pair: the question that was asked last
+        self._last_question: dict[str, str] = {}  # by case, in the present pair: the question that was asked last
 
     def answers_of(self, case: Case) -> Answers:
         return self._answers.setdefault(case.id, Answers())
 
-    def due(self, cases: Sequence[Case]) -> list[list[Case]]:
-        """The cases that are still asked about, by the pair that they share."""
-        left = [case for case in cases if len(self.answers_of(case).failures) < MOST_FAILURES and self._open(case)]
-        forking = [case for case in left if self._can_fork(case)]
-        return [*([forking] if forking else []), *([case] for case in left if not self._can_fork(case))]
+    def open_groups(self, cases: Sequence[Case]) -> list[list[Case]]:
+        """Return the cases that still have questions, in groups that share a process pair."""
+        open_cases = [
+            case for case in cases if len(self.answers_of(case).failures) < MOST_FAILURES and self._open_questions(case)
+        ]
+        forking = [case for case in open_cases if self._can_fork(case)]
+        return [*([forking] if forking else []), *([case] for case in open_cases if not self._can_fork(case))]
 
     def _can_fork(self, case: Case) -> bool:
         return self._profiling.framework.can_fork(self._profiling.threads, case.context)
 
-    def _open(self, case: Case) -> list[Question]:
-        """The questions that the case is still to be asked."""
+    def _open_questions(self, case: Case) -> list[Question]:
+        """Return the questions that the case is still to be asked."""
         answers = self.answers_of(case)
         return [
-            one
-            for one in self._questions
-            if one.op not in answers.problems and (one.work_ns is not None or one.op not in answers.of)
+            question
+            for question in self._questions
+            if question.op not in answers.problems and (question.work_ns is not None or question.op not in answers.of)
         ]
 
-    def round(self, cases: Sequence[Case], number: int) -> None:
-        """One process pair, asked about each of the cases."""
+    def ask_group(self, cases: Sequence[Case], number: int) -> None:
+        """Ask a fresh process pair about each of the cases."""
         bench, profiling, result = self._profiling.bench, self._profiling, RoundResult()
         wiping = {WIPING_VARIABLE: str(bench.wiping.size)} if bench.wiping else {}
 
@@ -107,54 +112,54 @@ class _Asking:
             environment = {**bench.environment, **wiping, **padding}
             return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start)
 
-        self._asked = {}
+        self._last_question = {}
         requests = [CaseRequest(case, profiling.seed, self._inject) for case in cases]
         plan = Round(requests, number, self._can_fork(cases[0]), profiling.deadline)
         run_counter_round(plan, self._rng, result, start, START_TIMEOUT_S, self._ask)
         failures = {**result.refused, **result.lost}
         if result.lost_worker is not None:
-            failures = {**{one.case.id: result.lost_worker for one in result.unmeasured}, **failures}
+            failures = {**{request.case.id: result.lost_worker for request in result.unmeasured}, **failures}
         for case_id, failure in failures.items():
-            if case_id in self._asked:
-                self._answers[case_id].problems[self._asked[case_id]] = _line(failure)
+            if case_id in self._last_question:
+                self._answers[case_id].problems[self._last_question[case_id]] = _describe_failure(failure)
             else:
-                self._answers[case_id].failures.append(_line(failure))
+                self._answers[case_id].failures.append(_describe_failure(failure))
 
     def _ask(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
-        """Ask both sides all that is open; raises CaseRefusedError, CaseLostError, WorkerLostError: they fail."""
+        """Ask both sides a case's open questions. Raises CaseRefusedError, CaseLostError, WorkerLostError."""
         case = request.case
         prepared = self._ask_both(processes, case, {side: request.message(side) for side in SIDES}, plan)
         call_ns = {side: float(prepared[side]["call_ns"]) for side in SIDES}
-        for question in self._open(case):
+        for question in self._open_questions(case):
             message: dict[str, Any] = {"op": question.op}
             if question.work_ns is not None:  # both sides make the same number of calls
                 message["calls"] = calls_within(question.work_ns, max(call_ns.values()), question.most)
-            self._asked[case.id] = question.op
+            self._last_question[case.id] = question.op
             answers = self._answers[case.id]
             try:
-                found = self._ask_both(processes, case, dict.fromkeys(SIDES, message), plan)
-                answers.of.setdefault(question.op, []).append(found)
+                pair = self._ask_both(processes, case, dict.fromkeys(SIDES, message), plan)
+                answers.of.setdefault(question.op, []).append(pair)
             except CaseRefusedError as error:
-                answers.problems[question.op] = _line(error.failure)
+                answers.problems[question.op] = _describe_failure(error.failure)
         return sample_of(request, plan, call_ns["control"], call_ns["treatment"], 1)
 
     def _ask_both(
         self, processes: Processes, case: Case, messages: Mapping[Side, Mapping[str, Any]], plan: Round
     ) -> dict[Side, Mapping[str, Any]]:
-        """Both sides' answers; each is asked, whatever the other does. Raises CaseRefusedError, CaseLostError,
+        """Return both sides' answers; each is asked, whatever the other does. Raises CaseRefusedError, CaseLostError,
         WorkerLostError: with the side, or "both"."""
-        found: dict[Side, Mapping[str, Any]] = {}
+        answers: dict[Side, Mapping[str, Any]] = {}
         errors: dict[Side, AskError] = {}
         for side in self._rng.sample(SIDES, 2):
             processes[side].pin(self._profiling.bench.cpus.measure)
             try:
-                found[side] = processes[side].ask(messages[side], time_left(case, plan.deadline))
+                answers[side] = processes[side].ask(messages[side], time_left(case, plan.deadline))
             except AskError as error:
                 errors[side] = error
         if errors:
             raise merged_error(errors)
-        return found
+        return answers
 
 
-def _line(failure: Failure) -> str:
+def _describe_failure(failure: Failure) -> str:
     return failure.reason if failure.side == "both" else f"{failure.side}: {failure.reason}"

@@ -1,4 +1,4 @@
-"""What Python functions, and functions in C as Python sees them, a call's time goes into on either side.
+"""Asks which Python functions, and functions in C as Python sees them, a call's time goes into on either side.
 
 The worker times them, and takes out what watching adds: harness/worker/functions.py.
 """
@@ -20,48 +20,48 @@ NOTE = (
 
 
 def function_observations(answers: Answers) -> list[Observation] | str:
-    """Of one case, as answered to ``QUESTION``: an observation for each process pair, in ns a call; or why there is
-    none, in one line. The parts of a side add up to what its call takes without being watched, unless
-    ``function_note`` says otherwise."""
-    found = answers.about(QUESTION.op)
-    if isinstance(found, str):
-        return found
-    return [{side: _parts(pair[side]["functions"]) for side in SIDES} for pair in _sound(found)]
+    """Return an observation for each process pair, in ns a call, by the answers to ``QUESTION``; or why there is none,
+    in one line. The parts of a side add up to what its call takes without being watched, unless ``function_note`` says
+    otherwise."""
+    pairs = answers.about(QUESTION.op)
+    if isinstance(pairs, str):
+        return pairs
+    return [{side: _parts(pair[side]["functions"]) for side in SIDES} for pair in _sound(pairs)]
 
 
 def _sound(pairs: Pairs) -> Pairs:
-    """The process pairs whose functions add up to the call on both sides; all of them where too few do."""
+    """Return the process pairs whose functions add up to the call on both sides; all of them where too few do."""
     sound = [pair for pair in pairs if not any("seen_ns" in pair[side] for side in SIDES)]
     return sound if len(sound) >= LEAST_SOUND else pairs
 
 
 def function_note(answers: Answers) -> str:
-    """What limits the observations, in one line."""
+    """Return what limits the observations, in one line."""
     pairs = answers.of.get(QUESTION.op, [])
-    off = [side for pair in _sound(pairs) for side in SIDES if "seen_ns" in pair[side]]
-    if off:
-        return f"{_off(answers, off[0])}; {NOTE}"
-    left_out = len(pairs) - len(_sound(pairs))
-    if left_out:
-        return f"{left_out} of {len(pairs)} process pairs left out, whose functions did not add up to the call; {NOTE}"
+    unsound_sides = [side for pair in _sound(pairs) for side in SIDES if "seen_ns" in pair[side]]
+    if unsound_sides:
+        return f"{_describe_unsound(answers, unsound_sides[0])}; {NOTE}"
+    omitted = len(pairs) - len(_sound(pairs))
+    if omitted:
+        return f"{omitted} of {len(pairs)} process pairs left out, whose functions did not add up to the call; {NOTE}"
     return NOTE
 
 
 def function_stacks(answers: Answers) -> dict[Side, dict[tuple[str, ...], float]]:
-    """Of each side, function names from the outermost caller inwards -> ns a call that the innermost takes by itself
-    when it is called so; means over process pairs. Empty where there are no answers."""
+    """Return for each side: function names from the outermost caller inwards -> ns a call that the innermost takes by
+    itself when it is called so; means over process pairs. Empty where there are no answers."""
     pairs = _sound(answers.of.get(QUESTION.op, []))
-    found: dict[Side, dict[tuple[str, ...], float]] = {side: {} for side in SIDES if pairs}
+    stacks_by_side: dict[Side, dict[tuple[str, ...], float]] = {side: {} for side in SIDES if pairs}
     for pair in pairs:
-        for side, stacks in found.items():
-            names = [one["name"] for one in pair[side]["functions"]]
+        for side, stacks in stacks_by_side.items():
+            names = [function["name"] for function in pair[side]["functions"]]
             for path, ns in pair[side]["stacks"]:
                 stack = tuple(names[place] for place in path)
                 stacks[stack] = stacks.get(stack, 0.0) + ns / len(pairs)
-    return found
+    return stacks_by_side
 
 
-def _off(answers: Answers, side: Side) -> str:
+def _describe_unsound(answers: Answers, side: Side) -> str:
     shares = sorted(
         pair[side]["seen_ns"] / pair[side]["ns"] for pair in answers.of[QUESTION.op] if "seen_ns" in pair[side]
     )
@@ -70,16 +70,16 @@ def _off(answers: Answers, side: Side) -> str:
 
 def _parts(functions: list[Mapping[str, Any]]) -> dict[str, Part]:
     return {
-        one["name"]: Part(
-            one["ns"],
-            one["calls"],
-            one["where"],
-            dict(one["callers"]),
-            one["called_at"],
-            one["inclusive"],
-            doubt=one["doubt"],
-            inclusive_doubt=one["inclusive_doubt"],
-            code=one["code"],
+        function["name"]: Part(
+            function["ns"],
+            function["calls"],
+            function["where"],
+            dict(function["callers"]),
+            function["called_at"],
+            function["inclusive"],
+            doubt=function["doubt"],
+            inclusive_doubt=function["inclusive_doubt"],
+            code=function["code"],
         )
-        for one in functions
+        for function in functions
     }

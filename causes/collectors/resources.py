@@ -1,4 +1,4 @@
-"""What a call takes from the machine on either side: page faults, context switches, and where its time goes."""
+"""Asks what a call takes from the machine on either side: page faults, context switches, and where its time goes."""
 
 from opduel.causes.collectors.process_pairs import Answers, Question
 from opduel.records.cause import Observation, Part
@@ -14,23 +14,22 @@ NOTE = (
 
 
 def unit_of(resource: str) -> str:
-    """Of what ``resource_observations`` has under this name."""
+    """Return the unit of what ``resource_observations`` has under this name."""
     return "ns" if resource == TIME else "count"
 
 
 def resource_observations(answers: Answers) -> dict[str, list[Observation]] | str:
-    """Of one case, as answered to ``QUESTION``; or why there are none, in one line.
-
-    A resource -> an observation for each process pair. Resources don't add up to a whole, so that each count is one
-    of its own, with one part of the same name; ``TIME`` has three parts, which add up to the call.
+    """Return for each resource an observation for each process pair, by the answers to ``QUESTION``; or why there are
+    none, in one line. Resources don't add up to a whole, so that each count has one part of the same name; ``TIME`` has
+    three parts, which add up to the call.
     """
-    found = answers.about(QUESTION.op)
-    if isinstance(found, str):
-        return found
+    pairs = answers.about(QUESTION.op)
+    if isinstance(pairs, str):
+        return pairs
     observations: dict[str, list[Observation]] = {
-        TIME: [{side: {name: Part(ns) for name, ns in pair[side][TIME].items()} for side in SIDES} for pair in found]
+        TIME: [{side: {name: Part(ns) for name, ns in pair[side][TIME].items()} for side in SIDES} for pair in pairs]
     }
-    for name in found[0]["control"]["counts"]:
-        if any(pair[side]["counts"][name] > NOTHING for pair in found for side in SIDES):
-            observations[name] = [{side: {name: Part(pair[side]["counts"][name])} for side in SIDES} for pair in found]
+    for name in pairs[0]["control"]["counts"]:
+        if any(pair[side]["counts"][name] > NOTHING for pair in pairs for side in SIDES):
+            observations[name] = [{side: {name: Part(pair[side]["counts"][name])} for side in SIDES} for pair in pairs]
     return observations

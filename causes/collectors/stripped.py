@@ -77,15 +77,15 @@ class StrippedLibrary(ElfFile):
     def _references(self, start: int) -> "_References":
         size = self.end_of(start) - start
         code = self.read(start, size) if size <= LONGEST_FUNCTION else b""
-        found = _References()
+        function_references = _References()
         for instruction, address in references(code, start):
             if instruction == "lea":
-                found.addresses.append(address)
+                function_references.addresses.append(address)
             elif instruction[0] != "j":
-                found.reads.append(address)
+                function_references.reads.append(address)
             elif instruction != "jmp" and not start <= address < start + size and address in self.function_starts:
-                found.parts.add(address)
-        return found
+                function_references.parts.add(address)
+        return function_references
 
     @cached_property
     def _all_references(self) -> "dict[int, _References]":
@@ -97,8 +97,8 @@ class StrippedLibrary(ElfFile):
     def _names(self) -> dict[int, list[str]]:
         """Where functions begin -> the names in their checks."""
         names = {}
-        for start, found in self._all_references.items():
-            texts = (self.text(address).decode("ascii", "replace") for address in found.addresses)
+        for start, function_references in self._all_references.items():
+            texts = (self.text(address).decode("ascii", "replace") for address in function_references.addresses)
             if pretty := [text for text in texts if is_pretty_function(text)]:
                 names[start] = pretty
         return names
@@ -112,9 +112,9 @@ class StrippedLibrary(ElfFile):
     def _takers(self) -> dict[int, set[int]]:
         """Where functions begin -> where those begin that take their address, or read a pointer to them."""
         takers: dict[int, set[int]] = {}
-        for start, found in self._all_references.items():
-            read = (self.pointers.get(address, start) for address in found.reads)
-            for address in self.function_starts.intersection([*found.addresses, *read]) - {start}:
+        for start, function_references in self._all_references.items():
+            read = (self.pointers.get(address, start) for address in function_references.reads)
+            for address in self.function_starts.intersection([*function_references.addresses, *read]) - {start}:
                 takers.setdefault(address, set()).add(start)
         return takers
 

@@ -1,4 +1,4 @@
-"""Process pairs under valgrind that look at cases after all measuring: a failure costs a case its cause alone."""
+"""Runs cases in process pairs under valgrind, after all measuring: a failure costs a case its cause alone."""
 
 import platform
 import random
@@ -40,7 +40,7 @@ class Observed:
 
 
 def why_not(framework: Framework, case: Case) -> str:
-    """Why a case can't be looked at under valgrind, in one line; empty if it can."""
+    """Return why a case can't be looked at under valgrind, in one line; empty if it can."""
     if shutil.which("valgrind") is None:
         return "needs valgrind, which is not on the PATH"
     if platform.machine() not in MACHINES:
@@ -57,22 +57,23 @@ def why_not(framework: Framework, case: Case) -> str:
 def look_in_a_pair(
     requests: Sequence[CaseRequest], number: int, rng: random.Random, deadline: float, start: Start, measure: Measure
 ) -> dict[str, str]:
-    """``measure`` each case once, in one fresh process pair, and in further ones where one is lost.
+    """Run ``measure`` for each case once, in one fresh process pair, and in further ones where one is lost.
 
-    Case id -> why it could not be looked at, in one line; those for which no time was left are not among them.
+    Return for each case id why it could not be looked at, in one line; cases for which no time was left are not among
+    them.
     """
     failed: dict[str, str] = {}
-    left = list(requests)
-    while left and time.monotonic() < deadline:
-        result, plan = RoundResult(), Round(left, number, deadline=deadline)
+    open_requests = list(requests)
+    while open_requests and time.monotonic() < deadline:
+        result, plan = RoundResult(), Round(open_requests, number, deadline=deadline)
         with TemporaryDirectory(prefix="opduel-valgrind-", ignore_cleanup_errors=True) as folder:
             in_folder = partial(_start, start, Path(folder))
             run_counter_round(plan, rng, result, in_folder, START_TIMEOUT_S, measure)
         for case_id, failure in {**result.refused, **result.lost}.items():
             failed[case_id] = _reason(failure)
-        if result.lost_worker and len(result.unmeasured) == len(left):
-            return failed | {one.case.id: _reason(result.lost_worker) for one in left}
-        left = result.unmeasured if result.lost_worker else []
+        if result.lost_worker and len(result.unmeasured) == len(open_requests):
+            return failed | {request.case.id: _reason(result.lost_worker) for request in open_requests}
+        open_requests = result.unmeasured if result.lost_worker else []
     return failed
 
 
@@ -81,14 +82,14 @@ def _start(start: Start, folder: Path, side: Side, padding: Mapping[str, str]) -
 
 
 def _reason(failure: Failure) -> str:
-    """Why a case was not looked at, in one line."""
+    """Return why a case was not looked at, in one line."""
     side = "" if failure.side == "both" else f"{failure.side}: "
     lacking = ", which lacks AVX-512 and some other instructions" if "SIGILL" in failure.reason else ""
     return f"{side}{failure.reason} (under valgrind{lacking})"
 
 
-def note_on(seen: int, asked: int, why: str) -> str:
-    """Why ``seen`` process pairs are fewer than ``asked`` for; empty if they aren't."""
-    if seen == asked:
+def note_on(measured_pairs: int, asked_pairs: int, reason: str) -> str:
+    """Return why there are fewer process pairs than were asked for; empty if there aren't."""
+    if measured_pairs == asked_pairs:
         return ""
-    return f"{seen} of {asked} process pairs: {why}" if seen else why
+    return f"{measured_pairs} of {asked_pairs} process pairs: {reason}" if measured_pairs else reason

@@ -119,7 +119,7 @@ def test_files_that_name_functions_otherwise_are_read_as_a_whole() -> None:
         (BEFORE, AFTER[:-40], "ends without totals"),
         (AFTER, BEFORE, "less was allocated in the second file"),
         (BEFORE, AFTER.replace(b"totals: 0 0 4032", b"totals: 0 0 4033"), "come to what the totals say"),
-        (BEFORE, AFTER.replace(b"(4) default_calloc", b"(9) default_calloc"), "a name that is not given: 4"),
+        (BEFORE, AFTER.replace(b"(4) default_calloc", b"(9) default_calloc"), "a name that is not defined: 4"),
         (
             BEFORE,
             AFTER.replace(b"fl=(1)\nfn=(1)\n58\ncfi=(3)", b"58\ncfi=(3)").replace(b"fl=(3)\n", b""),

@@ -163,7 +163,7 @@ def test_what_calls_cost_without_a_call_is_subtracted() -> None:
         ("fn=f\n1 2\n", "line 2: a cost before the events are named"),
         ("totals: 2\n", "line 1: totals of no events"),
         ("events: Ir\n1 2\n", "line 2: a cost before any function"),
-        ("events: Ir\nfn=(3)\n", r"line 2: a name that was not given before: b'\(3\)'"),
+        ("events: Ir\nfn=(3)\n", r"line 2: a name that was not defined before: b'\(3\)'"),
         ("events: Ir\nfn=f\nx2 2\n", "line 3: not a line of callgrind's"),
         ("events: Ir\nfn=f\nzz=2\n", "line 3: not a line of callgrind's"),
         ("events: Ir\nfn=f\n1 2.5\n", "line 3: a cost that is no number"),

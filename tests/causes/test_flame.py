@@ -12,12 +12,12 @@ from opduel.causes.attribution.flame import (
     MOST_FRAMES,
     WHOLE,
     CallGraph,
-    call_graph,
     flame_of_graphs,
     flame_of_stacks,
     same_functions,
 )
 from opduel.causes.collectors.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
+from opduel.causes.collectors.native_parts import call_graph
 from opduel.records import Frame, Part
 from opduel.records.measurement import SIDES, Side
 
@@ -149,7 +149,7 @@ def test_a_renamed_function_is_one_frame_of_both_sides() -> None:
     assert (found["numpy._core.partition",].control, found["numpy._core.partition",].treatment) == (100, 90)
 
 
-def test_code_without_symbols_is_one_frame_a_library() -> None:
+def test_code_describe_stripped_is_one_frame_a_library() -> None:
     one = profile((NAMELESS, 60, {}), ("f", 40, {NAMELESS: 40}))
     found = paths(flame_of_graphs(dict.fromkeys(SIDES, call_graph([one], [1], set()))))
     assert set(found) == {(), ("lib.so (no symbols)",), ("lib.so (no symbols)", "f")}

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from opduel.causes.collectors.libraries import differences, library_differences, rebuilt
+from opduel.causes.collectors.libraries import describe_differences, describe_loaded, other_compilers
 from opduel.causes.collectors.process_pairs import Answers
 from opduel.causes.collectors.resources import TIME, resource_observations, unit_of
 from opduel.harness.process import WORKER
@@ -50,22 +50,22 @@ def test_versions_come_from_what_a_library_says_or_from_its_name() -> None:
         library("libgomp-98765432-0352e75f.so.1.0.0"),
         library("libquadmath-96973f99.so.0.0.0", "other"),
     ]
-    assert differences(control, treatment) == (
+    assert describe_loaded(control, treatment) == (
         "OpenBLAS 0.3.23 -> 0.3.27; numpy 1.26.4 -> 2.0.0; same name, other contents: libquadmath"
     )
-    assert differences(control, control) == ""
+    assert describe_loaded(control, control) == ""
 
 
 def test_what_one_side_alone_has_is_named_and_extension_modules_are_counted() -> None:
     extensions = [library(f"_e{number}.cpython-311-x86_64-linux-gnu.so") for number in range(6)]
     treatment = [*extensions, library("libiomp5.so"), package("extra", "1")]
-    assert differences([library("libgomp.so.1")], treatment) == (
+    assert describe_loaded([library("libgomp.so.1")], treatment) == (
         "only control: libgomp; only treatment: extra, libiomp5, 6 extension modules"
     )
     rebuilt = [library(one["name"], "b") for one in extensions[:1]]
-    assert differences(extensions, [*rebuilt, *extensions[1:]]) == "same name, other contents: 1 extension module"
+    assert describe_loaded(extensions, [*rebuilt, *extensions[1:]]) == "same name, other contents: 1 extension module"
     many = [library(f"lib{letter}.so") for letter in "fedcba"]
-    assert differences([], many) == "only treatment: liba, libb, libc, libd, 2 more"
+    assert describe_loaded([], many) == "only treatment: liba, libb, libc, libd, 2 more"
 
 
 def test_how_a_package_was_built_is_compared_by_topic() -> None:
@@ -78,15 +78,15 @@ def test_how_a_package_was_built_is_compared_by_topic() -> None:
     after = built(
         SIMD_found="SSE3 SSE41 AVX2 AVX512F", Compilers_cython_version="3.1.0", BLAS_lib_directory="/b", same="1"
     )
-    assert differences(before, after) == (
+    assert describe_loaded(before, after) == (
         "numpy built: Compilers cython version 3.0.8 -> 3.1.0, SIMD found + AVX512F - FMA3"
     )
-    assert differences(before, before) == differences(before, [package("numpy", "2.2.6")]) == ""
+    assert describe_loaded(before, before) == describe_loaded(before, [package("numpy", "2.2.6")]) == ""
     text = "ORT Build Info: git-branch=HEAD, git-commit-id={}, flags: -O3 {} -DNDEBUG"
     info = [[dict(package("o", "1"), built={"": text.format(*one)})] for one in (("a1", "-Wno-restrict"), ("b2", "-g"))]
-    assert differences(*info) == "o built: + -g - -Wno-restrict"
+    assert describe_loaded(*info) == "o built: + -g - -Wno-restrict"
     many = built(flags=" ".join(map(str, range(12)))), built(flags=" ".join(map(str, range(4))))
-    assert differences(*many) == "numpy built: flags - 4 5 6 7 8 9 and 2 more"
+    assert describe_loaded(*many) == "numpy built: flags - 4 5 6 7 8 9 and 2 more"
 
 
 def test_another_compiler_is_said_of_the_libraries_that_a_package_brought() -> None:
@@ -102,12 +102,12 @@ def test_another_compiler_is_said_of_the_libraries_that_a_package_brought() -> N
         dict(library("_C.so"), package="numpy"),
         dict(library("_C.so"), package="b"),
     ]
-    answers = [Answers({"libraries": [{"control": {"libraries": loaded}, "treatment": {"libraries": loaded}}]})]
+    answers = Answers({"libraries": [{"control": {"libraries": loaded}, "treatment": {"libraries": loaded}}]})
     words = "GCC 14.2.1, before GCC 10.2.1"
-    assert rebuilt(answers, builds) == {"_umath.cpython-311-x86_64-linux-gnu.so": words, "": words}
-    assert library_differences(answers, builds) == "compiler of numpy GCC 10.2.1 -> GCC 14.2.1"
+    assert other_compilers(answers, builds) == {"_umath.cpython-311-x86_64-linux-gnu.so": words, "": words}
+    assert describe_differences(answers, builds) == "compiler of numpy GCC 10.2.1 -> GCC 14.2.1"
     same: dict[Side, Build] = dict.fromkeys(SIDES, builds["control"])
-    assert (rebuilt(answers, same), library_differences(answers, same)) == ({}, "")
+    assert (other_compilers(answers, same), describe_differences(answers, same)) == ({}, "")
 
 
 def test_what_a_package_says_of_its_build_and_whose_a_library_is() -> None:
@@ -227,10 +227,10 @@ def test_each_count_is_an_observation_of_its_own_and_those_that_never_happen_are
 def test_of_several_libraries_that_say_one_name_all_are_compared() -> None:
     old, new = (library(f"libopenblas-{n}.so", str(n), f"OpenBLAS 0.3.{n} Haswell") for n in (7, 13))
     other = library("libscipy_openblas-1.so", "c", "OpenBLAS 0.3.30 Haswell")
-    assert differences([old, other], [new, other, other]) == "OpenBLAS 0.3.30 and 0.3.7 -> 0.3.13 and 0.3.30"
-    assert differences([old, other], [other, old]) == ""
+    assert describe_loaded([old, other], [new, other, other]) == "OpenBLAS 0.3.30 and 0.3.7 -> 0.3.13 and 0.3.30"
+    assert describe_loaded([old, other], [other, old]) == ""
 
 
 def test_a_version_that_one_side_does_not_tell() -> None:
-    assert differences([package("x", "")], [package("x", "2")]) == "x unversioned -> 2"
-    assert differences([package("x", "2")], [package("x", "")]) == "x 2 -> unversioned"
+    assert describe_loaded([package("x", "")], [package("x", "2")]) == "x unversioned -> 2"
+    assert describe_loaded([package("x", "2")], [package("x", "")]) == "x 2 -> unversioned"

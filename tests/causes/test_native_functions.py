@@ -26,7 +26,7 @@ from opduel.causes.collectors.native_functions import (
     observe_native,
     plan_calls,
 )
-from opduel.causes.collectors.native_parts import library_name, parts_of, shared_names, without_symbols
+from opduel.causes.collectors.native_parts import describe_stripped, library_name, parts_of, shared_names
 from opduel.causes.collectors.valgrind_pairs import Observed, why_not
 from opduel.frameworks import Cases
 from opduel.harness.budget import NO_TIME_LEFT
@@ -235,10 +235,10 @@ def test_parts_are_functions_by_name_with_their_callers() -> None:
         "libblas.so (no symbols)": Part(25.0, None, "libblas-0123abcd.so.3"),
         "generated code (no symbols)": Part(5.0, 2.0, "", {"add": 1.0}),
     }
-    assert without_symbols({"control": [found], "treatment": [profile({add: FunctionCost(1)})]}) == (
+    assert describe_stripped({"control": [found], "treatment": [profile({add: FunctionCost(1)})]}) == (
         "no symbols: 6% of the control's instructions and 0% of the treatment's (generated code, libblas.so)"
     )
-    assert without_symbols({"control": [profile({add: FunctionCost(1)})], "treatment": []}) == ""
+    assert describe_stripped({"control": [profile({add: FunctionCost(1)})], "treatment": []}) == ""
 
 
 def test_a_library_under_another_name_has_the_same_functions() -> None:

@@ -15,10 +15,10 @@ from opduel.causes.collectors.primitives import (
     PAIRS,
     Primitive,
     ask_for_primitives,
-    parsed,
+    describe_releases,
+    parse_line,
     parts_of,
     primitive_observations,
-    released,
 )
 from opduel.causes.collectors.process_pairs import Answers
 from opduel.frameworks import ProfilingSetup
@@ -54,7 +54,7 @@ LINES = {
 
 @pytest.mark.parametrize("line", LINES)
 def test_what_was_executed(line: str) -> None:
-    found, meant = parsed(line), LINES[line]
+    found, meant = parse_line(line), LINES[line]
     assert found is not None
     assert (found.name, found.implementation) == (meant.name, meant.implementation)
     assert found.ns == pytest.approx(meant.ns)
@@ -84,7 +84,7 @@ CONCATENATED = {  # the same concatenation by mxnet 1.8.0.post0 and 1.9.1
 
 @pytest.mark.parametrize(("line", "name"), [*POOLING.items(), *CONCATENATED.items()])
 def test_a_primitive_is_the_same_by_every_release(line: str, name: str) -> None:
-    found = parsed(line)
+    found = parse_line(line)
     assert found is not None
     assert found.name == name
 
@@ -103,7 +103,7 @@ def test_a_primitive_is_the_same_by_every_release(line: str, name: str) -> None:
     ],
 )
 def test_other_lines(line: str) -> None:
-    assert parsed(line) is None
+    assert parse_line(line) is None
 
 
 def test_parts_are_medians_times_how_often_they_run() -> None:
@@ -141,7 +141,7 @@ def test_what_calls_print_is_read_in_fresh_process_pairs_with_the_log_switched_o
             matmul: Part(3000.0, 1.0, implementation="ref:any"),
             reorder: Part(2000.0, 2.0, implementation="jit:uni"),
         }
-    assert released(found["logs"]) == "oneDNN 1.7.0 -> 2.4.4"  # said once, before the calls
+    assert describe_releases(found["logs"]) == "oneDNN 1.7.0 -> 2.4.4"  # said once, before the calls
     assert primitive_observations(found["silent"]) == NOTHING
     assert len(found["silent"].of["printed"]) == 1  # one pair is enough to know
 
@@ -171,7 +171,7 @@ OLD, NEW = "dnnl_verbose,info,oneDNN v1.7.0 (commit 2e47326)", "onednn_verbose,v
 )
 def test_another_release_of_a_library_is_named(control: list[str], treatment: list[str], words: str) -> None:
     pair = {"control": {"before": control, "lines": []}, "treatment": {"before": [], "lines": treatment}}
-    assert released(Answers({"printed": [pair]})) == words
+    assert describe_releases(Answers({"printed": [pair]})) == words
 
 
 def test_a_long_log_costs_calls_and_says_the_same_of_each() -> None:

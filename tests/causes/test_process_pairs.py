@@ -12,7 +12,7 @@ from test_smoke_check import Toy
 from toy_bench import toy_bench, toy_case
 
 from opduel.causes.collectors.libraries import QUESTION as LIBRARIES
-from opduel.causes.collectors.libraries import library_differences
+from opduel.causes.collectors.libraries import describe_differences
 from opduel.causes.collectors.process_pairs import Answers, Question, ask_in_pairs
 from opduel.causes.collectors.python_functions import QUESTION as FUNCTIONS
 from opduel.causes.collectors.python_functions import function_observations
@@ -77,7 +77,7 @@ def test_a_pair_says_what_a_side_does_more_and_a_crash_costs_its_case_alone() ->
     assert crashed.failures == ["treatment: killed by SIGABRT"] * 2
     assert function_observations(crashed) == resource_observations(crashed) == "treatment: killed by SIGABRT"
     assert len(found["slower"].of["libraries"]) == 1  # asked once
-    assert library_differences(found.values(), toy_bench().builds) == ""
+    assert describe_differences(found["slower"], toy_bench().builds) == ""
     loaded = found["slower"].of["libraries"][0]["control"]["libraries"]
     assert {"Python"} <= {one["name"] for one in loaded}
     assert [one for one in loaded if one["name"].startswith("libc.") and one["build_id"] and one["size"]]

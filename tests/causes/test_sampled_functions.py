@@ -10,7 +10,7 @@ import pytest
 from opduel.causes.collectors.callgrind_file import NAMELESS, FunctionId
 from opduel.causes.collectors.demangling import demangle
 from opduel.causes.collectors.process_pairs import Answers
-from opduel.causes.collectors.sampled_functions import FEWEST, by_function, sample_observations
+from opduel.causes.collectors.sampled_functions import FEWEST, count_by_function, sample_observations
 from opduel.causes.collectors.symbols import Symbols, symbol_at
 
 CODE = """
@@ -82,7 +82,7 @@ def test_names_of_c_plus_plus_are_as_people_write_them() -> None:
     assert demangle("DOUBLE_log2") == demangle("_Znonsense") == ""
 
 
-def test_samples_are_shares_of_the_time_by_function() -> None:
+def test_samples_are_shares_of_the_time_count_by_function() -> None:
     def answer(ns: float, counts: list[list[object]]) -> dict[str, object]:
         return {"calls": 10, "ns": ns, "samples": counts}
 
@@ -100,4 +100,4 @@ def test_samples_are_shares_of_the_time_by_function() -> None:
     assert {part.amount for part in pair["treatment"].values()} == {1500.0, 500.0}
     assert sample_observations(Answers({"samples": pairs[1:]})) == f"fewer than {FEWEST} samples"
     assert sample_observations(Answers(problems={"samples": "refused"})) == "refused"
-    assert by_function([quiet, quiet]) == {FunctionId(NAMELESS, "/lib/b.so"): 200}
+    assert count_by_function([quiet, quiet]) == {FunctionId(NAMELESS, "/lib/b.so"): 200}

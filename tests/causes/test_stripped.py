@@ -9,7 +9,7 @@ import pytest
 
 from opduel.causes.collectors import stripped
 from opduel.causes.collectors.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId, read_callgrind
-from opduel.causes.collectors.native_parts import parts_of, without_symbols
+from opduel.causes.collectors.native_parts import describe_stripped, parts_of
 from opduel.causes.collectors.pretty_function import is_pretty_function, short_function
 from opduel.causes.collectors.stripped import StrippedLibrary, locate, with_owners
 from opduel.records.cause import CODE_OF
@@ -175,7 +175,7 @@ def test_callgrind_s_addresses_are_those_of_functions(library: tuple[Path, dict[
     # ``turned`` has one caller for most, whose class it counts for
     amounts = {name.removeprefix(CODE_OF): part.amount for name, part in parts.items() if name.startswith(CODE_OF)}
     assert amounts["kernels::Sum<float>"] > 20 * amounts["src/src/sum.cc"]
-    assert "libkernels.so" in without_symbols({"control": [found], "treatment": [found]})
+    assert "libkernels.so" in describe_stripped({"control": [found], "treatment": [found]})
 
 
 def test_a_library_is_read_once(library: tuple[Path, dict[str, int]]) -> None:
