@@ -16,8 +16,9 @@ from typing import Any
 from opduel.harness.block_plan import CALLS_ALONE, IN_TURNS_NS, LATE, BlockPlan, Regions
 from opduel.harness.case_request import time_left
 from opduel.harness.channel import Waiting
-from opduel.harness.process import AskError, CaseProcess, merged_error
+from opduel.harness.process import CaseProcess
 from opduel.harness.turns import ask_in_turns
+from opduel.harness.worker_errors import AskError, merged_error
 from opduel.records import Case
 from opduel.records.measurement import SIDES, Side
 

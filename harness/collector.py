@@ -6,7 +6,7 @@ from dataclasses import replace
 from opduel.harness.aa_selection import Turns
 from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.pair import Round, RoundResult
-from opduel.harness.process import merged_failure
+from opduel.harness.worker_errors import merged_failure
 from opduel.records import Failure, Incident, RunError
 
 LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: a single loss may have had another cause

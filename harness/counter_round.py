@@ -16,15 +16,8 @@ from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.channel import Background, Steps, complete
 from opduel.harness.pair import Round, RoundResult, is_out_of_time
 from opduel.harness.pair_pool import PADDING_BYTES, Pair, PairPool
-from opduel.harness.process import (
-    START_TIMEOUT_S,
-    AskError,
-    CaseLostError,
-    CaseRefusedError,
-    Worker,
-    WorkerLostError,
-    merged_error,
-)
+from opduel.harness.process import START_TIMEOUT_S, Worker
+from opduel.harness.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError, merged_error
 from opduel.records import Failure, PairSample
 from opduel.records.measurement import SIDES, Side
 

@@ -149,7 +149,8 @@ def choose_repetitions(noise: Noise, costs: Costs, goal: Goal) -> Repetitions:
     """Return the repetitions of the next round on the cheapest way to the goal.
 
     A case that is as precise as its goal, and still open, lies near its threshold: its next rounds bring as much
-    information as those so far did.  If pairs alone vary too much for every look, a round brings the most information a second.
+    information as those so far did.  If pairs alone vary too much for every look, a round brings the most information a
+    second.
     """
     way = cheapest_way(noise, costs, goal)
     if way and not way.rounds and not goal.pairs_count and goal.looks:

@@ -22,7 +22,8 @@ from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.counter_round import ask_both, run_counter_round, sample_of
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import Counting, PairPool
-from opduel.harness.process import WORKER, CaseRefusedError, Worker, merged_error
+from opduel.harness.process import WORKER, Worker
+from opduel.harness.worker_errors import CaseRefusedError, merged_error
 from opduel.records import Case, Failure, PairSample, UsageError
 from opduel.records.measurement import SIDES, Side
 

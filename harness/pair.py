@@ -23,10 +23,10 @@ from opduel.harness.cpus import CpuPlan, current_mhz, this_thread_on
 from opduel.harness.effort import PILOT, CaseTime, Repetitions
 from opduel.harness.fork_values import ForkValue, pair_sample, summarise
 from opduel.harness.pair_pool import Pair, PairPool
-from opduel.harness.process import (
+from opduel.harness.process import CaseProcess
+from opduel.harness.worker_errors import (
     AskError,
     CaseLostError,
-    CaseProcess,
     CaseRefusedError,
     WorkerLostError,
     merged_error,

@@ -10,8 +10,9 @@ from pathlib import Path
 from opduel.harness.channel import Background, Steps, Waiting
 from opduel.harness.cpus import WIPING_VARIABLE, CpuPlan, Wiping
 from opduel.harness.host import memory_left
-from opduel.harness.process import Worker, WorkerLostError
+from opduel.harness.process import Worker
 from opduel.harness.restarting_worker import RestartingWorker
+from opduel.harness.worker_errors import WorkerLostError
 from opduel.records import Build
 from opduel.records.measurement import SIDES, Side
 

@@ -1,18 +1,12 @@
-"""One worker process, as the controller sees it: start, begin cases, learn how it died; and the process of one case.
-
-Also how either fails: the errors, the side that they are attributed to, and the meaning of an exit code and an output
-tail.
-"""
+"""One worker process, as the controller sees it: start, begin cases, learn how it died; and the process of one case."""
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,107 +14,15 @@ import psutil
 
 from opduel.harness.channel import Channel, ClosedError, Steps, complete
 from opduel.harness.host import count_orphans, out_of_memory_kills
+from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, cause_of_death, refusal
 from opduel.records import Build, Failure
-from opduel.records.measurement import FROM_OUTSIDE, SIDES, SKIPPED, Side
-from opduel.records.output import key_line
+from opduel.records.measurement import Side
 
 WORKER = Path(__file__).resolve().parent / "worker" / "main.py"
 START_TIMEOUT_S = 180.0  # importing a framework on a busy machine
 STEP_TIMEOUT_S = 60.0  # steps that take milliseconds
 DYING_S = 5.0  # between the end of a worker's answers and its exit
 SLOTS = 2  # one case is measured while another is prepared
-_FATAL = re.compile(r"(segmentation fault|floating point exception|aborted|illegal instruction|bus error)", re.I)
-# How allocators say that there is no memory: Python's, C++'s, those of frameworks and devices, the system's.
-_NO_MEMORY = re.compile(r"\bMemoryError\b|bad_alloc|failed to allocate|cannot allocate memory|out of memory", re.I)
-
-
-class AskError(Exception):
-    """What asking a process comes to instead of an answer."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.reason)
-        self.failure = failure
-
-
-class CaseRefusedError(AskError):
-    """The framework raised on a request; the case's process lives on."""
-
-
-class CaseLostError(AskError):
-    """The process that measured the case died or hung; the worker lives on and can begin another."""
-
-
-class WorkerLostError(AskError):
-    """The worker died, hung or spoke nonsense; it is gone now."""
-
-
-def merged_error(errors: Mapping[Side, AskError]) -> AskError:
-    """One error for what went wrong on one side, or on both: of the worst kind.
-
-    Its failure is a timeout if one of them is: that may have been the run's own time, and then nothing is known of
-    that side. It is a skip only if both are.
-    """
-    worst = next(
-        one for kind in (WorkerLostError, CaseLostError, AskError) for one in errors.values() if isinstance(one, kind)
-    )
-    if len(errors) < len(SIDES):
-        return worst
-    kinds = {one.failure.kind: one.failure for one in errors.values()}
-    refused = [one for kind, one in kinds.items() if kind != SKIPPED]
-    reported = kinds.get("timeout", refused[0] if worst.failure.kind == SKIPPED and refused else worst.failure)
-    return type(worst)(replace(reported, side="both", reason=_reasons([errors[side].failure for side in SIDES])))
-
-
-def merged_failure(failures: Sequence[Failure]) -> Failure:
-    """One failure for several of one case: the last, on "both" sides unless all were on one.
-
-    What may have come from outside isn't told as the build's doing.
-    """
-    reported = next((failure for failure in failures if failure.kind in FROM_OUTSIDE), failures[-1])
-    if len({one.side for one in failures}) == 1:
-        return reported
-    return replace(reported, side="both", reason=_reasons(failures))
-
-
-def _reasons(failures: Sequence[Failure]) -> str:
-    """In one line: each reason once, and with its side when there are several."""
-    if len(same := {failure.reason for failure in failures}) == 1:
-        return same.pop()
-    reasons = [
-        failure.reason if failure.side == "both" else f"{failure.side}: {failure.reason}" for failure in failures
-    ]
-    return "; ".join(dict.fromkeys(reasons))
-
-
-def refusal(side: Side, kind: str, reason: str, words: str) -> Failure:
-    """A framework's error as a failure: ``kind`` and ``reason`` are the worker's, ``words`` the output tail.
-
-    Running out of memory is classified as such, whichever layer noticed.
-    """
-    if kind == "error" and _NO_MEMORY.search(reason):
-        kind = "out-of-memory"
-    return Failure(side, kind, reason, words)
-
-
-def cause_of_death(side: Side, code: int, words: str, kills_before: int | None) -> Failure:
-    """What an exit code (-N for signal N) and output tail tell; ``kills_before``: the kernel's count at the start."""
-    if code == -signal.SIGKILL:
-        if kills_before is not None and (out_of_memory_kills() or 0) > kills_before:
-            return Failure(side, "out-of-memory", "killed by the kernel: out of memory", words)
-        return Failure(side, "killed", "killed by SIGKILL (by hand, or a memory limit)", words)
-    if code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        if code == -signal.SIGABRT and (wanting := _NO_MEMORY.search(words)):
-            return Failure(
-                side, "out-of-memory", f"ran out of memory and aborted, after printing {wanting[0]!r}", words
-            )
-        return Failure(side, "crash", f"killed by {name}", words)
-    # Frameworks that catch SIGSEGV print it and exit with a code of their own.
-    if fatal := _FATAL.findall(words):
-        last_words = f", having printed {fatal[-1]!r}"
-    else:
-        last_words = f": {line}" if (line := key_line(words)) else ""
-    return Failure(side, "crash", f"exited with code {code}{last_words}", words)
 
 
 class Worker(contextlib.AbstractContextManager["Worker"]):

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from opduel.harness.channel import complete
-from opduel.harness.process import CaseLostError, CaseRefusedError, Worker, WorkerLostError
+from opduel.harness.process import Worker
+from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.records import Build, Failure, RunError
 from opduel.records.measurement import Side
 

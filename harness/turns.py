@@ -9,7 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from opduel.harness.channel import Background, Waiting, wait_for_any
-from opduel.harness.process import AskError, CaseProcess
+from opduel.harness.process import CaseProcess
+from opduel.harness.worker_errors import AskError
 from opduel.records.measurement import SIDES, Side
 
 STOP = b"x"  # as in harness/worker/turns.py

@@ -15,7 +15,8 @@ from opduel.frameworks import require_functions
 from opduel.harness.channel import complete
 from opduel.harness.conformance.subject import Outcome, Subject
 from opduel.harness.cpus import plan_cpus
-from opduel.harness.process import AskError, Worker, WorkerLostError
+from opduel.harness.process import Worker
+from opduel.harness.worker_errors import AskError, WorkerLostError
 from opduel.records import Build, Failure, UsageError
 from opduel.records.measurement import Side
 

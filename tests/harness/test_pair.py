@@ -17,7 +17,8 @@ from opduel.harness.cpus import plan_cpus
 from opduel.harness.effort import PILOT, Repetitions
 from opduel.harness.pair import Preparation, Round, RoundResult, _Share
 from opduel.harness.pair_pool import PairPool
-from opduel.harness.process import CaseProcess, CaseRefusedError
+from opduel.harness.process import CaseProcess
+from opduel.harness.worker_errors import CaseRefusedError
 from opduel.records import Failure
 
 

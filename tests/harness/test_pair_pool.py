@@ -12,7 +12,7 @@ from toy_bench import toy_bench
 
 from opduel.harness.cpus import CpuPlan
 from opduel.harness.pair_pool import KEPT_VARIABLE, PADDING_BYTES, PairPool, PairStart
-from opduel.harness.process import WorkerLostError
+from opduel.harness.worker_errors import WorkerLostError
 from opduel.records.measurement import SIDES
 
 BENCH = toy_bench()

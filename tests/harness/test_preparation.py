@@ -10,7 +10,7 @@ from toy_bench import toy_bench, toy_case
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.pair import Preparation
 from opduel.harness.pair_pool import PairStart
-from opduel.harness.process import AskError, CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.records.measurement import SIDES
 
 

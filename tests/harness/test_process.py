@@ -17,7 +17,8 @@ from opduel.harness import channel
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.channel import Background, complete
 from opduel.harness.host import own_cpu_seconds
-from opduel.harness.process import CaseLostError, CaseProcess, CaseRefusedError, Worker, WorkerLostError
+from opduel.harness.process import CaseProcess, Worker
+from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
 
 CPUS = frozenset(os.sched_getaffinity(0))
 

@@ -19,7 +19,7 @@ from toy_bench import toy_bench, toy_case
 import opduel.harness.pair
 from opduel.comparator import plan_looks
 from opduel.harness import output_check
-from opduel.harness.checkpoint import Checkpoint, StoredRound, Start, Verifying, from_text, to_text
+from opduel.harness.checkpoint import Checkpoint, Start, StoredRound, Verifying, from_text, to_text
 from opduel.harness.collector import FAILED_STARTS
 from opduel.harness.pair_pool import PairPool
 from opduel.harness.process import Worker

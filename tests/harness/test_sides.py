@@ -15,13 +15,8 @@ from opduel.harness.case_request import CaseRequest
 from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.counter_round import at_once
 from opduel.harness.pair import Round, RoundResult
-from opduel.harness.process import (
-    AskError,
-    CaseLostError,
-    CaseRefusedError,
-    WorkerLostError,
-)
 from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
+from opduel.harness.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.records import Comparison, PairSample
 from opduel.records.measurement import SIDES, Side
 

@@ -23,8 +23,9 @@ from opduel.harness.case_request import CaseRequest
 from opduel.harness.channel import Waiting
 from opduel.harness.pair import Preparation
 from opduel.harness.pair_pool import PairStart
-from opduel.harness.process import WORKER, CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.process import WORKER
 from opduel.harness.turns import STOP, Pipes
+from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.records import Failure
 from opduel.records.measurement import SIDES, Side
 
@@ -58,7 +59,11 @@ def test_blocks_come_in_the_order_that_was_drawn(turns: ModuleType, seed: int) -
         def take(side: Side) -> None:
             paths = pipes.paths(side)
             turns.take_turns(
-                lambda switched: done.append(side), lengths[side], side == order[0], paths["read_from"], paths["write_to"]
+                lambda switched: done.append(side),
+                lengths[side],
+                side == order[0],
+                paths["read_from"],
+                paths["write_to"],
             )
 
         threads = [threading.Thread(target=take, args=[side]) for side in SIDES]
@@ -75,7 +80,8 @@ def test_who_waits_is_told_to_stop(turns: ModuleType) -> None:
         pipes.stop()
         paths = pipes.paths("treatment")
         assert turns.take_turns(lambda switched: 1, [2, 2], True, paths["read_from"], paths["write_to"]) == [1, 1]
-        assert turns.take_turns(lambda switched: 1, [2, 2], False, pipes.paths("control")["read_from"], paths["write_to"]) == []
+        elsewhere = pipes.paths("control")["read_from"]
+        assert turns.take_turns(lambda switched: 1, [2, 2], False, elsewhere, paths["write_to"]) == []
 
 
 def test_pipes_are_closed() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from opduel.harness import host, process
-from opduel.harness.process import (
+from opduel.harness.run_recording import is_skip
+from opduel.harness.worker_errors import (
     CaseLostError,
     CaseRefusedError,
     WorkerLostError,
@@ -15,7 +16,6 @@ from opduel.harness.process import (
     merged_failure,
     refusal,
 )
-from opduel.harness.run_recording import is_skip
 from opduel.records import Failure
 from opduel.records.measurement import Side
 
