@@ -33,7 +33,7 @@ class Teller:
         self._prints_json = any(isinstance(reporter, JsonReporter) for reporter in reporters)
         self._findings = [reporter for reporter in ours if isinstance(reporter, FindingsReporter)]
 
-    def looks(self) -> None:
+    def begin_pass(self) -> None:
         """Tell first what earlier passes, or earlier starts, could not."""
         self._notifications.deliver()
         outcome = catch_up_all(self._reporters)
@@ -42,14 +42,14 @@ class Teller:
         for line in outcome.failures:
             log.error("%s; the next pass tries again", line)
 
-    def begins(
+    def begin_line(
         self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
     ) -> None:
         """Log what is about to be measured, and why."""
         for text in plan_lines(control, why, treatment, line, strategy, branch):
             log.info("%s", text)
 
-    def found(self, outcome: Outcome, document: Path | None) -> None:
+    def report_outcome(self, outcome: Outcome, document: Path | None) -> None:
         """Report what was found; ``document`` names the culprits."""
         self.regressed |= code_of(outcome, self._traced) == REGRESSED
         lines = culprit_lines(outcome)

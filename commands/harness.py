@@ -34,7 +34,7 @@ from opduel.commands.session import (
 )
 from opduel.commands.single import is_single, refuse_single_options, run_one_build
 from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options
-from opduel.driver.descriptor import Described, read_info
+from opduel.driver.descriptor import DescribedBuild, read_info
 from opduel.frameworks import Framework
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Report, UsageError
@@ -135,7 +135,7 @@ def _plan_suite(
     options: argparse.Namespace,
     config: Mapping[str, str],
     command: Sequence[str],
-    described: Mapping[str, Described],
+    described: Mapping[str, DescribedBuild],
     reporters: Sequence[Reporter] | None,
 ) -> tuple[Session, RunRequest]:
     """As ``plan_run``, of a suite: what it has is known when both builds are there."""
@@ -163,7 +163,7 @@ def _reporters_to_tell(reporters: Sequence[Reporter], report: Report, rounds: Fi
     return [reporter for reporter in reporters if reporter not in waiting]
 
 
-def _read_sides(options: argparse.Namespace) -> Mapping[str, Described]:
+def _read_sides(options: argparse.Namespace) -> Mapping[str, DescribedBuild]:
     """The sides as ``--info`` describes them; empty without."""
     if options.info is None:
         return {}
@@ -174,7 +174,7 @@ def _read_sides(options: argparse.Namespace) -> Mapping[str, Described]:
 
 
 def _make_both_builds(
-    options: argparse.Namespace, config: Mapping[str, str], framework: Framework, described: Mapping[str, Described]
+    options: argparse.Namespace, config: Mapping[str, str], framework: Framework, described: Mapping[str, DescribedBuild]
 ) -> tuple[Build, Build]:
     """Both sides' builds; says where each came from when it was not on the command line."""
     requests = []
@@ -198,7 +198,7 @@ def _make_each_side(options: argparse.Namespace, framework: Framework, requests:
     return builds
 
 
-def _as_described(side: Described | None, build: Build) -> Build:
+def _as_described(side: DescribedBuild | None, build: Build) -> Build:
     """The build at a described place, as that of the commit that it is said to be."""
     if side is None or side.commit is None:
         return build

@@ -165,7 +165,7 @@ class HarnessAdapter:
         """The report that ``dump`` wrote."""
         return from_text(text)
 
-    def tell(self, report: Report) -> None:
+    def deliver(self, report: Report) -> None:
         """Deliver to every reporter; one on disk that has the report keeps it. A run that continues is not delivered to
         reporters that want whole runs."""
         self.delivered.add(str(report.run.id))

@@ -145,7 +145,7 @@ class _Driver:
     def _commits(self, notices: PassNotices | None) -> int:
         """Measure commits; ``notices`` hears of each pass. Return the exit code."""
         own, framework = self._own, self._measuring.framework
-        for settings in self._watch_settings().each():
+        for settings in self._watch_settings().per_branch():
             if settings.commit_file is not None:
                 kept_name(settings.commit_file)  # a file of somebody else's is refused before anything is fetched
         if own.build == "source":  # else it may not be needed
@@ -220,13 +220,13 @@ class _Driver:
         if own.again:
             self._runs.forget(investigation.name)
         self._runs.deliver_all()
-        self._teller.looks()
+        self._teller.begin_pass()
         outcome = investigation.investigate(self._sought())
         document = None
         if outcome.culprits is not None or outcome.known_culprits:
             document = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
             write_document(document, culprits_document(outcome, investigation.name))
-        self._teller.found(outcome, document)
+        self._teller.report_outcome(outcome, document)
         if reason := outcome.why_open:
             log.error("error: %s", reason)
         return code_of(outcome, traced=True)

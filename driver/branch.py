@@ -10,7 +10,7 @@ from pathlib import Path
 from opduel.driver.build_turns import BuildTurns
 from opduel.driver.commit_file import kept_commit, shared_with
 from opduel.driver.commits_ahead import CommitsAhead
-from opduel.driver.culprits import culprits_document, with_code
+from opduel.driver.culprits import add_changed_code, culprits_document
 from opduel.driver.descriptor import info_document
 from opduel.driver.documents import write_document, write_text
 from opduel.driver.git.commit_selection import Pending, control_of, pending
@@ -19,7 +19,7 @@ from opduel.driver.outcome import Outcome
 from opduel.driver.revisions import UnbuildableError, commit_revision
 from opduel.driver.runs import NotSettled
 from opduel.driver.suites.source import SuiteChangedError
-from opduel.driver.watch_settings import Services, Tally, WatchSettings, explained, record
+from opduel.driver.watch_settings import Services, Tally, WatchSettings, explain_os_error, record
 from opduel.records import Commit, NoSpaceError, OpduelError, RunError, UsageError
 from opduel.records.files import UnreadableError, read_text
 
@@ -206,7 +206,7 @@ class Branch:
             try:
                 outcome = self._investigate(commit, ahead)
             except OSError as error:
-                raise explained(self._settings, error) from error
+                raise explain_os_error(self._settings, error) from error
         except NotSettled as error:
             text = f"{commit.short}: {error}"
             tally.fail(commit.id, text)
@@ -262,7 +262,7 @@ class Branch:
     def _investigate(self, treatment: Commit, ahead: CommitsAhead) -> Outcome:
         settings = self._settings
         control, why, line, strategy = self.plan(treatment)
-        self._listener.begins(control, treatment, why, line, strategy, self.holder(treatment))
+        self._listener.begin_line(control, treatment, why, line, strategy, self.holder(treatment))
         investigation = self._investigation(line, strategy)
         if settings.again and self._beyond(treatment) not in self._restarted:
             self._journal.forget_each([self._beyond(treatment)])
@@ -273,7 +273,7 @@ class Branch:
         info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
         write_document(info, info_document(*builds))
         with ahead.turn_of(treatment):
-            outcome = with_code(investigation.investigate(settings.sought), self._repository)
+            outcome = add_changed_code(investigation.investigate(settings.sought), self._repository)
         document = None
         if outcome.culprits is not None or outcome.known_culprits:
             document = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"
@@ -281,7 +281,7 @@ class Branch:
             culprits = (*outcome.known_culprits, *(outcome.culprits or ()))
             commits = [finding.revisions[-1].commit for finding in culprits if finding.range.is_named]
             write_document(info, info_document(*builds, [commit for commit in commits if commit]))
-        self._listener.found(outcome, document)
+        self._listener.report_outcome(outcome, document)
         return outcome
 
     def _investigation(

@@ -1,4 +1,4 @@
-"""Builds one after the other, though several threads want them: a compile takes all processors."""
+"""Make the builds of several threads one after the other, since a compile takes all processors."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -14,10 +14,10 @@ T = TypeVar("T")  # a build, or several
 
 
 class BuildTurns:
-    """Of the builds that wait, the one with the lowest rank is next, and of these the one that came first."""
+    """A queue of builds: the one with the lowest rank is next, and of these the one that came first."""
 
     def __init__(self, stop: Callable[[], None] = lambda: None, resume: Callable[[], None] = lambda: None) -> None:
-        """``stop``: ends a compile, and lets none begin until ``resume``."""
+        """``stop`` ends a compile, and lets none begin until ``resume`` is called."""
         self._stop, self._resume = stop, resume
         self._changed = threading.Condition()
         self._numbers = count()
@@ -25,17 +25,17 @@ class BuildTurns:
         self._given_up: threading.Event | None = None  # that of the build that is being made
 
     def now(self, make: Callable[[], T]) -> T:
-        """Make what is needed now."""
+        """Make a build that is needed now."""
         with self._turn(NOW, threading.Event()):
             return make()
 
     def ahead(self, make: Callable[[], T], rank: int, given_up: threading.Event) -> T | None:
-        """Make what will be needed later; None if it was given up before its turn."""
+        """Make a build that will be needed later; return None if it was given up before its turn."""
         with self._turn(rank, given_up) as mine:
             return make() if mine else None
 
     def stop_given_up(self) -> None:
-        """If a build is being made that was given up, stop it, and wait until it has ended."""
+        """Stop the present build if it was given up, and wait until it has ended."""
         with self._changed:
             given_up = self._given_up
             if given_up is None or not given_up.is_set():
@@ -49,7 +49,7 @@ class BuildTurns:
 
     @contextmanager
     def _turn(self, rank: int, given_up: threading.Event) -> Iterator[bool]:
-        """Within it no other build is made; False if it was given up before."""
+        """Wait for a turn, in which no other build is made; yield False if the build was given up before."""
         mine = self._wait(rank, given_up)
         try:
             yield mine

@@ -1,4 +1,4 @@
-"""Which cases a change can touch, by the paths of the files that changed: rules that are a framework's data."""
+"""Find the cases that a change can affect, from the paths of changed files and a framework's rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ FILE_NAME = "touched.yaml"
 
 
 class Rule(Strict):
-    """What files can touch: operators, categories, or nothing. The file itself has the words for it."""
+    """The operators or categories that changes of some files can affect, or the reason why they affect nothing."""
 
     paths: list[str] = Field(min_length=1)
     operators: list[str] = Field(default_factory=list)
@@ -27,12 +27,12 @@ class Rule(Strict):
         return self
 
     def holds_for(self, path: str) -> bool:
-        """Whether it is about this file."""
+        """Tell whether the rule is about this file."""
         return any(fnmatchcase(path, pattern) for pattern in self.paths)
 
 
 class ImpactRules(Strict):
-    """``touched.yaml``. ``along``: operators that run others, touched whenever anything is."""
+    """``touched.yaml``. ``along`` lists operators that run others: they are affected whenever anything is."""
 
     along: list[str] = Field(default_factory=list)
     rules: list[Rule]
@@ -40,10 +40,10 @@ class ImpactRules(Strict):
 
 @dataclass(frozen=True)
 class Impact:
-    """What a change can touch: cases whose operator matches one of the globs ``operators``, or is in a category that
-    matches one of ``categories``; all where ``everything`` is not empty: it has the files that no rule is about.
+    """The cases that a change can affect: by globs of operators and of categories.
 
-    ``reasons``: what files with a rule can touch, in words, and these files.
+    ``everything`` has the changed files without a rule; if there are any, all cases can be affected. ``reasons`` pairs
+    what files with a rule can affect, in words, with these files.
     """
 
     operators: tuple[str, ...]
@@ -53,22 +53,22 @@ class Impact:
 
     @property
     def nothing(self) -> bool:
-        """Whether no case can be touched."""
+        """Tell whether no case can be affected."""
         return not (self.operators or self.categories or self.everything)
 
 
 def load_impact_rules(framework: Framework) -> ImpactRules | None:
-    """The framework's rules; None where it has none, so that every change can touch everything.
+    """Return the framework's rules; None where it has none, so that every change can affect all cases.
 
     Raises:
-        UsageError: the file is bad; names the field and the fix.
+        UsageError: the file is invalid; names the field and the fix.
     """
     path = framework.specifications / FILE_NAME
     return read_data(path, ImpactRules, "it says which cases a change can touch") if path.exists() else None
 
 
 def impact_of(paths: Sequence[str], data: ImpactRules | None) -> Impact:
-    """What a change of these files (paths in the repository) can touch."""
+    """Return what a change of these files (paths in the repository) can affect."""
     if data is None:
         return Impact((), (), tuple(paths), ())
     operators: dict[str, None] = {}
@@ -86,5 +86,5 @@ def impact_of(paths: Sequence[str], data: ImpactRules | None) -> Impact:
         reasons.setdefault(f"nothing ({rule.nothing})" if rule.nothing else words, []).append(path)
     if operators or categories:
         operators.update(dict.fromkeys(data.along))
-    told = tuple((words, tuple(files)) for words, files in reasons.items())
-    return Impact(tuple(operators), tuple(categories), tuple(everything), told)
+    reason_files = tuple((words, tuple(files)) for words, files in reasons.items())
+    return Impact(tuple(operators), tuple(categories), tuple(everything), reason_files)

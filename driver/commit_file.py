@@ -16,11 +16,12 @@ _ID = re.compile(r"[0-9a-f]{40}")
 
 
 def kept_name(path: Path) -> str | None:
-    """What the file names: an id as the driver writes it, or what a person put there, such as a tag. None without a
-    file, or when it is empty.
+    """Return the name in the file: an id that the driver wrote, or a name that a person put there, such as a tag.
+
+    Return None if there is no file, or it is empty.
 
     Raises:
-        UsageError: it can't be read, or holds something else: then it is none of ours, and must not be replaced.
+        UsageError: the file can't be read, or contains something else, so that it must not be replaced.
     """
     try:
         words = read_text(path, _LONGEST, pipes=False).split()
@@ -34,10 +35,10 @@ def kept_name(path: Path) -> str | None:
 
 
 def kept_commit(path: Path, resolve: Callable[[str], Commit]) -> Commit | None:
-    """The commit that the file names; None without one, or when it is one of another repository.
+    """Return the commit that the file names; None without one, or if it is of another repository.
 
     Raises:
-        UsageError: the file is none of ours.
+        UsageError: the driver did not write the file.
     """
     name = kept_name(path)
     if name is None:
@@ -54,7 +55,7 @@ def kept_commit(path: Path, resolve: Callable[[str], Commit]) -> Commit | None:
 
 
 def shared_with(path: Path, other: str, branch: str) -> UsageError:
-    """The error of a file that holds the last commit of another branch."""
+    """Return the error for a file with the last commit of another branch."""
     return UsageError(
         f"--commit_file {path}: holds the last commit of the branch {other}, not of {branch}: give each branch a file "
         f"of its own ({PLACEHOLDER} in the path stands for the branch)"

@@ -1,8 +1,7 @@
-"""The next commits of a pass: built, and on a fleet measured, while another one is measured or bisected.
+"""Build the next commits of a pass, and on a fleet measure them, while another one is measured or bisected.
 
-A pass decides, reports, and writes down what it found in the order of its commits, on however many hosts. What was
-measured ahead is in the journal, where the commit's turn finds it, and so does the next start of a driver that was
-killed.
+A pass decides, reports and records in the order of its commits, on any number of hosts. What was measured ahead is in
+the journal, for the commit's turn, or for the next start of a driver that was killed.
 """
 
 import threading
@@ -13,32 +12,32 @@ from functools import cached_property
 from opduel.driver.speculation import MOST_HOSTS, Ahead
 from opduel.records import Commit
 
-# Of a commit, its rank, whether to measure it, too, and by what it is given up.
+# Takes a commit, its rank, whether to measure it, too, and the event that gives it up.
 Begin = Callable[[Commit, int, bool, threading.Event], object]
 
 
 class CommitsAhead:
-    """One pass over commits, those of several branches after one another.
+    """The commits of one pass, branch after branch.
 
-    On one host the next commit is built while one is measured. On a fleet as many as there are hosts are begun beside
-    the one whose turn it is: when all hosts are busy, one more is built meanwhile.
+    On one host the next commit is built while one is measured. On a fleet one commit for each host is begun beside the
+    one whose turn it is, so that one is built when all hosts are busy.
     """
 
     def __init__(self, count_hosts: Callable[[], int], stop_builds: Callable[[], None], measures: bool = True) -> None:
-        """``stop_builds``: ends a build that was given up. ``measures``: whether commits are measured ahead, too."""
+        """``stop_builds`` ends a build that was given up; ``measures``: commits are measured ahead, too."""
         self._count_hosts, self._stop_builds = count_hosts, stop_builds
         self._measures = measures
         self._begin: dict[Commit, Begin] = {}  # in the order of their turns
         self._position = 0  # of the one whose turn it is
 
     def expect(self, commits: Sequence[Commit], begin: Begin) -> None:
-        """These will probably be measured, after those that are expected already."""
+        """Expect these commits to be measured, after those that are expected already."""
         for commit in commits:
             self._begin.setdefault(commit, begin)
 
     @contextmanager
     def turn_of(self, commit: Commit) -> Iterator[None]:
-        """Within it the commit, whose builds are there, is measured: what was begun of it has ended."""
+        """Measure the commit, whose builds are there, in this context; wait first for what was begun of it."""
         order = list(self._begin)
         if commit not in order or len(order) == 1:
             yield
@@ -51,7 +50,7 @@ class CommitsAhead:
             self._ahead.answered(commit, True)
 
     def close(self) -> None:
-        """Give up everything, and wait until it has ended; what was measured is kept."""
+        """Give up everything, and wait until it has ended; finished rounds are kept."""
         if "_ahead" in vars(self):
             self._ahead.close()
 

@@ -1,8 +1,8 @@
-"""What a culprit changed of what the causes name: its lines compared with their functions, and what it changed besides.
+"""Compare a culprit's changed lines with the functions that causes name; list its changed dependencies and build files.
 
-Three claims, the strongest that holds: a changed line lies in the function ("changed"), a changed line has its name
-("named"), or it is defined in a changed file ("in").  Functions in Python are found by Python's own parser, all others
-by their names and by how definitions are written.
+The strongest relation that holds is claimed: a changed line lies in the function ("changed"), a changed line has its
+name ("named"), or it is defined in a changed file ("in").  Python's own parser finds functions in Python; all others
+are found by their names and by what definitions look like.
 """
 
 import re
@@ -19,9 +19,9 @@ from opduel.driver.git.repository import Repository
 from opduel.records import Candidate, Cause, Commit
 from opduel.records.cause import CODE_OF, Source, source_file_of, without_clone
 
-How = Literal["changed", "named", "in"]
+Relation = Literal["changed", "named", "in"]
 
-# The sources whose parts are native functions; the first of them that has a function says where it is.
+# The sources whose parts are native functions; the first of them that has a function gives its file.
 NATIVE: tuple[Source, ...] = (
     *("native functions", "sampled functions", "mispredicted branches"),
     *("allocations", "mapped memory", "simulated cache misses"),
@@ -32,7 +32,7 @@ MOST_FILES = 200  # changed files that are searched for a function's definition;
 LARGEST_FILE = 4_000_000  # bytes
 SHORTEST_NAME = 3  # characters: a shorter one is found everywhere
 
-_WORDS: Mapping[How, str] = {
+_WORDS: Mapping[Relation, str] = {
     "changed": "changed in the culprit",
     "named": "named in lines that the culprit changed",
     "in": "in a file that the culprit changed",
@@ -65,21 +65,20 @@ _QUALIFIER = re.compile(r"(?:::|\.)(?=[A-Za-z_])")
 
 @dataclass(frozen=True)
 class Match:
-    """A function in a case's cause that the culprit has to do with, and the file. ``how``: one of its lines was
-    "changed", or a changed line has its name ("named"), or it is "in" a file that was changed."""
+    """A function in a case's cause, and its relation to a file that the culprit changed."""
 
     case: str
     function: str
     file: str
-    how: How
+    relation: Relation
 
 
 @dataclass(frozen=True)
 class ChangedCode:
-    """What a culprit changed. ``looked_at``: cases with a cause that names functions; ``matches``: of those.
+    """What a culprit changed.
 
-    ``dependencies``: submodules and lists of dependencies that it changed; ``build``: files that say how the library is
-    compiled.
+    ``looked_at`` are the cases with a cause that names functions, ``matches`` those functions that it has to do with.
+    ``dependencies`` are changed submodules and lists of dependencies, ``build`` changed files that configure the build.
     """
 
     matches: Sequence[Match] = ()
@@ -89,33 +88,36 @@ class ChangedCode:
 
 
 def changed_code(repository: Repository, good: Commit, bad: Commit, causes: Mapping[str, Cause]) -> ChangedCode:
-    """What lies between two commits, the last good one and the first bad one, compared with the causes of cases.
+    """Compare what changed between the last good and the first bad commit with the causes of cases.
 
     Raises:
-        RunError: git can't tell.
+        RunError: git can't read the changes.
     """
     code = _Code(repository, good, bad)
     parts = {case: list(_functions_of(cause)) for case, cause in causes.items()}
     return ChangedCode(
-        matches=tuple(match for case, found in parts.items() for part in found for match in code.matches(case, *part)),
-        looked_at=tuple(case for case, found in parts.items() if found),
+        matches=tuple(
+            match for case, functions in parts.items() for part in functions for match in code.matches(case, *part)
+        ),
+        looked_at=tuple(case for case, functions in parts.items() if functions),
         dependencies=code.dependencies,
         build=code.build,
     )
 
 
 def names_functions(cause: Cause) -> bool:
-    """Whether a function accounts for a part of the change."""
+    """Tell whether a function accounts for a part of the change."""
     return any(True for _ in _functions_of(cause))
 
 
 def changed_code_document(code: ChangedCode | None) -> dict[str, object] | None:
-    """As plain JSON data: see docs/explanation/bisection.md."""
+    """Return the changes as plain JSON data: see docs/explanation/bisection.md."""
     if code is None:
         return None
     return {
         "functions": [
-            {"case": one.case, "function": one.function, "file": one.file, "how": one.how} for one in code.matches
+            {"case": match.case, "function": match.function, "file": match.file, "how": match.relation}
+            for match in code.matches
         ],
         "dependencies": list(code.dependencies),
         "build": list(code.build),
@@ -123,14 +125,16 @@ def changed_code_document(code: ChangedCode | None) -> dict[str, object] | None:
 
 
 def changed_code_lines(code: ChangedCode) -> Iterable[str]:
-    """In words, a line each. That a function is merely in a changed file is left out of a case of which more can be
-    said."""
-    told = {one.case for one in code.matches if one.how != "in"}
-    for how, words in _WORDS.items():
+    """Describe the changes in words, a line each.
+
+    A function that is merely in a changed file is left out if its case has another one that was changed or named.
+    """
+    explained_cases = {match.case for match in code.matches if match.relation != "in"}
+    for relation, words in _WORDS.items():
         files: dict[str, dict[str, None]] = {}
-        for one in code.matches:
-            if one.how == how and (how != "in" or one.case not in told):
-                files.setdefault(one.file, {})[one.function] = None
+        for match in code.matches:
+            if match.relation == relation and (relation != "in" or match.case not in explained_cases):
+                files.setdefault(match.file, {})[match.function] = None
         for file, functions in files.items():
             yield f"{words}: {file} ({', '.join(functions)})"
     if code.looked_at and not code.matches:
@@ -146,31 +150,35 @@ def _matches(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _functions_of(cause: Cause) -> Iterator[tuple[bool, Candidate]]:
-    """Functions that account for a part of the change, clear of 0, each once; and whether one is native."""
-    found: dict[str, tuple[bool, Candidate]] = {}
-    for seen in cause.examinations:
-        native = seen.source in NATIVE
-        for one in seen.candidates:
-            is_function = native or seen.source == PYTHON or (seen.source == OPERATORS and _DOTTED.fullmatch(one.name))
-            if is_function and one.ci and (one.ci[0] > 0 or one.ci[1] < 0):
-                found.setdefault(one.name, (native, one))
-    yield from found.values()
+    """Return, each once, the functions with a part of the change that differs from 0; and whether they are native."""
+    function_by_name: dict[str, tuple[bool, Candidate]] = {}
+    for examination in cause.examinations:
+        is_native = examination.source in NATIVE
+        for candidate in examination.candidates:
+            is_function = (
+                is_native
+                or examination.source == PYTHON
+                or (examination.source == OPERATORS and _DOTTED.fullmatch(candidate.name))
+            )
+            if is_function and candidate.ci and (candidate.ci[0] > 0 or candidate.ci[1] < 0):
+                function_by_name.setdefault(candidate.name, (is_native, candidate))
+    yield from function_by_name.values()
 
 
 class _Code:
-    """What differs between two commits, with the text of changed files as far as it was asked for."""
+    """The files that differ between two commits, and those texts of them that were needed."""
 
     def __init__(self, repository: Repository, good: Commit, bad: Commit) -> None:
         self._repository, self._commits = repository, (good, bad)
         self._texts: dict[str, tuple[str, str]] = {}
         files = parse_patch(repository.patch(good, bad))
-        self.dependencies = tuple(one.path for one in files if self._is_dependency(one))
-        self.build = tuple(one.path for one in files if self._is_build(one))
-        others = (_PROJECT, *_DEPENDENCIES, *_BUILD)
-        self._files = [one for one in files if not one.is_submodule and not _matches(one.path, others)]
+        self.dependencies = tuple(file.path for file in files if self._is_dependency(file))
+        self.build = tuple(file.path for file in files if self._is_build(file))
+        project_patterns = (_PROJECT, *_DEPENDENCIES, *_BUILD)
+        self._files = [file for file in files if not file.is_submodule and not _matches(file.path, project_patterns)]
 
-    def matches(self, case: str, native: bool, part: Candidate) -> Iterator[Match]:
-        """The files of the strongest claim about a function; none for one that has no name to look for."""
+    def matches(self, case: str, is_native: bool, part: Candidate) -> Iterator[Match]:
+        """Return the files with the strongest relation to a function; none if it has no name to look for."""
         sources = [file for name in (part.name, part.was, *part.merged) if (file := source_file_of(name))]
         if sources:
             yield from self._in_files(case, part.name, sources)
@@ -179,49 +187,51 @@ class _Code:
         names = {name for name in names if len(name) >= SHORTEST_NAME}
         if not names:
             return
-        files, located = self._of(native, part)
+        files, located = self._candidate_files(is_native, part)
         claims = {file.path: self._claim(file, part, names, located) for file in files}
-        for how in _WORDS:
-            found = [path for path, claim in claims.items() if claim == how]
-            yield from (Match(case, part.name, path, how) for path in found)
-            if found:
+        for relation in _WORDS:
+            paths = [path for path, claim in claims.items() if claim == relation]
+            yield from (Match(case, part.name, path, relation) for path in paths)
+            if paths:
                 return
 
     def _in_files(self, case: str, function: str, sources: Sequence[str]) -> Iterator[Match]:
-        """Of code without symbols only its source file is known, by a path as the compiler was given it."""
+        """Match code without symbols, of which only its source file is known, by a path that the compiler was given."""
         paths = [PurePosixPath(source).parts for source in sources]
-        for one in self._files:
-            if any(_ends_alike(path, PurePosixPath(one.path).parts) for path in paths):
-                yield Match(case, function, one.path, "in")
+        for file in self._files:
+            if any(_ends_alike(path, PurePosixPath(file.path).parts) for path in paths):
+                yield Match(case, function, file.path, "in")
 
-    def _of(self, native: bool, part: Candidate) -> tuple[Sequence[ChangedFile], bool]:
-        """The files that a function can be in, or be called in; and whether it can be defined there. Where its own file
-        is known, and not among those that changed, only lines that name it are found."""
-        files = [one for one in self._files if not (native and one.path.endswith(".py"))]
-        found = _WHERE.match(part.where)
-        if found is None and native:
+    def _candidate_files(self, is_native: bool, part: Candidate) -> tuple[Sequence[ChangedFile], bool]:
+        """Return the files that can contain a function, or call it, and whether it can be defined there.
+
+        It can't where its own file is known and has not changed.
+        """
+        files = [file for file in self._files if not (is_native and file.path.endswith(".py"))]
+        match = _WHERE.match(part.where)
+        if match is None and is_native:
             return files, True
-        path = PurePosixPath(found[1] if found else "").parts
+        path = PurePosixPath(match[1] if match else "").parts
         near = [
-            one
-            for one in files
-            if (path and _ends_alike(path, PurePosixPath(one.path).parts))
-            or (not native and _is_module_of(one, part.name))
+            file
+            for file in files
+            if (path and _ends_alike(path, PurePosixPath(file.path).parts))
+            or (not is_native and _is_module_of(file, part.name))
         ]
-        if part.name.startswith(CODE_OF):  # by its own name, of which that file is known to be right
+        if part.name.startswith(CODE_OF):  # its file is known for certain
             return near, True
         return near or files, bool(near)
 
-    def _claim(self, file: ChangedFile, part: Candidate, names: set[str], located: bool) -> How | None:
+    def _claim(self, file: ChangedFile, part: Candidate, names: set[str], located: bool) -> Relation | None:
         word = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(names)))})(?!\w)")
         is_named = any(word.search(line) for hunk in file.hunks for line in hunk.lines)
         if not located:
             return "named" if is_named else None
         versions = [function_ranges(text) for text in self._text(file)] if file.path.endswith(".py") else []
-        parsed = [one for one in versions if one is not None]
+        parsed = [ranges for ranges in versions if ranges is not None]
         if len(parsed) == 2:
-            known = (part.name, part.was or part.name, *part.merged)
-            changed, defined = _in_python(file, known, *parsed)
+            own_names = (part.name, part.was or part.name, *part.merged)
+            changed, defined = _in_python(file, own_names, *parsed)
             return "changed" if changed else "named" if is_named else "in" if defined else None
         if any(changes_function(hunk, word.pattern) for hunk in file.hunks):
             return "changed"
@@ -231,7 +241,7 @@ class _Code:
         return "in" if any(word.search(line) and defines(line, word.pattern) for line in lines) else None
 
     def _text(self, file: ChangedFile) -> tuple[str, str]:
-        """Both versions; empty where there is none, or it is too large."""
+        """Return both versions of a file; empty where there is none, or it is too large."""
         if file.path not in self._texts:
             before, after = (
                 self._repository.content(commit, path) or b""
@@ -256,7 +266,7 @@ def _decoded(content: bytes) -> str:
 
 
 def _differs(texts: tuple[str, str], part: Any) -> bool:
-    """Whether a part of a project file differs; True, too, where one of them can't be read."""
+    """Tell whether a part of a project file differs, or can't be read."""
     try:
         before, after = (part(tomllib.loads(text)) for text in texts)
     except (tomllib.TOMLDecodeError, RecursionError, AttributeError):
@@ -265,14 +275,14 @@ def _differs(texts: tuple[str, str], part: Any) -> bool:
 
 
 def _required(project: Mapping[str, Any]) -> list[Any]:
-    """What it needs, to be built and to run."""
+    """Return the dependencies of a project, to build and to run it."""
     data = project.get("project", {})
     own = project.get("tool", {}).get("poetry", {}).get("dependencies")
     return [project.get("build-system", {}).get("requires"), data.get("dependencies"), own]
 
 
 def _compiled(project: Mapping[str, Any]) -> list[Any]:
-    """How it is built."""
+    """Return the settings by which a project is built."""
     system = {key: value for key, value in project.get("build-system", {}).items() if key != "requires"}
     tools = {name: dict(project.get("tool", {}).get(name, {})) for name in _BACKENDS}
     tools["poetry"].pop("dependencies", None)
@@ -282,8 +292,10 @@ def _compiled(project: Mapping[str, Any]) -> list[Any]:
 def _in_python(
     file: ChangedFile, names: Sequence[str], before: Mapping[str, range], after: Mapping[str, range]
 ) -> tuple[bool, bool]:
-    """Whether changed lines lie in a function with one of the names, and whether there is one; ``before`` and ``after``
-    have the functions of either version."""
+    """Tell whether changed lines lie in a function with one of the names, and whether there is such a function.
+
+    ``before`` and ``after`` have the functions of both versions of the file, with their lines.
+    """
     old, new = (
         [lines for own, lines in version.items() if any(_is_called(name, own) for name in names)]
         for version in (before, after)
@@ -293,40 +305,40 @@ def _in_python(
     return changed, bool(old or new)
 
 
-def _overlap(one: range, other: range) -> bool:
-    return max(one.start, other.start) < min(one.stop, other.stop)
+def _overlap(lines: range, other_lines: range) -> bool:
+    return max(lines.start, other_lines.start) < min(lines.stop, other_lines.stop)
 
 
 def _is_module_of(file: ChangedFile, name: str) -> bool:
-    """Whether a file can be the module of a function with that dotted name."""
+    """Tell whether a file can be the module of a function with that dotted name."""
     path = PurePosixPath(file.path)
     module = path.parent.name if path.stem == "__init__" else path.stem
     return path.suffix == ".py" and module in name.split(".")[:-1]
 
 
 def _is_called(full: str, name: str) -> bool:
-    """Whether ``numpy.lib.Table.rows``, or what has no name in there (``<listcomp>``), can be the function
-    ``Table.rows`` of a file."""
+    """Tell whether a full name can be that of a file's function: ``numpy.lib.Table.rows``, or an unnamed part of it
+    such as ``numpy.lib.Table.rows.<listcomp>``, of ``Table.rows``."""
     parts, own = [part for part in full.split(".") if not part.startswith("<")], name.split(".")
     return parts[-len(own) :] == own
 
 
-def _ends_alike(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether the shorter path is the end of the longer one."""
-    shorter, longer = sorted((one, other), key=len)
+def _ends_alike(path: Sequence[str], other_path: Sequence[str]) -> bool:
+    """Tell whether the shorter path is the end of the longer one."""
+    shorter, longer = sorted((path, other_path), key=len)
     return tuple(longer[-len(shorter) :]) == tuple(shorter)
 
 
 def bare_name(name: str) -> str:
-    """A function's name alone: ``void lib::op::Sum<float>(int*)`` is ``Sum``, ``numpy.linalg.solve`` is ``solve``;
-    empty for what has none, such as ``libc.so (no symbols)``."""
+    """Return a function's name alone: ``Sum`` of ``void lib::op::Sum<float>(int*)``, ``solve`` of
+    ``numpy.linalg.solve``; empty without a name, as for ``libc.so (no symbols)``."""
     if "(no symbols)" in name or name.startswith("("):
         return ""
-    depth, kept = 0, ""
+    depth, outer = 0, ""
     for char in without_clone(name).replace("(anonymous namespace)", "anonymous").replace(".<locals>", ""):
         depth += char in "<("
-        kept += char if depth == 0 else ""
+        outer += char if depth == 0 else ""
         depth -= char in ">)"
-    words = [word for word in kept.split() if word not in ("const", "volatile", "&", "&&")]
-    found = re.match(r"[A-Za-z_]\w*", _QUALIFIER.split(words[-1])[-1]) if words else None
-    return found[0] if found else ""
+    words = [word for word in outer.split() if word not in ("const", "volatile", "&", "&&")]
+    match = re.match(r"[A-Za-z_]\w*", _QUALIFIER.split(words[-1])[-1]) if words else None
+    return match[0] if match else ""

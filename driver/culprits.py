@@ -1,4 +1,4 @@
-"""What is said of culprits: what they changed of what the causes name, and all of it as a document."""
+"""Add to culprits what they changed of the functions that causes name, and write them as a document."""
 
 import logging
 import math
@@ -14,49 +14,52 @@ from opduel.records import RunError
 log = logging.getLogger(__name__)
 
 
-def with_code(outcome: Outcome, repository: Repository) -> Outcome:
-    """The outcome, with what each named culprit changed of what the causes of its cases name: those of its own A/B, or
-    else of the whole line, the verification's first.
+def add_changed_code(outcome: Outcome, repository: Repository) -> Outcome:
+    """Return the outcome with what each named culprit changed of the functions that the causes of its cases name.
 
-    What git can't tell of is left out, with a warning.
+    Causes come from its own A/B, or else from the verification or the benchmark of the whole line. A culprit whose
+    changes git can't read stays as it is, with a warning.
     """
     reports = [report for report in (outcome.verification, outcome.benchmark) if report is not None]
-    of_line = [{one.case: one.cause for one in report.comparisons if one.cause is not None} for report in reports]
+    causes_of_line = [
+        {comparison.case: comparison.cause for comparison in report.comparisons if comparison.cause is not None}
+        for report in reports
+    ]
 
-    def coded(traced: Culprit) -> Culprit:
-        good, bad = traced.revisions[0].commit, traced.revisions[-1].commit
-        if not traced.range.is_named or good is None or bad is None:
-            return traced
-        found = [
-            (case, of[case])
-            for of in (*of_line[::-1], traced.causes)  # the last one counts
-            for case in traced.range.cases
-            if case in of and names_functions(of[case])
+    def add_code(culprit: Culprit) -> Culprit:
+        good, bad = culprit.revisions[0].commit, culprit.revisions[-1].commit
+        if not culprit.range.is_named or good is None or bad is None:
+            return culprit
+        causes = [
+            (case, by_case[case])
+            for by_case in (*causes_of_line[::-1], culprit.causes)  # the last one counts
+            for case in culprit.range.cases
+            if case in by_case and names_functions(by_case[case])
         ]
         try:
-            return replace(traced, code=changed_code(repository, good, bad, dict(found)))
+            return replace(culprit, code=changed_code(repository, good, bad, dict(causes)))
         except RunError as error:
             log.warning("what %s changed is not known: %s", bad.short, error)
-            return traced
+            return culprit
 
-    culprits = None if outcome.culprits is None else tuple(map(coded, outcome.culprits))
-    return replace(outcome, culprits=culprits, known_culprits=tuple(map(coded, outcome.known_culprits)))
+    culprits = None if outcome.culprits is None else tuple(map(add_code, outcome.culprits))
+    return replace(outcome, culprits=culprits, known_culprits=tuple(map(add_code, outcome.known_culprits)))
 
 
 def culprits_document(outcome: Outcome, name: str) -> dict[str, Any]:
-    """The culprits as plain JSON data: see docs/explanation/bisection.md."""
+    """Return the culprits as plain JSON data: see docs/explanation/bisection.md."""
     return {
         "line": name,
         "confirmed": list(outcome.confirmed),
-        "culprits": [_culprit_document(one) for one in outcome.culprits or ()],
-        "known": [_culprit_document(one) for one in outcome.known_culprits],
+        "culprits": [_culprit_document(culprit) for culprit in outcome.culprits or ()],
+        "known": [_culprit_document(culprit) for culprit in outcome.known_culprits],
         "attributions": {
             case: {
-                "finding": one.finding,
-                "share": _change_document(one.share),
-                "rest": _change_document(one.remainder),
+                "finding": attribution.finding,
+                "share": _change_document(attribution.share),
+                "rest": _change_document(attribution.remainder),
             }
-            for case, one in outcome.attributions.items()
+            for case, attribution in outcome.attributions.items()
         },
     }
 
@@ -67,20 +70,21 @@ def _change_document(change: Change | None) -> dict[str, Any]:
     return {"ratio": math.exp(change.estimate), "ci": [math.exp(change.low), math.exp(change.high)]}
 
 
-def _culprit_document(one: Culprit) -> dict[str, Any]:
+def _culprit_document(culprit: Culprit) -> dict[str, Any]:
     return {
-        "named": one.range.is_named,
-        "good": one.revisions[0].name,
+        "named": culprit.range.is_named,
+        "good": culprit.revisions[0].name,
         "bad": [
-            {"commit": its.id, "commit_time": its.time, "author": its.author, "subject": its.subject}
-            if (its := revision.commit)
+            {"commit": commit.id, "commit_time": commit.time, "author": commit.author, "subject": commit.subject}
+            if (commit := revision.commit)
             else {"release": revision.name}
-            for revision in one.revisions[1:]
+            for revision in culprit.revisions[1:]
         ],
         "cases": {
-            case: {"verdict": step.verdict, **_change_document(step.change)} for case, step in one.range.cases.items()
+            case: {"verdict": step.verdict, **_change_document(step.change)}
+            for case, step in culprit.range.cases.items()
         },
-        "evidence": list(one.evidence),
-        "note": one.range.note,
-        "code": changed_code_document(one.code),
+        "evidence": list(culprit.evidence),
+        "note": culprit.range.note,
+        "code": changed_code_document(culprit.code),
     }

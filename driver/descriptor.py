@@ -1,4 +1,4 @@
-"""AI-PEP's --info: control and treatment described in one JSON document, written by the driver and read by the harness.
+"""AI-PEP's --info: one JSON document that describes control and treatment, for the harness to read.
 
 https://github.com/facebookarchive/FAI-PEP: {"treatment": {"commit", "commit_time", "program", "programs":
 {"program": {"location"}}}, "control": {the same}, "regression_commits": [{"commit", "commit_time"}]}.
@@ -36,7 +36,7 @@ class _Document(BaseModel):
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedBuild:
     """One side: where its interpreter or environment is, and the commit that it was made from."""
 
     location: str
@@ -44,11 +44,11 @@ class Described:
 
 
 def info_document(control: Build, treatment: Build, regression_commits: Sequence[Commit] = ()) -> dict[str, Any]:
-    """Both builds, and the commits that a regression was traced to, as plain JSON data."""
+    """Return both builds, and the commits that caused regressions, as plain JSON data."""
     return {
         "treatment": _side(treatment),
         "control": _side(control),
-        "regression_commits": [{"commit": one.id, "commit_time": one.time} for one in regression_commits],
+        "regression_commits": [{"commit": commit.id, "commit_time": commit.time} for commit in regression_commits],
     }
 
 
@@ -64,8 +64,8 @@ def _side(build: Build) -> dict[str, Any]:
     }
 
 
-def read_info(text: str) -> dict[str, Described]:
-    """``control`` and ``treatment`` of a document: the JSON text itself, or the path of a file that holds it.
+def read_info(text: str) -> dict[str, DescribedBuild]:
+    """Read ``control`` and ``treatment`` of a document: ``text`` is its JSON, or the path of a file that holds it.
 
     Raises:
         UsageError: it is neither, or a side has no program.
@@ -89,10 +89,10 @@ def read_info(text: str) -> dict[str, Described]:
     }
 
 
-def _described(where: str, name: str, side: _Side) -> Described:
+def _described(where: str, name: str, side: _Side) -> DescribedBuild:
     program = side.programs.get("program")
     location = program.location if program else side.program
     if not location:
         raise UsageError(f"{where}: {name}.programs.program.location: is missing: name an interpreter or environment")
     commit = Commit(side.commit, side.commit_time, side.author, side.subject) if side.commit else None
-    return Described(location, commit)
+    return DescribedBuild(location, commit)

@@ -1,4 +1,4 @@
-"""Files that the driver leaves for others: there whole, or not at all."""
+"""Write the files that the driver leaves for others, each of them atomically."""
 
 import json
 from pathlib import Path
@@ -8,12 +8,12 @@ from opduel.records.atomic import write_atomically
 
 
 def write_document(path: Path, document: object) -> None:
-    """Write plain JSON data; RunError if it can't be written."""
+    """Write plain JSON data. Raise RunError if that fails."""
     write_text(path, json.dumps(document, indent=2) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text; its folder is made if it isn't there. RunError: it can't be written."""
+    """Write a text, and create its folder. Raise RunError if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text.encode())

@@ -1,4 +1,4 @@
-"""Which lines of a source file are which function's: by Python's parser, or by how definitions are written."""
+"""Find the lines of functions in a source file: by Python's parser, or by what a definition looks like."""
 
 import ast
 import re
@@ -13,8 +13,10 @@ _TOP_LEVEL = re.compile(r"[A-Za-z_/#\[]")  # begins a line of C that is within n
 
 
 def function_ranges(text: str) -> dict[str, range] | None:
-    """The functions of a Python file: ``Class.method`` -> its lines, from 1 on, decorators included. Of those with one
-    name, the last. None: this Python can't parse it."""
+    """Return the functions of a Python file: ``Class.method`` -> its lines, from 1 on, decorators included.
+
+    Of several with one name the last one counts. None if this Python can't parse the file.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -29,30 +31,32 @@ def _functions(node: ast.AST, within: str) -> Iterator[tuple[str, range]]:
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             name = f"{within}.{child.name}" if within else child.name
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            first = min([child.lineno, *(one.lineno for one in child.decorator_list)])
+            first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
             yield name, range(first, (child.end_lineno or first) + 1)
         yield from _functions(child, name)
 
 
 def defines(line: str, names: str) -> bool:
-    """Whether a line begins the definition of a function with one of these names (a pattern), by the look of it.
+    """Tell whether a line looks like the start of a definition of a function with one of these names (a pattern).
 
-    Its type is before it, or it stands at the line's beginning: a call has neither, or ends with a semicolon.
+    Its type precedes it, or it is at the beginning of the line; a call has neither, or ends with a semicolon.
     """
     if re.match(rf"\s*(?:async\s+)?(?:def|cdef|cpdef)\b[^=]*?{names}\s*\(", line):
         return True
-    found = re.match(rf"([\w:<>,*&~\[\]\s]*?){names}\s*(?:<[^;()]*>\s*)?\(", line)
-    if found is None or line.rstrip().endswith(";"):
+    match = re.match(rf"([\w:<>,*&~\[\]\s]*?){names}\s*(?:<[^;()]*>\s*)?\(", line)
+    if match is None or line.rstrip().endswith(";"):
         return False
-    words = found[1].split()
+    words = match[1].split()
     if words and words[0] in _STATEMENTS:
         return False
-    return not line[:1].isspace() or bool(re.match(r"\s*[\w:<>,*&\[\]]+\s+\S*$|\s*(?:[\w:<>,*&\[\]]+\s+)+$", found[1]))
+    return not line[:1].isspace() or bool(re.match(r"\s*[\w:<>,*&\[\]]+\s+\S*$|\s*(?:[\w:<>,*&\[\]]+\s+)+$", match[1]))
 
 
 def changes_function(hunk: Hunk, names: str) -> bool:
-    """Whether changed lines lie in a function with one of these names, or begin it. They lie in the one that git names
-    above them, unless they begin something new at the top level."""
+    """Tell whether changed lines lie in a function with one of these names (a pattern), or define it.
+
+    They lie in the function that git names in the hunk's heading, unless they begin a new definition at the top level.
+    """
     if any(defines(line, names) for line in hunk.lines):
         return True
     firsts = [line for line in map(_first, (hunk.removed, hunk.added)) if line]
@@ -61,5 +65,5 @@ def changes_function(hunk: Hunk, names: str) -> bool:
 
 
 def _first(lines: Sequence[str]) -> str:
-    """The first that isn't blank."""
+    """Return the first line that isn't blank, or an empty one."""
     return next((line for line in lines if line.strip()), "")

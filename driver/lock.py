@@ -1,4 +1,4 @@
-"""One driver at a time in a work directory."""
+"""The lock by which one driver at a time uses a work directory."""
 
 import fcntl
 import logging

@@ -7,7 +7,7 @@ from opduel.driver.attribution import Attribution, Range
 from opduel.driver.bisection import CulpritRange
 from opduel.driver.culprit_code import ChangedCode
 from opduel.driver.revisions import Revision
-from opduel.driver.runs import NotSettled, open_words
+from opduel.driver.runs import NotSettled, describe_open
 from opduel.records import FLAGGED, Cause, Report, RunError
 
 UNTRUSTED = "the run can't be trusted, because the host was disturbed"
@@ -50,7 +50,7 @@ class Outcome:
     def cut_short(self, error: RunError) -> "Outcome":
         """Return the outcome of a search that an error ended early."""
         is_budget = isinstance(error, NotSettled)
-        why = open_words(error.report) if isinstance(error, NotSettled) else str(error)
+        why = describe_open(error.report) if isinstance(error, NotSettled) else str(error)
         return replace(self, unfinished=f"the search for the culprit ended: {why}", goes_on=is_budget)
 
     @property

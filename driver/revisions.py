@@ -1,4 +1,4 @@
-"""The points of a line from control to treatment: commits or releases, each of which can be built."""
+"""The revisions of a line from control to treatment: commits or releases that can be built."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from opduel.records import BrokenBuildError, Build, Commit, NoSpaceError, RunErr
 
 
 class UnbuildableError(RunError):
-    """This point can't be built; ``revision`` is its name. ``lasting``: it is at fault itself, and would fail again."""
+    """A revision, by its name, can't be built; if ``lasting``, it is at fault itself and would fail again."""
 
     def __init__(self, revision: str, reason: str, lasting: bool = False) -> None:
         super().__init__(f"{revision} can't be built: {reason}")
@@ -19,9 +19,9 @@ class UnbuildableError(RunError):
 
 @dataclass(frozen=True)
 class Revision:
-    """One point of a line, the older ones first: a commit, a release, or a build that the user brought.
+    """One revision of a line: a commit, a release, or a build of the user's own.
 
-    ``name`` is unique and short; ``make`` makes the build of that name; ``is_cached`` says whether that takes no
+    ``name`` is unique and short; ``make`` makes the build of that name; ``is_cached`` tells whether that needs no
     compiler; ``commit`` is None for a release.
     """
 
@@ -31,12 +31,12 @@ class Revision:
     is_cached: Callable[[], bool] = lambda: True
 
     def build(self) -> Build:
-        """From the cache, or made now.
+        """Return the build, from the cache or made now.
 
         Raises:
-            UnbuildableError: it can't be.
+            UnbuildableError: it can't be built.
             NoSpaceError: the disk is full.
-            UsageError: it was asked for wrongly.
+            UsageError: the request is wrong.
         """
         try:
             return self.make(self.name)
@@ -49,7 +49,7 @@ class Revision:
 def commit_revision(
     commit: Commit, builder: Builder, strategy: str, processors: frozenset[int] | None = None
 ) -> Revision:
-    """A commit, built by the line's strategy; a compile runs on ``processors`` (None: all)."""
+    """Return a commit as a revision, built by the line's strategy; a compile runs on ``processors`` (None: all)."""
     return Revision(
         commit.short,
         lambda _: builder.build(commit, strategy, processors),

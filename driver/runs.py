@@ -1,4 +1,4 @@
-"""Runs that are made once: journalled round by round, reported exactly once, and never lost."""
+"""Make runs once: journalled round by round, reported exactly once, and never lost."""
 
 import hashlib
 import logging
@@ -22,10 +22,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunOrder:
-    """One run to make. ``cases``: ids, None for all of the spec; ``log``: where its rounds are kept. ``budgets``: how
-    many time budgets it may take, all starts together; from the second one on suspects alone are measured. ``branch``:
-    the one that it is made for, if that is known. ``replicates``: the report of the benchmark of both builds whose
-    flagged ``cases`` are measured again."""
+    """One run to make.
+
+    ``cases`` are ids, None for all of the spec; ``log`` keeps its rounds. ``budgets`` is the number of time budgets
+    that it may take over all starts; from the second one on only suspects are measured. ``branch`` is the one that it
+    is made for, if known; ``replicates`` the benchmark's report whose flagged ``cases`` are measured again.
+    """
 
     control: Build
     treatment: Build
@@ -39,8 +41,8 @@ class RunOrder:
 
 
 class NotSettled(RunError):
-    """A run's time budget ended before a case that looks changed was settled. ``report`` is what there is of it; the
-    next pass measures on."""
+    """A run's time budget ended before all suspects were settled. ``report`` is the interim one; the next pass
+    continues the run."""
 
     def __init__(self, report: Report, text: str) -> None:
         super().__init__(text)
@@ -48,35 +50,37 @@ class NotSettled(RunError):
 
 
 class Harness(Protocol):
-    """What measures and what reports: packages that the driver does not import."""
+    """Measures and reports: the seam to the packages that the driver does not import."""
 
     def measure(self, order: RunOrder) -> Report:
-        """Make the run, from its kept rounds on."""
+        """Make the run, resuming after the rounds in its log."""
 
     def measure_ahead(self, order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
-        """Make a run that will probably be ordered, on hosts that have nothing else to do: its rounds and reports of
-        hosts are in its log then. Of several the one with the lowest ``rank`` goes first. None if it is not made.
-        Raises KeyboardInterrupt: it was given up."""
+        """Make a run that will probably be ordered, on idle hosts; its log then has its rounds and its hosts' reports.
+
+        Of several runs the one with the lowest ``rank`` goes first. Return None if the run can't be made ahead. Raise
+        KeyboardInterrupt if it was given up.
+        """
 
     def replicate(self, first: Report, second: Report) -> Report:
-        """The first report, of which only what the second one replicates stays flagged or failed."""
+        """Return the first report, in which only cases that the second one replicates stay flagged or failed."""
 
     @property
     def hosts(self) -> int:
         """How many hosts measure at the same time."""
 
     def dump(self, report: Report) -> str:
-        """The report as a text."""
+        """Return the report as text."""
 
     def parse(self, text: str) -> Report:
-        """The report that ``dump`` wrote; UsageError if it is none."""
+        """Return the report that ``dump`` wrote. Raise UsageError if the text is none."""
 
-    def tell(self, report: Report) -> None:
-        """Tell every reporter; those on disk take a report that they have already, without a second copy."""
+    def deliver(self, report: Report) -> None:
+        """Give the report to every reporter. Those that write files may get a report twice; they keep one copy."""
 
 
 class Runs:
-    """Makes runs by name: one that was finished is answered from the journal."""
+    """Makes runs by name; a finished one is answered from the journal."""
 
     def __init__(
         self,
@@ -85,7 +89,7 @@ class Runs:
         retry_after_s: float,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``retry_after_s``: the pause before a run that could not be trusted is made again."""
+        """``retry_after_s`` is the pause, in seconds, before an untrusted run is repeated."""
         self._journal = journal
         self._harness = harness
         self._retry_after_s = retry_after_s
@@ -101,25 +105,27 @@ class Runs:
         branch: str | None = None,
         replicates: Report | None = None,
     ) -> Report:
-        """The run's report. One of which a change, or all verdicts, were held back, or whose A/A checks found a
-        difference, is made again, ``TRIES`` times in all. One that leaves a case open that looks changed gets another
-        time budget at the next call, ``BUDGETS`` in all, and more as long as no case has come to its first test.
+        """Return the run's report.
+
+        A run is repeated, ``TRIES`` times in all, if a change or all verdicts were held back, or an A/A check found a
+        difference. A run that leaves a suspect open gets another time budget at the next call, ``BUDGETS`` in all, and
+        more as long as no case has reached its first look.
 
         Raises:
-            NotSettled: it is to have another time budget; what was measured is kept and told.
-            KeyboardInterrupt: a signal ended it; what was measured is kept, and the same run goes on from there.
+            NotSettled: the run is to have another time budget; its rounds are kept and its report delivered.
+            KeyboardInterrupt: a signal ended the run; its rounds are kept, and the next call resumes it.
             RunError: nothing could be measured, or a report could not be written.
         """
         for attempt in count(1):
-            one = name if attempt == 1 else f"{name}/try-{attempt}"
-            order = self._order(one, run_type, control, treatment, cases, branch, replicates)
-            kept = self._finished(one)
-            if kept is not None:
-                log.info("%s", _measured_before(order, kept))
-            report = kept or self._measure(one, attempt, order)
+            attempt_name = name if attempt == 1 else f"{name}/try-{attempt}"
+            order = self._order(attempt_name, run_type, control, treatment, cases, branch, replicates)
+            finished_report = self._finished(attempt_name)
+            if finished_report is not None:
+                log.info("%s", _describe_finished(order, finished_report))
+            report = finished_report or self._measure(attempt_name, attempt, order)
             self.deliver_all()
             if report.run.continues:
-                raise NotSettled(report, f"{open_words(report)}; the next pass continues")
+                raise NotSettled(report, f"{describe_open(report)}; the next pass continues")
             if attempt == TRIES or not (report.withholds(*FLAGGED) or report.is_biased):
                 return report
         raise AssertionError("count() has no end")
@@ -135,13 +141,16 @@ class Runs:
         rank: int,
         is_given_up: Callable[[], bool],
     ) -> Report | None:
-        """Measure what ``make`` will probably be asked for, so that it has only to be reported then; of several runs
-        the one with the lowest ``rank`` goes first.
+        """Measure a run that will probably be made, so that ``make`` only has to report it.
 
-        Returns None if that can't be measured ahead. Raises KeyboardInterrupt: it was given up. RunError: as ``make``.
+        Of several runs the one with the lowest ``rank`` goes first. Return None if the run can't be measured ahead.
+
+        Raises:
+            KeyboardInterrupt: the run was given up.
+            RunError: nothing could be measured.
         """
-        if (kept := self._finished(name)) is not None:
-            return kept
+        if (report := self._finished(name)) is not None:
+            return report
         order = self._order(name, run_type, control, treatment, cases, branch, None)
         return self._harness.measure_ahead(order, rank, is_given_up)
 
@@ -170,65 +179,75 @@ class Runs:
             self._sleep(self._retry_after_s)
         try:
             report = self._harness.measure(order)
-        except RunError:  # nothing was measured; with the rounds that led there the next start would give up as soon
+        except RunError:  # nothing was measured; with its failed rounds in the log the next start would fail at once
             self._journal.forget_run(name)
             raise
         if report.run.interrupted:
             raise KeyboardInterrupt(str(report.run.stop_reason))
-        if report.run.aborted:  # kept and told, but the next start repeats the run
+        if report.run.aborted:  # kept and reported, but the next start repeats the run
             self._journal.finish_run(f"{name}/broken-{report.run.id}", self._harness.dump(report))
             self._journal.forget_run(name)
         elif report.is_open and self._gets_more(name, report, order.budgets):
-            # Reported under an id of its own, for the run's own is that of its last report.
+            # The interim report gets an id of its own, because the run's last report has the run's id.
             record = RunRecord(report.run, id=f"{report.run.id}-open-{order.budgets}", continues=True)
             report = replace(report, run=record)
             self._journal.finish_run(f"{name}/open-{order.budgets}", self._harness.dump(report))
         else:
             if report.is_open:
-                text = f"{name}: {open_words(report)}, after {order.budgets} time budgets; continuing"
+                text = f"{name}: {describe_open(report)}, after {order.budgets} time budgets; continuing"
                 log.warning("%s", text)
                 self._journal.note("not settled", text)
             self._journal.finish_run(name, self._harness.dump(report))
         return report
 
     def _gets_more(self, name: str, report: Report, budgets: int) -> bool:
-        """Whether an open run gets another time budget, after so many: ``BUDGETS`` in all, but those whose rounds only
-        led towards the first test of a case don't count."""
-        earlier = [one for number in range(1, budgets) if (one := self._finished(f"{name}/open-{number}"))]
-        before = max((one.run.rounds or 0 for one in earlier), default=0)
+        """Tell whether an open run that has had ``budgets`` time budgets gets another one.
+
+        There are ``BUDGETS`` in all; one in which no case reached its first look doesn't count.
+        """
+        earlier = [
+            earlier_report
+            for number in range(1, budgets)
+            if (earlier_report := self._finished(f"{name}/open-{number}"))
+        ]
+        before = max((earlier_report.run.rounds or 0 for earlier_report in earlier), default=0)
         if report.nothing_compared and (report.run.rounds or 0) > before:
             return True
-        counted = budgets if report.nothing_compared else 1 + sum(not one.nothing_compared for one in earlier)
+        counted = (
+            budgets
+            if report.nothing_compared
+            else 1 + sum(not earlier_report.nothing_compared for earlier_report in earlier)
+        )
         return counted < BUDGETS
 
     def replicate(self, first: Report, second: Report) -> Report:
-        """The first report, of which only what the second one replicates stays flagged or failed."""
+        """Return the first report, in which only cases that the second one replicates stay flagged or failed."""
         return self._harness.replicate(first, second)
 
     def reports(self, prefix: str) -> tuple[Report, ...]:
-        """The reports of the finished runs whose names begin so."""
+        """Return the reports of the finished runs whose names start with the prefix."""
         reports = map(self._finished, self._journal.runs(prefix))
         return tuple(report for report in reports if report is not None)
 
     def forget(self, prefix: str) -> None:
-        """Let all go whose names begin so: runs, finished or begun, will be made again, and facts asked for again."""
+        """Forget all runs and facts whose names start with the prefix, so that they are made again."""
         for run in self._journal.runs(prefix):
             self._journal.forget_run(run)
         self._journal.forget_facts(prefix)
 
     def forget_begun(self, prefix: str) -> None:
-        """Let those go whose names begin so and that were begun, but never finished."""
+        """Forget unfinished runs whose names start with the prefix."""
         for run in self._journal.runs(prefix):
             if self._journal.report(run) is None:
                 self._journal.forget_run(run)
 
     def deliver_all(self) -> None:
-        """Tell of every finished run that was not told yet, in the order in which they were finished."""
+        """Deliver the reports of all finished runs that were not delivered yet, in the order in which they finished."""
 
         def attempt(entry: Entry, _: bytes) -> Attempt:
             report = self._finished(entry.key)
             if report is not None:
-                self._harness.tell(report)
+                self._harness.deliver(report)
             return Attempt("delivered")
 
         outbox = self._journal.outbox
@@ -236,7 +255,7 @@ class Runs:
             log.debug("%s: %s", delivery.entry.key, delivery.state)
 
     def _finished(self, name: str) -> Report | None:
-        """The report of a run that was finished; one that can't be read is put aside, and the run is made again."""
+        """Return the report of a finished run; put it aside if it can't be read, so that the run is made again."""
         text = self._journal.report(name)
         try:
             return None if text is None else self._harness.parse(text)
@@ -245,24 +264,24 @@ class Runs:
             return None
 
 
-def open_words(report: Report) -> str:
-    """What a run's time budget was too short for."""
-    cases = [one.case for one in report.open_suspects]
+def describe_open(report: Report) -> str:
+    """Describe the cases for which a run's time budget was too short."""
+    cases = [comparison.case for comparison in report.open_suspects]
     if not cases:
         return "the time budget ended before any case was tested"
     more = f" and {len(cases) - MOST_NAMED} more" if len(cases) > MOST_NAMED else ""
     return f"{', '.join(cases[:MOST_NAMED])}{more} looked changed when the time budget ended, and is not settled"
 
 
-def _measured_before(order: RunOrder, report: Report) -> str:
-    """That a run is answered from the journal, whether it was complete then, and how to have it made again."""
-    whole = f"not complete: {report.run.stop_reason}" if report.run.is_cut_short else "complete"
+def _describe_finished(order: RunOrder, report: Report) -> str:
+    """Describe a run that is answered from the journal, and how to have it made again."""
+    completeness = f"not complete: {report.run.stop_reason}" if report.run.is_cut_short else "complete"
     return (
         f"{order.run_type} of {order.control.requested} and {order.treatment.requested}: was measured at "
-        f"{report.run.started or 'an earlier time'} ({whole}), and is not measured again: --again does that"
+        f"{report.run.started or 'an earlier time'} ({completeness}), and is not measured again: --again does that"
     )
 
 
 def _seed(name: str) -> int:
-    """Of 32 bits: the same for a run that is resumed, another for every run."""
+    """Return the 32-bit seed of a run, which stays the same when it is resumed."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")

@@ -1,8 +1,8 @@
-"""Steps of a search that are measured before it asks for them, on hosts that would have nothing to do.
+"""Measure likely next steps of a search ahead, on hosts that would be idle.
 
-A search asks one question after the other. Which ones can follow is known: the same search, run over made-up answers,
-asks them. So the search stays as it is, and so does what it finds; answers are only there sooner. With three hosts two
-levels of a bisection's tree are measured at once, which splits a range in four parts.
+A search asks one question after the other. To learn which ones can follow, the same search is run with guessed answers.
+It therefore stays unchanged, and so does its result; answers are only there sooner. Three hosts measure two levels of a
+bisection's tree at once, which splits a range in four parts.
 """
 
 import heapq
@@ -21,14 +21,14 @@ Question = tuple[Range, tuple[str, ...]]  # an A/B of two points on these cases
 Answer = Mapping[str, Step]
 Search = Callable[[Measure], object]  # runs it with what measures
 CLEAR = Step("unchanged", 0.0, 0.0, 0.0)
-GUESSES = 4  # made-up answers for each question that is wanted
-MOST_HOSTS = 16  # more make a search hardly faster, and measure many times as much in vain
+GUESSES = 4  # guessed answers for each question to find
+MOST_HOSTS = 16  # more hardly make a search faster, but measure much more in vain
 
 log = logging.getLogger(__name__)
 
 
-class _AskedError(Exception):
-    """The search asked what has no answer yet."""
+class _NoAnswerError(Exception):
+    """The search asked a question that has no answer yet."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question)
@@ -38,12 +38,11 @@ class _AskedError(Exception):
 def likely_questions(
     search: Search, sought: Mapping[str, Step], answers: Mapping[Question, Answer], most: int
 ) -> list[Question]:
-    """What the search will ask after these answers, ``most`` questions at most: first the one that it asks now, then
-    those that follow, the likeliest ones first.
+    """Return at most ``most`` questions that the search will probably ask after these answers, the likeliest first.
 
-    ``sought``: the change of each case over the whole line. It is taken to be in one half as likely as in the other,
-    and in the same half for all cases of a question, so that a made-up answer has half the probability of what asked
-    for it. A question that comes up on several paths has the sum of their probabilities.
+    The first one is asked now. ``sought`` has the change of each case over the whole line. It is taken to be in either
+    half with the same probability, and in the same half for all cases of a question, so a guessed answer has half the
+    probability of its question. A question on several paths has the sum of their probabilities.
     """
     order = count()
     paths: list[tuple[float, int, dict[Question, Answer]]] = [(-1.0, next(order), dict(answers))]
@@ -51,30 +50,30 @@ def likely_questions(
     for _ in range(GUESSES * most):
         if not paths:
             break
-        weight, _, known = heapq.heappop(paths)
-        question = _asked_next(search, known)
+        weight, _, answered = heapq.heappop(paths)
+        question = _next_question(search, answered)
         if question is None:
             continue
         weights[question] = weights.get(question, 0.0) - weight
         cases = question[1]
         for guess in ({case: sought[case] for case in cases}, dict.fromkeys(cases, CLEAR)):
-            heapq.heappush(paths, (weight / 2, next(order), {**known, question: guess}))
-    return sorted(weights, key=lambda one: -weights[one])[:most]
+            heapq.heappush(paths, (weight / 2, next(order), {**answered, question: guess}))
+    return sorted(weights, key=lambda candidate: -weights[candidate])[:most]
 
 
-def _asked_next(search: Search, known: Mapping[Question, Answer]) -> Question | None:
-    """The first question that has no answer; None: the search comes to its end."""
+def _next_question(search: Search, answered: Mapping[Question, Answer]) -> Question | None:
+    """Return the first question that has no answer; None if the search ends."""
 
-    def measure(left: int, right: int, cases: Sequence[str]) -> Answer:
-        question = (left, right), tuple(cases)
-        if question not in known:
-            raise _AskedError(question)
-        return known[question]
+    def measure(start: int, end: int, cases: Sequence[str]) -> Answer:
+        question = (start, end), tuple(cases)
+        if question not in answered:
+            raise _NoAnswerError(question)
+        return answered[question]
 
     try:
         search(measure)
-    except _AskedError as asked:
-        return asked.question
+    except _NoAnswerError as error:
+        return error.question
     return None
 
 
@@ -90,8 +89,10 @@ class _Running:
 
 
 class Ahead(Generic[Q, A]):
-    """Measures in threads what is likely to be asked: ``measure`` keeps what it measured where whoever asks finds it,
-    returns it, and ends soon after the event is set."""
+    """Measures in threads what will probably be asked.
+
+    ``measure`` returns the answer, stores it where the search finds it, and ends soon after its event is set.
+    """
 
     def __init__(
         self,
@@ -100,8 +101,8 @@ class Ahead(Generic[Q, A]):
         measure: MeasureAhead[Q, A],
         on_given_up: Callable[[], None] = lambda: None,
     ) -> None:
-        """``likely`` says what will be asked after these answers, the likeliest first. One of the ``hosts`` measures
-        what is asked. ``on_given_up``: called when everything was given up, to end what takes long."""
+        """``likely`` returns the next questions after the given answers, the likeliest first. One of the ``hosts``
+        measures the question that is asked now. ``on_given_up`` is called when everything was given up."""
         self._likely, self._hosts, self._measure, self._on_given_up = likely, hosts, measure, on_given_up
         self._lock = threading.Lock()
         self._running: dict[Q, _Running] = {}
@@ -110,7 +111,7 @@ class Ahead(Generic[Q, A]):
         self._now: Q | None = None
 
     def ask(self, question: Q) -> None:
-        """This is asked now: see to what follows, and wait if it is under way."""
+        """Begin to measure what will follow this question; wait for its own measurement if that has begun."""
         with self._lock:
             self._now = question
             self._share_out()
@@ -119,32 +120,32 @@ class Ahead(Generic[Q, A]):
             _join(running)
 
     def answered(self, question: Q, answer: A) -> None:
-        """It has its answer."""
+        """Record the answer of a question."""
         with self._lock:
             self._answers[question] = answer
             self._now = None
 
     def close(self) -> None:
-        """Give up everything, and wait until it has ended."""
+        """Give up all measurements, and wait until they have ended."""
         with self._lock:
             self._hosts = 0
-            left = list(self._running.values())
-        for one in left:
-            one.given_up.set()
+            remaining = list(self._running.values())
+        for running in remaining:
+            running.given_up.set()
         self._on_given_up()
-        for one in left:
-            _join(one)
+        for running in remaining:
+            _join(running)
 
     def _share_out(self) -> None:
-        """Give up what has become unlikely, and begin as much of what is likely as there are hosts for."""
+        """Give up questions that have become unlikely, and begin as many likely ones as there are free hosts."""
         likely = self._likely(self._answers)
-        for question, one in self._running.items():
+        for question, running in self._running.items():
             if question != self._now and question not in likely:
-                one.given_up.set()
-        busy = sum(not one.given_up.is_set() for one in self._running.values())
+                running.given_up.set()
+        busy = sum(not running.given_up.is_set() for running in self._running.values())
         free = self._hosts - busy - (self._now not in self._running)
-        begun = {*self._running, *self._failed, *self._answers, self._now}
-        for question in [one for one in likely if one not in begun][: max(0, free)]:
+        excluded = {*self._running, *self._failed, *self._answers, self._now}
+        for question in [question for question in likely if question not in excluded][: max(0, free)]:
             given_up = threading.Event()
             thread = threading.Thread(target=self._follow, args=(question, given_up), daemon=True)
             self._running[question] = _Running(thread, given_up)
@@ -154,7 +155,7 @@ class Ahead(Generic[Q, A]):
         answer = None
         try:
             answer = self._measure(question, given_up)
-        except (Exception, KeyboardInterrupt) as error:  # it will be said when it is asked
+        except (Exception, KeyboardInterrupt) as error:  # reported when the question is asked
             log.debug("measuring ahead: %s", error)
         with self._lock:
             del self._running[question]
@@ -162,13 +163,13 @@ class Ahead(Generic[Q, A]):
                 self._answers[question] = answer
             elif not given_up.is_set():
                 self._failed.add(question)
-            if self._hosts and self._now is not None:  # a host is free, and more is known
+            if self._hosts and self._now is not None:  # a host has become free
                 self._share_out()
 
 
-def _join(one: _Running) -> None:
-    while one.thread.is_alive():  # with a time limit, so that a signal is heard
-        one.thread.join(0.5)
+def _join(running: _Running) -> None:
+    while running.thread.is_alive():  # with a time limit, so that a signal is heard
+        running.thread.join(0.5)
 
 
 @contextmanager
@@ -180,9 +181,8 @@ def searching_ahead(
     measure_ahead: MeasureAhead[Question, Answer],
     on_given_up: Callable[[], None] = lambda: None,
 ) -> Iterator[Measure]:
-    """What a search is to measure with: each question as ``measure_now`` does, and meanwhile, on all but one of the
-    ``hosts``, what is likely to follow as ``measure_ahead`` does. Of many hosts ``MOST_HOSTS`` are used. At the end
-    ``on_given_up`` is called, as by ``Ahead``."""
+    """Yield what a search measures with: ``measure_now``, while ``measure_ahead`` measures likely next questions on all
+    but one of the ``hosts``, of which ``MOST_HOSTS`` are used at most. ``on_given_up`` is called at the end."""
     hosts = min(hosts, MOST_HOSTS)
     if hosts < 2:
         yield measure_now
@@ -193,10 +193,10 @@ def searching_ahead(
 
     ahead = Ahead(likely, hosts, measure_ahead, on_given_up)
 
-    def measure(left: int, right: int, cases: Sequence[str]) -> Mapping[str, Step]:
-        question = (left, right), tuple(cases)
+    def measure(start: int, end: int, cases: Sequence[str]) -> Mapping[str, Step]:
+        question = (start, end), tuple(cases)
         ahead.ask(question)
-        answer = measure_now(left, right, cases)
+        answer = measure_now(start, end, cases)
         ahead.answered(question, answer)
         return answer
 

@@ -8,7 +8,7 @@ from opduel.driver.branch import Branch
 from opduel.driver.build_turns import BuildTurns
 from opduel.driver.commits_ahead import CommitsAhead
 from opduel.driver.version_control import RemoteGone
-from opduel.driver.watch_settings import Listener, Services, Tally, WatchSettings, explained, record
+from opduel.driver.watch_settings import Listener, Services, Tally, WatchSettings, explain_os_error, record
 from opduel.records import Commit, OpduelError, UsageError
 
 __all__ = ["Listener", "Services", "Tally", "Watch", "WatchSettings"]
@@ -29,7 +29,7 @@ class Watch:
         self._settings = settings
         self._sleep = sleep
         self._offset = time.time() - time.monotonic()
-        each = settings.each()
+        each = settings.per_branch()
         self._turns = BuildTurns(services.builder.stop, services.builder.resume)
         restarted: set[str] = set()
         self.branches = [Branch(services, own, self._turns, restarted, alone=len(each) == 1) for own in each]
@@ -46,7 +46,7 @@ class Watch:
         self._services.builder.resume()  # a pass that was aborted stopped it
         self._notice_the_clock()
         self._services.runs.deliver_all()
-        self._services.listener.looks()
+        self._services.listener.begin_pass()
         self.fetch(tally)
         before, self._recorded = self._recorded, {}
 
@@ -118,7 +118,7 @@ class Watch:
             try:
                 tally = self.once()
             except (OpduelError, OSError) as error:
-                text = str(explained(self._settings, error) if isinstance(error, OSError) else error)
+                text = str(explain_os_error(self._settings, error) if isinstance(error, OSError) else error)
                 record(self._services.journal, "pass failed", text)
                 tally = Tally()
                 tally.fail("pass", text)

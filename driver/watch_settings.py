@@ -1,4 +1,4 @@
-"""What the loop is asked to do, what a pass came to, and who hears of it."""
+"""The loop's settings, the tally of a pass, and what the loop works with."""
 
 import hashlib
 import json
@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 class WatchSettings:
     """Which commits are measured, against what, and what follows.
 
-    ``sought``: the verdicts that are verified and bisected; none for a benchmark alone. ``interval_s``: None for one
-    pass. ``ahead``: processors on which the next commits are built while one is measured; none for not at all.
-    ``identity`` stands for all else that a run depends on. In ``commit_file``, "{branch}" stands for the branch.
+    ``sought`` are the verdicts that are verified and bisected; none for a benchmark alone. ``interval_s`` is None for
+    one pass. ``ahead`` are processors on which the next commits are built while one is measured; without any they
+    aren't. ``identity`` stands for all else that a run depends on. "{branch}" in ``commit_file`` stands for the branch.
     """
 
     work: Path
@@ -48,32 +48,34 @@ class WatchSettings:
 
     @property
     def digest(self) -> str:
-        """Stands for all that decides what comes of a commit: with another one it is another matter."""
-        told = [self.identity, self.base, self.exact_base, sorted(self.sought)]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:8]
+        """Return a digest of all settings that decide what comes of a commit."""
+        values = [self.identity, self.base, self.exact_base, sorted(self.sought)]
+        return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]
 
     @property
     def branch(self) -> str | None:
-        """The one branch; None: the remote's default branch."""
+        """Return the only branch; None stands for the remote's default branch."""
         return self.branches[0] if self.branches else None
 
-    def each(self) -> "list[WatchSettings]":
-        """The settings of each branch alone."""
-        found = [replace(self, branches=(one,), commit_file=self.commit_file_of(one)) for one in self.branches]
-        return found or [self]
+    def per_branch(self) -> "list[WatchSettings]":
+        """Return the settings of each branch alone."""
+        settings = [
+            replace(self, branches=(branch,), commit_file=self.commit_file_of(branch)) for branch in self.branches
+        ]
+        return settings or [self]
 
     def commit_file_of(self, branch: str) -> Path | None:
-        """The commit file of one branch: a name with a slash in it stays one name."""
+        """Return the commit file of one branch; a slash in its name is quoted."""
         path = self.commit_file
         return None if path is None else Path(str(path).replace(PLACEHOLDER, quote(branch, safe="")))
 
 
 @dataclass
 class Tally:
-    """What a pass came to.
+    """The outcomes and failures of a pass.
 
-    ``failures``: lines; ``failed``: the same by what failed: the id of a commit, "remote", "pass" or "branch NAME".
-    ``waiting``: how many commits are to be tried again later.
+    ``failures`` are lines, ``failed`` has them by subject: a commit's id, "remote", "pass" or "branch NAME".
+    ``waiting`` is the number of commits that will be tried again later.
     """
 
     outcomes: list[tuple[Commit, Outcome]] = field(default_factory=list)
@@ -81,15 +83,15 @@ class Tally:
     failed: dict[str, str] = field(default_factory=dict)
     waiting: int = field(default=0, compare=False)
 
-    def fail(self, what: str, text: str) -> None:
-        """Note a failure."""
+    def fail(self, subject: str, text: str) -> None:
+        """Add a failure."""
         self.failures.append(text)
-        self.failed[what] = text
+        self.failed[subject] = text
 
 
 @dataclass(frozen=True)
 class Services:
-    """What the loop works with, whatever it is asked to do."""
+    """What the loop works with, whatever its settings are."""
 
     repository: Repository
     builder: Builder
@@ -99,22 +101,22 @@ class Services:
 
 
 class Listener(Protocol):
-    """Who hears of what the loop finds, besides the reporters."""
+    """Is told what the loop does and finds, besides the reporters."""
 
-    def looks(self) -> None:
-        """A pass begins."""
+    def begin_pass(self) -> None:
+        """Take note that a pass begins."""
 
-    def begins(
+    def begin_line(
         self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
     ) -> None:
-        """A line is about to be measured; ``branch`` holds the treatment."""
+        """Take note that a line is about to be measured; ``branch`` contains the treatment."""
 
-    def found(self, outcome: Outcome, document: Path | None) -> None:
-        """It was; ``document`` names the culprits."""
+    def report_outcome(self, outcome: Outcome, document: Path | None) -> None:
+        """Report what came of the line; ``document`` names the culprits."""
 
 
 def record(journal: Journal, kind: str, text: str) -> None:
-    """Log that something happened, and write it down."""
+    """Log an event, and record it in the journal."""
     log.warning("%s: %s", kind, text)
     try:
         journal.note(kind, text)
@@ -122,6 +124,6 @@ def record(journal: Journal, kind: str, text: str) -> None:
         log.error("%s", error)
 
 
-def explained(settings: WatchSettings, error: OSError) -> RunError:
-    """An error of the file system that nobody nearer to it has explained."""
+def explain_os_error(settings: WatchSettings, error: OSError) -> RunError:
+    """Return the error to raise for one of the file system that was not explained where it occurred."""
     return disk_error(settings.work, error, ANOTHER_FOLDER)

@@ -60,7 +60,7 @@ def loop_that(*steps: investigation.Outcome | BaseException) -> type:
             for step in steps:
                 if isinstance(step, BaseException):
                     raise step
-                self._listener.found(step, None)
+                self._listener.report_outcome(step, None)
                 tally.outcomes.append((Commit("a" * 40, 1_700_000_000, "Ada", "Change"), step))
             return tally
 
@@ -133,7 +133,7 @@ class MadeHarness:
     def parse(self, text: str) -> Report:
         return from_text(text)
 
-    def tell(self, report: Report) -> None:
+    def deliver(self, report: Report) -> None:
         self.reported.append(report)
 
 

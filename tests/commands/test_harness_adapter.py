@@ -225,8 +225,8 @@ def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(
     first = adapter.measure(order("benchmark"))
     second = adapter.measure(order("verify"))
     continued = replace(second, run=RunRecord(second.run, id=f"{second.run.id}-open-1"))
-    adapter.tell(stored(first))
-    adapter.tell(stored(continued))
+    adapter.deliver(stored(first))
+    adapter.deliver(stored(continued))
     (reporter,) = session.reporters
     assert isinstance(reporter, LocalReporter)
     (kept,) = reporter.directory.rglob("callgrind.out")

@@ -311,7 +311,7 @@ class Host(FindingsReporter):
 def test_code_hosts_get_each_commit_with_its_culprits(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     outcome, host = traced(culprit(3, 4, SLOW)), Host()
     teller = Teller(start.notifications, [start.disk], [start.first, Host(broken=True), host], traced=True)
-    teller.found(outcome, None)
+    teller.report_outcome(outcome, None)
     ((report, culprits),) = host.told
     assert report == verified_report(outcome)
     assert any(COMMITS[4].short in line for line in culprits)
@@ -323,7 +323,7 @@ def test_beside_json_what_was_found_goes_to_standard_error(
     start: Start, capsys: pytest.CaptureFixture[str], prints_json: bool
 ) -> None:
     reporters = [start.disk, *([JsonReporter()] if prints_json else [])]
-    Teller(start.notifications, reporters, [start.first], traced=True).found(traced(culprit(3, 4, SLOW)), None)
+    Teller(start.notifications, reporters, [start.first], traced=True).report_outcome(traced(culprit(3, 4, SLOW)), None)
     captured = capsys.readouterr()
     lines, nothing = (captured.err, captured.out) if prints_json else (captured.out, captured.err)
     assert COMMITS[4].short in lines

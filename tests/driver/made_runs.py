@@ -110,7 +110,7 @@ class MadeHarness:
     def parse(self, text: str) -> Report:
         return self.reports[json.loads(text)]
 
-    def tell(self, report: Report) -> None:
+    def deliver(self, report: Report) -> None:
         if self.refuse:
             raise self.refuse
         self.told.append(report.run["id"])

@@ -119,16 +119,16 @@ class Ear:
         self.outcomes: list[Outcome] = []
         self.looked = 0
 
-    def looks(self) -> None:
+    def begin_pass(self) -> None:
         self.looked += 1
 
-    def begins(
+    def begin_line(
         self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
     ) -> None:
         self.begun.append(treatment.subject)
         self.of_branches.append(branch)
 
-    def found(self, outcome: Outcome, document: Path | None) -> None:
+    def report_outcome(self, outcome: Outcome, document: Path | None) -> None:
         self.outcomes.append(outcome)
 
 

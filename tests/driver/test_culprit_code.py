@@ -9,7 +9,7 @@ from made_runs import MadeHarness, MadePoint, a_build, a_comparison, a_report
 
 from opduel.driver.bisection import CulpritRange, Step
 from opduel.driver.culprit_code import ChangedCode, Match, bare_name, changed_code, changed_code_lines
-from opduel.driver.culprits import culprits_document, with_code
+from opduel.driver.culprits import add_changed_code, culprits_document
 from opduel.driver.function_lines import defines
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.investigation import Investigation
@@ -67,7 +67,7 @@ def test_a_function_that_is_merely_in_a_changed_file(made: Made) -> None:
     good = made.commit({"src/sum.cc": KERNEL})
     bad = made.commit({"src/sum.cc": KERNEL.replace("return 1", "return 2")})
     found = changed(made, good, bad, a=named("native functions", "mx::Sum(int)"))
-    assert [one.how for one in found.matches] == ["in"]
+    assert [one.relation for one in found.matches] == ["in"]
     assert list(changed_code_lines(found)) == ["in a file that the culprit changed: src/sum.cc (mx::Sum(int))"]
 
 
@@ -79,7 +79,7 @@ def test_code_without_symbols_of_a_changed_file(made: Made) -> None:
     cause = named("native functions", "code without symbols of ../src/op/sum.cc", "libmx.so")
     short = named("native functions", "code without symbols of sum.cc", "libmx.so")
     found = changed(made, good, bad, a=cause, b=short)
-    assert [(one.case, one.file, one.how) for one in found.matches] == [
+    assert [(one.case, one.file, one.relation) for one in found.matches] == [
         ("a", "src/op/sum.cc", "in"),
         ("b", "src/op/sum.cc", "in"),
         ("b", "src/other/sum.cc", "in"),
@@ -90,7 +90,7 @@ def test_code_without_symbols_of_a_class(made: Made) -> None:
     good = made.commit({"src/sum.cc": KERNEL})
     bad = made.commit({"src/sum.cc": KERNEL.replace("s = 0", "s = slow()")})
     found = changed(made, good, bad, a=named("native functions", "code without symbols of mx::op::Sum", "libmx.so"))
-    assert [one.how for one in found.matches] == ["changed"]
+    assert [one.relation for one in found.matches] == ["changed"]
 
 
 def test_code_without_symbols_by_its_own_name_is_of_its_source_file_alone(made: Made) -> None:
@@ -100,7 +100,7 @@ def test_code_without_symbols_by_its_own_name_is_of_its_source_file_alone(made: 
     own = named("native functions", "code without symbols of mx::op::Sum<float>", "build/src/op/sum.cc")
     elsewhere = named("native functions", "code without symbols of mx::op::Sum<float>", "build/src/op/mean.cc")
     found = changed(made, good, bad, a=own, b=elsewhere)
-    assert [(one.case, one.file, one.how) for one in found.matches] == [("a", "src/op/sum.cc", "changed")]
+    assert [(one.case, one.file, one.relation) for one in found.matches] == [("a", "src/op/sum.cc", "changed")]
 
 
 def test_a_function_that_the_commit_has_nothing_to_do_with(made: Made) -> None:
@@ -136,7 +136,7 @@ def test_renamed_and_deleted_functions_and_files(made: Made) -> None:
         gone=named("Python functions", "lib.old.reshape", "old.py:4"),
         renamed=named("native functions", "first", was="before"),
     )
-    assert {(one.case, one.file, one.how) for one in found.matches} == {
+    assert {(one.case, one.file, one.relation) for one in found.matches} == {
         ("moved", "src/add.cc", "in"),
         ("gone", "old.py", "changed"),
         ("renamed", "src/add.cc", "changed"),
@@ -171,7 +171,7 @@ def test_a_method_in_python_whose_lines_changed(made: Made) -> None:
         for name in ("Table.rows", "Table.rows.<locals>.<listcomp>", "Table.total", "Other.rows", "Table.gone")
     }
     found = changed(made, good, bad, **causes)
-    assert {one.case: one.how for one in found.matches} == {
+    assert {one.case: one.relation for one in found.matches} == {
         "Table.rows": "changed",
         "Table.rows.<locals>.<listcomp>": "changed",
         "Table.total": "in",
@@ -187,7 +187,7 @@ def test_operators_that_are_functions_in_python(made: Made) -> None:
         name: named("operators", name) for name in ("lib.table.Table.rows", "builtins.list", "aten::list", "rows")
     }
     found = changed(made, good, bad, **causes)
-    assert {(one.case, one.file, one.how) for one in found.matches} == {
+    assert {(one.case, one.file, one.relation) for one in found.matches} == {
         ("lib.table.Table.rows", "src/lib/table.py", "changed"),
         ("builtins.list", "src/lib/table.py", "named"),
     }
@@ -206,7 +206,7 @@ def test_a_function_above_one_that_is_new_or_gone_has_not_changed(made: Made) ->
     }
     hows = {"Sum": "in", "Fresh": "changed", "other": "in", "fresh": "changed"}
     for before, after in ((without, having), (having, without)):
-        assert {one.case: one.how for one in changed(made, before, after, **causes).matches} == hows
+        assert {one.case: one.relation for one in changed(made, before, after, **causes).matches} == hows
 
 
 def test_a_function_whose_file_did_not_change_is_in_no_other(made: Made) -> None:
@@ -220,7 +220,7 @@ def test_a_function_whose_file_did_not_change_is_in_no_other(made: Made) -> None
         "python": named("Python functions", "numpy.core.reshape", "numpy/core/fromnumeric.py:69"),
     }
     assert changed(made, good, bad, **causes).matches == ()
-    assert [(one.case, one.how) for one in changed(made, good, worse, **causes).matches] == [("native", "named")]
+    assert [(one.case, one.relation) for one in changed(made, good, worse, **causes).matches] == [("native", "named")]
 
 
 def test_what_a_merge_brings(made: Made) -> None:
@@ -331,7 +331,7 @@ def test_the_culprits_own_cause_counts_before_that_of_the_whole_line(made: Made)
             for cause in (first, verified)
         )
         traced = Culprit(step, tuple(points), ("1",), {} if own is None else {"a": own})
-        outcome = with_code(Outcome(benchmark, verification, ("a",), (traced,)), repository)
+        outcome = add_changed_code(Outcome(benchmark, verification, ("a",), (traced,)), repository)
         code = culprits_document(outcome, "")["culprits"][0]["code"]
         assert code["dependencies"] == ["uv.lock"]
         return [(one["function"], one["how"]) for one in code["functions"]]
