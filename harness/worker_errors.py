@@ -89,7 +89,7 @@ def refusal(side: Side, kind: str, reason: str, words: str) -> Failure:
 
 
 def cause_of_death(side: Side, code: int, words: str, kills_before: int | None) -> Failure:
-    """Return what an exit code (-N for signal N) and the output tail say; ``kills_before``: the kernel's count before."""
+    """Return what an exit code (-N: signal N) and the output tail say; ``kills_before``: the kernel's earlier count."""
     if code == -signal.SIGKILL:
         if kills_before is not None and (out_of_memory_kills() or 0) > kills_before:
             return Failure(side, "out-of-memory", "killed by the kernel: out of memory", words)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opduel.harness import host, process
+from opduel.harness import host, worker_errors
 from opduel.harness.run_recording import is_skip
 from opduel.harness.worker_errors import (
     CaseLostError,
@@ -86,7 +86,7 @@ def test_a_sigkill_is_the_kernels_if_it_counts_one_more(
     """Where the kernel tells nothing it is not assumed to be."""
     if now is not None:
         (tmp_path / "vmstat").write_text(f"nr_free_pages 7\noom_kill {now}\n")
-    monkeypatch.setattr(process, "out_of_memory_kills", lambda: host.out_of_memory_kills(tmp_path))
+    monkeypatch.setattr(worker_errors, "out_of_memory_kills", lambda: host.out_of_memory_kills(tmp_path))
     assert cause_of_death("treatment", -signal.SIGKILL, "", before).kind == kind
 
 
