@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 
 def start(arguments: Sequence[str] | None = None, program: str | None = None) -> int:
-    """Run the server's command line, or say which libraries it lacks; ``program`` names it in messages."""
+    """Run the server as ``program`` and return the exit code, or print which libraries are not installed."""
     try:
         from opduel.server.command_line import main
     except ImportError as error:

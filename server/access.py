@@ -1,4 +1,4 @@
-"""Who may do what: dependencies that let a request read or write, or refuse it."""
+"""Access control: FastAPI dependencies that let a request read or write, or refuse it."""
 
 from datetime import UTC, datetime
 from typing import Annotated, cast
@@ -25,32 +25,33 @@ SessionCookie = Annotated[str | None, Security(_COOKIE)]
 
 
 class LoginNeeded(Exception):
-    """A browser asked for a page that needs a login: it is led to one, and back to ``target``."""
+    """Raised for a browser that needs a login: it is redirected to one, and afterwards to ``target``."""
 
     def __init__(self, target: str) -> None:
-        """``target``: the path and query that were asked for."""
+        """Keep ``target``, the path and query of the request."""
         super().__init__("a login is needed")
         self.target = target
 
 
 def database_of(request: Request) -> Database:
-    """The server's database."""
+    """Return the server's database."""
     return cast(Database, request.app.state.database)
 
 
 def settings_of(request: Request) -> Settings:
-    """The server's settings."""
+    """Return the server's settings."""
     return cast(Settings, request.app.state.settings)
 
 
 def is_api(request: Request) -> bool:
-    """Whether a program asks, which is answered in JSON; others get pages."""
+    """Return whether the request is a program's, which gets JSON; browsers get pages."""
     return request.url.path.startswith(("/api/", "/healthz", "/mcp"))
 
 
 def reader(request: Request, bearer: Bearer, login: SessionCookie) -> str | None:
-    """Let a request read: anybody's with ``--open_read``, else one with a token that may, or of a browser that has
-    logged in.  Returns the token's name; None for anybody.
+    """Check that a request may read, and return its token's name; None with ``--open_read``, when no token is needed.
+
+    The token comes in the request, or from the login of a browser.
 
     Raises:
         HTTPException: 401 or 403, for the API.
@@ -75,7 +76,7 @@ def reader(request: Request, bearer: Bearer, login: SessionCookie) -> str | None
 
 
 def writer(request: Request, bearer: Bearer) -> str:
-    """Let a request write: one with a token that may; a browser's login never does.  Returns the token's name.
+    """Check that a request has a token that may write, and return its name. A browser's login is not enough.
 
     Raises:
         HTTPException: 401 or 403.
@@ -92,8 +93,8 @@ def writer(request: Request, bearer: Bearer) -> str:
 
 
 def feed_reader(request: Request, bearer: Bearer, login: SessionCookie, basic: Basic) -> str | None:
-    """Let a feed reader read: as ``reader`` does, or with the token as the password of HTTP basic authentication, which
-    is what feed readers know.  Returns the token's name; None for anybody.
+    """Check as ``reader`` does, but also take the token as the password of HTTP basic authentication, which is what
+    feed readers know.
 
     Raises:
         HTTPException: 401 or 403.
@@ -112,7 +113,7 @@ def feed_reader(request: Request, bearer: Bearer, login: SessionCookie, basic: B
 
 
 def writing_login(request: Request, login: SessionCookie) -> str | None:
-    """The name of the token with which the browser logged in, if that may write; None otherwise."""
+    """Return the name of the token with which the browser logged in, if it may write, else None."""
     if not login:
         return None
     with database_of(request).reading() as session:
@@ -121,7 +122,7 @@ def writing_login(request: Request, login: SessionCookie) -> str | None:
 
 
 def browser_writer(request: Request, login: SessionCookie) -> str:
-    """Let a browser acknowledge change points: one that logged in with a token that may write.  Returns its name.
+    """Return the name of the token with which the browser logged in, which must be one that may write.
 
     Raises:
         HTTPException: 403.
@@ -133,11 +134,10 @@ def browser_writer(request: Request, login: SessionCookie) -> str:
 
 
 def refuse_other_sites(request: Request) -> None:
-    """See that a form was sent from a page of this server: nobody is logged in, logged out or made to write by somebody
-    else's page.
+    """Refuse a form that another site's page sends (cross-site request forgery).
 
-    Every header that says where the form stands has to name this server, and one of them has to be there: a browser so
-    old that it sends none is refused, for nothing would tell its own forms from those of others.
+    Every header that names the sending page must name this server. A browser so old that it sends no such header is
+    refused too, because its own forms can't be told from those of others.
 
     Raises:
         HTTPException: 403.
@@ -152,8 +152,8 @@ def refuse_other_sites(request: Request) -> None:
 
 
 def is_own_page(page: str, request: Request) -> bool:
-    """Whether the address of a page, or its origin, is at the host and port that the request is for. Only what came by
-    TLS has to come from a page that did: a proxy may not say."""
+    """Return whether ``page``, an address or an origin, has the host and port of the request. Its scheme is compared
+    only when the request came by TLS, as a proxy may not pass it on."""
     try:
         there = urlsplit(page)
         here = urlsplit(f"{there.scheme}://{request.headers.get('host', '')}")

@@ -1,6 +1,6 @@
-"""What agents ask over MCP, at /mcp: runs, cases, causes, histories and hosts, as tools and resources that only read.
+"""The MCP server at /mcp: agents read runs, cases, causes, histories and hosts, as tools and resources.
 
-It is the API once more: the same queries, the same answers, the same tokens. Every request is answered by itself,
+It uses the queries, answers and tokens of the API. Every request is answered by itself,
 without a session, by one JSON document.
 """
 
@@ -17,7 +17,6 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
 from pydantic import AfterValidator, BaseModel, Field
-from sqlalchemy import Select
 from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.routing import Route
@@ -57,7 +56,7 @@ Offset = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class ReadersOnly:
-    """Lets requests through to ``app`` whose token may read, as the API does; no cookies, and no other site's pages."""
+    """Passes requests on to ``app`` if their token may read. Cookies and pages of other sites are refused."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -69,7 +68,7 @@ class ReadersOnly:
         try:
             origin = request.headers.get("origin")
             if origin is not None and not is_own_page(origin, request):
-                raise HTTPException(403, "pages of other sites may not ask")
+                raise HTTPException(403, "pages of other sites may not use this address")
             await run_in_threadpool(reader, request, await self._bearer(request), None)
         except HTTPException as error:
             refusal = JSONResponse({"detail": error.detail}, error.status_code, error.headers)
@@ -79,7 +78,7 @@ class ReadersOnly:
 
 
 class Results:
-    """What tools and resources answer, from one database."""
+    """The functions behind the tools and resources, on one database; agents read their docstrings."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -103,11 +102,11 @@ class Results:
         text: a part of the run's id, spec, builds, commits, or user identifier. since, until: they began on these days,
         UTC, or between them."""
         began = api.days(since, until)
-        wanted = RunFilter(framework, spec, category, platform, verdict, commit, text, *began, branch)
+        run_filter = RunFilter(framework, spec, category, platform, verdict, commit, text, *began, branch)
 
         def ask(session: Session) -> schemas.RunsOut:
-            runs = [schemas.run_out(run) for run in queries.latest_runs(session, wanted, limit, offset)]
-            total = queries.count_runs(session, wanted)
+            runs = [schemas.run_out(run) for run in queries.latest_runs(session, run_filter, limit, offset)]
+            total = queries.count_runs(session, run_filter)
             return schemas.RunsOut(runs=runs, **schemas.part(offset, len(runs), total))
 
         return await self._read(ask)
@@ -118,8 +117,9 @@ class Results:
         """A run's results with their cases, in the order of the cases' names; of one verdict, if given."""
 
         def ask(session: Session) -> schemas.ResultsOut:
-            asked = queries.results_of(api.found_run(session, run_id), verdict)
-            rows, part = _some(session, asked, limit, offset)
+            statement = queries.results_of(api.require_run(session, run_id), verdict)
+            rows, total = queries.rows_and_total(session, statement, limit, offset)
+            part = schemas.part(offset, len(rows), total)
             return schemas.ResultsOut(run_id=run_id, results=[schemas.result_out(*row) for row in rows], **part)
 
         return await self._read(ask)
@@ -135,7 +135,9 @@ class Results:
         """Cases by a part of their id or operator, in the order of their names, with their numbers."""
 
         def ask(session: Session) -> schemas.CasesOut:
-            rows, part = _some(session, queries.find_cases(framework, text, operator_category), limit, offset)
+            statement = queries.find_cases(framework, text, operator_category)
+            rows, total = queries.rows_and_total(session, statement, limit, offset)
+            part = schemas.part(offset, len(rows), total)
             return schemas.CasesOut(cases=[schemas.CaseOut.model_validate(case) for (case,) in rows], **part)
 
         return await self._read(ask)
@@ -152,8 +154,10 @@ class Results:
         """All that runs said of a case, the oldest first; without runs that slowed it on purpose."""
 
         def ask(session: Session) -> schemas.HistoryOut:
-            case = api.found(session.get(Case, number), "case")
-            rows, part = _some(session, queries.history_of(case, platform, category, branch), limit, offset)
+            case = api.require_found(session.get(Case, number), "case")
+            statement = queries.history_of(case, platform, category, branch)
+            rows, total = queries.rows_and_total(session, statement, limit, offset)
+            part = schemas.part(offset, len(rows), total)
             about = schemas.CaseOut.model_validate(case)
             return schemas.HistoryOut(case=about, points=[schemas.point_out(*row) for row in rows], **part)
 
@@ -163,8 +167,8 @@ class Results:
         """Why a case changed in a run: a sentence, and what each source saw, with shares and 95 % intervals."""
 
         def ask(session: Session) -> schemas.CauseOut:
-            run = api.found_run(session, run_id)
-            row = api.found(session.execute(queries.cause_of(run, number)).one_or_none(), "cause")
+            run = api.require_run(session, run_id)
+            row = api.require_found(session.execute(queries.cause_of(run, number)).one_or_none(), "cause")
             return schemas.cause_out(run.run_id, *row)
 
         return await self._read(ask)
@@ -179,18 +183,18 @@ class Results:
     async def one_host(self, host: Words) -> hosts_api.HostHistoryOut:
         """One host, with its last runs."""
         return await self._read(
-            lambda session: hosts_api.history_out(api.found(hosts.find_host(session, host), "host"))
+            lambda session: hosts_api.history_out(api.require_found(hosts.find_host(session, host), "host"))
         )
 
     async def one_run(self, run_id: Words) -> schemas.RunOut:
         """One run, without its results."""
-        return await self._read(lambda session: schemas.run_out(api.found_run(session, run_id)))
+        return await self._read(lambda session: schemas.run_out(api.require_run(session, run_id)))
 
     async def _read(self, ask: Callable[[Session], Answer]) -> Answer:
-        """What ``ask`` finds; for tools a ``ResourceError`` is an answer, too.
+        """Return what ``ask`` returns. Tools send a ``ResourceError`` to the agent as their answer.
 
         Raises:
-            ResourceError: there is no such thing, or the database is away.
+            ResourceError: there is no such row, or the database is not available.
         """
 
         def answer() -> Answer:
@@ -206,7 +210,7 @@ class Results:
 
 
 def mcp_server(database: Database) -> MCPServer[Any]:
-    """The tools and resources on ``database``."""
+    """Return the MCP server with its tools and resources on ``database``."""
     server: MCPServer[Any] = MCPServer("opduel", instructions=_INSTRUCTIONS, log_level="WARNING")
     results = Results(database)
     of_runs = (results.list_runs, results.run_results, results.find_cases, results.case_cause, results.case_history)
@@ -241,18 +245,10 @@ def mcp_server(database: Database) -> MCPServer[Any]:
     return server
 
 
-def _some(
-    session: Session, asked: Select[*tuple[Any, ...]], limit: int, offset: int
-) -> tuple[list[Any], dict[str, Any]]:
-    """Some rows, and where they are in the whole list."""
-    rows = list(session.execute(asked.limit(limit).offset(offset)))
-    return rows, schemas.part(offset, len(rows), queries.count(session, asked))
-
-
 class Agents:
-    """The MCP server on ``database``: a route of the application, and what runs as long as that does.
+    """The MCP server on ``database`` as a route of the application, with the session manager that runs beside it.
 
-    Hosts are not checked: as everywhere on this server, the token counts. There are no sessions, so nothing but POST.
+    The Host header is not checked, since a token is needed. There are no sessions, so POST is the only method.
     """
 
     def __init__(self, database: Database) -> None:

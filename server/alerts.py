@@ -1,8 +1,7 @@
 """Alerts on change points: each is sent to every receiver once, and again when it has changed materially.
 
-Several processes may send alerts at once: each claims what it sends, in one transaction, and leaves out what another
-one has claimed. records/outbox.py is no substitute: it is an SQLite file of one machine, delivers "at least once", and
-would have to repeat in each entry what ``notices`` says in two columns that are deleted with their change point.
+Several processes may send alerts at once: each claims what it sends in one transaction, and leaves out what another one
+has claimed. records/outbox.py does not fit: it is a file of one machine, and delivers at least once, not exactly once.
 """
 
 import hashlib
@@ -22,13 +21,13 @@ from opduel.reporters.notifier import Notifier
 from opduel.reporters.text import printable
 from opduel.server.database import Database, upsert
 from opduel.server.drift import DriftAnalysis
-from opduel.server.findings import ALERT_Q, Finding, Wanted, exp, list_findings
+from opduel.server.findings import ALERT_Q, Finding, FindingFilter, exp, list_findings
 from opduel.server.histories import BuildName
 from opduel.server.models import Notice
 from opduel.server.pages import day_of_commit, link_of
 
-SLOWDOWNS = Wanted("open", "slower", q=ALERT_Q)
-_CLAIM_LASTS = timedelta(minutes=10)  # then whoever claimed it was killed: sending takes less
+SLOWDOWNS = FindingFilter("open", "slower", q=ALERT_Q)
+_CLAIM_LASTS = timedelta(minutes=10)  # sending takes less, so an older claim is of a process that was killed
 _SURE = (
     "found in the combined history of all runs; a single run may not show it; at most "
     f"{ALERT_Q:.0%} of such findings are expected to be false"
@@ -36,22 +35,22 @@ _SURE = (
 
 
 def send_alerts(
-    database: Database, notifiers: Sequence[Notifier], public_url: str | None, wanted: Wanted = SLOWDOWNS
+    database: Database, notifiers: Sequence[Notifier], public_url: str | None, finding_filter: FindingFilter = SLOWDOWNS
 ) -> list[str]:
-    """Weigh what is new, and send every receiver those change points of ``wanted`` that it doesn't know; a line for
-    each receiver that failed.
+    """Analyse new runs, and send every receiver the change points of ``finding_filter`` that it has not been sent yet.
+    Return one line for each receiver that failed.
 
-    A receiver is known by its option and its place among those of that option, and by the branch and the category that
-    ``wanted`` is narrowed to.
+    A receiver is identified by its option, its place among the receivers of that option, and the filter's branch and
+    category.
     """
     DriftAnalysis(database).analyse()
     failures = []
-    for receiver, notifier in _named(notifiers, wanted).items():
+    for receiver, notifier in _receivers(notifiers, finding_filter).items():
         now = datetime.now(UTC)
         with database.writing() as session:
-            due = _claim(session, receiver, wanted, now)
+            due = _claim(session, receiver, finding_filter, now)
             alert = alert_of(due, public_url, now) if due else None
-            states = {one.point.number: one.point.changed for one in due}
+            states = {finding.point.number: finding.point.changed for finding in due}
         if alert is None:
             continue
         unsent: dict[int, datetime | None] = dict.fromkeys(states)
@@ -69,21 +68,25 @@ def send_alerts(
     return failures
 
 
-def _claim(session: Session, receiver: str, wanted: Wanted, now: datetime) -> list[Finding]:
-    """Those change points of ``wanted`` that ``receiver`` doesn't know as they are, and that nobody else is sending,
-    the worst first: from now on the caller is.
+def _claim(session: Session, receiver: str, finding_filter: FindingFilter, now: datetime) -> list[Finding]:
+    """Claim the change points of ``finding_filter`` that ``receiver`` has not been sent in their present state and that
+    no other process is sending. Return them, the worst first.
 
-    A row that another process claims meanwhile is waited for, and is then no longer free: so each is claimed once.
+    The statement waits for a row that another process is claiming, and then finds it claimed: so each is claimed once.
     """
     query = select(Notice.change_point_number, Notice.sent).where(Notice.receiver == receiver)
-    known = {row.change_point_number: row.sent for row in session.execute(query)}
+    sent_by_number = {row.change_point_number: row.sent for row in session.execute(query)}
     long_ago = datetime.min.replace(tzinfo=UTC)
-    found = [
-        one for one in list_findings(session, wanted) if (known.get(one.point.number) or long_ago) < one.point.changed
+    unsent = [
+        finding
+        for finding in list_findings(session, finding_filter)
+        if (sent_by_number.get(finding.point.number) or long_ago) < finding.point.changed
     ]
     claimed: set[int] = set()
-    for one in sorted(found, key=lambda one: one.point.number):  # in one order: two processes don't block each other
-        values = {"change_point_number": one.point.number, "receiver": receiver, "claimed": now}
+    for finding in sorted(
+        unsent, key=lambda finding: finding.point.number
+    ):  # in one order: two processes don't block each other
+        values = {"change_point_number": finding.point.number, "receiver": receiver, "claimed": now}
         statement = (
             upsert(session, Notice)
             .values(values)
@@ -91,15 +94,15 @@ def _claim(session: Session, receiver: str, wanted: Wanted, now: datetime) -> li
                 index_elements=["change_point_number", "receiver"],
                 set_={"claimed": now},
                 where=or_(Notice.claimed.is_(None), Notice.claimed < now - _CLAIM_LASTS)
-                & or_(Notice.sent.is_(None), Notice.sent < one.point.changed),
+                & or_(Notice.sent.is_(None), Notice.sent < finding.point.changed),
             )
         )
         claimed.update(session.scalars(statement.returning(Notice.change_point_number)))
-    return [one for one in found if one.point.number in claimed]
+    return [finding for finding in unsent if finding.point.number in claimed]
 
 
 def _end_claim(database: Database, receiver: str, states: Mapping[int, datetime | None]) -> None:
-    """What was claimed is claimed no more; it was sent as it was in ``states``, if that has a time."""
+    """Release claimed change points; ``states`` has the state in which each was sent, None if it was not sent."""
     with database.writing() as session:
         for number, sent in sorted(states.items()):
             this = (Notice.change_point_number == number, Notice.receiver == receiver)
@@ -107,44 +110,44 @@ def _end_claim(database: Database, receiver: str, states: Mapping[int, datetime 
             session.execute(update(Notice).where(*this).values(values))
 
 
-def alert_of(found: Sequence[Finding], public_url: str | None, now: datetime) -> Alert:
-    """The alarm about some change points, at least one: by the builds between which they are."""
-    keys = [f"{one.point.number} {one.point.changed.isoformat()}" for one in found]
-    paths = () if public_url is None else ("/drift", link_of(found[0].series))
+def alert_of(findings: Sequence[Finding], public_url: str | None, now: datetime) -> Alert:
+    """Return the alert about change points (at least one), grouped by the builds between which they lie."""
+    keys = [f"{finding.point.number} {finding.point.changed.isoformat()}" for finding in findings]
+    paths = () if public_url is None else ("/drift", link_of(findings[0].series))
     return Alert(
         id=hashlib.sha256("\0".join(keys).encode()).hexdigest()[:16],
-        framework=", ".join(sorted({one.case.framework for one in found})),
+        framework=", ".join(sorted({finding.case.framework for finding in findings})),
         spec="",
         control="",
         treatment="",
-        causes=tuple(sorted(_causes(found), key=lambda cause: -len(cause.findings))),
+        causes=tuple(sorted(_causes(findings), key=lambda cause: -len(cause.findings))),
         sure=_SURE,
         moment=now.isoformat(timespec="seconds"),
         pages=tuple(f"{public_url}{path}" for path in paths),
-        branch=", ".join(sorted({one.series.branch or "" for one in found} - {""})),
+        branch=", ".join(sorted({finding.series.branch or "" for finding in findings} - {""})),
     )
 
 
-def _causes(found: Iterable[Finding]) -> list[Cause]:
-    def place(one: Finding) -> tuple[str, ...]:
-        branch = (one.series.branch,) if one.series.branch else ()
-        return *branch, one.point.kind, one.before.node, one.after.node
+def _causes(findings: Iterable[Finding]) -> list[Cause]:
+    def place(finding: Finding) -> tuple[str, ...]:
+        branch = (finding.series.branch,) if finding.series.branch else ()
+        return *branch, finding.point.kind, finding.before.node, finding.after.node
 
-    listed = sorted(found, key=place)
-    are_several = len({one.series.branch for one in listed}) > 1
+    ordered = sorted(findings, key=place)
+    are_several = len({finding.series.branch for finding in ordered}) > 1
     causes = []
-    for key, some in groupby(listed, key=place):
+    for key, some in groupby(ordered, key=place):
         same = list(some)
-        causes.append(cause_of("..".join(key), _since(same[0], are_several), map(_told, same)))
+        causes.append(cause_of("..".join(key), _since(same[0], are_several), map(_alert_finding, same)))
     return causes
 
 
-def _since(one: Finding, with_branch: bool) -> str:
-    branch = f" on the branch {printable(one.series.branch)}" if with_branch and one.series.branch else ""
-    if one.point.kind == "step":
-        return f"since {_name(one.after)}{branch}"
-    words = "drifting" if one.point.kind == "drift" else "overall"
-    return f"{words} between {_name(one.before)} and {_name(one.after)}{branch} ({one.point.builds} builds)"
+def _since(finding: Finding, with_branch: bool) -> str:
+    branch = f" on the branch {printable(finding.series.branch)}" if with_branch and finding.series.branch else ""
+    if finding.point.kind == "step":
+        return f"since {_name(finding.after)}{branch}"
+    words = "drifting" if finding.point.kind == "drift" else "overall"
+    return f"{words} between {_name(finding.before)} and {_name(finding.after)}{branch} ({finding.point.builds} builds)"
 
 
 def _name(build: BuildName) -> str:
@@ -153,16 +156,20 @@ def _name(build: BuildName) -> str:
     return printable(" ".join(word for word in words if word))
 
 
-def _told(one: Finding) -> Told:
-    case = one.case.case if one.series.platform == "host" else f"{one.case.case} on {one.series.platform}"
-    return Told(case, one.case.metric, one.ratio, (exp(one.ci[0]), exp(one.ci[1])), None, one.q_value)
+def _alert_finding(finding: Finding) -> Told:
+    case = (
+        finding.case.case if finding.series.platform == "host" else f"{finding.case.case} on {finding.series.platform}"
+    )
+    return Told(
+        case, finding.case.metric, finding.ratio, (exp(finding.ci[0]), exp(finding.ci[1])), None, finding.q_value
+    )
 
 
-def _named(notifiers: Sequence[Notifier], wanted: Wanted) -> dict[str, Notifier]:
-    narrowed = {"branch": wanted.branch, "category": wanted.category}
-    suffix = "".join(f" {name} {value}" for name, value in narrowed.items() if value is not None)
-    named: dict[str, Notifier] = {}
-    for one in notifiers:
-        before = sum(name.startswith(f"{one.option} ") for name in named)
-        named[f"{one.option} {before}{suffix}"] = one
-    return named
+def _receivers(notifiers: Sequence[Notifier], finding_filter: FindingFilter) -> dict[str, Notifier]:
+    limits = {"branch": finding_filter.branch, "category": finding_filter.category}
+    suffix = "".join(f" {name} {value}" for name, value in limits.items() if value is not None)
+    notifier_by_receiver: dict[str, Notifier] = {}
+    for notifier in notifiers:
+        before = sum(name.startswith(f"{notifier.option} ") for name in notifier_by_receiver)
+        notifier_by_receiver[f"{notifier.option} {before}{suffix}"] = notifier
+    return notifier_by_receiver

@@ -1,4 +1,4 @@
-"""The JSON API: reports come in, and runs, cases and histories are asked for."""
+"""The JSON API: it takes reports, and returns runs, cases and histories."""
 
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import AfterValidator
-from sqlalchemy import Select, select, text
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from opduel.records import Verdict
@@ -31,7 +31,7 @@ _PIECE = 2**16  # bytes of a file that are sent at a time
 
 
 def printable(value: str) -> str:
-    """``value``. ValueError: a character of it can't be printed."""
+    """Return ``value``; raise ValueError if a character of it can't be printed."""
     if not value.isprintable():
         raise ValueError("must be printable")
     return value
@@ -60,12 +60,12 @@ _POST_PROBLEMS = PROBLEMS | {
 
 
 def problems(texts: dict[int, str]) -> dict[int | str, dict[str, Any]]:
-    """The errors of an endpoint by their status, for the OpenAPI document."""
+    """Return the errors of an endpoint by status, for the OpenAPI document."""
     return {status: {"model": schemas.Problem, "description": text} for status, text in sorted(texts.items())}
 
 
 def days(since: date | None, until: date | None) -> tuple[datetime | None, datetime | None]:
-    """The beginning of the first day and the end of the last one, UTC; the end of time for a day that has no next."""
+    """Return the beginning of the first day and the end of the last one, UTC; None where there is no bound."""
     end = None if until is None or until == date.max else until + timedelta(days=1)
     return (None if since is None else moment_of(since)), (None if end is None else moment_of(end))
 
@@ -82,7 +82,7 @@ def run_filter(
     until: Annotated[date | None, Query(description="started on this day (UTC) or earlier")] = None,
     branch: Branch = None,
 ) -> RunFilter:
-    """The query's filter."""
+    """Return the filter that the query's parameters describe."""
     return RunFilter(framework, spec, category, platform, verdict, commit, text, *days(since, until), branch)
 
 
@@ -92,7 +92,7 @@ _api = APIRouter(prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parame
 
 @router.get("/healthz", responses=problems({503: "the database is not available"}), tags=["health"])
 def health(request: Request) -> schemas.Health:
-    """Whether the server can answer: no token is needed."""
+    """Check that the server and its database can answer; no token is needed."""
     with database_of(request).reading() as session:
         session.execute(text("SELECT 1"))
     return schemas.Health(status="ok")
@@ -118,13 +118,13 @@ _BODY = {
 @_api.post(
     "/reports",
     status_code=201,
-    response_model=schemas.Kept,
-    responses=problems(_POST_PROBLEMS) | {200: {"model": schemas.Kept, "description": "already stored"}},
+    response_model=schemas.StoredReport,
+    responses=problems(_POST_PROBLEMS) | {200: {"model": schemas.StoredReport, "description": "already stored"}},
     openapi_extra=_BODY,
     tags=["reports"],
 )
 async def post_report(request: Request, token: CanWrite) -> Response:
-    """Keep a report, whole. The same one may be posted any number of times: it is kept once."""
+    """Store a report. The same one may be posted any number of times: it is stored once."""
     apart: SubprocessJobs = request.app.state.posts_apart
     most = settings_of(request).max_report_bytes
     key = request.headers.get("idempotency-key")
@@ -137,30 +137,30 @@ async def post_report(request: Request, token: CanWrite) -> Response:
                 run_id, stored = await run_in_threadpool(
                     large.keep, database_of(request), posted.file, key, most, token
                 )
-    kept = schemas.Kept(run_id=run_id, stored=stored, page=f"/runs/{quote(run_id, safe='')}")
-    return JSONResponse(kept.model_dump(), 201 if stored else 200)
+    answer = schemas.StoredReport(run_id=run_id, stored=stored, page=f"/runs/{quote(run_id, safe='')}")
+    return JSONResponse(answer.model_dump(), 201 if stored else 200)
 
 
 @_api.get("/runs", tags=["runs"])
 def list_runs(
     request: Request,
     _reader: CanRead,
-    wanted: Annotated[RunFilter, Depends(run_filter)],
+    filters: Annotated[RunFilter, Depends(run_filter)],
     limit: Limit = 100,
     offset: Offset = 0,
 ) -> schemas.RunsOut:
-    """Runs, the latest first."""
+    """List runs, the latest first."""
     with database_of(request).reading() as session:
-        total = queries.count_runs(session, wanted)
-        runs = [schemas.run_out(run) for run in queries.latest_runs(session, wanted, limit, offset)]
+        total = queries.count_runs(session, filters)
+        runs = [schemas.run_out(run) for run in queries.latest_runs(session, filters, limit, offset)]
     return schemas.RunsOut(runs=runs, **schemas.part(offset, len(runs), total))
 
 
 @_api.get("/runs/{run_id}", responses=problems({404: "no such run"}), tags=["runs"])
 def one_run(request: Request, _reader: CanRead, run_id: RunId) -> schemas.RunOut:
-    """One run, without its results."""
+    """Return one run, without its results."""
     with database_of(request).reading() as session:
-        return schemas.run_out(found_run(session, run_id))
+        return schemas.run_out(require_run(session, run_id))
 
 
 @_api.get("/runs/{run_id}/results", responses=problems({404: "no such run"}), tags=["runs"])
@@ -172,10 +172,10 @@ def run_results(
     limit: Limit = MOST_ROWS,
     offset: Offset = 0,
 ) -> schemas.ResultsOut:
-    """A run's results, in the order of the cases' names."""
+    """Return a run's results, in the order of the cases' names."""
     with database_of(request).reading() as session:
-        asked = queries.results_of(found_run(session, run_id), verdict)
-        total, rows = _some(session, asked, limit, offset)
+        statement = queries.results_of(require_run(session, run_id), verdict)
+        rows, total = queries.rows_and_total(session, statement, limit, offset)
         results = [schemas.result_out(result, case) for result, case in rows]
     return schemas.ResultsOut(run_id=run_id, results=results, **schemas.part(offset, len(results), total))
 
@@ -186,10 +186,10 @@ def run_results(
     tags=["runs"],
 )
 def case_cause(request: Request, _reader: CanRead, run_id: RunId, number: CaseNumber) -> schemas.CauseOut:
-    """Why a case changed in a run, as --explain found: a sentence, and what each source saw."""
+    """Return why a case changed in a run, as --explain found: a sentence, and what each source saw."""
     with database_of(request).reading() as session:
-        run = found_run(session, run_id)
-        row = found(session.execute(queries.cause_of(run, number)).one_or_none(), "cause")
+        run = require_run(session, run_id)
+        row = require_found(session.execute(queries.cause_of(run, number)).one_or_none(), "cause")
         return schemas.cause_out(run.run_id, *row)
 
 
@@ -201,7 +201,7 @@ def case_cause(request: Request, _reader: CanRead, run_id: RunId, number: CaseNu
     tags=["runs"],
 )
 async def run_report(request: Request, _reader: CanRead, run_id: RunId) -> Response:
-    """The report, whole, as a local reporter writes it."""
+    """Return the whole report, as a local reporter writes it."""
     return await sent_report(request, run_id, "json", "report.json")
 
 
@@ -215,10 +215,10 @@ def list_cases(
     limit: Limit = 100,
     offset: Offset = 0,
 ) -> schemas.CasesOut:
-    """Cases whose id or operator has a text, in the order of their names."""
+    """List cases whose id or operator contains a text, in the order of their names."""
     with database_of(request).reading() as session:
-        asked = queries.find_cases(framework, text, operator_category)
-        total, rows = _some(session, asked, limit, offset)
+        statement = queries.find_cases(framework, text, operator_category)
+        rows, total = queries.rows_and_total(session, statement, limit, offset)
         cases = [schemas.CaseOut.model_validate(case) for (case,) in rows]
     return schemas.CasesOut(cases=cases, **schemas.part(offset, len(cases), total))
 
@@ -234,10 +234,12 @@ def case_history(
     limit: Limit = MOST_ROWS,
     offset: Offset = 0,
 ) -> schemas.HistoryOut:
-    """All that runs said of a case, the oldest first; without runs that slowed it on purpose."""
+    """Return all results of a case, the oldest first, without those of runs with --inject."""
     with database_of(request).reading() as session:
-        case = found(session.get(Case, number), "case")
-        total, rows = _some(session, queries.history_of(case, platform, category, branch), limit, offset)
+        case = require_found(session.get(Case, number), "case")
+        rows, total = queries.rows_and_total(
+            session, queries.history_of(case, platform, category, branch), limit, offset
+        )
         points = [schemas.point_out(result, run) for result, run in rows]
         about = schemas.CaseOut.model_validate(case)
     return schemas.HistoryOut(case=about, points=points, **schemas.part(offset, len(points), total))
@@ -246,33 +248,33 @@ def case_history(
 router.include_router(_api)
 
 
-def found(row: Row | None, what: str) -> Row:
-    """What was asked for.
+def require_found(row: Row | None, noun: str) -> Row:
+    """Return ``row``, or answer that there is no such ``noun``.
 
     Raises:
-        HTTPException: 404, there is no such thing.
+        HTTPException: 404, ``row`` is None.
     """
     if row is None:
-        raise HTTPException(404, f"there is no such {what}")
+        raise HTTPException(404, f"there is no such {noun}")
     return row
 
 
-def found_run(session: Session, run_id: str) -> Run:
-    """The run called ``run_id``.
+def require_run(session: Session, run_id: str) -> Run:
+    """Return the run called ``run_id``.
 
     Raises:
-        HTTPException: 404.
+        HTTPException: 404, there is none.
     """
-    return found(session.scalar(select(Run).where(Run.run_id == run_id)), "run")
+    return require_found(session.scalar(select(Run).where(Run.run_id == run_id)), "run")
 
 
 async def sent_report(
     request: Request, run_id: str, form: large.Form, name: str | None, case: str | None = None
 ) -> Response:
-    """The whole report of a run in that form, or what is drawn of a ``case``; as a download, if it has a ``name``.
+    """Return the whole report of a run in that form, or the flame graphs of a ``case``; as a download called ``name``.
 
     Raises:
-        HTTPException: 404, or 503 when too many ask for large ones.
+        HTTPException: 404, or 503 while too many large reports are being read.
     """
     number, size = await run_in_threadpool(_number_and_size, request, run_id)
     database, apart = database_of(request), request.app.state.reads_apart
@@ -297,7 +299,7 @@ async def sent_report(
 
 def _number_and_size(request: Request, run_id: str) -> tuple[int, int]:
     with database_of(request).reading() as session:
-        number = found_run(session, run_id).number
+        number = require_run(session, run_id).number
     return number, large.size_of(database_of(request), number)
 
 
@@ -305,8 +307,3 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
     with file:
         file.seek(0)
         yield from iter(lambda: file.read(_PIECE), b"")
-
-
-def _some(session: Session, asked: Select[*tuple[Any, ...]], limit: int, offset: int) -> tuple[int, list[Any]]:
-    rows = list(session.execute(asked.limit(limit).offset(offset)))
-    return queries.count(session, asked), rows

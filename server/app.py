@@ -1,5 +1,4 @@
-"""The application: settings and a database made into something that answers requests; and serving it: a socket, uvicorn
-on it, until it is asked to stop."""
+"""The application, made of settings and a database; and its serving by uvicorn on a socket until a signal ends it."""
 
 import asyncio
 import signal
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 _LAST_REQUESTS_S = 10
 _PARSED_AT_ONCE = 2  # small reports: each takes many times its size in memory
-_DESCRIPTION = f"""Reports of A/B runs, kept whole, with the history of every case.
+_DESCRIPTION = f"""Reports of A/B runs, with the history of every case.
 
 Errors are answered with one line: `{{"detail": "..."}}`. Reports are those of schema version {SCHEMA_VERSION}."""
 
@@ -67,10 +66,10 @@ EXAMPLE: dict[str, Any] = {
 
 
 class Application(FastAPI):
-    """FastAPI, whose OpenAPI document has the schema of what is posted, too: that is read by hand."""
+    """FastAPI with the schema of posted reports added to its OpenAPI document, since our own code parses them."""
 
     def openapi(self) -> dict[str, Any]:
-        """The document, made when it is asked for first: that takes longer than all else at the start."""
+        """Return the OpenAPI document. It is made at the first request, because that takes long."""
         document = super().openapi()
         schema = Posted.model_json_schema(ref_template="#/components/schemas/{model}")
         document["components"]["schemas"] |= schema.pop("$defs") | {"Posted": schema}
@@ -80,10 +79,10 @@ class Application(FastAPI):
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The application for ``settings``; its database has been prepared before.
+    """Return the application for ``settings``, whose database has been prepared before.
 
     Raises:
-        UsageError: the database's URL is none, or the extra ``mcp`` is not installed and ``settings`` ask for it.
+        UsageError: the database's URL is not valid, or ``settings`` need the extra ``mcp`` and it is not installed.
     """
     database = Database(settings.database)
 
@@ -133,35 +132,35 @@ def _agents(database: Database) -> "Agents":
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on ``host`` (a name or an address) and ``port``; 0 for any that is free.
+    """Return a socket that listens on ``host`` (a name or an address) and ``port`` (0: any free one).
 
     Raises:
-        UsageError: ``host`` is no name.
-        RunError: it can't be had.
+        UsageError: ``host`` is not a valid name.
+        RunError: the system refuses it.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = addresses[0]
         listening = socket.create_server(address[:2], family=family, backlog=256)
     except UnicodeError:
         raise UsageError(f"--host {host}: there is no host of this name: give another, or an address") from None
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RunError(f"{host} port {port}: can't be listened on ({reason}): give another --host or --port") from None
-    # Connections inherit it: else the body of a short answer waits 40 ms for its head to be acknowledged.
+    # Connections inherit this. Without it, the body of a short answer waits 40 ms for its head to be acknowledged.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
 
 def address_of(listening: socket.socket) -> str:
-    """The address at which ``listening`` is reached, as a URL."""
+    """Return the URL at which ``listening`` is reached."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def configured(app: FastAPI) -> uvicorn.Server:
-    """uvicorn for ``app`` and its settings: it names itself to nobody, logs no query strings, lets the last requests
-    end, and believes a proxy on this machine where there is to be one."""
+def uvicorn_server(app: FastAPI) -> uvicorn.Server:
+    """Return uvicorn for ``app``: it sends no Server header, logs no query strings, lets the last requests end, and
+    with ``behind_proxy`` believes the headers of a proxy on this machine."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
@@ -178,10 +177,10 @@ def configured(app: FastAPI) -> uvicorn.Server:
 
 
 def serve(app: FastAPI, listening: socket.socket) -> None:
-    """Answer requests until SIGTERM or SIGINT; returns when the last ones have been answered."""
-    # uvicorn raises the signal once more when it is done: that is for those who still wait for it.
+    """Answer requests until SIGTERM or SIGINT, and return when the last ones have been answered."""
+    # uvicorn raises the signal again when it has ended; nothing here needs that.
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda _signal, _frame: None)
-    server = configured(app)
+    server = uvicorn_server(app)
     server.run(sockets=[listening])
     sys.stderr.write("opduel results server: ended\n")

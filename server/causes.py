@@ -1,4 +1,4 @@
-"""Causes of changes: as the table keeps them, and as the page of a case shows them."""
+"""Causes of changes: as rows of their table, and as the page of a case shows them."""
 
 import json
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ _ADAPTER = TypeAdapter(Cause)
 
 
 @dataclass(frozen=True)
-class ExaminationShown:
-    """What one source saw: its caption, a row of cells for each candidate, primitives with their implementations, and
-    its note; all printable. ``may_have_frames``: the report may have its flame graph."""
+class PageExamination:
+    """What one source saw, as printable text: a caption, a row of cells for each candidate, rows of primitives with
+    their implementations, and a note. ``may_have_frames``: the report may have its flame graph."""
 
     caption: str
     rows: Sequence[Sequence[str]]
@@ -34,59 +34,65 @@ class ExaminationShown:
 
 
 @dataclass(frozen=True)
-class CauseShown:
-    """A cause as the page has it."""
+class PageCause:
+    """A cause as the page shows it."""
 
     sentence: str
-    examinations: Sequence[ExaminationShown]
+    examinations: Sequence[PageExamination]
 
     @property
     def may_have_frames(self) -> bool:
-        """Whether there may be a flame graph of it: the table doesn't know, the report does."""
-        return any(one.may_have_frames for one in self.examinations)
+        """Return whether the report may have a flame graph of it; the table doesn't have the frames."""
+        return any(examination.may_have_frames for examination in self.examinations)
 
 
 def cause_row(cause: Cause, run_number: int, case_number: int) -> dict[str, Any]:
-    """``cause`` as a row of the table."""
+    """Return ``cause`` as a row of the table."""
     row = {"run_number": run_number, "case_number": case_number, "sentence": fit(cause.sentence, _LONGEST_SENTENCE)}
     return row | {"content": without_frames(cause)}
 
 
-def parsed(content: object) -> Cause:
-    """The cause that JSON describes.
+def parse_cause(content: object) -> Cause:
+    """Return the cause that parsed JSON describes.
 
     Raises:
-        pydantic.ValidationError: it describes none.
+        pydantic.ValidationError: it does not describe a cause.
     """
     return _ADAPTER.validate_python(content)
 
 
 def flames(document: bytes, case: str | None) -> list[dict[str, Any] | None]:
-    """What ``assets/flame.js`` draws of a case of the report ``document``: a flame graph for each examination, None
-    where it has no frames."""
-    for one in json.loads(document)["comparisons"]:
-        if one["case"] == case:
+    """Return what ``assets/flame.js`` draws of a case of the report ``document``: a flame graph for each examination,
+    None for one without frames."""
+    for comparison in json.loads(document)["comparisons"]:
+        if comparison["case"] == case:
             try:
-                cause = parsed(one.get("cause"))
+                cause = parse_cause(comparison.get("cause"))
             except ValidationError:
                 return []
-            return [flame_data(seen) for seen in cause.examinations]
+            return [flame_data(examination) for examination in cause.examinations]
     return []
 
 
-def shown_causes(session: Session, case_number: int, run_ids: Sequence[str]) -> dict[str, CauseShown]:
-    """The causes of a case's changes in these runs by run id, in their order: the first ten."""
-    found = causes_of(session, case_number, run_ids, _MOST_SHOWN)
-    return {run_id: _shown(cause) for run_id, cause in found.items()}
+def causes_for_page(session: Session, case_number: int, run_ids: Sequence[str]) -> dict[str, PageCause]:
+    """Return the causes of a case's changes by run id: of the first ten of these runs that have one."""
+    causes = causes_of(session, case_number, run_ids, _MOST_SHOWN)
+    return {run_id: _cause_for_page(cause) for run_id, cause in causes.items()}
 
 
-def _shown(cause: CauseFound) -> CauseShown:
-    return CauseShown(cause.sentence, [_examined(one) for one in parsed(cause.content).examinations])
+def _cause_for_page(cause: CauseFound) -> PageCause:
+    return PageCause(
+        cause.sentence, [_examination_for_page(examination) for examination in parse_cause(cause.content).examinations]
+    )
 
 
-def _examined(one: Examination) -> ExaminationShown:
-    rows = [[printable(cell) for cell in cells(part, one.unit)] for part in one.candidates]
-    may_have_frames = one.control is not None and one.source in _WITH_CALLERS
-    return ExaminationShown(
-        printable(caption(one)), rows, implementation_rows(one), printable(one.note), may_have_frames
+def _examination_for_page(examination: Examination) -> PageExamination:
+    rows = [[printable(cell) for cell in cells(part, examination.unit)] for part in examination.candidates]
+    may_have_frames = examination.control is not None and examination.source in _WITH_CALLERS
+    return PageExamination(
+        printable(caption(examination)),
+        rows,
+        implementation_rows(examination),
+        printable(examination.note),
+        may_have_frames,
     )

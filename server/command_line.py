@@ -1,4 +1,4 @@
-"""The command line of the server: serve, migrate, tokens, and runs to be removed."""
+"""The server's command line: serve, migrate, token, alert, run."""
 
 import argparse
 import os
@@ -24,7 +24,7 @@ from opduel.server.app import address_of, create_app, listen, serve
 from opduel.server.database import Database, default_url
 from opduel.server.logs import log_to_stderr
 from opduel.server.models import Token
-from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, checked_public_url
+from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, normalize_public_url
 from opduel.server.storage import remove_runs
 from opduel.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token
 
@@ -36,13 +36,13 @@ _PUBLIC_URL = "the address under which people reach the server, for links in fee
 
 
 def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
-    """Run the command, called ``program``, and return its exit code: 0 done, 2 wrong usage, 3 not possible just now."""
+    """Run the command, called ``program``, and return its exit code: 0 success, 2 wrong usage, 3 not possible now."""
     open_closed_streams()
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
-        given.insert(0, "serve")
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
+        words.insert(0, "serve")
     try:
-        options = server_parser(program).parse_args(given)
+        options = server_parser(program).parse_args(words)
         options.do(options)
     except OpduelError as error:
         print_note(f"{error}\n")
@@ -59,14 +59,32 @@ def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
 
 
 def server_parser(program: str = PROGRAM) -> Parser:
+    """Return the parser of all commands; each sets ``do``, the function that runs it."""
     parser = Parser(prog=program, description="Keeps reports that --remote_reporter sends, and shows them.")
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
     _add_serve(commands.add_parser("serve", help="answer requests; the default"))
     migrate = commands.add_parser("migrate", help="make the tables, or bring them to this version")
     migrate.set_defaults(do=_migrate)
-    tokens = commands.add_parser("token", help="create, list and revoke the tokens with which clients read and write")
-    kinds = tokens.add_subparsers(required=True, metavar="{add,list,revoke}")
-    add = kinds.add_parser("add", help="create a token and print it, this once only")
+    _add_database(migrate)
+    _add_token_commands(
+        commands.add_parser("token", help="create, list and revoke the tokens with which clients read and write")
+    )
+    _add_alert(commands.add_parser("alert", help="notify of change points that nobody was notified of yet; for cron"))
+    runs = commands.add_parser("run", help="remove runs").add_subparsers(required=True, metavar="{remove}")
+    remove = runs.add_parser("remove", help="remove runs for good, with their reports")
+    remove.add_argument("ids", metavar="RUN", nargs="+", help="a run's id")
+    remove.set_defaults(do=_remove_runs)
+    _add_database(remove)
+    return parser
+
+
+def _add_database(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--database", metavar="URL", help=_DATABASE)
+
+
+def _add_token_commands(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(required=True, metavar="{add,list,revoke}")
+    add = commands.add_parser("add", help="create a token and print it, this once only")
     add.add_argument("name", metavar="NAME")
     add.add_argument(
         "--scope", action="append", choices=SCOPES, default=[], help="what the token allows: read, write; repeatable"
@@ -75,38 +93,36 @@ def server_parser(program: str = PROGRAM) -> Parser:
         "--expires", metavar="DAYS", type=_days, help="days until it expires (default: it does not expire)"
     )
     add.set_defaults(do=_add_token)
-    listing = kinds.add_parser("list", help="print names, scopes and times, tab-separated")
+    listing = commands.add_parser("list", help="print names, scopes and times, tab-separated")
     listing.set_defaults(do=_list_tokens)
-    revoke = kinds.add_parser("revoke", help="revoke a token: it stops working at once")
+    revoke = commands.add_parser("revoke", help="revoke a token: it stops working at once")
     revoke.add_argument("name", metavar="NAME")
     revoke.set_defaults(do=_revoke_token)
-    alert = commands.add_parser("alert", help="notify of change points that nobody was notified of yet; for cron")
-    receivers = alert.add_argument_group("receivers", "who is notified; several may be given")
+    for command in (add, listing, revoke):
+        _add_database(command)
+
+
+def _add_alert(parser: argparse.ArgumentParser) -> None:
+    receivers = parser.add_argument_group("receivers", "who is notified; several may be given")
     super(NotifyCommand, NotifyCommand).add_options(receivers)  # without --notify_unverified, which is for runs
     NotifyWebhook.add_options(receivers)
-    alert.add_argument("--branch", metavar="NAME", help="only change points of this branch (default: of all)")
-    alert.add_argument(
+    parser.add_argument("--branch", metavar="NAME", help="only change points of this branch (default: of all)")
+    parser.add_argument(
         "--category", metavar="NAME", help="only those whose history has a run in this category (default: all)"
     )
-    alert.add_argument("--public_url", metavar="URL", help=_PUBLIC_URL)
-    alert.set_defaults(do=_alert)
-    runs = commands.add_parser("run", help="remove runs").add_subparsers(required=True, metavar="{remove}")
-    remove = runs.add_parser("remove", help="remove runs for good, with their reports")
-    remove.add_argument("ids", metavar="RUN", nargs="+", help="a run's id")
-    remove.set_defaults(do=_remove_runs)
-    for one in (migrate, add, listing, revoke, alert, remove):
-        one.add_argument("--database", metavar="URL", help=_DATABASE)
-    return parser
+    parser.add_argument("--public_url", metavar="URL", help=_PUBLIC_URL)
+    _add_database(parser)
+    parser.set_defaults(do=_alert)
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="where to listen. Default: 127.0.0.1")
     parser.add_argument("--port", type=_port, default=8000, help="0 for any that is free. Default: 8000")
-    parser.add_argument("--database", metavar="URL", help=_DATABASE)
+    _add_database(parser)
     parser.add_argument(
         "--max_report_bytes",
         metavar="BYTES",
-        type=_whole,
+        type=_whole_number,
         default=DEFAULT_MAX_REPORT_BYTES,
         help=f"the largest report that is accepted, in bytes. Default: {DEFAULT_MAX_REPORT_BYTES}",
     )
@@ -134,7 +150,7 @@ def _days(text: str) -> timedelta:
     return lasts
 
 
-def _whole(text: str) -> int:
+def _whole_number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
@@ -142,9 +158,9 @@ def _whole(text: str) -> int:
 
 
 def _port(text: str) -> int:
-    if not 0 <= _whole(text) <= 65535:
+    if not 0 <= _whole_number(text) <= 65535:
         raise argparse.ArgumentTypeError(f"{text!r}: must be 0 to 65535")
-    return _whole(text)
+    return _whole_number(text)
 
 
 def _url(options: argparse.Namespace) -> str:
@@ -155,28 +171,28 @@ def _say(text: str) -> None:
     print_note(f"opduel results server: {printable(text)}\n")
 
 
-def _opened(options: argparse.Namespace) -> Database:
+def _open_database(options: argparse.Namespace) -> Database:
     database = Database(_url(options))
-    done = database.prepare()
-    if done:
-        _say(f"{done}: {database.name}")
+    action = database.prepare()
+    if action:
+        _say(f"{action}: {database.name}")
     return database
 
 
-def _existing(options: argparse.Namespace) -> Database:
-    """The same for what only looks or removes: it makes no database.
+def _open_existing(options: argparse.Namespace) -> Database:
+    """Open a database that must exist already.
 
     Raises:
         UsageError: there is none.
     """
     Database(_url(options)).check_exists()
-    return _opened(options)
+    return _open_database(options)
 
 
 def _serve(options: argparse.Namespace) -> None:
-    others = [field.name for field in fields(Settings) if field.name != "database"]
-    settings = Settings(_url(options), **{name: getattr(options, name) for name in others})
-    database = _opened(options)
+    option_names = [field.name for field in fields(Settings) if field.name != "database"]
+    settings = Settings(_url(options), **{name: getattr(options, name) for name in option_names})
+    database = _open_database(options)
     database.close()
     listening = listen(options.host, options.port)
     log_to_stderr()
@@ -191,16 +207,16 @@ def _migrate(options: argparse.Namespace) -> None:
 
 def _add_token(options: argparse.Namespace) -> None:
     check_token(options.name, options.scope, datetime.now(UTC), options.expires)
-    with _opened(options).writing() as session:
+    with _open_database(options).writing() as session:
         token = add_token(session, options.name, options.scope, datetime.now(UTC), options.expires)
-        print_result(f"{token}\n")  # one that can't be shown is not kept
+        print_result(f"{token}\n")  # if this fails, the token is not stored
     _say("keep this token: it is shown only once, and anyone who has it can use it")
 
 
 def _list_tokens(options: argparse.Namespace) -> None:
     now = datetime.now(UTC)
     lines = ["# name\tscopes\tcreated\texpires\tstate"]
-    with _existing(options).reading() as session:
+    with _open_existing(options).reading() as session:
         for token in session.scalars(select(Token).order_by(Token.name)):
             scopes = ",".join(scope for scope in SCOPES if getattr(token, f"can_{scope}"))
             state = "valid" if is_valid(token, now) else "revoked" if token.revoked else "expired"
@@ -211,7 +227,7 @@ def _list_tokens(options: argparse.Namespace) -> None:
 
 
 def _revoke_token(options: argparse.Namespace) -> None:
-    with _existing(options).writing() as session:
+    with _open_existing(options).writing() as session:
         revoke_token(session, options.name, datetime.now(UTC))
     _say(f"revoked {options.name}")
 
@@ -220,17 +236,17 @@ def _alert(options: argparse.Namespace) -> None:
     notifiers: list[Notifier] = [*NotifyCommand.from_options(options), *NotifyWebhook.from_options(options)]
     if not notifiers:
         raise UsageError("alert: no receiver: add --notify_command or --notify_webhook")
-    for one in notifiers:
-        one.check()
-    public_url = None if options.public_url is None else checked_public_url(options.public_url)
-    wanted = replace(SLOWDOWNS, branch=options.branch, category=options.category)
-    failures = send_alerts(_existing(options), notifiers, public_url, wanted)
+    for notifier in notifiers:
+        notifier.check()
+    public_url = None if options.public_url is None else normalize_public_url(options.public_url)
+    finding_filter = replace(SLOWDOWNS, branch=options.branch, category=options.category)
+    failures = send_alerts(_open_existing(options), notifiers, public_url, finding_filter)
     if failures:
         raise RunError("; ".join(failures))
 
 
 def _remove_runs(options: argparse.Namespace) -> None:
     ids = list(dict.fromkeys(options.ids))
-    with _existing(options).writing() as session:
+    with _open_existing(options).writing() as session:
         remove_runs(session, ids)
     _say(f"removed {len(ids)} run{'' if len(ids) == 1 else 's'}")

@@ -1,4 +1,4 @@
-"""Two runs beside each other: the cases of either, and what both imply together by a build that they share."""
+"""Comparison of two runs: their cases side by side, and the changes that both imply through a build that they share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ from opduel.comparator.network_meta_analysis import (
 )
 from opduel.reporters.units import human_share
 from opduel.server.findings import exp
-from opduel.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, interval, node_order, seen_of
+from opduel.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, interval, node_order, sightings_of
 from opduel.server.models import Run
 from opduel.server.queries import results_worst_first
 
-_SAME = 0.0005  # a change, as a share, that is none in words
-_MANY_TIMES = 11.0  # a change from which on it is a factor in words
+_SAME = 0.0005  # a smaller change, as a share, is called none
+_MANY_TIMES = 11.0  # from this ratio on, a change is described as a factor
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One case in both runs; None where a run doesn't have it, or nothing can be implied."""
+    """One case in two runs: its row in each (None if the run doesn't have it), and the change that both imply."""
 
     case_number: int
     case: str
@@ -39,8 +39,8 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Two runs' cases, those with the largest implied change first, and how the runs are linked."""
+class RunComparison:
+    """The cases of two runs, those with the largest implied change first, and how the runs are linked."""
 
     link: Link | None
     older: BuildName | None  # of the implied changes; None without a link
@@ -48,37 +48,42 @@ class Beside:
     pairs: Sequence[Pair]
 
     @property
-    def told(self) -> Sequence[Pair]:
-        """Those whose implied change is beyond chance, and a change in words, the largest first."""
-        found = ((one, one.indirect_estimate) for one in self.pairs)
-        beyond = ((pair, one) for pair, one in found if one is not None and (one.ci[0] > 0 or one.ci[1] < 0))
-        return [pair for pair, one in beyond if abs(exp(one.log_ratio) - 1) >= _SAME]
+    def notable_pairs(self) -> Sequence[Pair]:
+        """Return the pairs whose implied change is significant and large enough for words, the largest first."""
+        return [pair for pair in self.pairs if _is_notable(pair.indirect_estimate)]
 
 
-def compare_runs(session: Session, first: Run, second: Run) -> Beside:
-    """All cases of either run, side by side; what they imply is of the newer build against the older one."""
-    before = {row.case_number: row for row in results_worst_first(session, first)}
-    after = {row.case_number: row for row in results_worst_first(session, second)}
-    runs = [(run, build_of(run, "control"), build_of(run, "treatment")) for run in (first, second)]
-    builds = [one for of_run in runs for one in seen_of(*of_run)]
-    names = {one.node: one for _, _, one in builds}
-    nodes = [one.node for _, _, one in builds]
-    how = link((nodes[0], nodes[1]), (nodes[2], nodes[3]), node_order(builds))
+def compare_runs(session: Session, first: Run, second: Run) -> RunComparison:
+    """Compare all cases of two runs; implied changes are of the newer build against the older one."""
+    runs_link, build_by_node = _link_runs(first, second)
     z = NormalDist().inv_cdf(1 - CONFIDENCE_ALPHA / 2)
+    first_rows, second_rows = (
+        {row.case_number: row for row in results_worst_first(session, run)} for run in (first, second)
+    )
     pairs = []
-    for number in [*before, *(number for number in after if number not in before)]:
-        one, other = before.get(number), after.get(number)
-        known = one if one is not None else other
-        assert known is not None
-        edges = (_edge(first, one), _edge(second, other))
-        both = indirect_estimate(how, edges[0], edges[1], z) if how is not None and edges[0] and edges[1] else None
-        pairs.append(Pair(number, known.case, known.metric, known.lower_is_better, one, other, both))
-    older, newer = (names[how.older], names[how.newer]) if how is not None else (None, None)
-    return Beside(how, older, newer, sorted(pairs, key=_size, reverse=True))
+    for number, case in (first_rows | second_rows).items():
+        rows = first_rows.get(number), second_rows.get(number)
+        edges = _edge(first, rows[0]), _edge(second, rows[1])
+        estimate = None
+        if runs_link is not None and edges[0] and edges[1]:
+            estimate = indirect_estimate(runs_link, edges[0], edges[1], z)
+        pairs.append(Pair(number, case.case, case.metric, case.lower_is_better, *rows, estimate))
+    older, newer = (build_by_node[runs_link.older], build_by_node[runs_link.newer]) if runs_link else (None, None)
+    return RunComparison(runs_link, older, newer, sorted(pairs, key=_size, reverse=True))
+
+
+def _link_runs(first: Run, second: Run) -> tuple[Link | None, dict[str, BuildName]]:
+    """Return how the builds of two runs are linked, and their builds by node."""
+    sightings = []
+    for run in (first, second):
+        sightings += sightings_of(run, build_of(run, "control"), build_of(run, "treatment"))
+    nodes = [build.node for _, _, build in sightings]
+    runs_link = link((nodes[0], nodes[1]), (nodes[2], nodes[3]), node_order(sightings))
+    return runs_link, {build.node: build for _, _, build in sightings}
 
 
 def in_words(log_ratio: float, metric: str, newer: str, older: str) -> str:
-    """``NEW is 6.6 % slower than OLD``: an implied change and its direction."""
+    """Describe an implied change, such as ``NEW is 6.6 % slower than OLD``."""
     ratio = exp(log_ratio)
     share, is_same = human_share(abs(ratio - 1)), abs(ratio - 1) < _SAME
     if metric == "time":
@@ -96,7 +101,7 @@ def in_words(log_ratio: float, metric: str, newer: str, older: str) -> str:
 
 
 def _edge(run: Run, row: Any | None) -> Edge | None:
-    """The row's edge. A build against itself says something here, too: that nothing should have changed."""
+    """Return the row's edge; None without an interval, or for a run that slowed cases on purpose."""
     if row is None or run.inject is not None:
         return None
     return edge_from_interval("control", "treatment", row.ratio, interval(row.ci_low, row.ci_high), run.alpha)
@@ -105,3 +110,8 @@ def _edge(run: Run, row: Any | None) -> Edge | None:
 def _size(pair: Pair) -> tuple[bool, float]:
     implied = pair.indirect_estimate
     return implied is not None, 0.0 if implied is None else abs(implied.log_ratio)
+
+
+def _is_notable(estimate: IndirectEstimate | None) -> bool:
+    is_significant = estimate is not None and (estimate.ci[0] > 0 or estimate.ci[1] < 0)
+    return estimate is not None and is_significant and abs(exp(estimate.log_ratio) - 1) >= _SAME

@@ -1,4 +1,4 @@
-"""The database behind the server: SQLite or PostgreSQL, with the tables of this version or else refused."""
+"""The server's database: SQLite or PostgreSQL, whose tables must be those of this version."""
 
 import io
 import os
@@ -31,52 +31,52 @@ _MIGRATE = "python -m opduel.server migrate"
 
 
 def default_url() -> str:
-    """SQLite in the user's state folder."""
+    """Return the URL of an SQLite file in the user's state folder."""
     return f"sqlite:///{platformdirs.user_state_path('opduel') / 'server' / 'results.sqlite'}"
 
 
 class Database:
-    """One database; its sessions are transactions, committed when their ``with`` ends well, undone otherwise."""
+    """One database. A session is a transaction: committed at the end of its ``with``, rolled back on an exception."""
 
     def __init__(self, url: str) -> None:
-        """Connects to nothing yet.
+        """Parse ``url``; nothing is connected yet.
 
         Raises:
-            UsageError: ``url`` is none, or one of a database that isn't known here.
+            UsageError: ``url`` is not a URL of SQLite or PostgreSQL.
         """
-        self.url = _meant(url)
+        self.url = _parse_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
         self._writer = self.engine.execution_options(writes=True)
 
     @property
     def name(self) -> str:
-        """The URL as it may be said: without a password."""
+        """Return the URL without its password."""
         plain = self.url.set(drivername=self.url.get_backend_name())
         return plain.render_as_string(hide_password=True)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """Begin a transaction that only reads: what it sees does not change under it on SQLite."""
+        """Begin a transaction that only reads. On SQLite it sees one unchanging state."""
         with Session(self.engine) as session:
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """Begin a transaction that writes: all of it is stored, or nothing."""
+        """Begin a transaction that writes all or nothing."""
         with Session(self._writer) as session, session.begin():
             yield session
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self.engine.dispose()
 
     def prepare(self, migrate: bool | None = None) -> str:
-        """See that the tables are those of this version; bring them there if ``migrate``, or where nobody else can be
-        using them, which is taken of SQLite.  Returns what was done, in words; empty if nothing was.
+        """Check that the tables are those of this version, and create or upgrade them if ``migrate`` (by default for
+        SQLite, which nobody else is assumed to be using). Return what was done, in words, or "".
 
         Raises:
-            UsageError: they aren't, and the user has to fix it.
+            UsageError: the tables are not those of this version, and the user has to act.
             RunError: the database can't be reached.
         """
         if self.is_sqlite:
@@ -103,19 +103,19 @@ class Database:
         return "created its tables" if state == "empty" else "upgraded its tables"
 
     def check_exists(self) -> None:
-        """See that there is a database.
+        """Check that an SQLite file exists; PostgreSQL reports a missing database when it is used.
 
         Raises:
-            UsageError: it is an SQLite file that isn't there. Of a PostgreSQL server that is found out when it is used.
+            UsageError: the file does not exist.
         """
         if self.is_sqlite and not os.path.exists(self.url.database or ""):
             raise UsageError(f"the database {self.name} does not exist: give --database, or start the server first")
 
     def _make_file(self) -> None:
-        """Make an SQLite file that only its owner can read, in a folder made for it where there is none.
+        """Create an SQLite file that only its owner can read, and its folder, unless they exist.
 
         Raises:
-            UsageError: it can't be, or is there and something else's: then not a byte of it is changed.
+            UsageError: it can't be created, or is another program's database, which is left unchanged.
         """
         path = Path(self.url.database or "")
         _refuse_foreign(path, self.name)
@@ -129,20 +129,20 @@ class Database:
 
 
 def _refuse_foreign(path: Path, name: str) -> None:
-    """Raise UsageError for a database that is something else's. Opening it as ours would change its journal mode."""
+    """Raise UsageError for another program's database, before opening it as ours would change its journal mode."""
     try:
         if not (os.path.isdir(path) or stat.S_ISREG(path.stat().st_mode)):
             raise UsageError(f"--database {name}: is not a regular file: give another")
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except (OSError, sqlite3.Error):  # not there, or no database: whoever opens it says so
+    except (OSError, sqlite3.Error):  # missing or not a database: opening it reports that
         return
     if tables and "alembic_version" not in tables:
         raise UsageError(f"the database {name} holds tables that are not opduel's: give an empty one")
 
 
 def state_of(connection: Connection) -> Standing:
-    """Return how the tables that are there stand to those of this version."""
+    """Return how the database's tables compare with those of this version."""
     scripts = ScriptDirectory.from_config(alembic_config(connection))
     revision = MigrationContext.configure(connection).get_current_revision()
     if revision is None:
@@ -155,7 +155,7 @@ def state_of(connection: Connection) -> Standing:
 
 
 def alembic_config(connection: Connection) -> Config:
-    """Alembic's view of our migrations, to be run on ``connection``, within its transaction."""
+    """Return alembic's settings for our migrations, run on ``connection`` within its transaction."""
     config = Config(stdout=io.StringIO())
     folder = str(Path(__file__).parent / "migrations")
     config.set_main_option("script_location", folder.replace("%", "%%"))
@@ -163,7 +163,7 @@ def alembic_config(connection: Connection) -> Config:
     return config
 
 
-def _meant(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     try:
         url.encode("utf-8")  # else it can't be shown, either
         parsed = make_url(url)
@@ -209,7 +209,7 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # Who will write says so at once: waiting for one's turn works then, and later it would not.
+        # A writer takes the lock at once: SQLite waits for it then, but not when a reader becomes a writer.
         writes = connection.get_execution_options().get("writes")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -217,13 +217,13 @@ def _sqlite(url: URL) -> Engine:
 
 
 def upsert(session: Session, table: type[DeclarativeBase]) -> Any:
-    """Return an insert that can handle a row that is already there. Both databases have one, each its own."""
+    """Return the database's own INSERT, which can handle a row that exists (ON CONFLICT)."""
     assert session.bind is not None
     dialect = sqlite_dialect if session.bind.dialect.name == "sqlite" else postgresql_dialect
     return dialect.insert(table)
 
 
 def batches(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Yield the rows, some at a time."""
+    """Yield the rows in batches of the size of one statement."""
     for start in range(0, len(rows), _AT_A_TIME):
         yield rows[start : start + _AT_A_TIME]

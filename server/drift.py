@@ -1,4 +1,4 @@
-"""The histories of all cases weighed, beside the requests; what they come to is kept in the database while it holds."""
+"""Analysis of all cases' histories, on a thread beside the requests; its results are stored until new runs come."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from opduel.comparator.network_meta_analysis import Component, analyse_network, edge_from_interval
 from opduel.records.build import AGAINST
-from opduel.server.change_points import follow, found_in
+from opduel.server.change_points import detect_changes, follow
 from opduel.server.database import Database, upsert
 from opduel.server.histories import (
     BUILD_COLUMNS,
@@ -24,14 +24,13 @@ from opduel.server.histories import (
     by_branch,
     interval,
     node_order,
-    seen_of,
+    sightings_of,
 )
 from opduel.server.logs import logger
 from opduel.server.models import AnalysedSeries, Result, Run
 
-METHOD = 1  # of weighing: with another one all histories are weighed again
-# How many runs, and when the last one came: by its number one could not tell, for that of a run that was removed may be
-# given again.
+METHOD = 1  # version of the analysis: when it changes, all histories are analysed again
+# The number of runs, and when the last one was received. Its number would not do: that of a removed run may be reused.
 Stamp = tuple[int, datetime | None]
 _PATIENCE_S = 0.5  # how long a page waits for a computation that may be about to end
 _AT_A_TIME = 20  # series that are stored together
@@ -40,7 +39,7 @@ _Runs = Mapping[int, tuple[Any, BuildName, BuildName]]  # by number: a run's col
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the weighing is: all if ``is_complete``, else ``analysed`` of ``total`` series (0 of 0 at the start)."""
+    """Progress of the analysis: complete, or ``analysed`` of ``total`` series (0 of 0 at the start)."""
 
     analysed: int
     total: int
@@ -50,7 +49,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class _Analysed:
-    """What one series came to; no components when no run counts."""
+    """The analysis of one series; without components when it has no usable run."""
 
     series: Series
     components: Sequence[Component]
@@ -60,10 +59,10 @@ class _Analysed:
 
 
 class DriftAnalysis:
-    """Keeps one database's histories weighed: only series with new runs are weighed again, on a thread of its own."""
+    """Keeps the analysis of a database's histories up to date, on a thread. Only series with new runs are analysed."""
 
     def __init__(self, database: Database) -> None:
-        """Nothing is weighed before it is asked for."""
+        """Keep ``database``; the first call of ``progress`` or ``analyse`` starts the work."""
         self._database = database
         self._lock = threading.Lock()
         self._stamp: Stamp | None = None  # of all runs, at the last computation
@@ -72,7 +71,7 @@ class DriftAnalysis:
         self._worker: threading.Thread | None = None
 
     def progress(self, patience_s: float = _PATIENCE_S) -> Progress:
-        """Return how far it is, after ``patience_s`` at most; begins to weigh what is new, if anything is."""
+        """Start the analysis if there are new runs, wait for it ``patience_s`` at most, and return its progress."""
         self._start_if_stale()
         worker = self._worker
         if worker is not None:
@@ -83,7 +82,7 @@ class DriftAnalysis:
             return Progress(self._total - self._waiting, self._total, is_complete, took)
 
     def analyse(self) -> None:
-        """Weigh all that is new, and return when that is done.
+        """Analyse all series with new runs.
 
         Raises:
             sqlalchemy.exc.DBAPIError: the database can't be used.
@@ -132,7 +131,7 @@ class DriftAnalysis:
                 self._stamp, self._took = stamp, time.monotonic() - self._began
 
     def _analyse_series(self, series: Series, runs: _Runs) -> _Analysed:
-        """Analyse one series. One that fails, because of an odd upload, doesn't stop the others."""
+        """Analyse one series. One that fails, because of an odd upload, is logged and has no components."""
         with self._database.reading() as session:
             try:
                 return _analysed(session, series, runs)
@@ -157,7 +156,7 @@ def _analysed(session: Session, series: Series, runs: _Runs) -> _Analysed:
         edge = edge_from_interval(control.node, treatment.node, ratio, interval(low, high), run.alpha)
         if edge is not None:
             edges.append(edge)
-            measured += seen_of(run, control, treatment)
+            measured += sightings_of(run, control, treatment)
             apart |= {control.node} if AGAINST in run.framework else set()
             threshold = its_threshold
     minimal, order = max(0.0, threshold / 2), node_order(measured, apart)
@@ -168,13 +167,13 @@ def _analysed(session: Session, series: Series, runs: _Runs) -> _Analysed:
 
 
 def _store(session: Session, analysed: _Analysed, stamp: Stamp) -> None:
-    """Keep what a series came to, and follow its change points."""
+    """Store the analysis of a series, and update its change points."""
     key = analysed.series.key
     values = {"run_count": stamp[0], "newest": stamp[1], "method": METHOD, **_figures(analysed)}
     statement = upsert(session, AnalysedSeries).values(**key, **values)
     session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
-    series = session.scalars(select(AnalysedSeries).filter_by(**key)).one()
-    changes = found_in(analysed.components, analysed.builds, analysed.minimal) if analysed.components else []
+    series = session.execute(select(AnalysedSeries).filter_by(**key)).scalar_one()
+    changes = detect_changes(analysed.components, analysed.builds, analysed.minimal) if analysed.components else []
     follow(session, series, changes, analysed.order, analysed.minimal, datetime.now(UTC))
 
 
@@ -197,14 +196,14 @@ def _figures(analysed: _Analysed) -> dict[str, object]:
 
 
 def _runs(session: Session) -> _Runs:
-    """Return all runs that count, as far as their results can be trusted."""
+    """Return all runs but those that slowed cases on purpose, by number."""
     columns = (Run.number, Run.framework, Run.platform, Run.threads, Run.branch, Run.started, Run.alpha, *BUILD_COLUMNS)
     rows = session.execute(select(*columns).where(Run.inject.is_(None)))
     return {row.number: (row, build_of(row, "control"), build_of(row, "treatment")) for row in rows}
 
 
 def _stamps(session: Session) -> dict[Series, Stamp]:
-    """Return every series with its stamp: when that is the same, so is its history."""
+    """Return every series with its stamp: the same stamp means the same history."""
     counts = and_(Run.inject.is_(None), Result.trusted)
     key = (Result.case_number, Run.platform, Run.threads, Run.branch)
     query = (
@@ -223,8 +222,8 @@ def _stamps(session: Session) -> dict[Series, Stamp]:
 
 
 def _newly_named(analysed: Collection[Series], stamps: Collection[Series]) -> dict[Series, Series]:
-    """Return the histories whose runs named no branch, and that are a named branch's now, as it is the only one: they
-    keep their change points, and with these who acknowledged them."""
+    """Return analysed series without a branch whose runs now belong to the only named branch, with their new series.
+    They keep their change points and acknowledgements."""
     unnamed = {
         series: series.without_branch
         for series in stamps
@@ -234,6 +233,6 @@ def _newly_named(analysed: Collection[Series], stamps: Collection[Series]) -> di
 
 
 def _analysed_stamps(session: Session) -> dict[Series, Stamp]:
-    """Return the series that are weighed already, by this method, with their stamps then."""
+    """Return the series that have been analysed, with their stamps then; (-1, None) if by another method."""
     rows = session.scalars(select(AnalysedSeries))
-    return {Series.kept(row): (row.run_count, row.newest) if row.method == METHOD else (-1, None) for row in rows}
+    return {Series.from_row(row): (row.run_count, row.newest) if row.method == METHOD else (-1, None) for row in rows}

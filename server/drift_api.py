@@ -1,4 +1,4 @@
-"""Change points by the JSON API: what changed over whole histories, and who knows of it."""
+"""The JSON API of change points and their acknowledgements."""
 
 from datetime import UTC, date, datetime
 from typing import Annotated
@@ -10,10 +10,19 @@ from sqlalchemy.orm import Session
 
 from opduel.records.validation import explain
 from opduel.server.access import CanRead, CanWrite, database_of
-from opduel.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, found, problems
+from opduel.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, problems, require_found
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
-from opduel.server.findings import Direction, Finding, State, Wanted, exp, find_findings, list_findings, moment_of
-from opduel.server.schemas import CaseOut, Part, part, taken
+from opduel.server.findings import (
+    Direction,
+    Finding,
+    FindingFilter,
+    State,
+    exp,
+    find_findings,
+    list_findings,
+    moment_of,
+)
+from opduel.server.schemas import CaseOut, Part, model_from_row, part
 from opduel.server.upload import small_body
 
 router = APIRouter(
@@ -24,7 +33,7 @@ _GONE = problems({404: "no such change point"})
 
 
 class BuildOut(BaseModel):
-    """A build, as histories know it; ``time`` of its commit in seconds since 1970."""
+    """A build; ``time`` is its commit's, in seconds since 1970."""
 
     label: str
     requested: str
@@ -35,7 +44,7 @@ class BuildOut(BaseModel):
 
 
 class AcknowledgementOut(BaseModel):
-    """Who knows of a change point, since when, and why it needs no further attention. ``counts`` is false when it has
+    """Who acknowledged a change point, when, and why it needs no further attention. ``counts`` is false if it has
     changed materially since."""
 
     at: datetime
@@ -73,7 +82,7 @@ class ChangePointsOut(Part):
 
 
 class Acknowledgement(BaseModel):
-    """That a change point needs no further attention."""
+    """The body of an acknowledgement: why a change point needs no further attention."""
 
     note: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE, pattern=r"\S")]
 
@@ -94,22 +103,22 @@ def list_change_points(
     limit: Limit = 100,
     offset: Offset = 0,
 ) -> ChangePointsOut:
-    """Change points, the worst first: the largest slowdown, ..., the largest gain."""
+    """List change points, the worst first: the largest slowdown, ..., the largest gain."""
     progress = request.app.state.drift.progress()
     begin = None if since is None else moment_of(since)
-    wanted = Wanted(state, direction, platform, framework, begin, q, branch, category, operator_category)
+    finding_filter = FindingFilter(state, direction, platform, framework, begin, q, branch, category, operator_category)
     with database_of(request).reading() as session:
-        listed = list_findings(session, wanted)
-        some = [_out(one) for one in listed[offset : offset + limit]]
-    pages = part(offset, len(some), len(listed))
-    return ChangePointsOut(change_points=some, **pages, complete=progress.is_complete)
+        findings = list_findings(session, finding_filter)
+        page = [_out(finding) for finding in findings[offset : offset + limit]]
+    pages = part(offset, len(page), len(findings))
+    return ChangePointsOut(change_points=page, **pages, complete=progress.is_complete)
 
 
 @router.get("/change_points/{number}", responses=_GONE)
 def one_change_point(request: Request, _reader: CanRead, number: Number) -> ChangePointOut:
-    """One change point."""
+    """Return one change point."""
     with database_of(request).reading() as session:
-        return _out(_one(session, number))
+        return _out(_require_finding(session, number))
 
 
 @router.put(
@@ -129,43 +138,43 @@ async def put_acknowledgement(request: Request, token: CanWrite, number: Number)
     except ValidationError as error:
         raise HTTPException(422, f'the body must be {{"note": "..."}}: {explain(error, "it")}') from None
     note = "".join(char for char in posted.note if char.isprintable()).strip()
-    return await run_in_threadpool(_acknowledged, request, number, token, note)
+    return await run_in_threadpool(_acknowledge, request, number, token, note)
 
 
-def _acknowledged(request: Request, number: int, token: str, note: str) -> ChangePointOut:
+def _acknowledge(request: Request, number: int, token: str, note: str) -> ChangePointOut:
     with database_of(request).writing() as session:
-        one = _one(session, number)
-        acknowledge(one.point, token, note, datetime.now(UTC))
-        return _out(one)
+        finding = _require_finding(session, number)
+        acknowledge(finding.point, token, note, datetime.now(UTC))
+        return _out(finding)
 
 
 @router.delete("/change_points/{number}/acknowledgement", responses=_GONE)
 def delete_acknowledgement(request: Request, _token: CanWrite, number: Number) -> ChangePointOut:
-    """Take an acknowledgement back."""
+    """Withdraw an acknowledgement."""
     with database_of(request).writing() as session:
-        one = _one(session, number)
-        withdraw(one.point)
-        return _out(one)
+        finding = _require_finding(session, number)
+        withdraw(finding.point)
+        return _out(finding)
 
 
-def _one(session: Session, number: int) -> Finding:
-    return found(next(iter(find_findings(session, [number])), None), "change point")
+def _require_finding(session: Session, number: int) -> Finding:
+    return require_found(next(iter(find_findings(session, [number])), None), "change point")
 
 
-def _out(one: Finding) -> ChangePointOut:
-    point = one.point
+def _out(finding: Finding) -> ChangePointOut:
+    point = finding.point
     acknowledgement = None
     if point.acknowledged is not None:
         acknowledgement = AcknowledgementOut(
             at=point.acknowledged, by=point.acknowledged_by or "", note=point.note or "", counts=point.is_acknowledged
         )
-    return taken(
+    return model_from_row(
         ChangePointOut,
         point,
-        case=CaseOut.model_validate(one.case),
-        **{name: getattr(one.series, name) for name in ("platform", "threads", "branch")},
-        **{name: taken(BuildOut, getattr(one, name)) for name in ("before", "after")},
-        **{name: getattr(one, name) for name in ("ratio", "q_value")},
+        case=CaseOut.model_validate(finding.case),
+        **{name: getattr(finding.series, name) for name in ("platform", "threads", "branch")},
+        **{name: model_from_row(BuildOut, getattr(finding, name)) for name in ("before", "after")},
+        **{name: getattr(finding, name) for name in ("ratio", "q_value")},
         ci=(exp(point.ci_low), exp(point.ci_high)),
         acknowledgement=acknowledgement,
     )

@@ -1,4 +1,4 @@
-"""What changed over whole histories: the page, its forms, and an Atom feed."""
+"""The page of change points, its forms, and their Atom feed."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
@@ -20,28 +20,38 @@ from opduel.server.access import (
 )
 from opduel.server.api import days
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
-from opduel.server.findings import ALERT_Q, Direction, Wanted, count_series, drift_choices, find_findings, list_findings
-from opduel.server.pages import Words, dates_asked, day_of, page_of, words_of
-from opduel.server.templating import ENVIRONMENT, leading_to
+from opduel.server.findings import (
+    ALERT_Q,
+    Direction,
+    FindingFilter,
+    count_series,
+    drift_choices,
+    find_findings,
+    list_findings,
+)
+from opduel.server.pages import Words, day_of, page_of, valid_days, words_of
+from opduel.server.templating import ENVIRONMENT, redirect_with_cookie
 from opduel.server.upload import form_of
 
-Chosen = dict[str, str | None]
-SEEN = "opduel_seen"  # a cookie: until when the browser's owner has seen the findings
+DriftFilters = dict[str, str | None]
+SEEN = "opduel_seen"  # a cookie: the time up to which the browser's owner has seen the change points
 _MOST_LISTED, _MOST_IN_FEED = 200, 100
 _SEEN_LASTS = timedelta(days=400)
 
 router = APIRouter(include_in_schema=False)
 
 
-def narrowing(platform: Words = "", branch: Words = "", category: Words = "", operator_category: Words = "") -> Chosen:
-    """What page and feed can be narrowed to; None for all."""
-    asked = {"platform": platform, "branch": branch, "category": category, "operator_category": operator_category}
-    return {name: words_of(value) or None for name, value in asked.items()}
+def drift_filters(
+    platform: Words = "", branch: Words = "", category: Words = "", operator_category: Words = ""
+) -> DriftFilters:
+    """Return the filters of the page and the feed; None for all."""
+    texts = {"platform": platform, "branch": branch, "category": category, "operator_category": operator_category}
+    return {name: words_of(value) or None for name, value in texts.items()}
 
 
 @router.get("/creep")
 def old_page() -> Response:
-    """Where the page was before."""
+    """Redirect from the page's former address."""
     return RedirectResponse("/drift", 308)
 
 
@@ -50,34 +60,34 @@ def drift_page(
     request: Request,
     _reader: CanRead,
     login: SessionCookie,
-    chosen: Annotated[Chosen, Depends(narrowing)],
+    filters: Annotated[DriftFilters, Depends(drift_filters)],
     since: Words = "",
     state: Words = "",
     new: Words = "",
 ) -> Response:
-    """Change points, the worst first."""
+    """Show change points, the worst first."""
     progress = request.app.state.drift.progress()
-    seen = _seen(request)
-    asked = {name: value or "" for name, value in chosen.items()} | {"new": "1" if new and seen else ""}
-    asked |= {"state": state if state in ("acknowledged", "all") else ""}
-    asked |= dates_asked(since, "")
+    seen_until = _seen_until(request)
+    form_values = {name: value or "" for name, value in filters.items()} | {"new": "1" if new and seen_until else ""}
+    form_values |= {"state": state if state in ("acknowledged", "all") else ""}
+    form_values |= valid_days(since, "")
     begin = days(day_of(since), None)[0]
-    if asked["new"] and seen is not None:
-        begin = max(seen, begin or seen)
-    wanted = Wanted(asked["state"] or "open", since=begin, **chosen)  # type: ignore[arg-type]
+    if form_values["new"] and seen_until is not None:
+        begin = max(seen_until, begin or seen_until)
+    finding_filter = FindingFilter(form_values["state"] or "open", since=begin, **filters)  # type: ignore[arg-type]
     with database_of(request).reading() as session:
-        found = list_findings(session, wanted)
+        findings = list_findings(session, finding_filter)
         return page_of(
             request,
             "drift.html",
             progress=progress,
-            found=found[:_MOST_LISTED],
-            left=len(found) - _MOST_LISTED,
+            findings=findings[:_MOST_LISTED],
+            unlisted=len(findings) - _MOST_LISTED,
             histories=count_series(session),
             choices=drift_choices(session),
-            feed=urlencode({name: value for name, value in chosen.items() if value}),
-            asked={name: value for name, value in asked.items() if value},
-            seen=seen,
+            feed=urlencode({name: value for name, value in filters.items() if value}),
+            form_values={name: value for name, value in form_values.items() if value},
+            seen_until=seen_until,
             may_write=writing_login(request, login) is not None,
             longest_note=LONGEST_NOTE,
         )
@@ -85,59 +95,63 @@ def drift_page(
 
 @router.post("/drift/acknowledge")
 async def acknowledge_form(request: Request, login: SessionCookie) -> Response:
-    """Somebody knows of some change points, or takes that back."""
+    """Acknowledge the chosen change points, or withdraw their acknowledgements."""
     refuse_other_sites(request)
     name = await run_in_threadpool(browser_writer, request, login)
     fields = await form_of(request)
     numbers = [int(value) for key, value in fields if key == "number" and value.isdecimal() and len(value) < 10]
-    given = dict(fields)
-    note = words_of(given.get("note", ""))[:LONGEST_NOTE]
+    value_by_name = dict(fields)
+    note = words_of(value_by_name.get("note", ""))[:LONGEST_NOTE]
     if not numbers:
         raise HTTPException(400, "nothing was chosen: choose at least one row")
-    if not note and "withdraw" not in given:
+    if not note and "withdraw" not in value_by_name:
         raise HTTPException(400, "a note is missing: say in a few words why this needs no further attention")
-    await run_in_threadpool(_mark, request, numbers, name, note, "withdraw" in given)
-    return RedirectResponse(f"/drift?{urlencode(_back(given.get('back', '')))}", 303)
+    await run_in_threadpool(_mark, request, numbers, name, note, "withdraw" in value_by_name)
+    return RedirectResponse(f"/drift?{urlencode(_back(value_by_name.get('back', '')))}", 303)
 
 
 @router.post("/drift/seen")
 def seen_form(request: Request, _reader: CanRead) -> Response:
-    """All that is there now has been seen, by this browser's owner."""
+    """Record in a cookie that the browser's owner has seen all present change points."""
     refuse_other_sites(request)
-    return leading_to(request, "/drift", SEEN, datetime.now(UTC).isoformat(), _SEEN_LASTS)
+    return redirect_with_cookie(request, "/drift", SEEN, datetime.now(UTC).isoformat(), _SEEN_LASTS)
 
 
 @router.get("/drift.atom")
 def feed(
     request: Request,
     _reader: Annotated[str | None, Security(feed_reader)],
-    chosen: Annotated[Chosen, Depends(narrowing)],
+    filters: Annotated[DriftFilters, Depends(drift_filters)],
     framework: Words = "",
     direction: Direction = "all",
 ) -> Response:
-    """The change points found or materially changed last, as an Atom feed (RFC 4287)."""
+    """Return the change points found or materially changed last, as an Atom feed (RFC 4287)."""
     request.app.state.drift.progress(0.0)
-    wanted = Wanted("all", direction, framework=words_of(framework) or None, q=ALERT_Q, **chosen)  # type: ignore[arg-type]
+    finding_filter = FindingFilter("all", direction, framework=words_of(framework) or None, q=ALERT_Q, **filters)  # type: ignore[arg-type]
     base = settings_of(request).public_url or str(request.base_url).rstrip("/")
     query = f"?{request.url.query}" if request.url.query else ""
     with database_of(request).reading() as session:
-        found = sorted(list_findings(session, wanted), key=lambda one: (one.point.changed, one.point.number))
-        latest = found[::-1][:_MOST_IN_FEED]
+        findings = sorted(
+            list_findings(session, finding_filter), key=lambda finding: (finding.point.changed, finding.point.number)
+        )
+        latest = findings[::-1][:_MOST_IN_FEED]
         updated = latest[0].point.changed if latest else None
-        text = ENVIRONMENT.get_template("drift.atom.xml").render(found=latest, base=base, query=query, updated=updated)
+        text = ENVIRONMENT.get_template("drift.atom.xml").render(
+            findings=latest, base=base, query=query, updated=updated
+        )
     return Response(text, media_type="application/atom+xml; charset=utf-8")
 
 
-def _mark(request: Request, numbers: list[int], name: str, note: str, taken_back: bool) -> None:
+def _mark(request: Request, numbers: list[int], name: str, note: str, is_withdrawal: bool) -> None:
     with database_of(request).writing() as session:
-        for one in find_findings(session, numbers):
-            if taken_back:
-                withdraw(one.point)
+        for finding in find_findings(session, numbers):
+            if is_withdrawal:
+                withdraw(finding.point)
             else:
-                acknowledge(one.point, name, note, datetime.now(UTC))
+                acknowledge(finding.point, name, note, datetime.now(UTC))
 
 
-def _seen(request: Request) -> datetime | None:
+def _seen_until(request: Request) -> datetime | None:
     try:
         moment = datetime.fromisoformat(request.cookies.get(SEEN, ""))
     except ValueError:
@@ -146,6 +160,6 @@ def _seen(request: Request) -> datetime | None:
 
 
 def _back(text: str) -> list[tuple[str, Any]]:
-    """The filters to come back to."""
+    """Return the page's filters out of the query ``text``, without anything else."""
     names = ("platform", "branch", "category", "operator_category", "since", "state", "new")
     return [(name, value) for name, value in parse_qsl(text[:500]) if name in names]

@@ -1,4 +1,4 @@
-"""What a request is answered that can't be done: one line, as JSON or on a page, and never a trace."""
+"""Answers to requests that fail: one line, as JSON or on a page, and never a traceback."""
 
 from urllib.parse import urlencode
 
@@ -21,20 +21,20 @@ _LONGEST_DETAIL = 500
 
 
 class Refused(HTTPException):
-    """A report that isn't taken: ``status`` and one printable, bounded line that says why."""
+    """Raised for a report that is not accepted: ``status``, and one printable line of bounded length that says why."""
 
     def __init__(self, status: int, detail: str) -> None:
-        """``detail`` may hold untrusted text."""
+        """Keep ``detail``, which may hold untrusted text, as one printable line."""
         super().__init__(status, one_line(detail))
 
 
 def one_line(text: str) -> str:
-    """``text`` printable, on one line, and no longer than a line should be."""
+    """Return ``text`` as one printable line of at most 500 characters."""
     return short_line(text, _LONGEST_DETAIL)
 
 
 def answer(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
-    """``detail`` as what asked understands: JSON for programs, a page for people."""
+    """Return ``detail`` as JSON for programs, or as a page for browsers."""
     if is_api(request):
         return JSONResponse({"detail": detail}, status, headers)
     response: Response = page(request, "problem.html", status, code=status, detail=detail)
@@ -43,7 +43,7 @@ def answer(request: Request, status: int, detail: str, headers: dict[str, str] |
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Answer everything that handlers raise."""
+    """Register an answer for every exception that handlers raise."""
     app.add_exception_handler(AnyHTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(LoginNeeded, _login)
@@ -71,11 +71,11 @@ async def _unavailable(request: Request, error: Exception) -> Response:
 
 
 def database_is_away(reason: str) -> HTTPException:
-    """Log it, and say that nothing was stored, and later may be."""
+    """Log ``reason``, and return the 503 that says that nothing was stored."""
     logger.error("the database can't be used: %s", one_line(reason))
     return later("the database can't be used just now, and nothing was stored: try again later")
 
 
 def later(detail: str) -> HTTPException:
-    """That the server can't do it just now."""
+    """Return a 503 with Retry-After."""
     return HTTPException(503, detail, {"Retry-After": str(RETRY_AFTER_S)})

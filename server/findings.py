@@ -1,4 +1,4 @@
-"""The change points that there are, as pages, the API, the feed and alerts list them."""
+"""Lists of change points, for pages, the API, the feed and alerts."""
 
 import math
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from opduel.server.histories import BuildName, Series
 from opduel.server.models import UNKNOWN_THREADS, AnalysedSeries, Case, ChangePoint, Result, Run
 from opduel.server.queries import distinct, equal
 
-ALERT_Q = 0.05  # the share of false ones to expect among those that alerts and feeds report
+ALERT_Q = 0.05  # expected share of false change points among those that alerts and feeds report
 State = Literal["open", "acknowledged", "all"]
 Direction = Literal["slower", "faster", "all"]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which change points: those for which everything holds.
+class FindingFilter:
+    """Conditions on change points, all of which must hold; None means any. Points that are gone never match.
 
-    ``since``: found, or materially changed, at that time or later. ``q``: at most this q value. ``branch``: empty for
-    histories whose runs name none. ``category``: its history has a run in it. ``operator_category``: its case is from
-    that spec of the catalogue. Those that are gone are never listed.
+    ``since``: found, or materially changed, at that time or later. ``q``: the largest q value. ``branch``: empty for
+    histories whose runs name none. ``category``: that of a run of its history. ``operator_category``: the spec of the
+    catalogue that its case is from.
     """
 
     state: State = "open"
@@ -53,27 +53,27 @@ class Finding:
 
     @property
     def ci(self) -> tuple[float, float]:
-        """The interval of its size, in log ratio."""
+        """Return the interval of its log ratio."""
         return self.point.ci_low, self.point.ci_high
 
     @property
     def is_slower(self) -> bool:
-        """Whether it made the case slower, or larger; or lower, where more is better."""
+        """Return whether it made the case worse."""
         return self.cost > 0
 
     @property
     def cost(self) -> float:
-        """Its size as a log ratio, above 0 where it made the case worse."""
+        """Return its log ratio with the sign that is above 0 if it made the case worse."""
         return self.point.log_ratio if self.case.lower_is_better else -self.point.log_ratio
 
     @property
     def ratio(self) -> float:
-        """Its size as a ratio."""
+        """Return its ratio, new level / old level."""
         return exp(self.point.log_ratio)
 
     @property
     def where(self) -> str:
-        """Where it is, in words: ``a step at 0123456789ab``."""
+        """Return its place in words: ``a step at 0123456789ab``."""
         if self.point.kind == "step":
             return f"a step at {self.after.label}"
         if self.point.kind == "drift":
@@ -81,40 +81,46 @@ class Finding:
         return f"overall, from {self.before.label} to {self.after.label}, not at a particular build"
 
 
-def list_findings(session: Session, wanted: Wanted) -> list[Finding]:
-    """The change points that ``wanted`` lets through, the worst first: the largest slowdown, ..., the largest gain."""
+def list_findings(session: Session, finding_filter: FindingFilter) -> list[Finding]:
+    """Return the change points that match, the worst first: the largest slowdown, ..., the largest gain."""
     q_values = _q_values(session)
-    query = select(ChangePoint).where(*_conditions(wanted)).join(ChangePoint.series).join(AnalysedSeries.case)
+    query = select(ChangePoint).where(*_conditions(finding_filter)).join(ChangePoint.series).join(AnalysedSeries.case)
     query = query.options(joinedload(ChangePoint.series).joinedload(AnalysedSeries.case))
-    found = [_finding(point, q_values) for point in session.scalars(query)]
-    listed = [one for one in found if one.q_value <= wanted.q and _has_state(one.point, wanted.state)]
-    return sorted(listed, key=lambda one: (-one.cost, one.case.case, one.series.platform, one.point.number))
+    findings = [_finding(point, q_values) for point in session.scalars(query)]
+    matches = [
+        finding
+        for finding in findings
+        if finding.q_value <= finding_filter.q and _has_state(finding.point, finding_filter.state)
+    ]
+    return sorted(
+        matches, key=lambda finding: (-finding.cost, finding.case.case, finding.series.platform, finding.point.number)
+    )
 
 
 def find_findings(session: Session, numbers: Sequence[int]) -> list[Finding]:
-    """The change points of these numbers, as far as there are any."""
+    """Return the change points with these numbers; a number without one is left out."""
     q_values = _q_values(session)
     points = session.scalars(select(ChangePoint).where(ChangePoint.number.in_(numbers)))
     return [_finding(point, q_values) for point in points]
 
 
 def count_series(session: Session) -> int:
-    """How many histories have been weighed."""
+    """Return how many histories have been analysed."""
     return len(_q_values(session))
 
 
 def drift_choices(session: Session) -> dict[str, list[str]]:
-    """What there is to choose from: platforms and branches of histories, categories of runs and of operators."""
+    """Return the choices of a filter: platforms and branches of histories, categories of runs and of operators."""
     return distinct(session, AnalysedSeries.platform, AnalysedSeries.branch, Run.category, Case.operator_category)
 
 
 def exp(log_ratio: float) -> float:
-    """A log ratio as a ratio, which is finite."""
+    """Return a log ratio as a finite ratio."""
     return math.exp(min(700.0, log_ratio))
 
 
 def moment_of(day: date) -> datetime:
-    """The beginning of a day, UTC."""
+    """Return the beginning of a day, UTC."""
     return datetime.combine(day, time(), UTC)
 
 
@@ -125,22 +131,25 @@ def _q_values(session: Session) -> dict[int, float]:
     return {row.number: float(q) for row, q in zip(rows, q_values, strict=True)}
 
 
-def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = [ChangePoint.gone.is_(None)]
-    if wanted.direction != "all":
-        is_higher, wants_higher = ChangePoint.log_ratio > 0, Case.lower_is_better == (wanted.direction == "slower")
-        found.append(or_(and_(is_higher, wants_higher), and_(~is_higher, ~wants_higher)))
+def _conditions(finding_filter: FindingFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = [ChangePoint.gone.is_(None)]
+    if finding_filter.direction != "all":
+        is_higher, wants_higher = (
+            ChangePoint.log_ratio > 0,
+            Case.lower_is_better == (finding_filter.direction == "slower"),
+        )
+        conditions.append(or_(and_(is_higher, wants_higher), and_(~is_higher, ~wants_higher)))
     columns = (AnalysedSeries.platform, Case.framework, Case.operator_category, AnalysedSeries.branch)
-    found += equal(wanted, *columns)
-    if wanted.category is not None:
-        found.append(_has_run_in(wanted.category))
-    if wanted.since is not None:
-        found.append(ChangePoint.changed >= wanted.since)
-    return found
+    conditions += equal(finding_filter, *columns)
+    if finding_filter.category is not None:
+        conditions.append(_has_run_in(finding_filter.category))
+    if finding_filter.since is not None:
+        conditions.append(ChangePoint.changed >= finding_filter.since)
+    return conditions
 
 
 def _has_run_in(category: str) -> ColumnElement[bool]:
-    """That the history has a run in the category."""
+    """Return the condition that the history has a run in the category."""
     threads = func.coalesce(Run.threads, UNKNOWN_THREADS) == AnalysedSeries.threads
     of_series = (Run.platform == AnalysedSeries.platform, threads, Result.case_number == AnalysedSeries.case_number)
     other = aliased(AnalysedSeries)
@@ -158,6 +167,6 @@ def _has_state(point: ChangePoint, state: State) -> bool:
 
 
 def _finding(point: ChangePoint, q_values: dict[int, float]) -> Finding:
-    analysed, ends = point.series, (BuildName(**point.before), BuildName(**point.after))
+    analysed, builds = point.series, (BuildName(**point.before), BuildName(**point.after))
     q_value = q_values.get(analysed.number, 1.0)
-    return Finding(point, analysed.case, Series.kept(analysed), *ends, analysed, q_value)
+    return Finding(point, analysed.case, Series.from_row(analysed), *builds, analysed, q_value)

@@ -1,4 +1,4 @@
-"""A case's history out of the tables: which runs count, which builds they compared, and what that comes to."""
+"""A case's history: which runs belong to it, which builds they compared, and the analysis of both."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -16,7 +16,7 @@ from opduel.records.build import AGAINST
 from opduel.server.models import UNKNOWN_THREADS, Result, Run
 from opduel.server.queries import is_of_branch
 
-Seen = tuple[datetime, int, "BuildName"]  # when a run began, 0 for its control and 1 for its treatment
+Sighting = tuple[datetime, int, "BuildName"]  # a run's start; 0 for its control, 1 for its treatment; the build
 _LONGEST_VERSION = 100  # characters that are looked at
 CONFIDENCE_ALPHA = 0.05  # of the intervals that histories show, whatever the runs' own
 _SIDES = ("requested", "digest", "version", "commit", "commit_time", "commit_subject")
@@ -25,10 +25,10 @@ BUILD_COLUMNS = tuple(getattr(Run, f"{side}_{name}") for side in ("control", "tr
 
 @dataclass(frozen=True)
 class Series:
-    """What makes results of one case comparable over runs: the platform, the workers' threads, and the branch.
+    """Results of one case that are comparable over runs: those of one platform, number of threads, and branch.
 
-    ``branch`` is None for runs that name none. ``is_only``: there is no other branch of the same case, platform and
-    threads; then runs that name none are a part of this one.
+    ``branch`` is None for runs that name none. ``is_only``: the case has no other branch on this platform with these
+    threads; then runs that name none belong to this series.
     """
 
     case_number: int
@@ -38,14 +38,14 @@ class Series:
     is_only: bool = field(default=True, compare=False)
 
     @classmethod
-    def kept(cls, row: Any) -> Self:
-        """That of a row of ``AnalysedSeries``, or with its ``key``."""
+    def from_row(cls, row: Any) -> Self:
+        """Return the series of a row of ``AnalysedSeries``."""
         threads = None if row.threads == UNKNOWN_THREADS else row.threads
         return cls(row.case_number, row.platform, threads, row.branch or None)
 
     @property
     def key(self) -> dict[str, Any]:
-        """Its columns in ``AnalysedSeries``, by name."""
+        """Return its columns in ``AnalysedSeries``, by name."""
         threads = UNKNOWN_THREADS if self.threads is None else self.threads
         return {
             "case_number": self.case_number,
@@ -56,13 +56,13 @@ class Series:
 
     @property
     def without_branch(self) -> Self:
-        """That of all branches of its case, platform and threads."""
+        """Return the same series with no branch."""
         return replace(self, branch=None)
 
 
 @dataclass(frozen=True)
 class BuildName:
-    """A build as histories know it. ``node`` is its commit, or else its digest: what is the same build over runs."""
+    """A build. ``node`` identifies it over runs: its commit, or else its digest."""
 
     node: str
     label: str  # the commit's first 12 digits, or as it was requested
@@ -75,7 +75,7 @@ class BuildName:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """One run's result of the case; ``left_out`` says why it is no part of the history, empty when it is."""
+    """One run's result of the case. ``left_out`` is the reason why it is no part of the history, empty if it is."""
 
     run_id: str
     started: datetime
@@ -94,8 +94,8 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class History:
-    """All of one case: its builds by node, its runs with the newest first, and a component for each set of builds
-    that runs connect. ``minimal`` is the smallest change that is reported, half the case's threshold."""
+    """The history of one series: its builds by node, its runs, the newest first, and a component for each set of builds
+    that runs connect. ``minimal`` is the smallest change that is reported: half the case's threshold."""
 
     builds: dict[str, BuildName]
     runs: Sequence[MeasuredRun]
@@ -104,76 +104,80 @@ class History:
 
     @property
     def has_neutral(self) -> bool:
-        """Whether it is of two frameworks: then the controls are what all builds are measured against, and what is
-        found is of the treatments."""
+        """Return whether it compares two frameworks: then the controls are a fixed reference, and changes are of the
+        treatments."""
         return any(run.neutral is not None for run in self.runs)
 
     @property
     def unnamed(self) -> int:
-        """How many of its runs name no branch, though others do."""
+        """Return how many of its runs name no branch, if other runs do; else 0."""
         none = sum(run.branch is None for run in self.runs)
         return none if none < len(self.runs) else 0
 
 
 def build_of(row: Any, side: str) -> BuildName:
-    """The build of ``side``, "control" or "treatment", of a run, or of a row that has its columns."""
+    """Return the build of ``side`` ("control" or "treatment") of a run, or of a row with its columns."""
     requested, digest, version, commit, time, subject = (getattr(row, f"{side}_{name}") for name in _SIDES)
     label = commit[:12] if commit else requested
     return BuildName(commit or digest or requested, label, requested, version, commit, time, subject)
 
 
 def series_of(session: Session, case_number: int) -> list[Series]:
-    """The series that a case has results in, that of the newest run first."""
+    """Return the series of a case, that of the newest run first."""
     query = (
         select(Run.platform, Run.threads, Run.branch, Run.started)
         .join(Result, Result.run_number == Run.number)
         .where(Result.case_number == case_number)
         .order_by(Run.started.desc())
     )
-    found = (Series(case_number, row.platform, row.threads, row.branch) for row in session.execute(query))
-    return list(dict.fromkeys(by_branch(list(dict.fromkeys(found))).values()))
+    series = (Series(case_number, row.platform, row.threads, row.branch) for row in session.execute(query))
+    return list(dict.fromkeys(by_branch(list(dict.fromkeys(series))).values()))
 
 
-def by_branch(found: Collection[Series]) -> dict[Series, Series]:
-    """The series that each of those found is a part of: its own, but where a case has runs of one branch alone (on a
-    platform, with so many threads), what names no branch belongs to that one."""
-    branches: dict[Series, set[str]] = {one.without_branch: set() for one in found}
-    for one in found:
-        if one.branch is not None:
-            branches[one.without_branch].add(one.branch)
+def by_branch(all_series: Collection[Series]) -> dict[Series, Series]:
+    """Return the series that each one belongs to: itself, except that runs without a branch belong to the named branch
+    if the case has only one on that platform with that number of threads."""
+    branches: dict[Series, set[str]] = {series.without_branch: set() for series in all_series}
+    for series in all_series:
+        if series.branch is not None:
+            branches[series.without_branch].add(series.branch)
     parts = {}
-    for one in found:
-        named = branches[one.without_branch]
+    for series in all_series:
+        named = branches[series.without_branch]
         is_only = len(named) <= 1
-        parts[one] = replace(one, is_only=is_only, branch=next(iter(named), None) if is_only else one.branch)
+        parts[series] = replace(series, is_only=is_only, branch=next(iter(named), None) if is_only else series.branch)
     return parts
 
 
 def history_of(session: Session, series: Series, category: str | None = None) -> History:
-    """The history of ``series``, positions and all; of its runs in that category alone, if one is given."""
+    """Return the history of ``series``, or of its runs in one category."""
     query = _results_of(series) if category is None else _results_of(series).where(Run.category == category)
     rows = session.execute(query.order_by(Run.started.desc(), Run.number.desc())).all()
     measured = [_measured(row) for row in rows]
     runs = [run for run, _ in measured]
     apart = {run.control.node for run, row in zip(runs, rows, strict=True) if AGAINST in row.framework}
-    order = node_order((one for run in runs for one in seen_of(run, run.control, run.treatment)), apart)
+    order = node_order((sighting for run in runs for sighting in sightings_of(run, run.control, run.treatment)), apart)
     minimal = max(0.0, runs[0].threshold / 2) if runs else 0.0
     builds = {build.node: build for run in reversed(runs) for build in (run.control, run.treatment)}
     components = analyse_network(
-        [edge for _, edge in measured if edge is not None], order, minimal=minimal, alpha=CONFIDENCE_ALPHA, foreign=apart
+        [edge for _, edge in measured if edge is not None],
+        order,
+        minimal=minimal,
+        alpha=CONFIDENCE_ALPHA,
+        foreign=apart,
     )
     return History(builds, runs, components, minimal)
 
 
 def categories_of(session: Session, series: Series) -> list[str]:
-    """The categories that runs of ``series`` are in."""
+    """Return the categories of the runs of ``series``."""
     columns = _results_of(series).with_only_columns(Run.category).distinct().order_by(Run.category)
     return list(session.scalars(columns))
 
 
-def narrowed(history: History, since: datetime | None, until: datetime | None) -> History:
-    """What of ``history`` is of a time: builds by their commits' times (those without one stay), runs by their starts.
-    The rest has been weighed, too: nothing that is found changes."""
+def limit_to_days(history: History, since: datetime | None, until: datetime | None) -> History:
+    """Return ``history`` with only the builds whose commits, and the runs whose starts, are within a period; builds
+    without a commit stay. The analysis is still that of all runs."""
 
     def is_within(moment: datetime | None) -> bool:
         return moment is None or ((since is None or since <= moment) and (until is None or moment < until))
@@ -183,45 +187,45 @@ def narrowed(history: History, since: datetime | None, until: datetime | None) -
         return is_within(None if time is None else datetime.fromtimestamp(time, UTC))
 
     components = [
-        replace(one, positions=tuple(position for position in one.positions if is_shown(position.node)))
-        for one in history.components
+        replace(component, positions=tuple(position for position in component.positions if is_shown(position.node)))
+        for component in history.components
     ]
     return replace(history, runs=[run for run in history.runs if is_within(run.started)], components=components)
 
 
 def runs_of_builds(history: History) -> dict[str, list[MeasuredRun]]:
-    """The runs that measured each build, by node: first those in which it was the treatment, the latest first."""
-    found: dict[str, list[MeasuredRun]] = {node: [] for node in history.builds}
+    """Return the runs that measured each build, by node: first as treatment, then as control, the latest first."""
+    runs_by_node: dict[str, list[MeasuredRun]] = {node: [] for node in history.builds}
     for side in ("treatment", "control"):
         for run in history.runs:
-            found[getattr(run, side).node].append(run)
-    return found
+            runs_by_node[getattr(run, side).node].append(run)
+    return runs_by_node
 
 
-def node_order(seen: Iterable[Seen], apart: Collection[str] = ()) -> dict[str, float]:
-    """The rank of each build, by node: those ``apart`` first; then releases and other builds without a commit
-    by version, then commits by time.
+def node_order(sightings: Iterable[Sighting], apart: Collection[str] = ()) -> dict[str, float]:
+    """Return the rank of each build, by node: first those ``apart`` (the references of other frameworks), then builds
+    without a commit by version, then commits by time.
 
-    What is equal by that stands in the order in which runs first measured it, the control of a run before its
-    treatment: work that is not committed has the time of the commit that it is on.
+    Equal builds are ordered by the run that first measured them, its control before its treatment; for uncommitted work
+    has the time of the commit that it is based on.
     """
     keys: dict[str, tuple[Any, ...]] = {}
-    for started, side, build in seen:
+    for started, side, build in sightings:
         first = min((started, side), keys[build.node][-1]) if build.node in keys else (started, side)
         place = (1, build.time, ()) if build.time is not None else (0, 0, _version_key(build.version))
         keys[build.node] = (build.node not in apart, *place, first)
-    return {node: float(rank) for rank, node in enumerate(sorted(keys, key=lambda one: (keys[one], one)))}
+    return {node: float(rank) for rank, node in enumerate(sorted(keys, key=lambda node: (keys[node], node)))}
 
 
-def seen_of(run: Any, control: BuildName, treatment: BuildName) -> list[Seen]:
-    """What a run has seen, for ``node_order``."""
+def sightings_of(run: Any, control: BuildName, treatment: BuildName) -> list[Sighting]:
+    """Return a run's two builds as ``node_order`` takes them."""
     return [(run.started, 0, control), (run.started, 1, treatment)]
 
 
 @lru_cache(maxsize=10_000)
 def _version_key(version: str) -> tuple[tuple[Version, tuple[int, ...]], ...]:
-    """Orders versions by each word that has a number: ``numpy 2.0.0rc1`` before ``numpy 2.0.0``. Of what is no version
-    as PEP 440 has it, the version that it begins with counts, and then the further numbers."""
+    """Return a key that orders versions by each word with a number: ``numpy 2.0.0rc1`` before ``numpy 2.0.0``. A word
+    that is not a version by PEP 440 counts as the version that it begins with, and its further numbers."""
     return tuple(map(_word_key, re.findall(r"[^\s,]*[0-9][^\s,]*", version[:_LONGEST_VERSION])))
 
 
@@ -251,7 +255,7 @@ def _results_of(series: Series) -> Select[Any]:
 
 
 def _measured(row: Any) -> tuple[MeasuredRun, Edge | None]:
-    """The row's result, and its edge if it is a part of the history."""
+    """Return the row's result, and its edge if it is a part of the history."""
     control, treatment = build_of(row, "control"), build_of(row, "treatment")
     ci = interval(row.ci_low, row.ci_high)
     edge = edge_from_interval(control.node, treatment.node, row.ratio, ci, row.alpha)
@@ -264,7 +268,7 @@ def _measured(row: Any) -> tuple[MeasuredRun, Edge | None]:
 
 
 def _left_out(row: Any, control: BuildName, treatment: BuildName, edge: Edge | None) -> str:
-    """Why a result is no part of a history; empty when it is."""
+    """Return why a result is no part of a history; empty if it is."""
     if row.inject is not None:
         return "slowed on purpose"
     if not row.trusted:
@@ -277,5 +281,5 @@ def _left_out(row: Any, control: BuildName, treatment: BuildName, edge: Edge | N
 
 
 def interval(low: float | None, high: float | None) -> tuple[float, float] | None:
-    """Both ends of an interval, or None when one is missing."""
+    """Return both ends of an interval, or None if one is missing."""
     return None if low is None or high is None else (low, high)

@@ -1,8 +1,8 @@
-"""What a report says of the hosts that measured it, as the tables keep it: what each did, and how noisy it was."""
+"""The hosts that measured a report, as rows of the tables: what each measured, and how noisy it was."""
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from opduel.comparator.host_noise import RECENT, REFERENCE_RUNS, level_of, log_spread, run_noise
 from opduel.records import METRICS, Comparison, HostRecord, Report
-from opduel.records.run_record import AACheckRecord
+from opduel.records.run_record import AACheckRecord, FleetHostRecord
 from opduel.server.database import batches, upsert
 from opduel.server.models import UNKNOWN_THREADS, CaseNoise, HostRun, Result, fit
 from opduel.server.queries import noise_of
@@ -24,7 +24,7 @@ _LONG = 1000  # characters of a text
 
 @dataclass(frozen=True)
 class HostPart:
-    """What one host did in a run, as its report has it; names as the columns of ``HostRun``."""
+    """One host's part in a run, out of its report; fields are named as the columns of ``HostRun``."""
 
     host: str
     is_named: bool
@@ -46,65 +46,71 @@ def keep_hosts(
     threads: int | None,
     numbers: Mapping[str, int],
 ) -> None:
-    """Store the hosts of the run of that number; ``numbers`` has those of its cases by their ids."""
-    known = _references(session, run_number, threads)
-    references = {case: total / runs for case, (total, runs) in known.items()}
+    """Store the hosts of a run; ``numbers`` has the numbers of its cases by id."""
+    known_noise = _references(session, run_number, threads)
+    references = {case: total / runs for case, (total, runs) in known_noise.items()}
     rows: list[dict[str, Any]] = []
     excesses: dict[int, float] = {}
     for part in hosts_of(report):
         spreads = _spreads(part, numbers)
         noise = run_noise(spreads, references)
-        # Cases that nothing is known of are compared with what the host usually is.
+        # Where the noise of the cases is unknown, the host's usual noise is subtracted instead.
         level = noise if noise is not None else _usual(session, part)
         excesses |= {case: spread - level for case, spread in spreads.items()}
         rows.append({"run_number": run_number, "started": started, "noise": noise, **_row(part, spreads)})
     if rows:
         session.execute(insert(HostRun), rows)
-    _learn(session, excesses, known, threads)
+    _learn(session, excesses, known_noise, threads)
 
 
 def hosts_of(report: Report) -> list[HostPart]:
-    """The hosts of a report: those of its fleet, or the one that it was measured on."""
+    """Return the hosts of a report: those of its fleet, or the only one."""
     fleet = report.run.fleet
     if fleet is None or not fleet.hosts:
         return [_only_host(report)]
-    all_reasons = report.run.validity.reasons[:MOST_HOSTS]
     comparisons, checks = _by_host(report)
-    several_kinds = len({entry.kind for entry in fleet.hosts}) > 1
-    found: dict[str, HostPart] = {}
+    part_by_name: dict[str, HostPart] = {}
     for entry in fleet.hosts[:MOST_HOSTS]:
-        own = entry.get("host")
-        kind = kind_of(HostRecord(own if isinstance(own, Mapping) else {}))
-        name, is_named = _named(entry.name, kind)
-        of_kind = f"{entry.kind}: " if several_kinds else ""
-        own_kind = [one.removeprefix(of_kind) for one in all_reasons if one.startswith(of_kind)]
-        alone = sum(other.kind == entry.kind for other in fleet.hosts) == 1
-        reasons = [one for one in own_kind if alone or one.startswith(f"{entry.name}: ")]
+        host = entry.get("host")
+        kind = kind_of(HostRecord(host if isinstance(host, Mapping) else {}))
+        name, is_named = _name_host(entry.name, kind)
         valid = entry.valid is not False
         part = HostPart(
             name,
             is_named,
             kind,
-            _whole(entry.shards),
-            _whole(entry.cases),
-            _whole(entry.rounds),
+            _bounded_count(entry.shards),
+            _bounded_count(entry.cases),
+            _bounded_count(entry.rounds),
             valid,
-            None if valid else _line(one.removeprefix(f"{entry.name}: ") for one in reasons),
+            None if valid else _line(_reasons_of(entry, fleet.hosts, report.run.validity.reasons[:MOST_HOSTS])),
             comparisons.get(entry.name, ()),
             checks.get(entry.name, ()),
         )
-        found.setdefault(name, part)
-    return list(found.values())
+        part_by_name.setdefault(name, part)
+    return list(part_by_name.values())
+
+
+def _reasons_of(entry: FleetHostRecord, entries: Sequence[FleetHostRecord], reasons: Sequence[str]) -> Iterator[str]:
+    """Yield the reasons that are one host's, without its name: they begin with it unless it is the only one of its
+    kind, and with the kind if there are several."""
+    kind_prefix = f"{entry.kind}: " if len({other.kind for other in entries}) > 1 else ""
+    name_prefix = f"{entry.name}: "
+    is_only = sum(other.kind == entry.kind for other in entries) == 1
+    for reason in reasons:
+        reason_of_host = reason.removeprefix(kind_prefix)
+        if reason.startswith(kind_prefix) and (is_only or reason_of_host.startswith(name_prefix)):
+            yield reason_of_host.removeprefix(name_prefix)
 
 
 def _by_host(report: Report) -> tuple[dict[str, list[Comparison]], dict[str, list[AACheckRecord]]]:
-    """The comparisons and A/A checks of each host of a fleet."""
+    """Return the comparisons and the A/A checks of each host of a fleet."""
     comparisons: dict[str, list[Comparison]] = {}
     host_of = {}
-    for one in report.comparisons:
-        if one.host is not None:
-            comparisons.setdefault(one.host, []).append(one)
-            host_of[one.case] = one.host
+    for comparison in report.comparisons:
+        if comparison.host is not None:
+            comparisons.setdefault(comparison.host, []).append(comparison)
+            host_of[comparison.case] = comparison.host
     checks: dict[str, list[AACheckRecord]] = {}
     for check in report.run.validity.aa_checks:
         if check.case in host_of:
@@ -113,7 +119,7 @@ def _by_host(report: Report) -> tuple[dict[str, list[Comparison]], dict[str, lis
 
 
 def kind_of(host: HostRecord) -> str:
-    """What sort of machine it is: hosts of one kind are compared. Its kernel's release changes too often to count."""
+    """Return the kind of machine in words. Hosts of one kind are compared; the kernel's release changes too often."""
     processors = host.logical_cpus
     parts = (
         host.cpu_model,
@@ -128,11 +134,11 @@ def _only_host(report: Report) -> HostPart:
     kind, validity = kind_of(report.host), report.run.validity
     valid = validity.valid is not False
     return HostPart(
-        *_named(report.host.name, kind),
+        *_name_host(report.host.name, kind),
         kind,
         1,
         len(report.comparisons),
-        _whole(report.run.rounds),
+        _bounded_count(report.run.rounds),
         valid,
         None if valid else _line(validity.reasons),
         report.comparisons,
@@ -140,45 +146,49 @@ def _only_host(report: Report) -> HostPart:
     )
 
 
-def _named(name: str | None, kind: str) -> tuple[str, bool]:
-    """What a host is called, and whether that is its name. One of dots alone would be no part of an address."""
-    known = fit((name or "").strip())
-    return (known, True) if known.strip(".") else (fit(f"unnamed: {kind}"), False)
+def _name_host(name: str | None, kind: str) -> tuple[str, bool]:
+    """Return what a host is called, and whether that is its name. A name of dots alone can't stand in a URL's path."""
+    cleaned = fit((name or "").strip())
+    return (cleaned, True) if cleaned.strip(".") else (fit(f"unnamed: {kind}"), False)
 
 
 def _line(reasons: Iterable[str]) -> str | None:
     return fit("; ".join(reasons), _LONG) or None
 
 
-def _whole(number: int | None) -> int:
+def _bounded_count(number: int | None) -> int:
     return max(0, min(number or 0, _LARGEST_NUMBER))
 
 
 def _spreads(part: HostPart, numbers: Mapping[str, int]) -> dict[int, float]:
-    """The log spread of each case that a host measured, by the case's number.
+    """Return the log spread of each case that a host measured, by the case's number.
 
-    Of all cases but those that changed: a changed case may be another one on one side. Not of unchanged ones alone: of
-    a noisy host's cases only the quietest come to that verdict.
+    Changed cases are left out, as one side may run other code. Undecided cases count: on a noisy host only the quietest
+    cases get the verdict unchanged.
     """
     checks = {check.case: _log_ratios(check) for check in part.checks}
-    found = {}
-    for one in part.comparisons:
-        metric = METRICS.get(one.metric)
-        if metric is None or not metric.noisy or one.injected or one.failure is not None:
+    spread_by_number = {}
+    for comparison in part.comparisons:
+        metric = METRICS.get(comparison.metric)
+        if metric is None or not metric.noisy or comparison.injected or comparison.failure is not None:
             continue
-        if one.finding is not None:
+        if comparison.finding is not None:
             continue
-        spread = log_spread([sample.log_ratio for sample in one.samples], checks.get(one.case, ()))
+        spread = log_spread([sample.log_ratio for sample in comparison.samples], checks.get(comparison.case, ()))
         if spread is not None:
-            found[numbers[one.case]] = spread
-    return found
+            spread_by_number[numbers[comparison.case]] = spread
+    return spread_by_number
 
 
 def _log_ratios(check: AACheckRecord) -> list[float]:
-    """The log ratios of an A/A check's process pairs; none where the report has something else there."""
+    """Return the log ratios of an A/A check's process pairs; others are skipped."""
     samples = check.get("samples")
-    values = [one.get("log_ratio") for one in samples if isinstance(one, Mapping)] if isinstance(samples, list) else []
-    return [float(one) for one in values if isinstance(one, int | float)]
+    values = (
+        [sample.get("log_ratio") for sample in samples if isinstance(sample, Mapping)]
+        if isinstance(samples, list)
+        else []
+    )
+    return [float(value) for value in values if isinstance(value, int | float)]
 
 
 def _row(part: HostPart, spreads: Mapping[int, float]) -> dict[str, Any]:
@@ -197,12 +207,12 @@ def _row(part: HostPart, spreads: Mapping[int, float]) -> dict[str, Any]:
 
 
 def _usual(session: Session, part: HostPart) -> float:
-    """How noisy the host was in its last runs; 0 where these don't say."""
+    """Return the host's noise in its last runs, a log ratio; 0 if it is unknown."""
     return level_of([noise for _, noise in noise_of(session, part.host, part.kind, RECENT)]) or 0.0
 
 
 def _references(session: Session, run_number: int, threads: int | None) -> dict[int, tuple[float, int]]:
-    """What is known of the noise of the run's cases, by their numbers: the sum, and of how many runs it is."""
+    """Return the noise sums of the run's cases, by number, each with the number of runs in the sum."""
     query = (
         select(CaseNoise.case_number, CaseNoise.total, CaseNoise.runs)
         .join(Result, Result.case_number == CaseNoise.case_number)
@@ -212,14 +222,14 @@ def _references(session: Session, run_number: int, threads: int | None) -> dict[
 
 
 def _learn(
-    session: Session, excesses: Mapping[int, float], known: Mapping[int, tuple[float, int]], threads: int | None
+    session: Session, excesses: Mapping[int, float], known_noise: Mapping[int, tuple[float, int]], threads: int | None
 ) -> None:
-    """Add a run to the references that are of too few; always in the order of the cases' numbers, so that two reports
-    that come at once wait for each other, but never both."""
+    """Add a run to the noise of cases that are known from too few runs. The order of the cases' numbers is fixed, so
+    that two reports that come at once can't deadlock."""
     rows = [
         {"case_number": case, "threads": _threads(threads), "total": excess, "runs": 1}
         for case, excess in sorted(excesses.items())
-        if known.get(case, (0.0, 0))[1] < REFERENCE_RUNS
+        if known_noise.get(case, (0.0, 0))[1] < REFERENCE_RUNS
     ]
     statement = upsert(session, CaseNoise)
     added = {"total": CaseNoise.total + statement.excluded.total, "runs": CaseNoise.runs + 1}

@@ -1,4 +1,4 @@
-"""Hosts by the JSON API: what each measured, how noisy it was, and whether it needs attention."""
+"""The JSON API of hosts: what each measured, how noisy it was, and whether it needs attention."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BaseModel, Field
 from sqlalchemy.orm import Session
 
 from opduel.server.access import CanRead, database_of
-from opduel.server.api import PROBLEMS, Offset, found, printable, problems
+from opduel.server.api import PROBLEMS, Offset, printable, problems, require_found
 from opduel.server.findings import exp
-from opduel.server.hosts import HostSeen, Rule, count_hosts, find_host, list_hosts
-from opduel.server.schemas import Part, part, taken
+from opduel.server.hosts import HostSummary, Rule, count_hosts, find_host, list_hosts
+from opduel.server.schemas import Part, model_from_row, part
 
 router = APIRouter(prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parameter is wrong"}), tags=["hosts"])
 
@@ -88,44 +88,44 @@ class HostHistoryOut(BaseModel):
 
 @router.get("/hosts")
 def hosts(request: Request, _reader: CanRead, limit: Limit = MOST_LISTED, offset: Offset = 0) -> HostsOut:
-    """Hosts: those seen last, and of these those first that need attention."""
+    """List the hosts seen last; of these, first those that need attention."""
     with database_of(request).reading() as session:
         return hosts_out(session, limit, offset)
 
 
 @router.get("/hosts/{host:path}", responses=problems({404: "no such host"}))
 def one_host(request: Request, _reader: CanRead, host: HostName) -> HostHistoryOut:
-    """One host, with its last runs."""
+    """Return one host, with its last runs."""
     with database_of(request).reading() as session:
-        return history_out(found(find_host(session, host), "host"))
+        return history_out(require_found(find_host(session, host), "host"))
 
 
 def hosts_out(session: Session, limit: int, offset: int) -> HostsOut:
-    """Some hosts for the API."""
-    some = [host_out(one) for one in list_hosts(session, limit, offset)]
+    """Return a page of hosts for the API."""
+    some = [host_out(summary) for summary in list_hosts(session, limit, offset)]
     return HostsOut(hosts=some, **part(offset, len(some), count_hosts(session)))
 
 
-def history_out(one: HostSeen) -> HostHistoryOut:
-    """``one`` with its runs for the API."""
-    return HostHistoryOut(host=host_out(one), runs=[_run_out(run) for run in one.latest])
+def history_out(summary: HostSummary) -> HostHistoryOut:
+    """Return ``summary`` with its runs for the API."""
+    return HostHistoryOut(host=host_out(summary), runs=[_run_out(run) for run in summary.latest])
 
 
-def host_out(one: HostSeen) -> HostOut:
-    """``one`` for the API."""
-    return taken(
+def host_out(summary: HostSummary) -> HostOut:
+    """Return ``summary`` for the API."""
+    return model_from_row(
         HostOut,
-        one,
-        looked_at=len(one.latest),
-        noise=_ratio(one.level),
-        noisier_since=one.rose,
-        measured=dict(one.measured),
-        marks=[taken(MarkOut, mark) for mark in one.marks],
+        summary,
+        looked_at=len(summary.latest),
+        noise=_ratio(summary.level),
+        noisier_since=summary.rose,
+        measured=dict(summary.measured),
+        marks=[model_from_row(MarkOut, mark) for mark in summary.marks],
     )
 
 
 def _run_out(run: Any) -> HostRunOut:
-    return taken(HostRunOut, run, noise=_ratio(run.noise), aa_ratio=_ratio(run.aa_log_ratio))
+    return model_from_row(HostRunOut, run, noise=_ratio(run.noise), aa_ratio=_ratio(run.aa_log_ratio))
 
 
 def _ratio(log_ratio: float | None) -> float | None:

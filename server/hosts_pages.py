@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from opduel.server.access import CanRead, database_of
-from opduel.server.api import found
+from opduel.server.api import require_found
 from opduel.server.hosts import COMPARED, count_hosts, find_host, list_hosts
 from opduel.server.pages import PageNumber, page_of, words_of
 
@@ -13,7 +13,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/hosts")
 def hosts_page(request: Request, _reader: CanRead, page: PageNumber = 1) -> Response:
-    """All hosts, page by page: those seen last."""
+    """Show hosts page by page, those seen last first."""
     with database_of(request).reading() as session:
         total = count_hosts(session)
         pages = max(1, -(-total // COMPARED))
@@ -24,6 +24,6 @@ def hosts_page(request: Request, _reader: CanRead, page: PageNumber = 1) -> Resp
 
 @router.get("/hosts/{host:path}")
 def host_page(request: Request, _reader: CanRead, host: str) -> Response:
-    """One host: what it measured, and its noise over time."""
+    """Show one host: what it measured, and its noise over time."""
     with database_of(request).reading() as session:
-        return page_of(request, "host.html", one=found(find_host(session, words_of(host)), "host"))
+        return page_of(request, "host.html", host=require_found(find_host(session, words_of(host)), "host"))

@@ -1,4 +1,4 @@
-"""A posted body validated against what a report must be, before anything of it is stored."""
+"""Validation of a posted body, before anything of it is stored."""
 
 import hashlib
 import json
@@ -17,11 +17,11 @@ from opduel.records.validation import explain
 from opduel.reporters.document import from_text
 from opduel.server.error_handlers import Refused
 
-MOST_VALUES_PER_BYTE = 1 / 16  # a report's are longer; a body of empty lists would take a hundred times its size
+MOST_VALUES_PER_BYTE = 1 / 16  # a report has fewer; empty lists would take a hundred times their size in memory
 _EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998  # of moments: in any time zone there is one year more
 _LARGEST_NUMBER = 2**31 - 1  # that a column of whole numbers holds
 _LATEST = 253_402_300_799  # the last second of the year 9999
-_RUN_ID = r"^[A-Za-z0-9][A-Za-z0-9._=+@-]{0,127}$"  # it stands in addresses
+_RUN_ID = r"^[A-Za-z0-9][A-Za-z0-9._=+@-]{0,127}$"  # it is a part of URLs
 _COMMIT = re.compile(r"[0-9A-Fa-f]{1,64}")
 _LONGEST_CASE, _LONGEST_FRAMEWORK = 500, 60  # characters; an index holds both
 
@@ -31,7 +31,7 @@ Count = Annotated[int, Field(ge=0, le=_LARGEST_NUMBER)]
 
 
 class ValidityFacts(BaseModel):
-    """What ``run.validity`` must have."""
+    """The keys of ``run.validity`` that the server reads."""
 
     model_config = ConfigDict(strict=True)
     valid: bool
@@ -75,8 +75,8 @@ class RunFacts(BaseModel):
 
 @dataclass(frozen=True)
 class Submission:
-    """A report that can be stored. ``document`` is all of it, as compact JSON in UTF-8, keys in the order in which they
-    came; ``sha256`` is that of its meaning, whatever the order."""
+    """A report that can be stored. ``document`` is all of it as compact JSON in UTF-8, with its keys in the order
+    of the upload; ``sha256`` is of the same JSON with sorted keys."""
 
     category: str
     report: Report
@@ -86,17 +86,17 @@ class Submission:
 
 
 def accept(body: bytes, idempotency_key: str | None, max_report_bytes: int) -> Submission:
-    """Validate what ``body``, the JSON object of a post, submits.
+    """Validate ``body``, the JSON object of a post.
 
     Raises:
-        Refused: 400 for what is no JSON, 413 for what would take too much memory, 422 for what is no report of ours;
-            one line that names the field.
+        Refused: 400 if it is not JSON, 413 if it would take too much memory, 422 if it is not a valid report; its line
+            names the field.
     """
-    values = sum(body.count(mark) for mark in (b",", b"[", b"{"))  # no value without one
+    values = sum(body.count(mark) for mark in (b",", b"[", b"{"))  # each value has one before it
     if values > max(1000, max_report_bytes * MOST_VALUES_PER_BYTE):
         raise Refused(413, "the body has too many values for a report")
-    category, document, sha256 = _taken_apart(body)
-    del body  # its parts take many times its size: only one of them is there at a time
+    category, document, sha256 = _split_body(body)
+    del body  # what is parsed takes many times its size: keep one copy at a time
     try:
         report = from_text(document.decode("utf-8"))
     except UsageError as error:
@@ -109,8 +109,8 @@ def accept(body: bytes, idempotency_key: str | None, max_report_bytes: int) -> S
     return Submission(category, report, facts, document, sha256)
 
 
-def _taken_apart(body: bytes) -> tuple[str, bytes, str]:
-    """Return the category, the report's document and the SHA-256 of its meaning."""
+def _split_body(body: bytes) -> tuple[str, bytes, str]:
+    """Return the category, the report's document, and its SHA-256 with sorted keys."""
     posted = _parse(body)
     if not isinstance(posted, dict) or set(posted) != {"category", "report"} or not isinstance(posted["report"], dict):
         raise Refused(422, 'the body must be {"category": "...", "report": {...}}')
@@ -123,7 +123,7 @@ def _taken_apart(body: bytes) -> tuple[str, bytes, str]:
 
 
 def readable(document: bytes) -> bytes:
-    """Return a stored document as the local reporters write it: for a report of ours, byte for byte."""
+    """Return a stored document as the local reporters write it, byte for byte."""
     text = json.dumps(json.loads(document), ensure_ascii=False, allow_nan=False, indent=1)
     return text.encode("utf-8") + b"\n"
 
@@ -162,7 +162,7 @@ def _finite(text: str) -> float:
 
 
 def _whole_number(text: str) -> int:
-    _finite(text)  # its column holds a float, perhaps
+    _finite(text)  # the number may go into a column of floats
     return int(text)
 
 
@@ -184,7 +184,7 @@ def _facts(report: Report) -> RunFacts:
 
 
 def _problems(report: Report) -> Iterator[str]:
-    """Yield what is valid for a document, but nothing that can be stored as results."""
+    """Yield what is valid in a document but can't be stored as results."""
     for build in (report.control, report.treatment):
         if not _is_name(build.framework, _LONGEST_FRAMEWORK) or AGAINST in build.framework:
             yield f"control.framework: must be 1 to {_LONGEST_FRAMEWORK} printable characters, and the treatment's too"
@@ -204,7 +204,7 @@ def _problems(report: Report) -> Iterator[str]:
 
 
 def _figure_problems(where: str, comparison: Comparison) -> Iterator[str]:
-    """Yield what can't be a ratio, or a probability."""
+    """Yield the figures that can't be a ratio or a probability."""
     if comparison.ratio is not None and comparison.ratio <= 0:
         yield f"{where}.ratio: must be more than 0"
     if comparison.ci is not None and min(comparison.ci) < 0:

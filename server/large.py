@@ -1,7 +1,7 @@
-"""What is done with a whole report, large or not: storing one that was posted, writing one to a file to be sent.
+"""Work on whole reports: store a posted one, write one to a file that is sent.
 
-Small reports are worked on in a thread, large ones in a process of their own (``apart``), which has imported this
-module before it is forked.
+Small reports are worked on in a thread, large ones in a process (``subprocess_jobs``), which imports this module before
+it is forked.
 """
 
 import gzip
@@ -25,10 +25,10 @@ _COMPRESSION = 6
 
 
 def keep(database: Database, body: IO[bytes], key: str | None, most: int, token: str) -> tuple[str, bool]:
-    """Store what ``body`` submits; the run's id, and whether it was not there before.
+    """Store the report in ``body``. Return the run's id, and whether it is new.
 
     Raises:
-        Refused: it is no report that can be stored.
+        Refused: the report can't be stored.
     """
     body.seek(0)
     submission = accept(body.read(), key, most)
@@ -37,16 +37,16 @@ def keep(database: Database, body: IO[bytes], key: str | None, most: int, token:
 
 
 def size_of(database: Database, run_number: int) -> int:
-    """The bytes of the run's report, as it was posted."""
+    """Return the size of the run's report in bytes, uncompressed."""
     with database.reading() as session:
-        return session.scalars(select(Document.size).where(Document.run_number == run_number)).one()
+        return session.execute(select(Document.size).where(Document.run_number == run_number)).scalar_one()
 
 
 def write(
     database: Database, file: IO[bytes], run_number: int, form: Form, packed: bool, case: str | None = None
 ) -> int:
-    """Write the run's report to ``file``, ``packed`` by gzip if wanted; its length there in bytes. In the form "flames"
-    that is what is drawn of its ``case`` alone."""
+    """Write the run's report to ``file``, compressed by gzip if ``packed``, and return its length there in bytes. The
+    form "flames" is the flame graphs of its ``case`` alone."""
     with database.reading() as session:
         document = document_of(session, session.get_one(Run, run_number))
     content = _formed(document, form, case)

@@ -1,4 +1,4 @@
-"""Logging in with a browser: a page takes a token once, and the browser keeps the id of a login instead of it."""
+"""Logins of browsers: a page takes a token once, and a cookie then holds the id of a login instead of it."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
 from opduel.server.access import COOKIE, database_of, refuse_other_sites
-from opduel.server.templating import leading_to, page
+from opduel.server.templating import page, redirect_with_cookie
 from opduel.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
 from opduel.server.upload import form_of
 
@@ -21,14 +21,14 @@ router = APIRouter(include_in_schema=False)
 
 
 class Failures:
-    """Counts failed logins by address: too many within a minute, and the next ones aren't looked at."""
+    """Counts failed logins by address: after ten within a minute, further ones are refused unseen."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._times: OrderedDict[str, deque[float]] = OrderedDict()
 
     def wait_s(self, address: str) -> float:
-        """How long ``address`` has to wait; 0 if it need not."""
+        """Return how many seconds ``address`` has to wait; 0 if it need not."""
         with self._lock:
             times = self._times.get(address)
             if times is None or len(times) < _MOST_FAILURES:
@@ -36,7 +36,7 @@ class Failures:
             return max(0.0, times[0] + _FAILURES_WITHIN_S - time.monotonic())
 
     def add(self, address: str) -> None:
-        """One more failure of ``address``. Those that failed longest ago are forgotten when there are too many."""
+        """Count a failure of ``address``. The addresses that failed longest ago are forgotten beyond 1000."""
         with self._lock:
             self._times.setdefault(address, deque(maxlen=_MOST_FAILURES)).append(time.monotonic())
             self._times.move_to_end(address)
@@ -46,10 +46,10 @@ class Failures:
 
 @router.get("/login")
 def login_page(request: Request, next: str = "/") -> Response:
-    """The page that asks for a token.
+    """Show the page that asks for a token.
 
-    Who follows a link from another site is led here even when logged in, as a strict cookie isn't sent along; going on
-    from this page sends it.
+    A browser that follows a link from another site comes here even when logged in, because a strict cookie isn't sent
+    then; the page's own link sends it.
     """
     from_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
     return page(request, "login.html", next=_local(next), problem=None, go_on=from_elsewhere and next != "/")
@@ -57,7 +57,7 @@ def login_page(request: Request, next: str = "/") -> Response:
 
 @router.post("/login")
 async def log_in(request: Request) -> Response:
-    """Take a token; lead on to where the browser wanted to go, or say what was wrong."""
+    """Take a token, and redirect to the page that the browser asked for, or show what was wrong."""
     refuse_other_sites(request)
     form = dict(await form_of(request, _LARGEST_FORM, _MOST_FIELDS))
     target = _local(form.get("next", "/"))
@@ -73,7 +73,7 @@ async def log_in(request: Request) -> Response:
         failures.add(address)
         problem = "That is not a valid token with scope read."
         return page(request, "login.html", 401, next=target, problem=problem, go_on=False)
-    return leading_to(request, target, COOKIE, login, LOGIN_LASTS)
+    return redirect_with_cookie(request, target, COOKIE, login, LOGIN_LASTS)
 
 
 @router.post("/logout")
@@ -89,7 +89,7 @@ def log_out(request: Request) -> Response:
 
 
 def _begin(request: Request, text: str) -> str | None:
-    """The id of a new login; None if ``text`` is no token that may read, which must not cost a write."""
+    """Return the id of a new login. Return None, without a write, if ``text`` is not a token that may read."""
     now = datetime.now(UTC)
     with database_of(request).reading() as session:
         token = find_token(session, text, now)
@@ -100,6 +100,6 @@ def _begin(request: Request, text: str) -> str | None:
 
 
 def _local(target: str) -> str:
-    """``target`` if it is a path of this server, else its front page: nobody is led elsewhere."""
+    """Return ``target`` if it is a path of this server, else "/", so that nobody is redirected to another site."""
     is_path = target.startswith("/") and not target.startswith(("//", "/\\"))
     return target if is_path and target.isprintable() and "\\" not in target else "/"

@@ -1,4 +1,4 @@
-"""What the server logs: printable lines, with nothing in them that opens anything."""
+"""The server's log: printable lines without tokens."""
 
 import logging
 import sys
@@ -10,7 +10,7 @@ logger = logging.getLogger("opduel.server")
 
 
 class _Formatter(logging.Formatter):
-    """One entry, its trace indented below it; control characters as escapes, tokens left out."""
+    """Formats an entry with its traceback indented below it, control characters escaped, and tokens masked."""
 
     def format(self, record: logging.LogRecord) -> str:
         lines = super().format(record).split("\n")
@@ -18,12 +18,12 @@ class _Formatter(logging.Formatter):
 
 
 def one_field(text: str) -> str:
-    """Untrusted ``text`` as one field of a log entry: blanks and newlines are replaced, tokens masked."""
+    """Return untrusted ``text`` as one field of a log entry: blanks and newlines are replaced, tokens masked."""
     return "".join("_" if char == " " else char for char in printable(TOKEN_PATTERN.sub("opduel_***", text)))
 
 
 def log_to_stderr() -> None:
-    """Let the server, and what it is made of, log to standard error."""
+    """Let the server and its libraries log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
     for name, level in (("opduel.server", logging.INFO), ("uvicorn.error", logging.WARNING), ("mcp", logging.WARNING)):

@@ -1,9 +1,9 @@
-"""Around every request: headers that bind browsers, a line in the log, and no error that gets out; packed answers.
+"""Middleware around every request: security headers, a line in the log, an answer to every error, compression.
 
-The length of a packed page says how much of a text in it repeats another one. Who can make a browser ask for pages
-with texts of their own, and sees the lengths of the answers, could so guess a secret in them (BREACH, CVE-2013-3587).
-No page holds a token, a cookie or another secret that opens anything, but reports may be confidential. So what another
-site or another host made a browser ask for, which the browser says in Sec-Fetch-Site, is not packed.
+The length of a compressed page tells how much of a text in it repeats another one. An attacker who makes a browser
+request pages with chosen texts, and sees the lengths of the answers, could so guess a secret (BREACH, CVE-2013-3587).
+No page holds a token or a cookie, but reports may be confidential. So answers to requests that another site or host
+caused, which the browser says in Sec-Fetch-Site, are not compressed.
 """
 
 import asyncio
@@ -33,19 +33,19 @@ SECURITY_HEADERS = {
     "Cache-Control": "no-store",
 }
 _LONGEST_PATH = 200
-SMALLEST = 1024  # bytes: below, packing saves no packet
+SMALLEST = 1024  # bytes: below, compression saves no packet
 _LEVEL = 6
 _OWN = ("none", "same-origin")
 
 
 class SecurityMiddleware:
-    """The outermost part of the application."""
+    """Adds security headers, logs each request, and answers errors that nothing else has handled."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request; what isn't one is handed on."""
+        """Handle one HTTP request; pass other messages on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -64,7 +64,7 @@ class SecurityMiddleware:
             await self.app(scope, receive, guarded_send)
         except ClientDisconnect:
             pass
-        except asyncio.CancelledError:  # the server ends, and has waited long enough
+        except asyncio.CancelledError:  # the server is ending, and has waited long enough
             if status == 0:
                 again = {"Retry-After": str(RETRY_AFTER_S)}
                 response = answer(Request(scope), 503, "the server is being stopped: try again later", again)
@@ -74,21 +74,23 @@ class SecurityMiddleware:
             if status == 0:
                 response = answer(Request(scope), 500, "the server failed: its log says why")
                 await response(scope, receive, guarded_send)
-        # The path alone: who puts a secret into a query string shall not find it here.
+        # Only the path is logged: a query string may hold a secret.
         took_ms = round((time.monotonic() - began) * 1000)
         client = one_field((scope.get("client") or ("-",))[0])
-        path = one_field(scope["path"])[:_LONGEST_PATH]  # in this order: half a token is none, and stands there
+        path = one_field(scope["path"])[:_LONGEST_PATH]  # masked before it is cut: half a token would not be masked
         logger.info("%s %s %s %s %d ms", client, one_field(scope["method"]), path, status or "gone", took_ms)
 
 
 def may_be_packed(headers: Headers) -> bool:
-    """Whether the answer to a request with these headers may be packed."""
-    accepted = {one.partition(";")[0].strip().lower() for one in headers.get("accept-encoding", "").split(",")}
+    """Return whether the answer to a request with these headers may be compressed."""
+    accepted = {
+        encoding.partition(";")[0].strip().lower() for encoding in headers.get("accept-encoding", "").split(",")
+    }
     return "gzip" in accepted and headers.get("sec-fetch-site", "none") in _OWN
 
 
 class Compression:
-    """Packs answers; those that are packed already, or small, stay as they are."""
+    """Compresses answers, except those that are compressed already, or small."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._plain = app
@@ -96,5 +98,5 @@ class Compression:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        wanted = scope["type"] == "http" and may_be_packed(Headers(scope=scope))
-        await (self._packing if wanted else self._plain)(scope, receive, send)
+        may_pack = scope["type"] == "http" and may_be_packed(Headers(scope=scope))
+        await (self._packing if may_pack else self._plain)(scope, receive, send)

@@ -1,4 +1,4 @@
-"""The server's tables: runs with their results, the reports they came from, and who may read and write."""
+"""The server's tables: runs, results, reports, histories, hosts, tokens."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -37,7 +37,7 @@ class Moment(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return ``value`` in UTC. A time without a zone is a mistake of ours.
+        """Return ``value`` in UTC.
 
         Raises:
             ValueError: ``value`` has no time zone.
@@ -72,12 +72,11 @@ class Base(DeclarativeBase):
 
 
 class Run(Base):
-    """One run, as far as it is searched and listed; its ``document`` has everything.
+    """One run, with the fields that are searched and listed; its ``Document`` has all of it.
 
-    Texts are printable and bounded: control characters are written as escapes, and what is very long is cut.  A build
-    is known by its ``digest``, and by its ``commit`` (40 hexadecimal digits) if it was made from one; commit times
-    are seconds since 1970.  ``regressed`` ... ``failed`` count the results of each verdict, and ``broken_by_treatment``
-    those failures that the treatment itself causes.
+    Texts are printable and bounded: control characters are escaped, and long texts cut. A build has a ``digest``, and a
+    ``commit`` (40 hexadecimal digits) if it was made from one; commit times are seconds since 1970. ``regressed`` ...
+    ``failed`` count the results of each verdict, and ``broken_by_treatment`` the failures of the treatment alone.
     """
 
     __tablename__ = "runs"
@@ -88,14 +87,14 @@ class Run(Base):
     category: Mapped[str]
     received: Mapped[datetime]
     received_from: Mapped[str]  # the name of the token that posted it
-    document_sha256: Mapped[str]  # of the document's meaning: equal for documents that differ in layout alone
+    document_sha256: Mapped[str]  # of the report with sorted keys: equal for documents that differ in layout alone
     started: Mapped[datetime]
     finished: Mapped[datetime | None]
     framework: Mapped[str]
     platform: Mapped[str]
     spec: Mapped[str]
     user_identifier: Mapped[str | None]
-    branch: Mapped[str | None]  # that the treatment is on; None where the report names none
+    branch: Mapped[str | None]  # the treatment's; None if the report names none
     run_type: Mapped[str]
     control_requested: Mapped[str]
     control_digest: Mapped[str]
@@ -114,7 +113,7 @@ class Run(Base):
     cpu_model: Mapped[str | None]
     threads: Mapped[int | None]
     alpha: Mapped[float]  # intervals of its results have confidence 1 - alpha
-    inject: Mapped[float | None]  # the share by which cases were slowed on purpose: no history for these
+    inject: Mapped[float | None]  # the share by which cases were slowed on purpose; such a run is in no history
     wall_s: Mapped[float | None]
     trusted: Mapped[bool]
     distrust: Mapped[str | None]  # why it can't be trusted
@@ -141,7 +140,7 @@ class Document(Base):
 
 
 class Case(Base):
-    """A case, the same over all runs of a framework; what is known of it is as the report received last has it."""
+    """A case, the same over all runs of a framework; its details are those of the report received last."""
 
     __tablename__ = "cases"
     __table_args__ = (UniqueConstraint("framework", "case"),)
@@ -155,12 +154,12 @@ class Case(Base):
     unit: Mapped[str]
     dtype: Mapped[str | None]
     context: Mapped[str | None]
-    operator_category: Mapped[str | None]  # the spec that it is from; the last report that names one counts
+    operator_category: Mapped[str | None]  # the spec that it is from, by the last report that names one
     lower_is_better: Mapped[bool]
 
 
 class Result(Base):
-    """What one run says of one case; figures as in ``opduel.records.Comparison``."""
+    """The result of one case in one run; figures as in ``opduel.records.Comparison``."""
 
     __tablename__ = "results"
     __table_args__ = (Index(None, "case_number", "run_number"),)
@@ -183,8 +182,8 @@ class Result(Base):
     failure_side: Mapped[str | None]
     failure_kind: Mapped[str | None]
     failure_reason: Mapped[str | None]
-    note: Mapped[str | None]  # why the verdict is what it is, where the figures alone don't say
-    trusted: Mapped[bool]  # on a fleet, by its own host
+    note: Mapped[str | None]  # the reason for the verdict, if the figures alone don't show it
+    trusted: Mapped[bool]  # on a fleet, by the validity of its host
 
 
 class CauseFound(Base):
@@ -201,11 +200,11 @@ class CauseFound(Base):
 
 
 class AnalysedSeries(Base):
-    """What the history of one case on one platform and branch came to, when its runs were weighed together last.
+    """The latest analysis of one case's history on one platform and branch.
 
-    ``run_count``, ``newest`` and ``method`` say of which runs, and how: while they are the same, so is the result.
-    ``p_value`` is against "no change anywhere", ``drift_...`` the newest build against the oldest, in log ratios. A
-    build is an object as ``BuildName`` has it. ``branch`` is empty where its runs name none.
+    ``run_count``, ``newest`` and ``method`` identify runs and method: while they are the same, so is the result.
+    ``p_value`` tests "no change anywhere"; ``drift_...`` is the newest build against the oldest, in log ratios. A build
+    is stored as a ``BuildName``. ``branch`` is empty if the runs name none.
     """
 
     __tablename__ = "weighed_series"
@@ -233,12 +232,12 @@ class AnalysedSeries(Base):
 
 
 class ChangePoint(Base):
-    """A change in a history: found once, and followed while runs are added.
+    """A change in a history, which is followed while runs are added.
 
     ``kind`` is "step", "drift" (gradual, over ``builds`` steps of the order) or "overall" (the newest build against the
-    oldest, with no change that can be placed). ``found`` is when it was first seen, ``changed`` when it last changed
-    materially, against the ``known_...`` figures; ``gone`` when the runs stopped supporting it. An acknowledgement
-    counts until it changes materially.
+    oldest, without a change at a particular build). ``found`` is when it was first detected, ``changed`` when it last
+    changed materially against the ``known_...`` figures, ``gone`` when the runs stopped supporting it. An
+    acknowledgement counts until the next material change.
     """
 
     __tablename__ = "change_points"
@@ -268,15 +267,15 @@ class ChangePoint(Base):
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether somebody knows of it as it is now."""
+        """Return whether it has been acknowledged in its present state."""
         return self.acknowledged is not None and self.acknowledged >= self.changed
 
 
 class Notice(Base):
-    """That a change point was sent to a receiver of alerts, or is being sent.
+    """A change point that was sent to a receiver of alerts, or is being sent.
 
-    ``sent`` is the ``changed`` of the change point as it was sent last, None before the first time. ``claimed`` is
-    since when an ``alert`` is sending it: no other one does meanwhile. It is None when that is over.
+    ``sent`` is the ``changed`` of the change point when it was sent last, None before the first time. ``claimed`` is
+    when a process began to send it, so that no other one does; None when it has ended.
     """
 
     __tablename__ = "notices"
@@ -292,10 +291,10 @@ class Notice(Base):
 class HostRun(Base):
     """One host's part in one run: the whole run, or its shards of a fleet's.
 
-    ``started`` is the run's. ``kind`` is what the host was then, in words: hosts of the same kind are compared. Without
-    ``is_named`` the report doesn't say which host it was: ``host`` then stands for all of this kind. ``spread`` is the
-    standard deviation of a process pair's log ratio, the median over ``noise_cases`` cases; ``noise`` is how much
-    larger it was than these cases' references, as a log ratio.
+    ``started`` is the run's. ``kind`` describes the machine: hosts of the same kind are compared. Unless ``is_named``,
+    the report doesn't name the host, and ``host`` stands for all unnamed ones of its kind. ``spread`` is the standard
+    deviation of a process pair's log ratio, the median over ``noise_cases`` cases; ``noise`` is its log ratio to the
+    references of these cases.
     """
 
     __tablename__ = "host_runs"
@@ -321,8 +320,8 @@ class HostRun(Base):
 
 
 class CaseNoise(Base):
-    """How noisy a case usually is with so many threads: the sum of the log spreads of its first ``runs`` runs, each
-    less what its host's noise in that run was. ``total / runs`` is the case's reference."""
+    """The usual noise of a case with so many threads: the sum of the log spreads of its first ``runs`` runs, each less
+    its host's noise in that run. ``total / runs`` is the case's reference."""
 
     __tablename__ = "case_noise"
 
@@ -333,8 +332,8 @@ class CaseNoise(Base):
 
 
 class Token(Base):
-    """Who may read or write. The token itself is kept nowhere: ``key`` is its public part, ``digest`` the SHA-256 of
-    its secret part, in hexadecimal digits."""
+    """A token that lets its owner read or write. It is not stored itself: ``key`` is its public part, ``digest`` the
+    SHA-256 of its secret part, in hexadecimal digits."""
 
     __tablename__ = "tokens"
     __table_args__ = (UniqueConstraint("name"), UniqueConstraint("key"))
@@ -351,7 +350,7 @@ class Token(Base):
 
 
 class Login(Base):
-    """A browser that has logged in with a token; it reads as long as both are valid. ``digest`` is the SHA-256 of the
+    """A browser's login with a token, valid as long as both are. ``digest`` is the SHA-256 of the
     random id that its cookie holds."""
 
     __tablename__ = "sessions"

@@ -14,8 +14,8 @@ from opduel.reporters.cause_text import HEADINGS
 from opduel.reporters.summary import WORST_FIRST, verdict_counts
 from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
 from opduel.server.access import CanRead, database_of, settings_of
-from opduel.server.api import days, found, found_run, sent_report
-from opduel.server.causes import shown_causes
+from opduel.server.api import days, require_found, require_run, sent_report
+from opduel.server.causes import causes_for_page
 from opduel.server.comparing import compare_runs, in_words
 from opduel.server.findings import exp
 from opduel.server.histories import (
@@ -23,7 +23,7 @@ from opduel.server.histories import (
     build_of,
     categories_of,
     history_of,
-    narrowed,
+    limit_to_days,
     runs_of_builds,
     series_of,
 )
@@ -43,9 +43,8 @@ from opduel.server.queries import (
 from opduel.server.templating import ENVIRONMENT, page
 
 _LONGEST_QUERY = 200
-_OFFERED = 30  # runs that a run is offered to be compared with
-# Observable Plot puts one style sheet into each plot, d3-flame-graph one into the page: they are allowed by their
-# hashes, and nothing else is.
+_OFFERED = 30  # runs in the list of a page that offers to compare with one
+# Observable Plot puts a style sheet into each plot, d3-flame-graph one into the page: only these are allowed, by hash.
 _POLICY = SECURITY_HEADERS["Content-Security-Policy"].replace(
     "style-src 'self'", f"style-src 'self' {csp_hash(PLOT_STYLE)} {csp_hash(flame_style())}"
 )
@@ -73,39 +72,40 @@ def runs_page(
     branch: Words = "",
     page: PageNumber = 1,
 ) -> Response:
-    """The latest runs, narrowed and page by page."""
-    asked = {"framework": framework, "platform": platform, "branch": branch, "category": category}
-    asked |= {"spec": spec, "verdict": _verdict(verdict) or "", "commit": commit, "text": text}
-    asked = {name: cleaned for name, value in asked.items() if (cleaned := words_of(value))}
+    """Show the latest runs page by page, filtered."""
+    form_values = {"framework": framework, "platform": platform, "branch": branch, "category": category}
+    form_values |= {"spec": spec, "verdict": _verdict(verdict) or "", "commit": commit, "text": text}
+    form_values = {name: cleaned for name, value in form_values.items() if (cleaned := words_of(value))}
     begin, end = days(day_of(since), day_of(until))
-    wanted = RunFilter(**{**asked, "verdict": _verdict(verdict)}, since=begin, until=end)  # type: ignore[arg-type]
-    asked |= dates_asked(since, until)
+    run_filter = RunFilter(**{**form_values, "verdict": _verdict(verdict)}, since=begin, until=end)  # type: ignore[arg-type]
+    form_values |= valid_days(since, until)
     with database_of(request).reading() as session:
-        listed = list_runs(session, wanted, page)
-        return page_of(request, "runs.html", listed=listed, asked=asked, choices=choices(session))
+        listed = list_runs(session, run_filter, page)
+        return page_of(request, "runs.html", listed=listed, form_values=form_values, choices=choices(session))
 
 
 @router.get("/runs/{run_id}")
 def run_page(request: Request, _reader: CanRead, run_id: str) -> Response:
-    """One run: its cases, worst first, and their changes in a plot."""
+    """Show one run: its cases, the worst first, and their changes in a plot."""
     with database_of(request).reading() as session:
-        run = found_run(session, words_of(run_id))
+        run = require_run(session, words_of(run_id))
         same = RunFilter(framework=run.framework, platform=run.platform, spec=run.spec)
-        others = [one for one in latest_runs(session, same, _OFFERED + 1) if one.number != run.number][:_OFFERED]
-        return page_of(request, "run.html", run=run, results=results_worst_first(session, run), others=others)
+        other_runs = [other for other in latest_runs(session, same, _OFFERED + 1) if other.number != run.number][
+            :_OFFERED
+        ]
+        return page_of(request, "run.html", run=run, results=results_worst_first(session, run), other_runs=other_runs)
 
 
 @router.get("/runs/{run_id}/report.html")
 async def run_report(request: Request, _reader: CanRead, run_id: str) -> Response:
-    """The run's report as one HTML file: a download, never shown as a page of ours."""
+    """Return the run's report as one HTML file, always as a download, because it is untrusted."""
     cleaned = words_of(run_id)
     return await sent_report(request, cleaned, "html", f"report-{cleaned}.html")
 
 
 @router.get("/runs/{run_id}/cases/{number}/flames.json")
 async def flames(request: Request, _reader: CanRead, run_id: str, number: CaseNumber) -> Response:
-    """The flame graphs of a case's cause, one for each examination or null: read from the run's report when they are
-    asked for, as no table has them."""
+    """Return the flame graphs of a case's cause out of the run's report: one for each examination, or null."""
     cleaned = words_of(run_id)
     case = await run_in_threadpool(_explained_case, request, cleaned, number)
     return await sent_report(request, cleaned, "flames", None, case)
@@ -113,8 +113,8 @@ async def flames(request: Request, _reader: CanRead, run_id: str, number: CaseNu
 
 def _explained_case(request: Request, run_id: str, number: int) -> str:
     with database_of(request).reading() as session:
-        run = found_run(session, run_id)
-        return str(found(session.execute(cause_of(run, number)).one_or_none(), "cause")[2].case)
+        run = require_run(session, run_id)
+        return str(require_found(session.execute(cause_of(run, number)).one_or_none(), "cause")[2].case)
 
 
 @router.get("/cases/{number}")
@@ -129,51 +129,53 @@ def case_page(
     since: Words = "",
     until: Words = "",
 ) -> Response:
-    """A case's history over builds, in one of its series (an empty ``branch``: of runs that name none), from all its
-    runs or those of a category; of all of it, the builds and runs of some days."""
+    """Show a case's history over builds, in one of its series (an empty ``branch``: runs that name none), of all runs
+    or those of a category; only the builds and runs of some days, if these are given."""
     with database_of(request).reading() as session:
-        case = found(session.get(Case, number), "case")
+        case = require_found(session.get(Case, number), "case")
         all_series = series_of(session, number)
-        wanted = [
-            one
-            for one in all_series
-            if platform in ("", one.platform) and threads in ("", _threads(one.threads)) and _is_of(branch, one)
+        matching_series = [
+            series
+            for series in all_series
+            if platform in ("", series.platform)
+            and threads in ("", _threads(series.threads))
+            and _is_of(branch, series)
         ]
-        if not wanted:
+        if not matching_series:
             raise HTTPException(404, "there is no run of this case on that platform and branch")
         chosen = words_of(category) or None
-        history = history_of(session, wanted[0], chosen)
-        shown = narrowed(history, *days(day_of(since), day_of(until)))
+        history = history_of(session, matching_series[0], chosen)
+        history_of_days = limit_to_days(history, *days(day_of(since), day_of(until)))
         return page_of(
             request,
             "case.html",
             case=case,
-            series=wanted[0],
+            series=matching_series[0],
             all_series=all_series,
             category=chosen,
-            categories=categories_of(session, wanted[0]),
-            history=shown,
-            causes=shown_causes(session, number, [run.run_id for run in shown.runs]),
+            categories=categories_of(session, matching_series[0]),
+            history=history_of_days,
+            causes=causes_for_page(session, number, [run.run_id for run in history_of_days.runs]),
             measured=runs_of_builds(history),
-            asked=dates_asked(since, until),
+            form_values=valid_days(since, until),
         )
 
 
 @router.get("/compare")
 def compare_page(request: Request, _reader: CanRead, first: Words = "", second: Words = "") -> Response:
-    """Two runs side by side, or a form that asks which."""
+    """Show two runs side by side, or a form that asks which."""
     with database_of(request).reading() as session:
         if not first or not second:
             recent = latest_runs(session, RunFilter(), _OFFERED)
             return page_of(request, "compare_which.html", first=words_of(first), second=words_of(second), recent=recent)
-        given = found_run(session, words_of(first)), found_run(session, words_of(second))
-        earlier, later = sorted(given, key=lambda run: (run.started, run.number))
-        return page_of(request, "compare.html", runs=(earlier, later), beside=compare_runs(session, earlier, later))
+        runs = require_run(session, words_of(first)), require_run(session, words_of(second))
+        earlier, later = sorted(runs, key=lambda run: (run.started, run.number))
+        return page_of(request, "compare.html", runs=(earlier, later), comparison=compare_runs(session, earlier, later))
 
 
 @router.get("/search")
 def search_page(request: Request, _reader: CanRead, q: Words = "") -> Response:
-    """Runs, commits and cases in which the words stand."""
+    """Show the runs, commits and cases that contain the words."""
     text = words_of(q)
     with database_of(request).reading() as session:
         runs = search_runs(session, text) if text else []
@@ -182,7 +184,7 @@ def search_page(request: Request, _reader: CanRead, q: Words = "") -> Response:
 
 
 def page_of(request: Request, template: str, **values: Any) -> Response:
-    """A page of the server, which may hold plots."""
+    """Return a page whose Content-Security-Policy allows plots."""
     settings = settings_of(request)
     values |= {"commit_link": settings.commit_link, "open_read": settings.open_read, "plot_class": PLOT_CLASS}
     response = page(request, template, **values)
@@ -191,21 +193,21 @@ def page_of(request: Request, template: str, **values: Any) -> Response:
 
 
 def day_of(text: str) -> date | None:
-    """The day that ``text`` is in ISO 8601; None for anything else."""
+    """Return the day that ``text`` is in ISO 8601; None for anything else."""
     try:
         return date.fromisoformat(text)
     except ValueError:
         return None
 
 
-def dates_asked(since: str, until: str) -> dict[str, str]:
-    """Those of two days that are some, for forms and links."""
-    found = {"since": day_of(since), "until": day_of(until)}
-    return {name: day.isoformat() for name, day in found.items() if day is not None}
+def valid_days(since: str, until: str) -> dict[str, str]:
+    """Return those of the two days that are valid, by name, for forms and links."""
+    day_by_name = {"since": day_of(since), "until": day_of(until)}
+    return {name: day.isoformat() for name, day in day_by_name.items() if day is not None}
 
 
 def words_of(text: str) -> str:
-    """``text`` without what can't be printed, which some databases refuse, nor blanks around it."""
+    """Return ``text`` without surrounding blanks and unprintable characters, which some databases refuse."""
     return "".join(character for character in text if character.isprintable()).strip()
 
 
@@ -214,14 +216,14 @@ def _verdict(text: str) -> Verdict | None:
 
 
 def _is_of(branch: str | None, series: Series) -> bool:
-    """Whether the series is of that branch, or has the runs that name none, where it is empty."""
+    """Return whether the series is of that branch, or has the runs that name none if it is empty."""
     return branch is None or words_of(branch) == (series.branch or "") or (branch == "" and series.is_only)
 
 
 def link_of(series: Series) -> str:
-    """The path and query of the page of a series' history."""
-    asked = {"platform": series.platform, "threads": _threads(series.threads), "branch": series.branch or ""}
-    return f"/cases/{series.case_number}?{urlencode(asked)}"
+    """Return the path and query of the page of a series' history."""
+    parameters = {"platform": series.platform, "threads": _threads(series.threads), "branch": series.branch or ""}
+    return f"/cases/{series.case_number}?{urlencode(parameters)}"
 
 
 def _threads(threads: int | None) -> str:
@@ -229,7 +231,7 @@ def _threads(threads: int | None) -> str:
 
 
 def day_of_commit(seconds: int | None) -> str:
-    """The day of a commit's time, UTC."""
+    """Return the day of a commit's time, UTC; "-" without one."""
     return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 

@@ -1,4 +1,4 @@
-"""What the API and the pages ask the tables: runs and cases by what is looked for, results, histories."""
+"""Queries of the API and the pages: runs and cases by filters, results, histories."""
 
 import re
 import zlib
@@ -22,12 +22,12 @@ MOST_FOUND = 100
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Which runs: those for which everything holds that isn't None.
+    """Conditions on runs, all of which must hold; None means any.
 
-    ``verdict``: at least one result has it. ``commit``: control or treatment begins with these digits. ``text``: is
-    a part of the run's id, spec, builds, commits, their subjects or authors, or user identifier, whatever the case of
-    its letters. ``since`` and ``until``: it started then or later, and before that. ``branch``: empty for runs that
-    name none.
+    ``verdict``: at least one result has it. ``commit``: the commit of control or treatment begins with these digits.
+    ``text``: part of the run's id, spec, builds, commits, their subjects or authors, or user identifier, in upper or
+    lower case. ``since`` and ``until``: started at or after the one, and before the other. ``branch``: empty for runs
+    that name none.
     """
 
     framework: str | None = None
@@ -42,23 +42,23 @@ class RunFilter:
     branch: str | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """The filter as conditions on ``Run``."""
-        found = equal(self, Run.framework, Run.spec, Run.category, Run.platform)
+        """Return the filter as conditions on ``Run``."""
+        conditions = equal(self, Run.framework, Run.spec, Run.category, Run.platform)
         if self.branch is not None:
-            found.append(is_of_branch(self.branch))
+            conditions.append(is_of_branch(self.branch))
         if self.verdict is not None:
-            found.append(getattr(Run, self.verdict) > 0)
+            conditions.append(getattr(Run, self.verdict) > 0)
         if self.commit is not None:
             digits = self.commit.lower()
             sides = (Run.control_commit, Run.treatment_commit)
-            found.append(or_(*(side.startswith(digits, autoescape=True) for side in sides)))
+            conditions.append(or_(*(side.startswith(digits, autoescape=True) for side in sides)))
         if self.text:
-            found.append(_has(self.text, *_RUN_TEXTS))
+            conditions.append(_has(self.text, *_RUN_TEXTS))
         if self.since is not None:
-            found.append(Run.started >= self.since)
+            conditions.append(Run.started >= self.since)
         if self.until is not None:
-            found.append(Run.started < self.until)
-        return found
+            conditions.append(Run.started < self.until)
+        return conditions
 
 
 _RUN_TEXTS = (
@@ -76,56 +76,58 @@ _RUN_TEXTS = (
 )
 
 
-def equal(wanted: object, *columns: Any) -> list[ColumnElement[bool]]:
-    """Conditions that columns have the values that ``wanted`` has by their names, as far as these aren't None."""
-    return [column == value for column in columns if (value := getattr(wanted, column.key)) is not None]
+def equal(filters: object, *columns: Any) -> list[ColumnElement[bool]]:
+    """Return the conditions that columns equal the attributes of ``filters`` of the same names, except None."""
+    return [column == value for column in columns if (value := getattr(filters, column.key)) is not None]
 
 
 def is_of_branch(branch: str) -> ColumnElement[bool]:
-    """The condition that a run is of ``branch``, or names none where that is empty."""
+    """Return the condition that a run is of ``branch``, or names none if that is empty."""
     return Run.branch == branch if branch else Run.branch.is_(None)
 
 
-def count_runs(session: Session, wanted: RunFilter) -> int:
-    """How many runs ``wanted`` lets through."""
-    return session.scalar(select(func.count()).select_from(Run).where(*wanted.conditions())) or 0
+def count_runs(session: Session, run_filter: RunFilter) -> int:
+    """Return how many runs match."""
+    return session.scalar(select(func.count()).select_from(Run).where(*run_filter.conditions())) or 0
 
 
-def latest_runs(session: Session, wanted: RunFilter, limit: int, offset: int = 0) -> Sequence[Run]:
-    """Those runs, the latest first."""
-    statement = select(Run).where(*wanted.conditions()).order_by(Run.started.desc(), Run.number.desc())
+def latest_runs(session: Session, run_filter: RunFilter, limit: int, offset: int = 0) -> Sequence[Run]:
+    """Return the runs that match, the latest first."""
+    statement = select(Run).where(*run_filter.conditions()).order_by(Run.started.desc(), Run.number.desc())
     return session.scalars(statement.limit(limit).offset(offset)).all()
 
 
 def document_of(session: Session, run: Run) -> bytes:
-    """The run's report, whole, as compact JSON; ``ingest.readable`` makes report.json of it."""
-    return zlib.decompress(session.scalars(select(Document.content).where(Document.run_number == run.number)).one())
+    """Return the run's whole report as compact JSON; ``ingest.readable`` makes report.json of it."""
+    return zlib.decompress(
+        session.execute(select(Document.content).where(Document.run_number == run.number)).scalar_one()
+    )
 
 
 def results_of(run: Run, verdict: Verdict | None = None) -> Select[Result, Case]:
-    """Asks for the results of ``run`` with their cases, in the order of the cases' names."""
+    """Return the query of the results of ``run`` with their cases, in the order of the cases' names."""
     statement = select(Result, Case).join(Case).where(Result.run_number == run.number).order_by(Case.case)
     return statement if verdict is None else statement.where(Result.verdict == verdict)
 
 
 def cause_of(run: Run, case_number: int) -> Select[CauseFound, Result, Case]:
-    """Asks for the cause of what ``run`` found of a case, with that result and the case."""
+    """Return the query of the cause of a case's change in ``run``, with its result and the case."""
     same = (Result.run_number == CauseFound.run_number) & (Result.case_number == CauseFound.case_number)
     statement = select(CauseFound, Result, Case).join(Result, same).join(Case, Case.number == CauseFound.case_number)
     return statement.where(CauseFound.run_number == run.number, CauseFound.case_number == case_number)
 
 
 def causes_of(session: Session, case_number: int, run_ids: Sequence[str], most: int) -> dict[str, CauseFound]:
-    """The causes of a case's changes in these runs, by run id, in their order: the first ``most``."""
+    """Return the causes of a case's changes by run id: of the first ``most`` of these runs that have one."""
     having = select(Run.run_id, Run.number).join(CauseFound).where(CauseFound.case_number == case_number)
     numbers = {run.run_id: run.number for run in session.execute(having)}
-    chosen = [one for one in run_ids if one in numbers][:most]
-    return {one: session.get_one(CauseFound, (numbers[one], case_number)) for one in chosen}
+    chosen = [run_id for run_id in run_ids if run_id in numbers][:most]
+    return {run_id: session.get_one(CauseFound, (numbers[run_id], case_number)) for run_id in chosen}
 
 
 def noise_of(session: Session, host: str, kind: str, limit: int = WINDOW) -> list[tuple[datetime, float]]:
-    """When a host's latest runs that tell its noise began, and that noise; of those in which it was of this kind, the
-    oldest first."""
+    """Return start and noise (a log ratio) of the host's latest runs as a machine of this kind, the oldest first; runs
+    of unknown noise are left out."""
     query = (
         select(HostRun.started, HostRun.noise)
         .where(HostRun.host == host, HostRun.kind == kind, HostRun.noise.is_not(None))
@@ -136,7 +138,7 @@ def noise_of(session: Session, host: str, kind: str, limit: int = WINDOW) -> lis
 
 
 def find_cases(framework: str | None, text: str | None, operator_category: str | None) -> Select[Case]:
-    """Asks for cases, in the order of their names; ``text`` is a part of their id or operator."""
+    """Return the query of cases in the order of their names; ``text`` is a part of their id or operator."""
     statement = select(Case)
     if framework is not None:
         statement = statement.where(Case.framework == framework)
@@ -150,7 +152,7 @@ def find_cases(framework: str | None, text: str | None, operator_category: str |
 def history_of(
     case: Case, platform: str | None = None, category: str | None = None, branch: str | None = None
 ) -> Select[Result, Run]:
-    """Asks for all that runs said of ``case``, the oldest first; without those that slowed it on purpose."""
+    """Return the query of all results of ``case``, the oldest first, without those slowed on purpose."""
     statement = select(Result, Run).join(Run).where(Result.case_number == case.number, Result.injected.is_(False))
     if platform is not None:
         statement = statement.where(Run.platform == platform)
@@ -161,9 +163,12 @@ def history_of(
     return statement.order_by(Run.started, Run.number)
 
 
-def count(session: Session, statement: Select[*tuple[Any, ...]]) -> int:
-    """How many rows ``statement`` would give."""
-    return session.scalar(select(func.count()).select_from(statement.order_by(None).subquery())) or 0
+def rows_and_total(
+    session: Session, statement: Select[*tuple[Any, ...]], limit: int, offset: int
+) -> tuple[list[Any], int]:
+    """Return ``limit`` rows of ``statement`` from ``offset`` on, and how many it has in all."""
+    total = session.scalar(select(func.count()).select_from(statement.order_by(None).subquery())) or 0
+    return list(session.execute(statement.limit(limit).offset(offset))), total
 
 
 def _has(text: str, *columns: Any) -> ColumnElement[bool]:
@@ -180,49 +185,49 @@ class RunList:
     total: int
 
 
-def list_runs(session: Session, wanted: RunFilter, page: int) -> RunList:
-    """That page of the runs which ``wanted`` lets through; the last page for one behind it."""
-    total = count_runs(session, wanted)
+def list_runs(session: Session, run_filter: RunFilter, page: int) -> RunList:
+    """Return one page of the runs that match; the last page if ``page`` is too large."""
+    total = count_runs(session, run_filter)
     pages = max(1, -(-total // RUNS_A_PAGE))
     page = min(max(1, page), pages)
-    return RunList(latest_runs(session, wanted, RUNS_A_PAGE, (page - 1) * RUNS_A_PAGE), page, pages, total)
+    return RunList(latest_runs(session, run_filter, RUNS_A_PAGE, (page - 1) * RUNS_A_PAGE), page, pages, total)
 
 
 def choices(session: Session) -> dict[str, list[str]]:
-    """What there is to choose from: the frameworks, platforms, branches, categories and specs of all runs."""
+    """Return the choices of a filter: the frameworks, platforms, branches, categories and specs of all runs."""
     return distinct(session, Run.framework, Run.platform, Run.branch, Run.category, Run.spec)
 
 
 def distinct(session: Session, *columns: Any) -> dict[str, list[str]]:
-    """The texts in some columns, in order, by the names of these; no empty ones."""
+    """Return the distinct non-empty texts of columns, sorted, by column."""
     texts = {column.key: session.scalars(select(column).distinct().order_by(column)) for column in columns}
-    return {name: [one for one in found if one] for name, found in texts.items()}
+    return {name: [text for text in column_texts if text] for name, column_texts in texts.items()}
 
 
 def results_worst_first(session: Session, run: Run) -> list[Any]:
-    """A run's results with their cases, by verdict, the largest changes first."""
+    """Return a run's results with their cases, the worst verdicts first, and of these the largest changes."""
     columns = (*Result.__table__.columns, Case.case, Case.operator, Case.metric, Case.unit, Case.lower_is_better)
     rows: Sequence[Any] = session.execute(select(*columns).join(Case).where(Result.run_number == run.number)).all()
     places = {verdict: place for place, verdict in enumerate(WORST_FIRST)}
-    return sorted(rows, key=lambda one: (places.get(one.verdict, len(places)), -_factor(one.ratio), one.case))
+    return sorted(rows, key=lambda row: (places.get(row.verdict, len(places)), -_factor(row.ratio), row.case))
 
 
 def _factor(ratio: float | None) -> float:
-    """How many times larger the larger side is."""
+    """Return how many times larger the larger side is."""
     if ratio is None:
         return 0.0
     return max(ratio, 1 / ratio) if ratio > 0 else float("inf")
 
 
 def search_runs(session: Session, text: str) -> list[Run]:
-    """Runs with ``text`` in their id, spec, builds or commits, the latest first, ``MOST_FOUND`` at most."""
-    found = {run.number: run for run in latest_runs(session, RunFilter(text=text), MOST_FOUND)}
+    """Return runs with ``text`` in their id, spec, builds or commits, the latest first, ``MOST_FOUND`` at most."""
+    run_by_number = {run.number: run for run in latest_runs(session, RunFilter(text=text), MOST_FOUND)}
     if re.fullmatch(rf"[0-9A-Fa-f]{{{SHORTEST_COMMIT},64}}", text):
-        found |= {run.number: run for run in latest_runs(session, RunFilter(commit=text), MOST_FOUND)}
-    return sorted(found.values(), key=lambda run: (run.started, run.number), reverse=True)[:MOST_FOUND]
+        run_by_number |= {run.number: run for run in latest_runs(session, RunFilter(commit=text), MOST_FOUND)}
+    return sorted(run_by_number.values(), key=lambda run: (run.started, run.number), reverse=True)[:MOST_FOUND]
 
 
 def search_cases(session: Session, text: str) -> Sequence[Case]:
-    """Cases with every word of ``text`` in their id or operator, by id, ``MOST_FOUND`` at most."""
+    """Return cases with every word of ``text`` in their id or operator, by id, ``MOST_FOUND`` at most."""
     words = [_has(word, Case.case, Case.operator) for word in text.split()]
     return session.scalars(select(Case).where(*words).order_by(Case.case).limit(MOST_FOUND)).all()

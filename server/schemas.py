@@ -1,4 +1,4 @@
-"""What the API takes and gives, as pydantic models: its OpenAPI document is made of them."""
+"""The API's requests and answers as pydantic models, from which its OpenAPI document is made."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,20 +19,20 @@ _EXAMPLE_RUN = "20261121T231820Z-ce81b5"
 
 
 class Problem(BaseModel):
-    """Why a request could not be done."""
+    """Why a request failed."""
 
     detail: str = Field(description="one line", examples=["comparisons[3].case: occurs twice"])
 
 
 class Posted(BaseModel):
-    """A report to be kept."""
+    """A report to be stored."""
 
     model_config = ConfigDict(extra="forbid")
     category: Category = Field(description="the sender's name for this series of runs", examples=["nightly"])
     report: Report = Field(description="the document that docs/reference/report.md describes")
 
 
-class Kept(BaseModel):
+class StoredReport(BaseModel):
     """A report that is stored, now or from an earlier post."""
 
     run_id: str = Field(examples=[_EXAMPLE_RUN])
@@ -140,7 +140,7 @@ class FailureOut(BaseModel):
 
 
 class Figures(BaseModel):
-    """What a run says of a case; as in ``Comparison``."""
+    """The figures of a case in a run; as in ``Comparison``."""
 
     verdict: Verdict
     held_back: Verdict | None
@@ -173,7 +173,7 @@ class ResultsOut(Part):
 
 
 class PointOut(BaseModel):
-    """What one run found, in a case's history."""
+    """One run's result in a case's history."""
 
     run_id: str
     started: datetime
@@ -218,18 +218,18 @@ class CauseOut(BaseModel):
     examinations: Sequence[ExaminationOut]
 
 
-def part(offset: int, given: int, total: int) -> dict[str, Any]:
-    """The fields of a ``Part`` of so many rows from ``offset`` on."""
-    return {"total": total, "next_offset": offset + given if given and offset + given < total else None}
+def part(offset: int, count: int, total: int) -> dict[str, Any]:
+    """Return the fields of a ``Part`` of ``count`` rows from ``offset`` on."""
+    return {"total": total, "next_offset": offset + count if count and offset + count < total else None}
 
 
-def taken(model: type[Model], row: object, **others: Any) -> Model:
-    """A ``model`` of the ``others``, and of what ``row`` has by the names of its other fields."""
-    return model(**others, **{name: getattr(row, name) for name in model.model_fields if name not in others})
+def model_from_row(model: type[Model], row: object, **values: Any) -> Model:
+    """Return a ``model`` made of ``values``, and of the attributes of ``row`` for its other fields."""
+    return model(**values, **{name: getattr(row, name) for name in model.model_fields if name not in values})
 
 
 def side_out(run: Run, side: str) -> SideOut:
-    """The ``side`` ("control" or "treatment") of ``run``."""
+    """Return the ``side`` ("control" or "treatment") of ``run``."""
     names = ("requested", "digest", "version", "commit", "commit_time", "commit_subject", "commit_author")
     requested, digest, version, commit, time, subject, author = (getattr(run, f"{side}_{name}") for name in names)
     of_commit = None if commit is None else CommitOut(id=commit, time=time, subject=subject, author=author)
@@ -237,30 +237,34 @@ def side_out(run: Run, side: str) -> SideOut:
 
 
 def run_out(run: Run) -> RunOut:
-    """``run`` for the API."""
+    """Return ``run`` for the API."""
     verdicts = {verdict: getattr(run, verdict) for verdict in WORST_FIRST}
-    return taken(RunOut, run, control=side_out(run, "control"), treatment=side_out(run, "treatment"), verdicts=verdicts)
+    return model_from_row(
+        RunOut, run, control=side_out(run, "control"), treatment=side_out(run, "treatment"), verdicts=verdicts
+    )
 
 
 def result_out(result: Result, case: Case) -> ResultOut:
-    """One row of a run's results for the API."""
+    """Return one row of a run's results for the API."""
     return ResultOut(case=CaseOut.model_validate(case), figures=_figures(result))
 
 
 def point_out(result: Result, run: Run) -> PointOut:
-    """One row of a case's history for the API."""
+    """Return one row of a case's history for the API."""
     sides = {side: side_out(run, side) for side in ("control", "treatment")}
-    return taken(PointOut, run, figures=_figures(result), trusted=result.trusted, **sides)
+    return model_from_row(PointOut, run, figures=_figures(result), trusted=result.trusted, **sides)
 
 
 def cause_out(run_id: str, cause: CauseFound, result: Result, case: Case) -> CauseOut:
-    """The cause of a case's change in the run called ``run_id`` for the API."""
-    seen = [ExaminationOut.model_validate(one) for one in cause.content["examinations"]]
+    """Return the cause of a case's change in the run called ``run_id`` for the API."""
+    examinations = [ExaminationOut.model_validate(examination) for examination in cause.content["examinations"]]
     row = result_out(result, case)
-    return CauseOut(run_id=run_id, case=row.case, figures=row.figures, sentence=cause.sentence, examinations=seen)
+    return CauseOut(
+        run_id=run_id, case=row.case, figures=row.figures, sentence=cause.sentence, examinations=examinations
+    )
 
 
 def _figures(result: Result) -> Figures:
     side, kind, reason = result.failure_side, result.failure_kind, result.failure_reason
     failure = None if side is None else FailureOut(side=side, kind=kind or "", reason=reason or "")
-    return taken(Figures, result, ci=interval(result.ci_low, result.ci_high), failure=failure)
+    return model_from_row(Figures, result, ci=interval(result.ci_low, result.ci_high), failure=failure)

@@ -1,4 +1,4 @@
-"""How a server was asked to run: where its data is, who may read, how much it takes."""
+"""The server's settings: its database, who may read, how large a report may be."""
 
 from dataclasses import dataclass
 from urllib.parse import SplitResult, quote, urlsplit
@@ -10,12 +10,12 @@ DEFAULT_MAX_REPORT_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class Settings:
-    """``database`` is a URL as SQLAlchemy writes it; ``max_report_bytes`` bounds the body of one post.
+    """The options of ``serve``.
 
-    With ``open_read`` anybody may read, without a token. ``behind_proxy``: all requests come through a proxy on this
-    machine, which says whose they are. ``commit_url`` is a link to a commit in which ``{commit}`` stands for its 40
-    digits; None when there is nothing to link to. ``public_url`` is where people reach this server, without a slash at
-    its end: for links in feeds and alerts. ``mcp``: agents may ask at /mcp, too.
+    ``database`` is a URL in SQLAlchemy's form, ``max_report_bytes`` bounds the body of one post, and with ``open_read``
+    anybody may read without a token. ``behind_proxy``: all requests come through a proxy on this machine, whose headers
+    give the client's address. ``commit_url`` is a link in which ``{commit}`` stands for a commit's 40 digits.
+    ``public_url`` is the server's address in feeds and alerts, without a slash at its end. ``mcp`` serves /mcp.
     """
 
     database: str
@@ -27,31 +27,30 @@ class Settings:
     mcp: bool = False
 
     def __post_init__(self) -> None:
-        """See that the settings can be meant.
+        """Check the settings.
 
         Raises:
-            UsageError: one can't; the text names its option and the fix.
+            UsageError: one is not valid; the text names its option and the fix.
         """
         if self.max_report_bytes < 1:
             raise UsageError(f"--max_report_bytes {self.max_report_bytes}: must be 1 or more")
         if self.commit_url is not None:
             _check_commit_url(self.commit_url)
         if self.public_url is not None:
-            object.__setattr__(self, "public_url", checked_public_url(self.public_url))
+            object.__setattr__(self, "public_url", normalize_public_url(self.public_url))
 
     def commit_link(self, commit: str | None) -> str | None:
-        """The address of ``commit``, quoted, so that it can't be anything but a part of it; None without a template
-        or a commit."""
+        """Return the URL of ``commit``, which is quoted; None without a template or a commit."""
         if self.commit_url is None or not commit:
             return None
         return self.commit_url.replace("{commit}", quote(commit, safe=""))
 
 
-def checked_public_url(text: str) -> str:
-    """The address of a server as links begin with it.
+def normalize_public_url(text: str) -> str:
+    """Return a server's URL without a slash at its end.
 
     Raises:
-        UsageError: it is no http or https address.
+        UsageError: it is not an http or https URL.
     """
     fix = "give one like https://results.example.org"
     parts = _parsed("--public_url", text, fix)
@@ -70,14 +69,14 @@ def _check_commit_url(template: str) -> None:
 
 
 def _parsed(option: str, text: str, fix: str) -> SplitResult | None:
-    """The parts of an http or https address; None if ``text`` is none of these.
+    """Return the parts of an http or https URL; None if ``text`` is another URL.
 
     Raises:
-        UsageError: it is no URL.
+        UsageError: ``text`` is not a URL.
     """
     try:
         parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port  # which is checked when it is read
+        host, _ = parts.hostname, parts.port  # reading the port checks it
     except ValueError:
         raise UsageError(f"{option} {text}: not a URL: {fix}") from None
     return parts if parts.scheme in ("http", "https") and host else None

@@ -1,4 +1,4 @@
-"""A report put into the tables: all of it or nothing, and once, however often it comes."""
+"""Storage of reports: all of one or nothing, and once, however often it is posted."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ _LONG = 1000  # characters of a text
 
 
 def store(session: Session, submission: Submission, token: str, now: datetime) -> bool:
-    """Store ``submission``, which the token called ``token`` brought; False if this very report was there already.
+    """Store ``submission``, posted with the token called ``token``. Return False if the same report was stored before.
 
     Raises:
         Refused: 409, another report has its run id, or it is in another category.
@@ -44,11 +44,16 @@ def store(session: Session, submission: Submission, token: str, now: datetime) -
     numbers = _case_numbers(session, submission.report)
     report = submission.report
     rows = [
-        {**_result(one, number, numbers[one.case]), "trusted": report.can_be_trusted(one)} for one in report.comparisons
+        {**_result(comparison, number, numbers[comparison.case]), "trusted": report.can_be_trusted(comparison)}
+        for comparison in report.comparisons
     ]
     for some in batches(rows):
         session.execute(insert(Result), some)
-    causes = [cause_row(one.cause, number, numbers[one.case]) for one in submission.report.comparisons if one.cause]
+    causes = [
+        cause_row(comparison.cause, number, numbers[comparison.case])
+        for comparison in submission.report.comparisons
+        if comparison.cause
+    ]
     for some in batches(causes):
         session.execute(insert(CauseFound), some)
     facts = submission.facts
@@ -57,14 +62,14 @@ def store(session: Session, submission: Submission, token: str, now: datetime) -
 
 
 def remove_runs(session: Session, ids: Sequence[str]) -> None:
-    """Remove the runs with these ids, all that was stored of them, and the cases that no other run has.
+    """Remove the runs with these ids, with everything stored of them, and the cases that no other run has.
 
     Raises:
-        UsageError: there is no run of one of the ids.
+        UsageError: no run has one of the ids.
     """
-    found = session.execute(select(Run.run_id, Run.number).where(Run.run_id.in_(ids)))
-    numbers = {run.run_id: run.number for run in found}
-    if unknown := next((one for one in ids if one not in numbers), None):
+    rows = session.execute(select(Run.run_id, Run.number).where(Run.run_id.in_(ids)))
+    numbers = {run.run_id: run.number for run in rows}
+    if unknown := next((run_id for run_id in ids if run_id not in numbers), None):
         raise UsageError(f"run remove {unknown}: there is no run of this id: see its page, or run.id in report.json")
     theirs = select(Result.case_number).where(Result.run_number.in_(numbers.values())).distinct()
     cases = session.scalars(theirs.order_by(Result.case_number)).all()
@@ -83,7 +88,7 @@ def _check_identical(session: Session, submission: Submission) -> None:
 
 
 def _insert_run(session: Session, submission: Submission, token: str, now: datetime) -> int | None:
-    """The new run's number; None if there is one with its id.  Of two at once, the second waits for the first."""
+    """Insert the run and return its number; None if its id exists. Of two at once, the second waits for the first."""
     values = {**_run(submission), "received": now, "received_from": token}
     number: int | None = session.scalar(
         upsert(session, Run).values(values).on_conflict_do_nothing().returning(Run.number)
@@ -92,44 +97,48 @@ def _insert_run(session: Session, submission: Submission, token: str, now: datet
 
 
 def _case_numbers(session: Session, report: Report) -> dict[str, int]:
-    """The numbers of the report's cases by their ids; those that are new, or not as they were, are put down first.
+    """Insert the report's new cases, update the changed ones, and return the numbers of all by id.
 
-    Always in the order of their ids: so two reports that come at once wait for each other, but never both.
+    The order of the ids is fixed, so that two reports that come at once can't deadlock.
     """
     framework = framework_label(report.control, report.treatment)
-    wanted = dict(sorted(_cases(report)))
-    known = _known_cases(session, framework, wanted)
-    new = [case for case in wanted if case not in known]
-    for some in batches([{"framework": framework, "case": case, **wanted[case]} for case in new]):
+    details_by_case = dict(sorted(_cases(report)))
+    row_by_case = _known_cases(session, framework, details_by_case)
+    new = [case for case in details_by_case if case not in row_by_case]
+    for some in batches([{"framework": framework, "case": case, **details_by_case[case]} for case in new]):
         session.execute(upsert(session, Case).on_conflict_do_nothing(), some)
-    known |= _known_cases(session, framework, new)
+    row_by_case |= _known_cases(session, framework, new)
     changed = []
-    for case, row in sorted(known.items()):
-        details = wanted[case] | {"operator_category": wanted[case]["operator_category"] or row.operator_category}
+    for case, row in sorted(row_by_case.items()):
+        details = details_by_case[case] | {
+            "operator_category": details_by_case[case]["operator_category"] or row.operator_category
+        }
         if any(getattr(row, name) != value for name, value in details.items()):
             changed.append({"number": row.number, **details})
     if changed:
         session.execute(update(Case), changed)
-    return {case: row.number for case, row in known.items()}
+    return {case: row.number for case, row in row_by_case.items()}
 
 
 def _known_cases(session: Session, framework: str, ids: Iterable[str]) -> dict[str, Any]:
-    known = {}
+    row_by_case = {}
     columns = [getattr(Case, name) for name in ("number", "case", *_DETAILS)]
     for some in batches(list(ids)):
         for row in session.execute(select(*columns).where(Case.framework == framework, Case.case.in_(some))):
-            known[row.case] = row
-    return known
+            row_by_case[row.case] = row
+    return row_by_case
 
 
 def _cases(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
     details = {case.id: case for case in report.cases}
-    for one in report.comparisons:
-        case = details.get(one.case)
-        about: dict[str, Any] = {name: fit(getattr(one, name)) for name in ("operator", "direction", "metric", "unit")}
+    for comparison in report.comparisons:
+        case = details.get(comparison.case)
+        about: dict[str, Any] = {
+            name: fit(getattr(comparison, name)) for name in ("operator", "direction", "metric", "unit")
+        }
         about |= {name: None if case is None else fit(getattr(case, name)) for name in ("dtype", "context")}
-        about["lower_is_better"] = one.lower_is_better_here
-        yield one.case, about | {"operator_category": fit(case.category) if case and case.category else None}
+        about["lower_is_better"] = comparison.lower_is_better_here
+        yield comparison.case, about | {"operator_category": fit(case.category) if case and case.category else None}
 
 
 def _run(submission: Submission) -> dict[str, Any]:
@@ -151,8 +160,8 @@ def _run(submission: Submission) -> dict[str, Any]:
         "distrust": _distrust(facts),
         "complete": facts.complete,
         "broken": facts.aborted,
-        **{verdict: sum(one.verdict == verdict for one in report.comparisons) for verdict in WORST_FIRST},
-        "broken_by_treatment": sum(one.is_broken_by_treatment for one in report.comparisons),
+        **{verdict: sum(comparison.verdict == verdict for comparison in report.comparisons) for verdict in WORST_FIRST},
+        "broken_by_treatment": sum(comparison.is_broken_by_treatment for comparison in report.comparisons),
     }
 
 
@@ -175,15 +184,17 @@ def _side(side: str, build: Build) -> dict[str, Any]:
     return {f"{side}_{name}": value for name, value in values.items()}
 
 
-def _result(one: Comparison, run: int, case: int) -> dict[str, Any]:
-    failure = one.failure
+def _result(comparison: Comparison, run: int, case: int) -> dict[str, Any]:
+    failure = comparison.failure
     return {
         "run_number": run,
         "case_number": case,
-        **{name: getattr(one, name) for name in _FIGURES},
-        **dict(zip(("ci_low", "ci_high"), one.ci or (None, None), strict=True)),
+        **{name: getattr(comparison, name) for name in _FIGURES},
+        **dict(zip(("ci_low", "ci_high"), comparison.ci or (None, None), strict=True)),
         "failure_side": None if failure is None else failure.side,
         "failure_kind": None if failure is None else fit(failure.kind),
         "failure_reason": None if failure is None else fit(failure.reason, _LONG),
-        "note": None if failure is not None and one.note == failure.reason else fit(one.note, _LONG) or None,
+        "note": None
+        if failure is not None and comparison.note == failure.reason
+        else fit(comparison.note, _LONG) or None,
     }

@@ -1,7 +1,7 @@
-"""Work on large reports: in a process of its own that ends with it, one after the other, so that no memory stays taken.
+"""Work on large reports, each in a process of its own, one after the other.
 
-Parsing a report takes many times its size, and Python seldom gives that back; a long call of the parser also keeps all
-other threads of its process waiting. The child works on its own connection to the database, and is bounded in memory.
+Parsing a report takes many times its size in memory, which Python seldom returns to the system; and a long call of the
+parser blocks all other threads. The process has its own connection to the database, and a memory limit.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ from opduel.server.logs import logger
 
 T = TypeVar("T")
 
-LARGE_BYTES = 2**20  # reports of more are worked on apart
-MOST_AT_ONCE = 4  # large reports that are received, wait or are worked on, for each kind of work
+LARGE_BYTES = 2**20  # larger reports are worked on in a process
+MOST_AT_ONCE = 4  # large reports that are being received, wait or are worked on, for each kind of work
 _LONGEST_S = 300.0
-_MEMORY_FOR_A_BYTE = 24  # of the largest report that is accepted; the worst that was tried takes 16
+_MEMORY_PER_BYTE = 24  # of the largest report that is accepted; the worst one in tests takes 16
 _MEMORY_BESIDE = 2**29
-_CONTEXT = multiprocessing.get_context("forkserver")  # a fork of this process, which has threads, would be none
+_CONTEXT = multiprocessing.get_context("forkserver")  # a process with threads can't be forked safely
 _CONTEXT.set_forkserver_preload(["opduel.server.large"])
 
 
@@ -40,60 +40,62 @@ class SubprocessJobs:
 
     def __init__(self, database: Database, max_report_bytes: int) -> None:
         self._url = database.url.render_as_string(hide_password=False)
-        self._memory = _MEMORY_BESIDE + _MEMORY_FOR_A_BYTE * max_report_bytes
-        self._taken = 0
+        self._memory = _MEMORY_BESIDE + _MEMORY_PER_BYTE * max_report_bytes
+        self._places_in_use = 0
         self._turn = asyncio.Lock()
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """A place among those who wait for this work: taken before a body is received, so that disks stay bounded, too.
+        """Take one of the places for this work, before the body is received, so that the use of the disk is bounded.
 
         Raises:
-            HTTPException: 503, all are taken; ``Retry-After`` differs, so that not all come back at once.
+            HTTPException: 503, no place is free; ``Retry-After`` is random, so that clients don't all return at once.
         """
-        if self._taken >= MOST_AT_ONCE:
+        if self._places_in_use >= MOST_AT_ONCE:
             later = {"Retry-After": str(random.randint(5, 15))}
             raise HTTPException(503, "the server is busy with other large reports: try again later", later)
-        self._taken += 1
+        self._places_in_use += 1
         try:
             yield
         finally:
-            self._taken -= 1
+            self._places_in_use -= 1
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """``work(database, *arguments)`` in a process of its own, in its turn. ``work`` is a function of a module, its
-        result small; a file among the arguments comes wrapped in a ``SharedFile``.
+        """Return ``work(database, *arguments)``, run in a process. ``work`` is a module's function with a small result;
+        a file among the arguments is wrapped in a ``SharedFile``.
 
         Raises:
-            HTTPException: ``work`` did; or 413 when it took too much memory; or 503 when the database is not
-                available or the process was ended from outside.
-            RuntimeError: it failed; the log says how.
+            HTTPException: ``work`` raised it; or 413, it took too much memory; or 503, the database is not available
+                or the process was killed.
+            RuntimeError: ``work`` failed; the text has its traceback.
         """
         async with self._turn:
-            mine, its = _CONTEXT.Pipe(duplex=False)
-            process = _CONTEXT.Process(target=_child, args=(its, self._url, self._memory, work, arguments), daemon=True)
+            receiver, sender = _CONTEXT.Pipe(duplex=False)
+            process = _CONTEXT.Process(
+                target=_child, args=(sender, self._url, self._memory, work, arguments), daemon=True
+            )
             try:
-                await run_in_threadpool(process.start)  # the first time it also starts what others are forked from
-                its.close()
-                outcome = await _received(mine)
+                await run_in_threadpool(process.start)  # the first start also starts the fork server
+                sender.close()
+                outcome = await _receive_outcome(receiver)
             finally:
                 if process.pid is not None:
                     process.kill()
                     process.join()
-                mine.close()
-        result: T = _understood(outcome)
+                receiver.close()
+        result: T = _result_or_error(outcome)
         return result
 
 
 class SharedFile:
-    """An open file as an argument of work in another process, which works on the same one."""
+    """An open file as an argument of work in another process, which shares it."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        """``file`` is a real one, with a descriptor."""
+        """Keep the descriptor of ``file``."""
         self._descriptor = file.fileno()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it gets there: as a duplicate of the descriptor."""
+        """Pickle it as a duplicate of the descriptor."""
         return _opened, (multiprocessing.reduction.DupFd(self._descriptor),)
 
 
@@ -101,8 +103,8 @@ def _opened(duplicate: Any) -> IO[bytes]:
     return os.fdopen(duplicate.detach(), "r+b")
 
 
-async def _received(connection: Connection) -> tuple[Any, ...]:
-    """What the child sends at its end; empty when it ends without a word, or takes too long."""
+async def _receive_outcome(connection: Connection) -> tuple[Any, ...]:
+    """Return what the process sends at its end; empty if it ends without sending, or takes too long."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(connection.fileno(), ready.set)
     try:
@@ -116,25 +118,25 @@ async def _received(connection: Connection) -> tuple[Any, ...]:
     return outcome
 
 
-def _understood(outcome: tuple[Any, ...]) -> Any:
+def _result_or_error(outcome: tuple[Any, ...]) -> Any:
     if not outcome:
         logger.error("the process that worked on a large report was ended, or took more than %.0f s", _LONGEST_S)
         raise later("the server could not finish this large report: try again later")
-    kind, *rest = outcome
+    kind, *details = outcome
     if kind == "done":
-        return rest[0]
+        return details[0]
     if kind == "away":
-        raise database_is_away(rest[0])
+        raise database_is_away(details[0])
     if kind == "failed":
-        raise RuntimeError(f"work on a large report failed: {rest[0]}")
-    raise HTTPException(*rest)
+        raise RuntimeError(f"work on a large report failed: {details[0]}")
+    raise HTTPException(*details)
 
 
 def _child(connection: Connection, url: str, memory: int, work: Callable[..., Any], arguments: Any) -> None:
-    """The process: does the work and sends what came of it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the server, which lets the last requests end
+    """Run in the process: do the work and send its outcome."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which lets the last requests end
     with suppress(OSError):
-        os.nice(5)  # pages come first
+        os.nice(5)  # pages have priority
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     connection.send(_outcome(url, work, arguments))
 

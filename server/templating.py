@@ -1,5 +1,5 @@
-"""HTML from templates, in which every value is escaped; and style sheets and scripts: the files of two folders, and one
-more, known by name at the start, no other file ever. They are named with what they hold, so that they may be cached."""
+"""HTML from templates, with every value escaped; and assets: style sheets and scripts of a fixed list, whose URLs have
+a digest of their content, so that browsers may cache them."""
 
 import hashlib
 from datetime import timedelta
@@ -30,17 +30,17 @@ router = APIRouter(include_in_schema=False)
 
 @cache
 def assets() -> dict[str, tuple[bytes, str]]:
-    """Every asset by name: its content, and the first 16 digits of its SHA-256."""
-    found = {}
+    """Return every asset by name: its content, and the first 16 digits of its SHA-256."""
+    asset_by_name = {}
     for path in (*(path for folder in _FOLDERS for path in sorted(folder.glob("*"))), *_SHARED):
         if path.suffix in _TYPES and path.is_file():
             content = path.read_bytes()
-            found[path.name] = (content, hashlib.sha256(content).hexdigest()[:16])
-    return found
+            asset_by_name[path.name] = (content, hashlib.sha256(content).hexdigest()[:16])
+    return asset_by_name
 
 
 def asset_url(name: str) -> str:
-    """Where the asset ``name`` is to be had; the address changes with what it holds.
+    """Return the URL of the asset ``name``, which changes with its content.
 
     Raises:
         KeyError: there is no such asset.
@@ -50,7 +50,7 @@ def asset_url(name: str) -> str:
 
 @router.get("/assets/{name}")
 def asset(name: str, v: str = "") -> Response:
-    """An asset. One that is asked for by its digest may be kept for ever."""
+    """Return an asset. With the digest of its content in the query it may be cached for a year."""
     if name not in assets():
         raise HTTPException(404, "there is no such file")
     content, digest = assets()[name]
@@ -69,14 +69,14 @@ ENVIRONMENT.globals["asset"] = asset_url
 
 
 def page(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
-    """The page that ``template`` (a file in templates/) makes of ``values``; it knows ``has_cookie``, too: whether
-    the browser has a login, valid or not, that it may want to end."""
+    """Return the page that ``template`` (a file in templates/) makes of ``values``, and of ``has_cookie``: whether the
+    browser has a login, valid or not."""
     values.setdefault("has_cookie", bool(request.cookies.get(COOKIE)))
     return HTMLResponse(ENVIRONMENT.get_template(template).render(request=request, **values), status)
 
 
-def leading_to(request: Request, target: str, cookie: str, value: str, lasts: timedelta) -> Response:
-    """An answer that leads to ``target``, and sets a cookie that neither scripts nor other sites use."""
+def redirect_with_cookie(request: Request, target: str, cookie: str, value: str, lasts: timedelta) -> Response:
+    """Return a redirection to ``target`` that sets a cookie which neither scripts nor other sites can use."""
     response = RedirectResponse(target, 303)
     is_tls = request.url.scheme == "https"
     seconds = int(lasts.total_seconds())

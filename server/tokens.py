@@ -20,7 +20,7 @@ _LONGEST_NAME = 100
 
 
 def add_token(session: Session, name: str, scopes: Sequence[str], now: datetime, lasts: timedelta | None = None) -> str:
-    """Make a token called ``name`` and return it: nobody can do so again.  ``lasts`` None: until it is revoked.
+    """Store a token called ``name`` and return it, this once only. With ``lasts`` None it is valid until revoked.
 
     Raises:
         UsageError: the name is taken, empty or not printable, or there are no scopes.
@@ -44,7 +44,7 @@ def add_token(session: Session, name: str, scopes: Sequence[str], now: datetime,
 
 
 def check_token(name: str, scopes: Sequence[str], now: datetime, lasts: timedelta | None = None) -> datetime | None:
-    """See that a token can be made so, whatever others there are; returns when it would expire.
+    """Check a token's name, scopes and life, and return when it would expire.
 
     Raises:
         UsageError: the name is empty, too long or not printable, there are no scopes, or it would last too long.
@@ -60,10 +60,10 @@ def check_token(name: str, scopes: Sequence[str], now: datetime, lasts: timedelt
 
 
 def revoke_token(session: Session, name: str, now: datetime) -> None:
-    """From now on the token called ``name`` opens nothing, nor do the logins made with it.
+    """Revoke the token called ``name``, and remove the logins made with it.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such token.
     """
     token = session.scalar(select(Token).where(Token.name == name))
     if token is None:
@@ -73,7 +73,7 @@ def revoke_token(session: Session, name: str, now: datetime) -> None:
 
 
 def find_token(session: Session, text: str, now: datetime) -> Token | None:
-    """The token that ``text`` is, if it is valid."""
+    """Return the token that ``text`` is, if it is valid."""
     parts = TOKEN_PATTERN.fullmatch(text)
     if parts is None:
         return None
@@ -84,12 +84,12 @@ def find_token(session: Session, text: str, now: datetime) -> Token | None:
 
 
 def is_valid(token: Token, now: datetime) -> bool:
-    """Whether ``token`` is neither revoked nor expired."""
+    """Return whether ``token`` is neither revoked nor expired."""
     return token.revoked is None and (token.expires is None or now < token.expires)
 
 
 def begin_login(session: Session, token: Token, now: datetime) -> str:
-    """A new login of ``token``'s owner: the random id that the browser is to keep. Logins that are over are removed."""
+    """Store a login of ``token``'s owner, return its random id for a cookie, and remove logins that have expired."""
     session.execute(delete(Login).where(Login.expires <= now))
     text = secrets.token_urlsafe(32)
     session.add(Login(digest=_digest(text), token_number=token.number, created=now, expires=now + LOGIN_LASTS))
@@ -97,7 +97,7 @@ def begin_login(session: Session, token: Token, now: datetime) -> str:
 
 
 def find_login(session: Session, text: str, now: datetime) -> Token | None:
-    """The token whose owner logged in as ``text``, if login and token are valid."""
+    """Return the token of the login whose id is ``text``, if both are valid."""
     login = session.get(Login, _digest(text))
     if login is None or login.expires <= now or not is_valid(login.token, now):
         return None
@@ -105,7 +105,7 @@ def find_login(session: Session, text: str, now: datetime) -> Token | None:
 
 
 def end_login(session: Session, text: str) -> None:
-    """``text`` opens nothing any more."""
+    """Remove the login whose id is ``text``."""
     session.execute(delete(Login).where(Login.digest == _digest(text)))
 
 

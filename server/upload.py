@@ -1,5 +1,4 @@
-"""Posted bodies received in bounds, as large as allowed and within a while: reports, which are JSON by their own word,
-and small ones, such as forms that browsers send."""
+"""Reception of posted bodies within limits of size and time: reports as JSON, and small bodies such as forms."""
 
 import asyncio
 import errno
@@ -18,7 +17,7 @@ from opduel.server.error_handlers import later
 from opduel.server.logs import logger
 from opduel.server.subprocess_jobs import LARGE_BYTES
 
-_IN_MEMORY = LARGE_BYTES  # what is more waits on disk until it is its turn
+_IN_MEMORY = LARGE_BYTES  # a larger body waits on disk
 _PATIENCE_S = 300.0
 _MOST_DISCARDED = 2**28  # bytes
 LARGEST_FORM, MOST_FIELDS = 65_536, 1000  # bytes, fields
@@ -27,34 +26,34 @@ _FORM_PATIENCE_S = 10.0
 
 @dataclass
 class Posted:
-    """A body of ``size`` bytes. A large one is on disk, where another process can read it."""
+    """A body of ``size`` bytes; a large one is on disk, where another process can read it."""
 
     file: tempfile.SpooledTemporaryFile[bytes]
     size: int = 0
 
     @property
     def is_large(self) -> bool:
-        """Whether it is on disk, and not in memory."""
+        """Return whether it is on disk, not in memory."""
         return self.size > _IN_MEMORY
 
     def __enter__(self) -> Self:
-        """Its file is closed at the end."""
+        """Return the body, whose file is closed at the end of the ``with``."""
         return self
 
     def __exit__(self, *_error: object) -> None:
-        with suppress(OSError):  # what it has yet to write may have no room
+        with suppress(OSError):  # the disk may be full for what is still buffered
             self.file.close()
 
 
 async def receive(request: Request, most: int, when_large: Callable[[], None]) -> Posted:
-    """The body, of at most ``most`` bytes, which the caller closes.
+    """Return the body, of at most ``most`` bytes, which the caller closes.
 
-    ``when_large`` is called once, as soon as it is known that the body is larger than what is kept in memory; it may
-    refuse it.
+    ``when_large`` is called once, as soon as it is known that the body is too large for memory; it may raise to refuse
+    it.
 
     Raises:
-        HTTPException: 415 for another type, 413 for a larger body, 408 for one that doesn't come to an end, 400 for a
-            length that is none, 503 while there is no room to keep it; and what ``when_large`` raises.
+        HTTPException: 415 for another type, 413 for a larger body, 408 for an incomplete one, 400 for an invalid
+            length, 503 if the disk is full; and what ``when_large`` raises.
     """
     _check_type(request)
     length = await _length(request, most)
@@ -75,7 +74,7 @@ async def receive(request: Request, most: int, when_large: Callable[[], None]) -
 
 
 def _nothing() -> None:
-    """What is to be done has been done."""
+    """Do nothing: ``when_large`` has been called."""
 
 
 async def _announce(request: Request, when_large: Callable[[], None]) -> None:
@@ -99,7 +98,7 @@ async def _fill(posted: Posted, request: Request, most: int, when_large: Callabl
                     await _announce(request, when_large)
                     when_large = _nothing
                 waiting += chunk
-                if len(waiting) >= _IN_MEMORY:  # in a thread, for a slow disk must not keep all others waiting
+                if len(waiting) >= _IN_MEMORY:  # written by a thread, as a slow disk must not block other requests
                     await run_in_threadpool(posted.file.write, bytes(waiting))
                     waiting.clear()
     except TimeoutError:
@@ -107,8 +106,8 @@ async def _fill(posted: Posted, request: Request, most: int, when_large: Callabl
     await run_in_threadpool(_finish, posted, bytes(waiting))
 
 
-def _finish(posted: Posted, rest: bytes) -> None:
-    posted.file.write(rest)
+def _finish(posted: Posted, last_bytes: bytes) -> None:
+    posted.file.write(last_bytes)
     if posted.is_large:
         posted.file.flush()
 
@@ -144,8 +143,10 @@ async def _length(request: Request, most: int) -> int | None:
 
 
 async def _discard(request: Request) -> None:
-    """Read on, and keep nothing: who is cut off while sending never reads the answer.  Not for ever, though, not from
-    one who asked first, and not beyond the end, where nothing comes while the sender waits."""
+    """Read the rest of the body and drop it, because a client that is cut off while sending never reads the answer.
+
+    This ends after a while, and is not needed for a client that waits for "100 Continue", or after the body's end.
+    """
     if "100-continue" in request.headers.get("expect", "").lower() or not getattr(request.state, "more_comes", True):
         return
     size = 0
@@ -164,10 +165,10 @@ def _too_large(most: int) -> HTTPException:
 
 
 async def small_body(request: Request, largest: int = LARGEST_FORM) -> bytes:
-    """A whole body.
+    """Return a small body.
 
     Raises:
-        HTTPException: 413 for a larger one, 408 for one that doesn't come to its end.
+        HTTPException: 413 for a larger one, 408 for an incomplete one.
     """
     body = b""
     try:
@@ -182,7 +183,7 @@ async def small_body(request: Request, largest: int = LARGEST_FORM) -> bytes:
 
 
 async def form_of(request: Request, largest: int = LARGEST_FORM, most: int = MOST_FIELDS) -> list[tuple[str, str]]:
-    """A form's fields, in order.
+    """Return a form's fields, in order.
 
     Raises:
         HTTPException: as ``small_body``, and 400 for too many fields.

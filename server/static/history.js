@@ -108,8 +108,8 @@
       this.chosen = null;
       this.frame = element("div", { class: "history-frame", tabindex: "0", role: "group",
                                     "aria-label": "Plot of builds: arrow keys choose one, plus and minus zoom, 0 shows all" });
-      this.told = element("p", { class: "history-told", role: "status" });
-      figure.prepend(this.buttons(), this.frame, this.told);
+      this.status = element("p", { class: "history-status", role: "status" });
+      figure.prepend(this.buttons(), this.frame, this.status);
       this.frame.addEventListener("keydown", (event) => this.key(event));
       this.frame.addEventListener("pointerdown", (event) => this.drag(event), { capture: true }); // the plot keeps some
       let waiting = 0;
@@ -208,7 +208,7 @@
       const [build, date, change, interval, runs] = this.positions[this.chosen].row.cells;
       const copied = (cell) => [...cell.cloneNode(true).childNodes];
       const when = date.textContent.trim();
-      this.told.replaceChildren(
+      this.status.replaceChildren(
         ...copied(build), when === "-" ? "" : ` (${when})`, ": ", element("strong", {}, change.textContent.trim()), ` ${interval.textContent.trim()}`,
         "; measured in the runs of ", ...copied(runs),
       );

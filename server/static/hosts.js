@@ -152,8 +152,8 @@
       this.runs = [];
       this.chosen = null;
       this.frame = element("div", { class: "history-frame", tabindex: "0", role: "group", "aria-label": "Plot of runs: arrow keys choose one" });
-      this.told = element("p", { class: "history-told", role: "status" });
-      figure.prepend(this.frame, this.told);
+      this.status = element("p", { class: "history-status", role: "status" });
+      figure.prepend(this.frame, this.status);
       this.frame.addEventListener("keydown", (event) => this.key(event));
       this.frame.addEventListener("click", (event) => this.choose(Math.round(this.indexAt(event.clientX))));
       follow(document.getElementById(figure.dataset.host), (rows) => this.show(rows));
@@ -189,7 +189,7 @@
       const link = row.cells[0].querySelector("a").cloneNode(true);
       const what = row.cells[0].querySelector(".small").textContent.trim();
       const notes = [failed && "an A/A check failed", disturbed && `disturbed: ${row.cells[7].textContent.trim()}`].filter(Boolean);
-      this.told.replaceChildren(link, ` (${what}): `, element("strong", {}, rounded(noise)), ["", ...notes].join("; "));
+      this.status.replaceChildren(link, ` (${what}): `, element("strong", {}, rounded(noise)), ["", ...notes].join("; "));
       this.draw();
     }
 

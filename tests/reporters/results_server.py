@@ -17,7 +17,7 @@ import report_samples as samples
 
 from opduel.records import Report
 from opduel.reporters.document import to_bytes
-from opduel.server.app import address_of, configured, create_app, listen
+from opduel.server.app import address_of, create_app, listen, uvicorn_server
 from opduel.server.database import Database
 from opduel.server.settings import Settings
 from opduel.server.tokens import add_token
@@ -40,8 +40,8 @@ class RunningServer:
 
     def client(self, token: str | None = "both") -> httpx.Client:
         """A client with a token: "both", "read", "write", one of your own, or None."""
-        known = {"both": self.token, "read": self.read_token, "write": self.write_token}
-        headers = {} if token is None else {"Authorization": f"Bearer {known.get(token, token)}"}
+        tokens = {"both": self.token, "read": self.read_token, "write": self.write_token}
+        headers = {} if token is None else {"Authorization": f"Bearer {tokens.get(token, token)}"}
         return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
 
     def post(self, report: Report, category: str = "nightly") -> httpx.Response:
@@ -75,7 +75,7 @@ def running_server(folder: Path, database: str | None = None, **settings: Any) -
         ]
     listening = listen("127.0.0.1", 0)
     url = address_of(listening)
-    server = configured(create_app(chosen))
+    server = uvicorn_server(create_app(chosen))
     loops: list[asyncio.AbstractEventLoop] = []
 
     async def serving() -> None:

@@ -48,23 +48,27 @@ def made_host_reports(
         if number >= NOISIER_FROM * runs and NOISY in factors:
             factors[NOISY] *= noise.factor
         hosts = [fleet[case % len(fleet)] for case in range(cases)]
-        made = [
-            replace(_measured(one, spread * factors[host], rng), host=host)
-            for one, spread, host in zip(base.comparisons, spreads, hosts, strict=True)
+        comparisons = [
+            replace(_measured(comparison, spread * factors[host], rng), host=host)
+            for comparison, spread, host in zip(base.comparisons, spreads, hosts, strict=True)
         ]
-        yield _report(base, f"fleet-{number:04d}", started, made, _hosts(made, fleet, rng))
+        yield _report(base, f"fleet-{number:04d}", started, comparisons, _hosts(comparisons, fleet, rng))
         if number % SOLO_EVERY == 0:
-            alone = [_measured(one, spread, rng) for one, spread in zip(base.comparisons, spreads, strict=True)]
+            alone = [
+                _measured(comparison, spread, rng) for comparison, spread in zip(base.comparisons, spreads, strict=True)
+            ]
             yield _report(base, f"solo-{number:04d}", started + timedelta(hours=6), alone, None)
 
 
-def _measured(one: Comparison, spread: float, rng: np.random.Generator) -> Comparison:
+def _measured(comparison: Comparison, spread: float, rng: np.random.Generator) -> Comparison:
     """A case that has not changed, with that spread between process pairs."""
     values = [float(value) for value in rng.normal(0, spread, PAIRS)]
-    pairs = [PairSample(one.case, "screening", i, 1e5, 1e5 * math.exp(v), v, 8, 640) for i, v in enumerate(values)]
+    pairs = [
+        PairSample(comparison.case, "screening", i, 1e5, 1e5 * math.exp(v), v, 8, 640) for i, v in enumerate(values)
+    ]
     ratio, half = math.exp(float(np.mean(values))), 2.5 * spread / math.sqrt(PAIRS)
     return replace(
-        one,
+        comparison,
         verdict="unchanged",
         ratio=ratio,
         ci=(ratio * math.exp(-half), ratio * math.exp(half)),
@@ -77,13 +81,13 @@ def _measured(one: Comparison, spread: float, rng: np.random.Generator) -> Compa
     )
 
 
-def _hosts(made: list[Comparison], fleet: tuple[str, ...], rng: np.random.Generator) -> list[dict[str, Any]]:
+def _hosts(comparisons: list[Comparison], fleet: tuple[str, ...], rng: np.random.Generator) -> list[dict[str, Any]]:
     host = {**_KINDS[True], "kernel": "Linux 6.1"}
     return [
         {
             "name": name,
             "shards": 2,
-            "cases": sum(one.host == name for one in made),
+            "cases": sum(comparison.host == name for comparison in comparisons),
             "rounds": 2 * PAIRS,
             "wall_s": 900.0,
             "valid": bool(rng.random() > 0.04),
@@ -94,7 +98,7 @@ def _hosts(made: list[Comparison], fleet: tuple[str, ...], rng: np.random.Genera
 
 
 def _report(
-    base: Report, run_id: str, started: datetime, made: list[Comparison], hosts: list[dict[str, Any]] | None
+    base: Report, run_id: str, started: datetime, comparisons: list[Comparison], hosts: list[dict[str, Any]] | None
 ) -> Report:
     disturbed = [host["name"] for host in hosts or () if not host["valid"]]
     validity = {
@@ -102,7 +106,7 @@ def _report(
         "hold": True,
         "reasons": [f"{name}: other processes kept 0.41 of opduel's processors busy" for name in disturbed],
         "frequency_mhz": None,
-        "aa_checks": [_check(one) for one in made[:4]],
+        "aa_checks": [_check(comparison) for comparison in comparisons[:4]],
     }
     run = {
         **base.run,
@@ -115,18 +119,18 @@ def _report(
     }
     name = {} if hosts else {"name": SOLO}
     host = {**_KINDS[bool(hosts)], "kernel": "Linux 6.1", **name}
-    return replace(base, run=run, host=host, comparisons=tuple(made), cases=())  # type: ignore[arg-type]
+    return replace(base, run=run, host=host, comparisons=tuple(comparisons), cases=())  # type: ignore[arg-type]
 
 
-def _check(one: Comparison) -> dict[str, Any]:
+def _check(comparison: Comparison) -> dict[str, Any]:
     """An A/A check with the case's own figures."""
     return {
-        "case": one.case,
-        "ratio": one.ratio,
-        "ci": list(one.ci or ()),
+        "case": comparison.case,
+        "ratio": comparison.ratio,
+        "ci": list(comparison.ci or ()),
         "p_value": 1.0,
         "threshold": 0.02,
         "rounds": PAIRS,
         "flagged": False,
-        "samples": [{"log_ratio": sample.log_ratio} for sample in one.samples],
+        "samples": [{"log_ratio": sample.log_ratio} for sample in comparison.samples],
     }

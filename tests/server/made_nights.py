@@ -72,7 +72,7 @@ def made_reports(runs: int, cases: int, seed: int = 1, newest_samples_only: bool
             for case, spread in enumerate(spreads)
         ]
         if newest_samples_only and number + 1 < len(pairs):
-            comparisons = [replace(one, samples=()) for one in comparisons]
+            comparisons = [replace(comparison, samples=()) for comparison in comparisons]
         yield _report(night, number, _release() if is_release else _build(old), _build(night), comparisons)
 
 
@@ -131,8 +131,17 @@ def _report(night: int, number: int, control: Build, treatment: Build, compariso
         "validity": {"valid": True, "hold": True, "reasons": [], "frequency_mhz": None, "aa_checks": []},
     }
     cases = tuple(
-        Case(one.case, one.operator, one.direction, {"data": [64, 128]}, "float32", "cpu", THRESHOLD, 60.0)
-        for one in comparisons
+        Case(
+            comparison.case,
+            comparison.operator,
+            comparison.direction,
+            {"data": [64, 128]},
+            "float32",
+            "cpu",
+            THRESHOLD,
+            60.0,
+        )
+        for comparison in comparisons
     )
     host = {"cpu_model": "made", "logical_cpus": 2, "memory_total": 24 * 2**30, "kernel": "Linux"}
     return Report(run, control, treatment, host, tuple(comparisons), cases=cases)

@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
-def asked(server: RunningServer, ask: Callable[[Any], Awaitable[Any]], token: str | None = None) -> Any:
+def ask(server: RunningServer, ask: Callable[[Any], Awaitable[Any]], token: str | None = None) -> Any:
     """What ``ask`` gets from a client with the token that only reads, or another."""
     import httpx2
     from mcp import Client
@@ -54,7 +54,7 @@ def asked(server: RunningServer, ask: Callable[[Any], Awaitable[Any]], token: st
 
 
 def answer(server: RunningServer, tool: str, **arguments: Any) -> Any:
-    result = asked(server, lambda client: client.call_tool(tool, arguments))
+    result = ask(server, lambda client: client.call_tool(tool, arguments))
     assert not result.is_error, result.content
     return result.structured_content
 
@@ -64,7 +64,7 @@ def number_of(server: RunningServer, case: str) -> int:
 
 
 def test_every_tool_only_reads(server: RunningServer) -> None:
-    tools = asked(server, lambda client: client.list_tools()).tools
+    tools = ask(server, lambda client: client.list_tools()).tools
     assert {tool.name for tool in tools} == {
         *("list_runs", "run_results", "find_cases", "case_cause", "case_history", "list_hosts"),
     }
@@ -87,10 +87,10 @@ def test_tools_answer_as_the_api_does(server: RunningServer) -> None:
 
 
 def test_a_cause_has_its_evidence_and_no_frames(server: RunningServer) -> None:
-    found = answer(server, "case_cause", run_id="run-2", number=number_of(server, "slow"))
-    assert found["sentence"] == "two calls of numpy.prod"
-    assert found["examinations"][0]["candidates"][0]["ci"] == [0.93, 0.99]
-    assert "flame" not in json.dumps(found)
+    cause = answer(server, "case_cause", run_id="run-2", number=number_of(server, "slow"))
+    assert cause["sentence"] == "two calls of numpy.prod"
+    assert cause["examinations"][0]["candidates"][0]["ci"] == [0.93, 0.99]
+    assert "flame" not in json.dumps(cause)
 
 
 def test_resources_have_the_same(server: RunningServer) -> None:
@@ -102,7 +102,7 @@ def test_resources_have_the_same(server: RunningServer) -> None:
         ("hosts/bench%201", "/hosts/bench%201"),
         (f"runs/run-2/cases/{slow}/cause", f"/runs/run-2/cases/{slow}/cause"),
     ):
-        result = asked(server, lambda client, uri=uri: client.read_resource(f"opduel://{uri}"))
+        result = ask(server, lambda client, uri=uri: client.read_resource(f"opduel://{uri}"))
         with server.client("read") as client:
             assert json.loads(result.contents[0].text) == client.get(f"/api/v1{path}").json(), uri
 
@@ -120,7 +120,7 @@ def test_resources_have_the_same(server: RunningServer) -> None:
 def test_what_can_not_be_answered_is_said(
     server: RunningServer, tool: str, arguments: dict[str, Any], words: str
 ) -> None:
-    result = asked(server, lambda client: client.call_tool(tool, arguments))
+    result = ask(server, lambda client: client.call_tool(tool, arguments))
     assert result.is_error
     assert words in result.content[0].text
 
@@ -128,9 +128,9 @@ def test_what_can_not_be_answered_is_said(
 @pytest.mark.parametrize(("token", "status"), [(None, 401), ("opduel_none", 401), ("write", 403), ("read", 200)])
 def test_it_has_the_tokens_of_the_api(server: RunningServer, token: str | None, status: int) -> None:
     with server.client(token) as client:
-        found = client.post("/mcp", json=PING, headers=HEADERS)
-    assert found.status_code == status, found.text
-    assert status == 200 or set(found.json()) == {"detail"}
+        response = client.post("/mcp", json=PING, headers=HEADERS)
+    assert response.status_code == status, response.text
+    assert status == 200 or set(response.json()) == {"detail"}
 
 
 def test_a_cookie_does_not_count_and_other_sites_are_refused(server: RunningServer) -> None:

@@ -59,10 +59,10 @@ def test_many_at_once_send_it_once(server: RunningServer) -> None:
             failures.append(repr(error))
 
     threads = [threading.Thread(target=alert) for _ in range(6)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert failures == []
     assert [alert.regressed for alert in recorder.sent] == [1]
     send_alerts(server.database, [recorder], None)

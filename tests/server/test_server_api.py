@@ -37,8 +37,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 def description(filled: RunningServer) -> dict[str, Any]:
     """The OpenAPI document; it needs no token."""
     with filled.client(None) as client:
-        found: dict[str, Any] = client.get("/api/openapi.json").json()
-    return found
+        document: dict[str, Any] = client.get("/api/openapi.json").json()
+    return document
 
 
 def test_the_description_is_valid_openapi(description: dict[str, Any]) -> None:
@@ -75,7 +75,7 @@ def test_its_schema_of_a_report_is_that_of_reports(description: dict[str, Any]) 
         jsonschema.validate(wrong, schema)
 
 
-ASKED = {
+QUERIES = {
     "/healthz": "/healthz",
     "/api/v1/runs": "/api/v1/runs",
     "/api/v1/runs/run-2": "/api/v1/runs/{run_id}",
@@ -92,11 +92,11 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("asked", ASKED)
-def test_answers_are_as_described(filled: RunningServer, description: dict[str, Any], asked: str) -> None:
+@pytest.mark.parametrize("query", QUERIES)
+def test_answers_are_as_described(filled: RunningServer, description: dict[str, Any], query: str) -> None:
     with filled.client("read") as client:
-        answer = client.get(asked)
-    described = description["paths"][ASKED[asked]]["get"]["responses"][str(answer.status_code)]
+        answer = client.get(query)
+    described = description["paths"][QUERIES[query]]["get"]["responses"][str(answer.status_code)]
     schema = described["content"]["application/json"]["schema"]
     jsonschema.validate(answer.json(), {**schema, "components": description["components"]})
 
@@ -128,36 +128,36 @@ def test_answers_are_as_described(filled: RunningServer, description: dict[str, 
 )
 def test_runs_are_found(filled: RunningServer, query: str, runs: str) -> None:
     with filled.client("read") as client:
-        found = client.get(f"/api/v1/runs?{query}").json()
-    assert [run["run_id"] for run in found["runs"]] == [f"run-{number}" for number in runs]
-    assert found["total"] == len(runs)
+        page = client.get(f"/api/v1/runs?{query}").json()
+    assert [run["run_id"] for run in page["runs"]] == [f"run-{number}" for number in runs]
+    assert page["total"] == len(runs)
 
 
-@pytest.mark.parametrize("asked", ["/api/v1/runs", "/api/v1/cases", "/api/v1/runs/run-0/results"])
-def test_pages_hold_everything_once_and_in_order(filled: RunningServer, asked: str) -> None:
+@pytest.mark.parametrize("path", ["/api/v1/runs", "/api/v1/cases", "/api/v1/runs/run-0/results"])
+def test_pages_hold_everything_once_and_in_order(filled: RunningServer, path: str) -> None:
     with filled.client("read") as client:
-        whole = client.get(asked).json()
-        key = asked.rpartition("/")[2]
+        everything = client.get(path).json()
+        key = path.rpartition("/")[2]
         pieces: list[Any] = []
         offset: int | None = 0
         while offset is not None:
-            page = client.get(asked, params={"limit": 2, "offset": offset}).json()
+            page = client.get(path, params={"limit": 2, "offset": offset}).json()
             pieces += page[key]
             offset = page["next_offset"]
-            assert page["total"] == whole["total"]
-        beyond = client.get(asked, params={"offset": 1000}).json()
-    assert pieces == whole[key]
-    assert whole["next_offset"] is None
+            assert page["total"] == everything["total"]
+        beyond = client.get(path, params={"offset": 1000}).json()
+    assert pieces == everything[key]
+    assert everything["next_offset"] is None
     assert (beyond[key], beyond["next_offset"]) == ([], None)
 
 
 def test_a_history_has_every_run_that_did_not_slow_the_case(filled: RunningServer) -> None:
     with filled.client("read") as client:
         (case,) = client.get("/api/v1/cases", params={"text": "SLOWER", "framework": "mxnet"}).json()["cases"][1:]
-        asked = f"/api/v1/cases/{case['number']}/history"
-        history = client.get(asked).json()
-        assert client.get(asked, params={"platform": "gpu"}).json()["total"] == 1
-        assert client.get(asked, params={"category": "weekly"}).json()["total"] == 1
+        path = f"/api/v1/cases/{case['number']}/history"
+        history = client.get(path).json()
+        assert client.get(path, params={"platform": "gpu"}).json()["total"] == 1
+        assert client.get(path, params={"category": "weekly"}).json()["total"] == 1
     assert history["case"] == case
     assert [point["run_id"] for point in history["points"]] == ["run-0", "run-1", "run-2", "run-4"]
     assert [point["figures"]["held_back"] for point in history["points"]] == [None, None, None, "regressed"]
@@ -223,7 +223,7 @@ def test_the_example_can_be_posted(tmp_path: Path, description: dict[str, Any]) 
 
 
 def test_a_post_is_answered_with_the_runs_page(tmp_path: Path, description: dict[str, Any]) -> None:
-    schema = {"$ref": "#/components/schemas/Kept", "components": description["components"]}
+    schema = {"$ref": "#/components/schemas/StoredReport", "components": description["components"]}
     with running_server(tmp_path) as server, server.client("write") as client, server.client("read") as reader:
         for status in (201, 200):
             answer = client.post(REPORTS, json=body(numbered(1, id="run@1=+a")))

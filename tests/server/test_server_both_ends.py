@@ -35,8 +35,8 @@ def spool(tmp_path: Path) -> Spool:
 
 def reporter(server: RunningServer, spool: Spool, token: str | None) -> RemoteReporter:
     """One that reports to ``server`` with ``token``."""
-    found = None if token is None else Token(token, "a test")
-    return RemoteReporter(parse_place(f"{server.url}{REPORTS}|nightly"), Sender(spool, found, Waits()))
+    credentials = None if token is None else Token(token, "a test")
+    return RemoteReporter(parse_place(f"{server.url}{REPORTS}|nightly"), Sender(spool, credentials, Waits()))
 
 
 def waiting(spool: Spool) -> list[str]:
@@ -76,8 +76,8 @@ def test_what_is_refused_is_kept_with_the_servers_words(server: RunningServer, s
     for words, report in refused.items():
         with pytest.raises(OpduelError, match=words):
             reporter(server, spool, server.write_token).report(report)
-    kept = [entry.state for entry in spool.entries()]
-    assert kept == ["refused"] * 3
+    states = [entry.state for entry in spool.entries()]
+    assert states == ["refused"] * 3
 
 
 def test_a_notification_leads_to_the_runs_page(server: RunningServer, spool: Spool, tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_a_notification_leads_to_the_runs_page(server: RunningServer, spool: Spo
     )
     notifier.meet([remote, local])
     assert remote.page(report) is None
-    for one in (remote, local, notifier):
-        one.report(report)
+    for receiver in (remote, local, notifier):
+        receiver.report(report)
     page = f"{server.url}/runs/run-1"
     assert f"page       {page}\n" in (tmp_path / "text").read_text(encoding="utf-8")
     told_page, path = (tmp_path / "facts").read_text(encoding="utf-8").split()

@@ -31,10 +31,20 @@ def nights(
     """Commits of a branch, each against the release, with a step of ``size`` in the middle."""
     reports = []
     for number in range(first, first + NIGHTS):
-        made = night(number, size if number >= first + STEP_AT else 1.0, case, branch=branch, id=f"{branch}-{number}")
-        one = made.comparisons[0]
-        whole = ReportCase(one.case, one.operator, one.direction, {}, "float32", "cpu", 0.02, 9.0, category=category)  # type: ignore[arg-type]
-        reports.append(replace(made, cases=(whole,)))
+        report = night(number, size if number >= first + STEP_AT else 1.0, case, branch=branch, id=f"{branch}-{number}")
+        comparison = report.comparisons[0]
+        report_case = ReportCase(
+            comparison.case,
+            comparison.operator,
+            comparison.direction,
+            {},
+            "float32",
+            "cpu",
+            0.02,
+            9.0,
+            category=category,
+        )  # type: ignore[arg-type]
+        reports.append(replace(report, cases=(report_case,)))
     return reports
 
 
@@ -58,9 +68,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield server
 
 
-def get(server: RunningServer, path: str, **asked: str) -> Any:
+def get(server: RunningServer, path: str, **parameters: str) -> Any:
     with server.client(None) as client:
-        answer = client.get(path, params=asked)
+        answer = client.get(path, params=parameters)
     assert answer.status_code == 200, answer.text
     return answer.json() if "json" in answer.headers["Content-Type"] else answer.text
 
@@ -79,8 +89,8 @@ def test_runs_that_name_no_branch_belong_to_the_only_one() -> None:
     assert by_branch([none]) == {none: none}
     assert by_branch([none, main]) == {none: main, main: main}
     parts = by_branch([none, main, other, series("main", "gpu")])
-    assert parts == {one: one for one in (none, main, other, series("main", "gpu"))}
-    assert [one.is_only for one in parts.values()] == [False, False, False, True]
+    assert parts == {part: part for part in (none, main, other, series("main", "gpu"))}
+    assert [part.is_only for part in parts.values()] == [False, False, False, True]
 
 
 def test_runs_are_narrowed_by_branch(two: RunningServer) -> None:
@@ -97,30 +107,30 @@ def test_runs_are_narrowed_by_branch(two: RunningServer) -> None:
 
 def test_every_branch_has_its_own_history(two: RunningServer) -> None:
     path = f"/cases/{steady(two)}"
-    for branch, change, others in (("main", "+8.0 %", "+20.0 %"), ("v1.x", "+20.0 %", "+8.0 %"), ("", "+40.0 %", "+8")):
+    for branch, change, absent in (("main", "+8.0 %", "+20.0 %"), ("v1.x", "+20.0 %", "+8.0 %"), ("", "+40.0 %", "+8")):
         page = get(two, path, branch=branch)
         assert f"over {NIGHTS + 1} builds and {NIGHTS} runs" in page  # the release is a build of each
         assert f'<strong class="lead">{change}</strong>' in page
-        assert others not in page
+        assert absent not in page
     assert "runs that name no branch" in get(two, path, branch="")
     with two.client(None) as client:
         assert client.get(path, params={"branch": "gone"}).status_code == 404
-    found = get(two, f"/api/v1{path}/history", branch="v1.x")["points"]
-    assert {point["branch"] for point in found} == {"v1.x"}
-    assert len(found) == NIGHTS
+    results = get(two, f"/api/v1{path}/history", branch="v1.x")["points"]
+    assert {point["branch"] for point in results} == {"v1.x"}
+    assert len(results) == NIGHTS
     assert f'{path}?platform=cpu&amp;threads=1&amp;branch=v1.x"' in get(two, "/runs/v1.x-100")
 
 
 def test_change_points_are_of_a_branch(two: RunningServer) -> None:
-    found = {(one["case"]["case"], one["branch"]): one["ratio"] for one in points(two)}
-    assert found == {
+    ratios = {(point["case"]["case"], point["branch"]): point["ratio"] for point in points(two)}
+    assert ratios == {
         ("steady", "main"): pytest.approx(1.08, abs=0.01),
         ("steady", "v1.x"): pytest.approx(1.2, abs=0.01),
         ("steady", None): pytest.approx(1.4, abs=0.01),
         ("other", "main"): pytest.approx(1.3, abs=0.01),
     }
-    assert {one["branch"] for one in points(two, branch="main")} == {"main"}
-    assert [one["branch"] for one in points(two, branch="")] == [None]
+    assert {point["branch"] for point in points(two, branch="main")} == {"main"}
+    assert [point["branch"] for point in points(two, branch="")] == [None]
     page = get(two, "/drift", branch="v1.x")
     assert "+20.0 %" in page
     assert "+8.0 %" not in page
@@ -135,9 +145,9 @@ def test_change_points_are_of_a_branch(two: RunningServer) -> None:
 
 def test_a_category_narrows_histories_and_drift(two: RunningServer) -> None:
     """Both that of runs and that of operators."""
-    assert {one["branch"] for one in points(two, category="weekly")} == {"v1.x"}
-    assert {one["branch"] for one in points(two, category="by hand")} == {None}
-    assert {one["case"]["case"] for one in points(two, operator_category="reduction")} == {"other"}
+    assert {point["branch"] for point in points(two, category="weekly")} == {"v1.x"}
+    assert {point["branch"] for point in points(two, category="by hand")} == {None}
+    assert {point["case"]["case"] for point in points(two, operator_category="reduction")} == {"other"}
     assert points(two, operator_category="unary", category="by hand")[0]["branch"] is None  # the case's, not the run's
     assert "+30.0 %" in get(two, "/drift", operator_category="reduction")
     assert "+20.0 %" not in get(two, "/drift", operator_category="reduction")
@@ -145,7 +155,7 @@ def test_a_category_narrows_histories_and_drift(two: RunningServer) -> None:
     assert len(feedparser.parse(get(two, "/drift.atom", category="weekly")).entries) == 1
     assert len(feedparser.parse(get(two, "/drift.atom", operator_category="reduction")).entries) == 1
     cases = get(two, "/api/v1/cases", operator_category="reduction")["cases"]
-    assert [(one["case"], one["operator_category"]) for one in cases] == [("other", "reduction")]
+    assert [(point["case"], point["operator_category"]) for point in cases] == [("other", "reduction")]
 
 
 def test_a_history_is_weighed_from_the_runs_of_a_category(tmp_path: Path) -> None:
@@ -164,19 +174,19 @@ def test_a_history_is_weighed_from_the_runs_of_a_category(tmp_path: Path) -> Non
 def test_the_alert_command_narrows(two: RunningServer, tmp_path: Path) -> None:
     out, every = tmp_path / "alert.txt", tmp_path / "every.txt"
     url = two.database.url.render_as_string(hide_password=False).replace("+pysqlite", "")
-    asked = ["alert", "--database", url, "--public_url", "https://r.example.org"]
-    assert main([*asked, "--notify_command", f"tee {out}", "--branch", "v1.x"]) == 0
+    command = ["alert", "--database", url, "--public_url", "https://r.example.org"]
+    assert main([*command, "--notify_command", f"tee {out}", "--branch", "v1.x"]) == 0
     text = out.read_text(encoding="utf-8")
     assert "branch     v1.x" in text
     assert "+20.0 %" in text
     assert "+8.0 %" not in text
     assert "branch=v1.x" in text
     out.unlink()
-    assert main([*asked, "--notify_command", f"tee {out}", "--branch", "v1.x"]) == 0
+    assert main([*command, "--notify_command", f"tee {out}", "--branch", "v1.x"]) == 0
     assert not out.exists()
-    assert main([*asked, "--notify_command", f"tee {every}", "--category", "weekly"]) == 0
+    assert main([*command, "--notify_command", f"tee {every}", "--category", "weekly"]) == 0
     assert "+20.0 %" in every.read_text(encoding="utf-8")  # another receiver: another line of cron
-    assert main([*asked, "--notify_command", f"tee {every}"]) == 0
+    assert main([*command, "--notify_command", f"tee {every}"]) == 0
     text = every.read_text(encoding="utf-8")
     assert "branch     main, v1.x" in text
     assert "Change 104 <b>& on the branch v1.x" in text
@@ -186,24 +196,24 @@ def test_what_named_no_branch_becomes_the_first_branchs_own(tmp_path: Path, data
     """Runs of harness.py name none: their change points, and who acknowledged them, are kept."""
     with running_server(tmp_path, database_url, open_read=True) as server:
         keep(server, nights(None, 1.08))
-        (found,) = points(server)
+        (point,) = points(server)
         with server.client("write") as client:
-            path = f"/api/v1/change_points/{found['number']}/acknowledgement"
+            path = f"/api/v1/change_points/{point['number']}/acknowledgement"
             assert client.put(path, json={"note": "known"}).status_code == 200
         keep(server, [night(20, 1.08, branch="main")])
-        first = seen(server, "main")
+        first = acknowledged_point(server, "main")
         assert f"{NIGHTS} of {NIGHTS + 1} runs name no branch" in get(server, f"/cases/{steady(server)}", branch="main")
         keep(server, [night(100, 1.0, branch="v1.x")])  # the first commit of a second branch: main is main's alone
-        (after,) = (one for one in points(server, state="all") if one["branch"] is None)
-        assert first == (found["number"], "known")
+        (after,) = (candidate for candidate in points(server, state="all") if candidate["branch"] is None)
+        assert first == (point["number"], "known")
         assert after["ratio"] == pytest.approx(1.08, abs=0.01)
         assert "name no branch" not in get(server, f"/cases/{steady(server)}", branch="main")
 
 
-def seen(server: RunningServer, branch: str) -> tuple[int, str]:
+def acknowledged_point(server: RunningServer, branch: str) -> tuple[int, str]:
     """The change point of a branch that somebody acknowledged: its number, and the note."""
-    (one,) = points(server, state="acknowledged", branch=branch)
-    return one["number"], one["acknowledgement"]["note"]
+    (point,) = points(server, state="acknowledged", branch=branch)
+    return point["number"], point["acknowledgement"]["note"]
 
 
 def test_an_operator_category_is_kept_where_a_report_names_none(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from test_server_pages import HOSTILE_PATHS, hostile
 def visited(page: Page, nights: RunningServer) -> Page:
     """A page that may ask no other host for anything."""
 
-    def asked(request: Request) -> None:
+    def refuse_other_hosts(request: Request) -> None:
         assert request.url.startswith((nights.url, "data:")), request.url
 
-    page.on("request", asked)
+    page.on("request", refuse_other_hosts)
     return page
 
 
@@ -32,8 +32,8 @@ def newest_run(server: RunningServer) -> str:
 
 def case_number(server: RunningServer, case: str) -> int:
     with server.client(None) as client:
-        found = client.get("/api/v1/cases", params={"text": case}).json()["cases"]
-    return int(found[0]["number"])
+        cases = client.get("/api/v1/cases", params={"text": case}).json()["cases"]
+    return int(cases[0]["number"])
 
 
 def host_path(server: RunningServer) -> str:
@@ -67,7 +67,7 @@ def test_the_history_marks_what_changed(visited: Page, nights: RunningServer) ->
     visited.locator("svg .history-dot circle").first.wait_for()
     assert visited.locator("svg .history-dot circle").count() == 39
     assert visited.locator("svg .history-interval line").count() == 39
-    bands = [one.bounding_box() for one in visited.locator("svg .history-change rect").all()]
+    bands = [band.bounding_box() for band in visited.locator("svg .history-change rect").all()]
     assert len(bands) == 2
     assert all(band is not None and band["height"] > 100 and band["width"] > 5 for band in bands)
     texts = visited.locator("svg .history-change-text text").all_text_contents()
@@ -188,7 +188,7 @@ def test_a_point_of_the_history_leads_to_commit_and_runs(visited: Page, nights: 
     visited.goto(f"{nights.url}/cases/{case_number(nights, case_id(3))}")
     dots = visited.locator(".history-dot circle")
     dots.first.wait_for()
-    frame, told = visited.locator(".history-frame"), visited.locator(".history-told")
+    frame, status = visited.locator(".history-frame"), visited.locator(".history-status")
     ticks = "\n".join(visited.locator(".history-frame svg text").all_text_contents())
     assert "2023-01-" in ticks  # dates on the axis
     box = dots.nth(5).bounding_box()
@@ -196,13 +196,15 @@ def test_a_point_of_the_history_leads_to_commit_and_runs(visited: Page, nights: 
     visited.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     row = visited.locator("#positions-1 tbody tr").nth(5)
     label = row.get_attribute("data-label") or ""
-    expect(told).to_contain_text(label)
-    expect(told.get_by_role("link", name=label)).to_have_attribute("href", re.compile(f"/commit/{label}"))
+    expect(status).to_contain_text(label)
+    expect(status.get_by_role("link", name=label)).to_have_attribute("href", re.compile(f"/commit/{label}"))
     assert visited.locator(".history-chosen circle").count() == 1
     frame.focus()
     visited.keyboard.press("ArrowRight")
-    expect(told).to_contain_text(visited.locator("#positions-1 tbody tr").nth(6).get_attribute("data-label") or "none")
-    told.locator("a[href^='/runs/']").first.click()
+    expect(status).to_contain_text(
+        visited.locator("#positions-1 tbody tr").nth(6).get_attribute("data-label") or "none"
+    )
+    status.locator("a[href^='/runs/']").first.click()
     assert "against" in visited.get_by_role("heading", level=1).inner_text()
 
 
@@ -225,12 +227,12 @@ def test_the_history_zooms_by_keys_buttons_and_dragging(visited: Page, nights: R
     visited.get_by_role("button", name="Later").press("Enter")
     assert visited.locator(".history-frame svg text").all_text_contents() != first
     visited.get_by_role("button", name="All builds").press("Enter")
-    one, other = (dots.nth(number).bounding_box() for number in (10, 20))
-    assert one is not None
-    assert other is not None
-    visited.mouse.move(one["x"], one["y"])
+    first_dot, second_dot = (dots.nth(number).bounding_box() for number in (10, 20))
+    assert first_dot is not None
+    assert second_dot is not None
+    visited.mouse.move(first_dot["x"], first_dot["y"])
     visited.mouse.down()
-    visited.mouse.move(other["x"] + other["width"], one["y"] - 5, steps=3)
+    visited.mouse.move(second_dot["x"] + second_dot["width"], first_dot["y"] - 5, steps=3)
     visited.mouse.up()
     assert dots.count() in (10, 11)
     assert visited.locator(".history-band").count() == 0
@@ -240,7 +242,7 @@ def test_the_history_zooms_by_keys_buttons_and_dragging(visited: Page, nights: R
 def test_days_narrow_what_is_shown_and_not_what_is_found(visited: Page, nights: RunningServer) -> None:
     number = case_number(nights, case_id(3))
     visited.goto(f"{nights.url}/cases/{number}")
-    found = visited.locator("#changes-1").inner_text()
+    changes = visited.locator("#changes-1").inner_text()
     visited.get_by_label("From", exact=True).fill("2023-01-10")
     visited.get_by_role("textbox", name="To", exact=True).fill("2023-01-19")
     visited.get_by_role("button", name="Narrow").click()
@@ -248,7 +250,7 @@ def test_days_narrow_what_is_shown_and_not_what_is_found(visited: Page, nights: 
     visited.locator(".history-dot circle").first.wait_for()
     assert visited.locator(".history-dot circle").count() == 10 + 1  # and the release
     assert visited.locator("#runs tbody tr").count() in (10, 11)
-    assert visited.locator("#changes-1").inner_text() == found
+    assert visited.locator("#changes-1").inner_text() == changes
     assert visited.locator("svg .history-change rect").count() <= 2
     visited.goto(f"{nights.url}/?since=2023-01-10&until=2023-01-10")
     expect(visited.get_by_role("status")).to_contain_text(re.compile("^[12] runs?, the latest first"))
@@ -282,7 +284,7 @@ def test_light_and_dark_differ(chromium: Browser, nights: RunningServer) -> None
         page.locator("svg .history-dot circle").first.wait_for()
         style = "getComputedStyle(document.querySelector('{}')).{}"
         colours.add(
-            tuple(page.evaluate(style.format(*one)) for one in (("body", "backgroundColor"), ("figure svg", "color")))
+            tuple(page.evaluate(style.format(*part)) for part in (("body", "backgroundColor"), ("figure svg", "color")))
         )
         context.close()
     assert len(colours) == 2
@@ -323,13 +325,13 @@ def test_hostile_texts_run_nowhere(page: Page, tmp_path: Path) -> None:
 def test_the_flame_graph_of_a_cause_is_drawn_when_asked_for_and_goes_by_keys(chromium: Browser, tmp_path: Path) -> None:
     """In the dark and on a phone, too."""
     report = made_report(20, flames=1)
-    (one,) = (one for one in report.comparisons if one.cause)
+    (comparison,) = (comparison for comparison in report.comparisons if comparison.cause)
     with running_server(tmp_path, open_read=True) as server:
         assert server.post(report).status_code == 201
         context = chromium.new_context()
         page = context.new_page()
         page.on("request", lambda request: _own(request, server))
-        page.goto(f"{server.url}/cases/{case_number(server, one.case)}")
+        page.goto(f"{server.url}/cases/{case_number(server, comparison.case)}")
         expect(page.locator(".flame")).to_have_count(0)
         page.get_by_role("button", name="Draw its flame graphs").press("Enter")
         expect(page.locator(".flame svg g.frame").first).to_be_attached()

@@ -38,32 +38,32 @@ def explained(number: int) -> Report:
 
 def rows(database: Database) -> list[tuple[int, int, str, object]]:
     with database.reading() as session:
-        found = session.scalars(select(CauseFound).order_by(CauseFound.run_number))
-        return [(one.run_number, one.case_number, one.sentence, one.content) for one in found]
+        causes = session.scalars(select(CauseFound).order_by(CauseFound.run_number))
+        return [(cause.run_number, cause.case_number, cause.sentence, cause.content) for cause in causes]
 
 
 def number_of(server: RunningServer, case: str) -> int:
     with server.client("read") as client:
-        (found,) = client.get("/api/v1/cases", params={"text": case}).json()["cases"]
-    return int(found["number"])
+        (case_row,) = client.get("/api/v1/cases", params={"text": case}).json()["cases"]
+    return int(case_row["number"])
 
 
 def test_the_cause_of_a_case_is_answered_as_described(server: RunningServer) -> None:
     assert server.post(explained(1)).status_code == 201
     slow, same = number_of(server, "slow"), number_of(server, "same")
     with server.client("read") as client:
-        found = client.get(f"/api/v1/runs/run-1/cases/{slow}/cause")
+        response = client.get(f"/api/v1/runs/run-1/cases/{slow}/cause")
         description = client.get("/api/openapi.json").json()
         without = [client.get(f"/api/v1/runs/{where}/cause") for where in (f"run-1/cases/{same}", f"x/cases/{slow}")]
-    answer = found.json()
+    answer = response.json()
     jsonschema.validate(answer, {"$ref": "#/components/schemas/CauseOut", "components": description["components"]})
     assert (answer["run_id"], answer["case"]["case"], answer["figures"]["ratio"]) == ("run-1", "slow", 2.0)
     assert answer["sentence"] == "two calls of numpy.<prod>\\x1b"
     python, native, _ = answer["examinations"]
-    assert "flame" not in found.text
+    assert "flame" not in response.text
     assert (python["candidates"][0]["share"], python["candidates"][0]["ci"]) == (0.96, [0.93, 0.99])
     assert (native["control"], native["note"]) == (None, "valgrind is not installed")
-    assert [(one.status_code, one.json()["detail"]) for one in without] == [
+    assert [(refusal.status_code, refusal.json()["detail"]) for refusal in without] == [
         (404, "there is no such cause"),
         (404, "there is no such run"),
     ]
@@ -99,13 +99,13 @@ def test_the_flame_graphs_of_a_cause_are_read_from_the_report(tmp_path: Path) ->
         server.post(explained(1))
         case, other = number_of(server, "slow"), number_of(server, "same")
         with server.client(None) as client:
-            found = client.get(f"/runs/run-1/cases/{case}/flames.json")
+            answer = client.get(f"/runs/run-1/cases/{case}/flames.json")
             page = client.get(f"/cases/{case}").text
             absent = [client.get(f"/runs/{where}/flames.json") for where in (f"run-1/cases/{other}", f"x/cases/{case}")]
     graph = {"caption": "Python functions", "divisor": 1e3, "unit": "us", "frames": "0 1000 2000 whole <call>"}
-    assert found.json() == [graph, None, None]
-    assert found.headers["Content-Type"] == "application/json"
-    assert [one.status_code for one in absent] == [404, 404]
+    assert answer.json() == [graph, None, None]
+    assert answer.headers["Content-Type"] == "application/json"
+    assert [refusal.status_code for refusal in absent] == [404, 404]
     assert "whole" not in page
     assert f'data-flames="/runs/run-1/cases/{case}/flames.json"' in page
 
@@ -119,8 +119,8 @@ def test_the_flame_graphs_of_a_large_report_are_read_in_a_process_of_its_own(ser
     assert server.post(replace(numbered(1), comparisons=(slow, *notes))).status_code == 201
     assert size_of(server.database, 1) > LARGE_BYTES
     with server.client("read") as client:
-        (found,) = client.get(f"/runs/run-1/cases/{number_of(server, 'slow')}/flames.json").json()
-    assert found["frames"].splitlines() == [f"{number % 3} 1 2 frame_{number}" for number in range(400)]
+        (answer,) = client.get(f"/runs/run-1/cases/{number_of(server, 'slow')}/flames.json").json()
+    assert answer["frames"].splitlines() == [f"{number % 3} 1 2 frame_{number}" for number in range(400)]
 
 
 @pytest.mark.parametrize(("token", "status"), [(None, 303), ("write", 403), ("read", 200)])

@@ -30,8 +30,8 @@ COMMAND = [sys.executable, "-m", "opduel.server"]
 
 def environment(folder: Path) -> dict[str, str]:
     """The state folder in ``folder``, and no database named."""
-    kept = {name: value for name, value in os.environ.items() if name != "OPDUEL_DATABASE"}
-    return {**kept, "XDG_STATE_HOME": str(folder / "state"), "PYTHONDONTWRITEBYTECODE": "1"}
+    variables = {name: value for name, value in os.environ.items() if name != "OPDUEL_DATABASE"}
+    return {**variables, "XDG_STATE_HOME": str(folder / "state"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def test_a_database_that_is_in_use_or_an_interrupt_is_one_line(
     assert run("token", "add", "ci", "--scope", "read").code == 0
     (path,) = tmp_path.rglob("*.sqlite")
     monkeypatch.setattr("opduel.server.database._BUSY_TIMEOUT_S", 0.05)
-    opened = command_line._existing
+    opened = command_line._open_existing
     with closing(sqlite3.connect(path)) as other:
 
         def taken_when_opened(options: argparse.Namespace) -> Database:
@@ -92,17 +92,17 @@ def test_a_database_that_is_in_use_or_an_interrupt_is_one_line(
             other.execute("BEGIN IMMEDIATE")
             return database
 
-        monkeypatch.setattr(command_line, "_existing", taken_when_opened)
-        found = run("token", "revoke", "ci")
-    monkeypatch.setattr(command_line, "_existing", opened)
-    assert (found.code, found.err) == (3, "the database can't be used (database is locked): try again\n")
+        monkeypatch.setattr(command_line, "_open_existing", taken_when_opened)
+        result = run("token", "revoke", "ci")
+    monkeypatch.setattr(command_line, "_open_existing", opened)
+    assert (result.code, result.err) == (3, "the database can't be used (database is locked): try again\n")
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(command_line, "revoke_token", interrupted)
-    found = run("token", "revoke", "ci")
-    assert (found.code, found.err) == (3, "interrupted\n")
+    result = run("token", "revoke", "ci")
+    assert (result.code, result.err) == (3, "interrupted\n")
 
 
 def test_a_day_in_its_life(tmp_path: Path, run: Callable[..., Done]) -> None:
@@ -136,9 +136,9 @@ def test_a_day_in_its_life(tmp_path: Path, run: Callable[..., Done]) -> None:
     assert run("run", "remove", "run-1").code == 2
     assert run("token", "revoke", "ci").code == 0
     assert re.search(r"^ci\t.*\trevoked$", run("token", "list").out, re.MULTILINE)
-    kept = tmp_path / "state" / "opduel" / "server"
-    assert kept.stat().st_mode & 0o077 == 0
-    assert not any(token[-43:].encode() in path.read_bytes() for path in kept.iterdir())
+    folder = tmp_path / "state" / "opduel" / "server"
+    assert folder.stat().st_mode & 0o077 == 0
+    assert not any(token[-43:].encode() in path.read_bytes() for path in folder.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -168,12 +168,12 @@ def test_a_day_in_its_life(tmp_path: Path, run: Callable[..., Done]) -> None:
     ],
 )
 def test_wrong_usage_is_a_line_and_two(run: Callable[..., Done], arguments: list[str], words: str) -> None:
-    done = run(*arguments)
-    assert done.code == 2
-    assert words in done.err
-    assert done.err.count("\n") == 1
-    assert "secret" not in done.err
-    assert "\x1b" not in done.err
+    result = run(*arguments)
+    assert result.code == 2
+    assert words in result.err
+    assert result.err.count("\n") == 1
+    assert "secret" not in result.err
+    assert "\x1b" not in result.err
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,9 @@ def test_what_is_wrong_makes_no_database(run: Callable[..., Done], arguments: li
 )
 def test_what_is_not_in_the_database_is_said(run: Callable[..., Done], arguments: list[str], words: str) -> None:
     assert run("migrate").code == 0
-    done = run(*arguments)
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert words in done.err
+    result = run(*arguments)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert words in result.err
 
 
 def test_a_token_that_cannot_be_shown_is_not_kept(run: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,18 +221,18 @@ def test_a_name_is_given_once(run: Callable[..., Done]) -> None:
 
 
 def test_a_port_that_is_taken_is_said(run: Callable[..., Done]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = run("--port", str(taken.getsockname()[1]))
-    assert done.code == 3
-    assert "can't be listened on" in done.err
+    with socket.create_server(("127.0.0.1", 0)) as busy_socket:
+        result = run("--port", str(busy_socket.getsockname()[1]))
+    assert result.code == 3
+    assert "can't be listened on" in result.err
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example", "\ud800.example"])
 def test_a_host_that_can_be_none_is_said(run: Callable[..., Done], host: str) -> None:
-    done = run("--host", host)
-    assert done.code == 2
+    result = run("--host", host)
+    assert result.code == 2
     assert (
-        done.err.splitlines()[-1]
+        result.err.splitlines()[-1]
         == f"--host {printable(host)}: there is no host of this name: give another, or an address"
     )
 
@@ -247,10 +247,10 @@ def test_a_short_answer_does_not_wait_for_an_acknowledgement() -> None:
 def test_without_its_libraries_it_says_how_to_get_them() -> None:
     run = "runpy.run_module('opduel.server', run_name='__main__')"
     code = f"import sys, runpy; sys.modules['fastapi'] = None; {run}"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "make setup" in done.stderr
-    assert "Traceback" not in done.stderr
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert "make setup" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_ctrl_c_ends_it_too(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 from results_server import RunningServer, numbered, running_server
-from test_server_pages import compared, got
+from test_server_pages import compared, get_page
 
 from opduel.records import Commit, Report
 from opduel.server.comparing import in_words
@@ -37,8 +37,8 @@ def test_two_runs_imply_what_follows_from_the_build_they_share(
 ) -> None:
     empty.post(compared(*first, 1, 1.05))
     empty.post(compared(*second, 2, 1.1))
-    page = got(empty, "/compare", first="run-1", second="run-2")
-    assert got(empty, "/compare", first="run-2", second="run-1").text == page.text
+    page = get_page(empty, "/compare", first="run-1", second="run-2")
+    assert get_page(empty, "/compare", first="run-2", second="run-1").text == page.text
     assert words in page.text
     named = [text for text in page.texts if text in ("Earlier", "Later")]
     assert named[:2] == ["Earlier", "Later"]  # the rows of the runs, before the heads of the columns
@@ -59,21 +59,21 @@ def test_the_newer_build_is_compared_with_the_older_one(empty: RunningServer, re
         assert empty.post(report).status_code == 201
     words = "abababababab is 6.6 % slower than mxnet==1.8.0.post0 [+5.1, +8.1]"
     for first, second in (("run-1", "run-2"), ("run-2", "run-1")):
-        page = got(empty, "/compare", first=first, second=second)
+        page = get_page(empty, "/compare", first=first, second=second)
         assert words in page.text
         assert "abababababab against mxnet==1.8.0.post0" in page.text
         cells = [attributes for tag, attributes in page.tags if tag == "td" and attributes.get("title")]
-        assert [float(str(one["data-value"])) for one in cells] == [pytest.approx(math.log(1.066))]
+        assert [float(str(cell["data-value"])) for cell in cells] == [pytest.approx(math.log(1.066))]
 
 
 def from_builds(number: int, control: tuple[str, int] | None, treatment: tuple[str, int], ratio: float) -> Report:
     """A report of one case, between a commit (or the sample's release, for None) and another commit."""
     sides = []
-    for side, made in ((samples.CONTROL, control), (samples.TREATMENT, treatment)):
-        commit = None if made is None else Commit(made[0], made[1], "A <a@example.org>", "Change something")
-        sides.append(replace(side, commit=commit, digest=made[0] if made else side.digest))
-    one = samples.comparison("steady", ratio=ratio)
-    return replace(numbered(number), control=sides[0], treatment=sides[1], comparisons=(one,), cases=())
+    for side, build in ((samples.CONTROL, control), (samples.TREATMENT, treatment)):
+        commit = None if build is None else Commit(build[0], build[1], "A <a@example.org>", "Change something")
+        sides.append(replace(side, commit=commit, digest=build[0] if build else side.digest))
+    comparison = samples.comparison("steady", ratio=ratio)
+    return replace(numbered(number), control=sides[0], treatment=sides[1], comparisons=(comparison,), cases=())
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ from sqlalchemy import select
 from opduel.records import Commit, Report
 from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.server.alerts import send_alerts
-from opduel.server.change_points import Found, follow, is_material
+from opduel.server.change_points import DetectedChange, follow, is_material
 from opduel.server.command_line import main
 from opduel.server.drift import DriftAnalysis
-from opduel.server.findings import Wanted, find_findings, list_findings
+from opduel.server.findings import FindingFilter, find_findings, list_findings
 from opduel.server.histories import BuildName
 from opduel.server.ingest import accept
 from opduel.server.models import AnalysedSeries, Case, ChangePoint, Result
@@ -38,8 +38,8 @@ def night(number: int, ratio: float, case: str = "steady", **changes: Any) -> Re
     """A night's commit against the release, one case."""
     commit = Commit(f"{number:040x}", 1_700_000_000 + 86_400 * number, "A <a@example.org>", f"Change {number} <b>&")
     treatment = replace(samples.TREATMENT, commit=commit, digest=f"{number:064x}")
-    one = samples.comparison(case, ratio=ratio, ci=(ratio * 0.995, ratio * 1.005))
-    return replace(numbered(number, **changes), treatment=treatment, comparisons=(one,), cases=())
+    comparison = samples.comparison(case, ratio=ratio, ci=(ratio * 0.995, ratio * 1.005))
+    return replace(numbered(number, **changes), treatment=treatment, comparisons=(comparison,), cases=())
 
 
 def fill(server: RunningServer, size: float = 1.08, nights: Sequence[int] = range(STAR)) -> None:
@@ -64,27 +64,31 @@ def server(tmp_path: Path, database_url: str) -> Iterator[RunningServer]:
         yield running
 
 
-def points(server: RunningServer, token: str = "read", **asked: str) -> list[dict[str, Any]]:
+def points(server: RunningServer, token: str = "read", **parameters: str) -> list[dict[str, Any]]:
     with server.client(token) as client:
-        answer = client.get("/api/v1/change_points", params=asked)
+        answer = client.get("/api/v1/change_points", params=parameters)
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["change_points"]
-    return found
+    change_points: list[dict[str, Any]] = answer.json()["change_points"]
+    return change_points
 
 
 def test_a_step_is_found_acknowledged_and_comes_back_when_it_changes(server: RunningServer) -> None:
-    (found,) = points(server)
-    assert found["kind"] == "step"
-    assert found["after"]["commit"] == f"{STEP_AT:040x}"
-    assert found["ratio"] == pytest.approx(1.08, abs=0.004)
-    assert found["q_value"] < 0.05
-    path = f"/api/v1/change_points/{found['number']}/acknowledgement"
+    (point,) = points(server)
+    assert point["kind"] == "step"
+    assert point["after"]["commit"] == f"{STEP_AT:040x}"
+    assert point["ratio"] == pytest.approx(1.08, abs=0.004)
+    assert point["q_value"] < 0.05
+    path = f"/api/v1/change_points/{point['number']}/acknowledgement"
     for token, status in (("read", 403), ("none", 401), ("write", 200)):
         with server.client(token) as client:
             assert client.put(path, json={"note": "the price of a fix"}).status_code == status
-    (known,) = points(server, state="acknowledged")
-    given = known["acknowledgement"]
-    assert (given["by"], given["note"], given["counts"]) == ("writes", "the price of a fix", True)
+    (acknowledged,) = points(server, state="acknowledged")
+    acknowledgement = acknowledged["acknowledgement"]
+    assert (acknowledgement["by"], acknowledgement["note"], acknowledgement["counts"]) == (
+        "writes",
+        "the price of a fix",
+        True,
+    )
     assert points(server) == []
     fill(server, nights=range(STAR, STAR + 4))  # more of the same changes nothing
     assert points(server) == []
@@ -92,7 +96,7 @@ def test_a_step_is_found_acknowledged_and_comes_back_when_it_changes(server: Run
     keep(
         server, *(night(number, 1.12, id=f"again-{number}") for number in range(STEP_AT, STAR + 4))
     )  # larger, it seems
-    back = [one for one in points(server) if one["number"] == found["number"]]
+    back = [listed for listed in points(server) if listed["number"] == point["number"]]
     assert len(back) == 1
     assert back[0]["acknowledgement"]["counts"] is False
     assert back[0]["changed"] > back[0]["found"]
@@ -125,7 +129,7 @@ def test_filters(server: RunningServer) -> None:
     assert points(server, since=(today + timedelta(days=1)).isoformat()) == []
 
 
-def known(log_ratio: float, low: float, high: float) -> ChangePoint:
+def point_with_figures(log_ratio: float, low: float, high: float) -> ChangePoint:
     return ChangePoint(known_log=log_ratio, known_low=low, known_high=high)
 
 
@@ -141,15 +145,15 @@ def known(log_ratio: float, low: float, high: float) -> ChangePoint:
     ],
 )
 def test_what_is_material(before: tuple[float, float, float], now: tuple[float, float, float], material: bool) -> None:
-    assert is_material(known(*before), now[0], now[1:], 0.01) == material
+    assert is_material(point_with_figures(*before), now[0], now[1:], 0.01) == material
 
 
 ORDER = {f"n{number}": float(number) for number in range(20)}
 
 
-def change(first: int, last: int, size: float = 0.05, kind: str = "step") -> Found:
-    ends = [BuildName(f"n{number}", f"n{number}", "", "", None, None, None) for number in (first, last)]
-    return Found(kind, *ends, last - first, size, (size - 0.01, size + 0.01), 0.001)
+def change(first: int, last: int, size: float = 0.05, kind: str = "step") -> DetectedChange:
+    builds = [BuildName(f"n{number}", f"n{number}", "", "", None, None, None) for number in (first, last)]
+    return DetectedChange(kind, *builds, last - first, size, (size - 0.01, size + 0.01), 0.001)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +167,9 @@ def change(first: int, last: int, size: float = 0.05, kind: str = "step") -> Fou
         (change(0, 19, kind="overall"), change(5, 6), False),
     ],
 )
-def test_a_change_is_followed_while_runs_are_added(tmp_path: Path, before: Found, after: Found, same: bool) -> None:
+def test_a_change_is_followed_while_runs_are_added(
+    tmp_path: Path, before: DetectedChange, after: DetectedChange, same: bool
+) -> None:
     with running_server(tmp_path) as server:
         first, second, third = (datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2, 3))
         series = followed(server, None, before, first)
@@ -177,29 +183,30 @@ def test_a_change_is_followed_while_runs_are_added(tmp_path: Path, before: Found
             followed(server, series, before, third)
             with server.database.reading() as session:
                 rows = session.query(ChangePoint).order_by(ChangePoint.number).all()
-            assert [one.gone for one in rows] == [None, third]
+            assert [finding.gone for finding in rows] == [None, third]
             assert rows[0].found == rows[0].changed == first
 
 
-def followed(server: RunningServer, series: int | None, found: Found, now: datetime) -> int:
+def followed(server: RunningServer, series: int | None, detected: DetectedChange, now: datetime) -> int:
     with server.database.writing() as session:
         if series is None:
             case = Case(framework="f", case="c", operator="o", direction="forward", metric="time", unit="ns")
+            case.lower_is_better = True
             session.add(case)
             session.flush()
             figures = dict.fromkeys(("p_value", "minimal", "drift_log", "drift_low", "drift_high"), 0.01)
             counts = dict.fromkeys(("threads", "run_count", "method", "builds", "runs"), 1)
-            row = AnalysedSeries(case_number=case.number, platform="host", **figures, **counts)
+            row = AnalysedSeries(case_number=case.number, platform="host", branch="", **figures, **counts)
             session.add(row)
             session.flush()
             series = row.number
-        follow(session, session.get_one(AnalysedSeries, series), [found], ORDER, 0.01, now)
+        follow(session, session.get_one(AnalysedSeries, series), [detected], ORDER, 0.01, now)
     return series
 
 
-def feed_of(server: RunningServer, token: str | None = "read", **asked: str) -> httpx.Response:
+def feed_of(server: RunningServer, token: str | None = "read", **parameters: str) -> httpx.Response:
     with server.client(token) as client:
-        return client.get("/drift.atom", params=asked)
+        return client.get("/drift.atom", params=parameters)
 
 
 def test_the_feed_is_atom_that_a_reader_understands(server: RunningServer) -> None:
@@ -249,8 +256,8 @@ def browser(server: RunningServer, token: str) -> Iterator[httpx.Client]:
 
 
 def test_a_page_acknowledges_and_takes_back(server: RunningServer) -> None:
-    (found,) = points(server)
-    form = {"number": str(found["number"]), "note": "known", "back": "platform=cpu&odd=1"}
+    (point,) = points(server)
+    form = {"number": str(point["number"]), "note": "known", "back": "platform=cpu&odd=1"}
     with browser(server, server.read_token) as reader:
         assert "Acknowledge those chosen" not in reader.get("/drift").text
         assert reader.post("/drift/acknowledge", data=form).status_code == 403
@@ -260,8 +267,8 @@ def test_a_page_acknowledges_and_takes_back(server: RunningServer) -> None:
         assert writer.post("/drift/acknowledge", data={"note": "known"}).status_code == 400
         assert writer.post("/drift/acknowledge", data={"number": form["number"]}).status_code == 400
         assert points(server, state="acknowledged") == []
-        done = writer.post("/drift/acknowledge", data=form)
-        assert (done.status_code, done.headers["Location"]) == (303, "/drift?platform=cpu")
+        answer = writer.post("/drift/acknowledge", data=form)
+        assert (answer.status_code, answer.headers["Location"]) == (303, "/drift?platform=cpu")
         assert "steady" not in writer.get("/drift").text
         assert "acknowledged by both" in writer.get("/drift?state=acknowledged").text
         assert writer.post("/drift/acknowledge", data={**form, "withdraw": "1"}).status_code == 303
@@ -297,16 +304,16 @@ def test_an_alert_is_sent_once_and_again_when_it_changes(server: RunningServer) 
         assert send_alerts(server.database, [webhook], None) == []
         assert len(hook.posts) == 2
         with server.database.writing() as session:
-            (one,) = list_findings(session, Wanted())
-            number = one.point.number
-            one.point.changed = datetime.now(UTC) + timedelta(seconds=1)
+            (finding,) = list_findings(session, FindingFilter())
+            number = finding.point.number
+            finding.point.changed = datetime.now(UTC) + timedelta(seconds=1)
         assert send_alerts(server.database, [webhook], None) == []
         assert len(hook.posts) == 3
         with server.client("write") as client:
             client.put(f"/api/v1/change_points/{number}/acknowledgement", json={"note": "known"})
         with server.database.writing() as session:
-            (one,) = find_findings(session, [number])
-            one.point.changed = one.point.acknowledged - timedelta(seconds=1)  # type: ignore[operator]
+            (finding,) = find_findings(session, [number])
+            finding.point.changed = finding.point.acknowledged - timedelta(seconds=1)  # type: ignore[operator]
         other = NotifyWebhook(hook.url(), pauses_s=())
         assert send_alerts(server.database, [webhook, other], None) == []
         assert len(hook.posts) == 3  # nobody hears of what somebody knows
@@ -334,64 +341,72 @@ def test_a_gradual_drift_is_one_change_point(tmp_path: Path) -> None:
     """Ten commits of +0.7 % each, none of which any run calls."""
     with running_server(tmp_path, open_read=True) as server:
         keep(server, *(night(number, 1.007 ** min(max(number - 9, 0), 10)) for number in range(30)))
-        (found,) = points(server)
-        assert found["kind"] == "drift"
-        assert found["ratio"] == pytest.approx(1.007**10, abs=0.005)
+        (point,) = points(server)
+        assert point["kind"] == "drift"
+        assert point["ratio"] == pytest.approx(1.007**10, abs=0.005)
         with server.client(None) as client:
             page = client.get("/drift").text
             assert "a drift over" in page
             assert client.get("/creep").headers["Location"] == "/drift"
-        assert json.dumps(found)
+        assert json.dumps(point)
 
 
 def test_where_more_is_better_a_loss_is_the_slowdown(tmp_path: Path, database_url: str) -> None:
     def rate(case: str, number: int, ratio: float) -> Report:
-        made = night(number, ratio, case, id=f"{case}-{number}")
-        one = replace(made.comparisons[0], metric="value", unit="calls/s", lower_is_better=False)
-        return replace(made, comparisons=(one,))
+        report = night(number, ratio, case, id=f"{case}-{number}")
+        finding = replace(report.comparisons[0], metric="value", unit="calls/s", lower_is_better=False)
+        return replace(report, comparisons=(finding,))
 
-    def found(server: RunningServer) -> list[list[str]]:
-        return [[one["case"]["case"] for one in points(server, direction=way)] for way in ("slower", "faster", "all")]
+    def cases_by_direction(server: RunningServer) -> list[list[str]]:
+        return [
+            [finding["case"]["case"] for finding in points(server, direction=way)]
+            for way in ("slower", "faster", "all")
+        ]
 
     with running_server(tmp_path, database_url) as server:
         for case, size in (("gain", 1.08), ("loss", 0.92)):
             keep(server, *(rate(case, number, size if number >= STEP_AT else 1.0) for number in range(STAR)))
-        assert found(server) == [["loss"], ["gain"], ["loss", "gain"]]
+        assert cases_by_direction(server) == [["loss"], ["gain"], ["loss", "gain"]]
         with HookServer() as hook:
             assert send_alerts(server.database, [NotifyWebhook(hook.url())], None) == []
-            told = hook.posts[-1][1]["text"]
-        assert "loss" in told
-        assert "gain" not in told
+            text = hook.posts[-1][1]["text"]
+        assert "loss" in text
+        assert "gain" not in text
         with server.client("read") as client:
             feed = feedparser.parse(client.get("/drift.atom").text)
-        assert {one.title.split()[0]: one.tags[0].term for one in feed.entries} == {"loss": "slower", "gain": "faster"}
+        assert {finding.title.split()[0]: finding.tags[0].term for finding in feed.entries} == {
+            "loss": "slower",
+            "gain": "faster",
+        }
 
 
 def test_of_a_fleet_s_run_only_what_a_disturbed_host_measured_is_left_out(tmp_path: Path, database_url: str) -> None:
     hosts = [{"name": "busy", "valid": False}, {"name": "quiet", "valid": True}]
 
     def both(number: int, ratio: float) -> Report:
-        made = night(number, ratio, validity=samples.validity("busy: the processor was busy"), fleet={"hosts": hosts})
-        own = made.comparisons[0]
-        return replace(made, comparisons=tuple(replace(own, case=name, host=name) for name in ("busy", "quiet")))
+        report = night(number, ratio, validity=samples.validity("busy: the processor was busy"), fleet={"hosts": hosts})
+        own = report.comparisons[0]
+        return replace(report, comparisons=tuple(replace(own, case=name, host=name) for name in ("busy", "quiet")))
 
     def trusted(server: RunningServer) -> dict[str, set[bool]]:
         with server.database.reading() as session:
             rows = session.execute(select(Case.case, Result.trusted).join(Case)).all()
-        return {case: {one for name, one in rows if name == case} for case, _ in rows}
+        return {case: {finding for name, finding in rows if name == case} for case, _ in rows}
 
     with running_server(tmp_path, database_url) as server:
         keep(server, *(both(number, 1.08 if number >= STEP_AT else 1.0) for number in range(STAR)))
         keep(
             server, *(night(number, 1.0, "alone", id=f"a-{number}", validity=samples.validity("")) for number in (1, 2))
         )
-        assert [one["case"]["case"] for one in points(server)] == ["quiet"]
+        assert [finding["case"]["case"] for finding in points(server)] == ["quiet"]
         assert trusted(server) == {"busy": {False}, "quiet": {True}, "alone": {False}}
         with server.client("read") as client:
             for case, left_out in (("busy", True), ("quiet", False)):
                 (number,) = [
-                    one["number"] for one in client.get("/api/v1/cases").json()["cases"] if one["case"] == case
+                    finding["number"]
+                    for finding in client.get("/api/v1/cases").json()["cases"]
+                    if finding["case"] == case
                 ]
                 history = client.get(f"/api/v1/cases/{number}/history").json()["points"]
-                assert {one["trusted"] for one in history} == {not left_out}
+                assert {finding["trusted"] for finding in history} == {not left_out}
                 assert ("t be trusted" in client.get(f"/cases/{number}").text) is left_out

@@ -17,9 +17,9 @@ from test_server_pages import compared
 
 from opduel.comparator.network_meta_analysis import Component, Drift
 from opduel.server import drift
-from opduel.server.change_points import found_in
+from opduel.server.change_points import detect_changes
 from opduel.server.drift import DriftAnalysis
-from opduel.server.findings import Wanted, list_findings
+from opduel.server.findings import FindingFilter, list_findings
 from opduel.server.histories import BuildName, Series, history_of, node_order
 from opduel.server.models import AnalysedSeries
 from opduel.server.storage import remove_runs
@@ -33,8 +33,8 @@ def at(day: int) -> datetime:
     return datetime(2024, 1, day, tzinfo=UTC)
 
 
-def ordered(*seen: tuple[datetime, BuildName]) -> list[str]:
-    ranks = node_order((started, 0, build) for started, build in seen)
+def ordered(*sightings: tuple[datetime, BuildName]) -> list[str]:
+    ranks = node_order((started, 0, build) for started, build in sightings)
     return sorted(ranks, key=lambda node: ranks[node])
 
 
@@ -45,7 +45,7 @@ def test_commits_stand_by_their_time_behind_what_has_none() -> None:
 
 def test_releases_stand_by_their_version() -> None:
     releases = [build(version, version) for version in ("1.10.0", "1.9.1", "1.8.0.post0", "1.8.0")]
-    assert ordered(*((at(1), one) for one in releases)) == ["1.8.0", "1.8.0.post0", "1.9.1", "1.10.0"]
+    assert ordered(*((at(1), release) for release in releases)) == ["1.8.0", "1.8.0.post0", "1.9.1", "1.10.0"]
     for versions in (
         ("numpy 2.0.0rc1", "numpy 2.0.0", "numpy 2.0.1"),
         ("scipy 1.14.1, numpy 1.26.4", "scipy 1.14.1, numpy 2.0.0rc1", "scipy 1.14.1, numpy 2.0.0", "scipy 1.15.0rc1"),
@@ -53,7 +53,7 @@ def test_releases_stand_by_their_version() -> None:
         ("2.1.0", "2.1.0-rc1-mine", "2.2"),
         ("", "nightly 1", "nightly 2"),
     ):
-        assert ordered(*((at(1), build(one, one)) for one in reversed(versions))) == list(versions)
+        assert ordered(*((at(1), build(release, release)) for release in reversed(versions))) == list(versions)
     before = ("2.0.0", "2.0.0rc1", "2.0.0b2", "2.1.0.dev0", "2.0.0+cpu")
     assert ordered(*((at(1), build(version, version)) for version in before)) == [
         *("2.0.0b2", "2.0.0rc1", "2.0.0", "2.0.0+cpu", "2.1.0.dev0"),
@@ -74,8 +74,8 @@ def test_of_a_run_the_control_is_before_a_treatment_that_is_equal(
     control: str, treatment: str, time: int | None
 ) -> None:
     """Such as work that is not committed, on the commit that it is measured against."""
-    seen = [(at(1), 1, build(treatment, time=time)), (at(1), 0, build(control, time=time))]
-    ranks = node_order(seen)
+    sightings = [(at(1), 1, build(treatment, time=time)), (at(1), 0, build(control, time=time))]
+    ranks = node_order(sightings)
     assert ranks[control] < ranks[treatment]
 
 
@@ -97,40 +97,40 @@ def series(server: RunningServer) -> dict[str, AnalysedSeries]:
     """What each case's history came to."""
     with server.database.reading() as session:
         query = select(AnalysedSeries).options(joinedload(AnalysedSeries.case))
-        return {one.case.case: one for one in session.scalars(query)}
+        return {row.case.case: row for row in session.scalars(query)}
 
 
 @pytest.fixture
 def analysed(monkeypatch: pytest.MonkeyPatch) -> list[Series]:
     """The series that were weighed, in order."""
-    found: list[Series] = []
+    calls: list[Series] = []
     really = drift._analysed
 
-    def counted(session: Any, one: Series, runs: Any) -> Any:
-        found.append(one)
-        return really(session, one, runs)
+    def counted(session: Any, analysed_series: Series, runs: Any) -> Any:
+        calls.append(analysed_series)
+        return really(session, analysed_series, runs)
 
     monkeypatch.setattr(drift, "_analysed", counted)
-    return found
+    return calls
 
 
 def test_only_what_has_new_runs_is_weighed_again(filled: RunningServer, analysed: list[Series]) -> None:
-    kept = DriftAnalysis(filled.database)
-    first = kept.progress(60)
+    analysis = DriftAnalysis(filled.database)
+    first = analysis.progress(60)
     assert first.is_complete
     assert set(series(filled)) == {"a", "b"}
     assert len(analysed) == first.total == 2
-    kept.progress(60)
+    analysis.progress(60)
     assert len(analysed) == 2
     filled.post(replace(numbered(2), comparisons=(samples.comparison("b", ratio=1.3),), cases=()))
-    kept.progress(60)
+    analysis.progress(60)
     assert len(analysed) == 3
     again = series(filled)
-    assert {case: one.runs for case, one in again.items()} == {"a": 1, "b": 2}
+    assert {case: row.runs for case, row in again.items()} == {"a": 1, "b": 2}
     with filled.database.writing() as session:
         remove_runs(session, ["run-2"])
     filled.post(replace(numbered(3), comparisons=(samples.comparison("b", ratio=1.1),), cases=()))
-    kept.progress(60)  # of as many runs, and with SQLite under the number of the one that was removed
+    analysis.progress(60)  # of as many runs, and with SQLite under the number of the one that was removed
     assert len(analysed) == 4
     assert series(filled)["b"].drift_log != again["b"].drift_log
 
@@ -169,31 +169,31 @@ def test_series_without_runs_are_forgotten(filled: RunningServer) -> None:
 def test_a_series_that_cannot_be_weighed_costs_no_other(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     really = drift._analysed
 
-    def failing(session: Any, one: Series, runs: Any) -> Any:
-        if one.case_number == 1:
+    def failing(session: Any, analysed_series: Series, runs: Any) -> Any:
+        if analysed_series.case_number == 1:
             raise RuntimeError("Factor is exactly singular")
-        return really(session, one, runs)
+        return really(session, analysed_series, runs)
 
     monkeypatch.setattr(drift, "_analysed", failing)
     assert DriftAnalysis(filled.database).progress(60).is_complete
-    assert {case: one.runs for case, one in series(filled).items()} == {"a": 0, "b": 1}
+    assert {case: row.runs for case, row in series(filled).items()} == {"a": 0, "b": 1}
 
 
 def test_a_page_does_not_wait_for_the_weighing(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
     monkeypatch.setattr(drift, "_stamps", lambda session: go_on.wait(60) and {})
-    kept = DriftAnalysis(filled.database)
-    assert not kept.progress(0.01).is_complete
+    analysis = DriftAnalysis(filled.database)
+    assert not analysis.progress(0.01).is_complete
     go_on.set()
-    assert kept.progress(60).is_complete
+    assert analysis.progress(60).is_complete
 
 
 def test_a_change_at_no_build_that_can_be_named_is_found() -> None:
     builds = {node: build(node) for node in "abc"}
-    whole = Component(("a", "b", "c"), 2, Drift("a", "c", 0.05, 0.01, (0.03, 0.07)), (), 0.2, 1.0, ())
-    (found,) = found_in([whole], builds, 0.02)
-    assert (found.kind, found.before.node, found.after.node, found.builds) == ("overall", "a", "c", 2)
-    assert found_in([whole], builds, 0.04) == []
+    component = Component(("a", "b", "c"), 2, Drift("a", "c", 0.05, 0.01, (0.03, 0.07)), (), 0.2, 1.0, ())
+    (finding,) = detect_changes([component], builds, 0.02)
+    assert (finding.kind, finding.before.node, finding.after.node, finding.builds) == ("overall", "a", "c", 2)
+    assert detect_changes([component], builds, 0.04) == []
 
 
 def test_a_change_that_one_run_alone_shows_is_listed(tmp_path: Path) -> None:
@@ -201,9 +201,9 @@ def test_a_change_that_one_run_alone_shows_is_listed(tmp_path: Path) -> None:
         server.post(replace(compared("a", "b", 1), comparisons=(samples.comparison("steady", ratio=1.2),)))
         DriftAnalysis(server.database).analyse()
         with server.database.reading() as session:
-            (found,) = list_findings(session, Wanted())
-        assert found.point.kind == "step"
-        assert found.point.log_ratio == pytest.approx(0.1823, abs=1e-3)
+            (finding,) = list_findings(session, FindingFilter())
+        assert finding.point.kind == "step"
+        assert finding.point.log_ratio == pytest.approx(0.1823, abs=1e-3)
 
 
 def test_a_neutral_side_is_no_build_of_the_history(tmp_path: Path) -> None:
@@ -212,22 +212,22 @@ def test_a_neutral_side_is_no_build_of_the_history(tmp_path: Path) -> None:
     def across(night: int, ratio: float) -> Any:
         report = compared("neutral", chr(ord("a") + night), night, ratio=ratio)
         neutral = replace(report.control, framework="other")
-        one = replace(report.comparisons[0], control=1000.0 + night)
-        return replace(report, control=neutral, comparisons=(one,))
+        comparison = replace(report.comparisons[0], control=1000.0 + night)
+        return replace(report, control=neutral, comparisons=(comparison,))
 
     with running_server(tmp_path, open_read=True) as server:
         for night, ratio in enumerate([3.0, 3.0, 3.0, 3.3, 3.3, 3.3], 1):
             server.post(across(night, ratio))
         DriftAnalysis(server.database).analyse()
-        (kept,) = series(server).values()
-        assert kept.case.framework == f"{samples.TREATMENT.framework} against other"
-        assert (kept.oldest["label"], kept.newest_build["label"]) == ("b", "g")
+        (row,) = series(server).values()
+        assert row.case.framework == f"{samples.TREATMENT.framework} against other"
+        assert (row.oldest["label"], row.newest_build["label"]) == ("b", "g")
         with server.database.reading() as session:
-            (found,) = list_findings(session, Wanted())
-            history = history_of(session, Series.kept(kept))
-        assert (found.point.kind, found.point.log_ratio) == ("step", pytest.approx(0.0953, abs=1e-3))
+            (finding,) = list_findings(session, FindingFilter())
+            history = history_of(session, Series.from_row(row))
+        assert (finding.point.kind, finding.point.log_ratio) == ("step", pytest.approx(0.0953, abs=1e-3))
         assert history.components[0].positions[-1].log_ratio == pytest.approx(1.194, abs=1e-3)
         assert [run.neutral for run in history.runs] == [1006.0, 1005.0, 1004.0, 1003.0, 1002.0, 1001.0]
-        page = server.client().get(f"/cases/{kept.case_number}").text
+        page = server.client().get(f"/cases/{row.case_number}").text
         assert page.count("Control alone") == 1
         assert "1.01 us" in page

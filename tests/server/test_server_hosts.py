@@ -25,7 +25,7 @@ FLEET_RUNS, CASES = 30, 40
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def fleet_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server that anybody may read, with four hosts of a fleet, one of which became noisier, and another one."""
     with running_server(tmp_path_factory.mktemp("hosts"), open_read=True) as server:
         for report in made_host_reports(FLEET_RUNS, CASES, Noise(factor=4)):
@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield server
 
 
-def asked(server: RunningServer, path: str) -> Any:
+def get(server: RunningServer, path: str) -> Any:
     with server.client("read") as client:
         answer = client.get(f"/api/v1{path}")
     assert answer.status_code == 200, answer.text
@@ -59,40 +59,42 @@ def plain(number: int, name: str | None, spread: float = 0.01, cases: int = 10, 
     return replace(report, host={**report.host, "name": name, "machine": "x86_64"})  # type: ignore[arg-type]
 
 
-def test_the_host_that_became_noisier_comes_first_and_is_marked(made: RunningServer) -> None:
-    found = asked(made, "/hosts")
-    assert found["total"] == len(FLEET) + 1
-    assert {one["host"] for one in found["hosts"]} == {*FLEET, SOLO}
-    noisy, *others = found["hosts"]
+def test_the_host_that_became_noisier_comes_first_and_is_marked(fleet_server: RunningServer) -> None:
+    answer = get(fleet_server, "/hosts")
+    assert answer["total"] == len(FLEET) + 1
+    assert {summary["host"] for summary in answer["hosts"]} == {*FLEET, SOLO}
+    noisy, *quiet = answer["hosts"]
     assert noisy["host"] == NOISY
     assert "rise" in {mark["rule"] for mark in noisy["marks"]}
     assert noisy["noise"] > 2
     assert noisy["noisier_since"].startswith("2026-08-2")  # run 24 of 30, which began on 3 August
-    assert not any(one["marks"] for one in others)
-    assert all(0.5 < one["noise"] < 2 for one in others)
+    assert not any(summary["marks"] for summary in quiet)
+    assert all(0.5 < summary["noise"] < 2 for summary in quiet)
     assert noisy["runs"] == noisy["looked_at"] == FLEET_RUNS
     assert noisy["measured"] == {"toy": ["all"]}
-    text = page(made, "/hosts")
+    text = page(fleet_server, "/hosts")
     assert "5 hosts" in text
     assert "1 needs attention" in text
     assert text.index(NOISY) < min(text.index(host) for host in (*FLEET, SOLO) if host != NOISY)
 
 
-def test_the_page_of_a_host_has_its_runs(made: RunningServer) -> None:
-    found = asked(made, f"/hosts/{NOISY}")
-    assert [run["run_id"] for run in found["runs"]] == [f"fleet-{number:04d}" for number in reversed(range(FLEET_RUNS))]
-    assert {run["cases"] for run in found["runs"]} == {CASES // len(FLEET)}
-    assert found["runs"][-1]["noise"] is None  # nothing was known then
-    assert all(run["noise"] for run in found["runs"][:-1])
-    assert found["host"]["disturbed"] == sum(not run["valid"] for run in found["runs"]) > 0
-    reasons = {run["distrust"] for run in found["runs"] if not run["valid"]}
+def test_the_page_of_a_host_has_its_runs(fleet_server: RunningServer) -> None:
+    answer = get(fleet_server, f"/hosts/{NOISY}")
+    assert [run["run_id"] for run in answer["runs"]] == [
+        f"fleet-{number:04d}" for number in reversed(range(FLEET_RUNS))
+    ]
+    assert {run["cases"] for run in answer["runs"]} == {CASES // len(FLEET)}
+    assert answer["runs"][-1]["noise"] is None  # nothing was known then
+    assert all(run["noise"] for run in answer["runs"][:-1])
+    assert answer["host"]["disturbed"] == sum(not run["valid"] for run in answer["runs"]) > 0
+    reasons = {run["distrust"] for run in answer["runs"] if not run["valid"]}
     assert reasons == {"other processes kept 0.41 of opduel's processors busy"}
-    text = page(made, f"/hosts/{NOISY}")
+    text = page(fleet_server, f"/hosts/{NOISY}")
     assert "Needs attention" in text
     assert text.count('data-started="') == FLEET_RUNS
     assert 'href="/runs/fleet-0029"' in text
-    assert "Needs attention" not in page(made, f"/hosts/{SOLO}")
-    with made.client(None) as client:
+    assert "Needs attention" not in page(fleet_server, f"/hosts/{SOLO}")
+    with fleet_server.client(None) as client:
         assert client.get("/hosts/nobody").status_code == client.get("/api/v1/hosts/nobody").status_code == 404
 
 
@@ -108,9 +110,9 @@ def test_noise_is_the_median_excess_over_what_cases_had_in_their_first_runs(serv
         excess = own - statistics.fmean(history[:REFERENCE_RUNS]) if history else None
         expected.append(excess)
         history.append(own - (excess or 0.0))
-    found = [run["noise"] for run in asked(server, "/hosts/a")["runs"]][::-1]
-    assert found[0] is None
-    for ratio, excess in zip(found[1:], expected[1:], strict=True):
+    noise = [run["noise"] for run in get(server, "/hosts/a")["runs"]][::-1]
+    assert noise[0] is None
+    for ratio, excess in zip(noise[1:], expected[1:], strict=True):
         assert excess is not None
         assert math.log(ratio) == pytest.approx(excess, abs=1e-9)
     with server.database.reading() as session:
@@ -121,13 +123,13 @@ def test_cases_that_are_new_are_taken_to_be_what_the_host_is(server: RunningServ
     for number, spread in enumerate((0.01, 0.03, 0.03, 0.03)):
         server.post(plain(number, "a", spread))
     report = plain(5, "a", 0.03)
-    others = tuple(replace(one, case=f"other {one.case}") for one in report.comparisons)
-    server.post(replace(report, comparisons=others))
-    quiet = tuple(measured(one.case, 0.01, -0.01, 0.02, 0.0) for one in others)
+    new_comparisons = tuple(replace(comparison, case=f"other {comparison.case}") for comparison in report.comparisons)
+    server.post(replace(report, comparisons=new_comparisons))
+    quiet = tuple(measured(comparison.case, 0.01, -0.01, 0.02, 0.0) for comparison in new_comparisons)
     server.post(replace(plain(6, "b"), comparisons=quiet))
-    assert asked(server, "/hosts/a")["runs"][0]["noise"] is None
-    assert asked(server, "/hosts/a")["runs"][1]["noise"] == pytest.approx(3)
-    assert asked(server, "/hosts/b")["runs"][0]["noise"] == pytest.approx(1)
+    assert get(server, "/hosts/a")["runs"][0]["noise"] is None
+    assert get(server, "/hosts/a")["runs"][1]["noise"] == pytest.approx(3)
+    assert get(server, "/hosts/b")["runs"][0]["noise"] == pytest.approx(1)
 
 
 def test_what_changed_was_injected_or_failed_tells_nothing_of_the_host(server: RunningServer) -> None:
@@ -141,14 +143,14 @@ def test_what_changed_was_injected_or_failed_tells_nothing_of_the_host(server: R
         *(measured(f"case {case}", *noisy, metric="memory") for case in range(9, 12)),
     )
     server.post(replace(report, comparisons=odd))
-    run = asked(server, "/hosts/a")["runs"][0]
+    run = get(server, "/hosts/a")["runs"][0]
     assert (run["cases"], run["noise_cases"], run["spread"], run["noise"]) == (12, 0, None, None)
 
 
 def test_reports_that_name_no_host_stand_together_by_their_kind(server: RunningServer) -> None:
     for number, name in enumerate((None, None, "", " ", "..", 7)):
         server.post(plain(number, name))  # type: ignore[arg-type]
-    (only,) = asked(server, "/hosts")["hosts"]
+    (only,) = get(server, "/hosts")["hosts"]
     assert only["host"] == "unnamed: AMD EPYC, 2 processors, x86_64, Linux"
     assert not only["is_named"]
     assert only["runs"] == 6
@@ -157,19 +159,19 @@ def test_reports_that_name_no_host_stand_together_by_their_kind(server: RunningS
 
 def test_failed_aa_checks_mark_a_host(server: RunningServer) -> None:
     def check(flagged: bool) -> dict[str, Any]:
-        one = {**samples.validity()["aa_checks"][0], "case": "case 1", "ratio": 1.1 if flagged else 0.999}
-        return {**one, "flagged": flagged, "samples": [{"log_ratio": value} for value in (0.1, 0.0, 0.2)]}
+        record = {**samples.validity()["aa_checks"][0], "case": "case 1", "ratio": 1.1 if flagged else 0.999}
+        return {**record, "flagged": flagged, "samples": [{"log_ratio": value} for value in (0.1, 0.0, 0.2)]}
 
     for number, flagged in enumerate((True, False, False, False, False, True)):
         validity = {**samples.validity(*(["an A/A check"] if flagged else [])), "aa_checks": [check(flagged)]}
         server.post(plain(number, "a", validity=validity))
-        marks = [mark["rule"] for mark in asked(server, "/hosts/a")["host"]["marks"]]
+        marks = [mark["rule"] for mark in get(server, "/hosts/a")["host"]["marks"]]
         assert marks == []  # one in the last five runs is no surprise
     server.post(plain(7, "a", validity={**samples.validity("x"), "aa_checks": [check(True)]}))
-    found = asked(server, "/hosts/a")
-    assert [mark["rule"] for mark in found["host"]["marks"]] == ["aa"]
-    assert found["runs"][0]["aa_ratio"] == pytest.approx(1.1)
-    assert found["runs"][0]["aa_spread"] is not None
+    answer = get(server, "/hosts/a")
+    assert [mark["rule"] for mark in answer["host"]["marks"]] == ["aa"]
+    assert answer["runs"][0]["aa_ratio"] == pytest.approx(1.1)
+    assert answer["runs"][0]["aa_spread"] is not None
     assert "A/A checks found differences in 2 of its last 5 runs" in page(server, "/hosts/a")
 
 
@@ -180,8 +182,10 @@ def test_a_host_that_is_noisier_than_the_others_of_its_kind_is_marked(server: Ru
             number += 1
             server.post(plain(number, host, 0.01 * factor))
     server.post(replace(plain(99, "g", 0.1), host={"name": "g", "cpu_model": "another"}))  # type: ignore[arg-type]
-    found = {one["host"]: [mark["rule"] for mark in one["marks"]] for one in asked(server, "/hosts")["hosts"]}
-    assert found == {**{host: [] for host in "abcdeg"}, "f": ["others"]}
+    marks_by_host = {
+        summary["host"]: [mark["rule"] for mark in summary["marks"]] for summary in get(server, "/hosts")["hosts"]
+    }
+    assert marks_by_host == {**{host: [] for host in "abcdeg"}, "f": ["others"]}
 
 
 ODD_HOSTS: Sequence[Any] = (
@@ -203,11 +207,11 @@ def test_no_fleet_that_a_report_may_hold_breaks_anything(server: RunningServer) 
     page(server, "/hosts")
     page(server, "/hosts?page=2")
     page(server, "/hosts?page=999")
-    found = asked(server, "/hosts?limit=100&offset=0")
-    assert found["next_offset"] == 100
-    for name in ("a/b?c#d%2f", "//", *(one["host"] for one in found["hosts"][:5])):
+    answer = get(server, "/hosts?limit=100&offset=0")
+    assert answer["next_offset"] == 100
+    for name in ("a/b?c#d%2f", "//", *(summary["host"] for summary in answer["hosts"][:5])):
         page(server, f"/hosts/{quote(name, safe='')}")
-        assert asked(server, f"/hosts/{quote(name, safe='')}")["host"]["host"] == name
+        assert get(server, f"/hosts/{quote(name, safe='')}")["host"]["host"] == name
     with server.database.reading() as session:
         per_run = [len(list(session.scalars(select(HostRun.host).filter_by(run_number=run)))) for run in (1, 4)]
     assert per_run == [1, 1000]
@@ -221,7 +225,7 @@ def test_the_hosts_of_runs_are_stored(tmp_path: Path, database_url: str) -> None
             hosts = session.scalars(select(HostRun)).all()
         assert len(hosts) == 4 * len(FLEET) + 2 + 3
         assert any(host.noise is not None for host in hosts)
-        assert asked(server, "/hosts")["total"] == len(FLEET) + 3
+        assert get(server, "/hosts")["total"] == len(FLEET) + 3
 
 
 def test_a_run_that_is_removed_is_no_part_of_its_hosts_any_more(server: RunningServer) -> None:
@@ -229,7 +233,7 @@ def test_a_run_that_is_removed_is_no_part_of_its_hosts_any_more(server: RunningS
     server.post(plain(2, "b"))
     with server.database.writing() as session:
         remove_runs(session, ["run-2"])
-    assert [one["host"] for one in asked(server, "/hosts")["hosts"]] == ["a"]
+    assert [summary["host"] for summary in get(server, "/hosts")["hosts"]] == ["a"]
     with server.database.writing() as session:
         remove_runs(session, ["run-1"])
         assert list(session.scalars(select(CaseNoise.case_number))) == []
@@ -238,8 +242,8 @@ def test_a_run_that_is_removed_is_no_part_of_its_hosts_any_more(server: RunningS
 
 
 @pytest.mark.nightly
-def test_plots_follow_the_tables_and_the_keys(page: Page, made: RunningServer) -> None:
-    page.goto(f"{made.url}/hosts")
+def test_plots_follow_the_tables_and_the_keys(page: Page, fleet_server: RunningServer) -> None:
+    page.goto(f"{fleet_server.url}/hosts")
     expect(page.locator("figure svg .host-level :is(path, circle)")).to_have_count(5)
     page.get_by_role("searchbox", name="Find a host").fill("bench")
     expect(page.locator("figure svg .host-level :is(path, circle)")).to_have_count(4)
@@ -248,9 +252,9 @@ def test_plots_follow_the_tables_and_the_keys(page: Page, made: RunningServer) -
     expect(page.locator("figure svg .host-rise rect")).to_have_count(1)
     page.get_by_role("group", name="Plot of runs").focus()
     page.keyboard.press("ArrowLeft")
-    told = page.locator(".history-told")
-    expect(told).to_contain_text("(toy, all)")
-    assert re.search(r"\+\d+ %", told.inner_text())
+    status = page.locator(".history-status")
+    expect(status).to_contain_text("(toy, all)")
+    assert re.search(r"\+\d+ %", status.inner_text())
     page.keyboard.press("ArrowLeft")
-    told.get_by_role("link").click()
+    status.get_by_role("link").click()
     expect(page).to_have_url(re.compile("/runs/fleet-0028$"))

@@ -159,4 +159,4 @@ def test_the_order_of_keys_makes_no_other_report(server: RunningServer) -> None:
     document = body(numbered(3))
     turned = {"report": dict(reversed(document["report"].items())), "category": "nightly"}
     with server.client("write") as client:
-        assert [client.post(REPORTS, json=one).status_code for one in (document, turned)] == [201, 200]
+        assert [client.post(REPORTS, json=upload).status_code for upload in (document, turned)] == [201, 200]

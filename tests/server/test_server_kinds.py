@@ -27,9 +27,9 @@ def by_kind(number: int) -> Report:
         "hosts": [{"name": f"bench-{place}", "kind": kind} for place, kind in enumerate(kinds)],
         "kinds": [{"name": kind, "hosts": [f"bench-{place}"]} for place, kind in enumerate(kinds)],
     }
-    made = numbered(number, fleet=fleet)
-    cases = [replace(made.cases[0], id=row.case, kind=row.kind) for row in rows]
-    return replace(made, comparisons=tuple(rows), cases=tuple(cases))
+    report = numbered(number, fleet=fleet)
+    cases = [replace(report.cases[0], id=row.case, kind=row.kind) for row in rows]
+    return replace(report, comparisons=tuple(rows), cases=tuple(cases))
 
 
 def test_each_row_is_stored_and_has_a_history_of_its_own(tmp_path: Path, database_url: str) -> None:
@@ -38,8 +38,8 @@ def test_each_row_is_stored_and_has_a_history_of_its_own(tmp_path: Path, databas
             assert server.post(by_kind(number)).status_code == 201
         with server.database.reading() as session:
             assert [run.regressed for run in session.scalars(select(Run))] == [1, 1]
-            found = session.execute(select(Case.case, Result.verdict).join(Case)).all()
-        assert sorted(map(tuple, found)) == [
+            rows = session.execute(select(Case.case, Result.verdict).join(Case)).all()
+        assert sorted(map(tuple, rows)) == [
             *[("add/forward@xeon+avx2", "regressed")] * 2,
             *[("add/forward@xeon+avx512_vnni", "unchanged")] * 2,
         ]
@@ -56,7 +56,7 @@ def test_each_row_is_stored_and_has_a_history_of_its_own(tmp_path: Path, databas
 
 
 @pytest.mark.parametrize(
-    ("kinds", "reasons", "told"),
+    ("kinds", "reasons", "expected"),
     [
         (("x", "y"), ["x: it was busy"], {"bench-0": "it was busy", "bench-1": None}),
         (("x", "x", "y"), ["x: bench-1: it was busy", "y: it was hot"],
@@ -65,7 +65,12 @@ def test_each_row_is_stored_and_has_a_history_of_its_own(tmp_path: Path, databas
         (("x",), ["it was busy"], {"bench-0": "it was busy"}),
     ],
 )  # fmt: skip
-def test_each_host_has_its_own_reasons(kinds: Sequence[str], reasons: list[str], told: dict[str, str | None]) -> None:
-    hosts = [{"name": name, "kind": kind, "valid": told[name] is None} for name, kind in zip(told, kinds, strict=True)]
-    made = numbered(1, fleet={"hosts": hosts}, validity={**samples.validity(), "reasons": reasons})
-    assert {one.host: one.distrust for one in hosts_of(made)} == told
+def test_each_host_has_its_own_reasons(
+    kinds: Sequence[str], reasons: list[str], expected: dict[str, str | None]
+) -> None:
+    hosts = [
+        {"name": name, "kind": kind, "valid": expected[name] is None}
+        for name, kind in zip(expected, kinds, strict=True)
+    ]
+    report = numbered(1, fleet={"hosts": hosts}, validity={**samples.validity(), "reasons": reasons})
+    assert {part.host: part.distrust for part in hosts_of(report)} == expected

@@ -95,27 +95,27 @@ def test_one_that_would_take_too_much_memory_is_refused(tmp_path: Path, monkeypa
 
 def children() -> list[psutil.Process]:
     """The processes that work on large reports now."""
-    found = []
-    for one in psutil.Process().children(recursive=True):
+    pids = []
+    for process in psutil.Process().children(recursive=True):
         try:
-            if one.parent() is not None and "forkserver" in " ".join(one.parent().cmdline()):
-                found.append(one)
+            if process.parent() is not None and "forkserver" in " ".join(process.parent().cmdline()):
+                pids.append(process)
         except psutil.NoSuchProcess:
             pass
-    return found
+    return pids
 
 
 def test_the_process_ends_with_its_work_and_there_is_one_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most: list[int] = []
-    received = subprocess_jobs._received
+    received = subprocess_jobs._receive_outcome
 
     async def counted(connection: Any) -> Any:
         most.append(len(children()))
         return await received(connection)
 
-    monkeypatch.setattr(subprocess_jobs, "_received", counted)
+    monkeypatch.setattr(subprocess_jobs, "_receive_outcome", counted)
     with running_server(tmp_path) as server, ThreadPoolExecutor(subprocess_jobs.MOST_AT_ONCE) as pool:
         answers = list(pool.map(lambda number: server.post(large_report(number)), range(subprocess_jobs.MOST_AT_ONCE)))
         assert [answer.status_code for answer in answers] == [201] * subprocess_jobs.MOST_AT_ONCE
@@ -127,16 +127,16 @@ def test_the_process_ends_with_its_work_and_there_is_one_at_a_time(
 def test_a_process_that_is_killed_leaves_nothing_and_the_sender_comes_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    received = subprocess_jobs._received
+    received = subprocess_jobs._receive_outcome
 
     async def killed(connection: Any) -> Any:
-        for one in children():
-            one.kill()
+        for process in children():
+            process.kill()
         return await received(connection)
 
     with running_server(tmp_path) as server:
         with monkeypatch.context() as patched:
-            patched.setattr(subprocess_jobs, "_received", killed)
+            patched.setattr(subprocess_jobs, "_receive_outcome", killed)
             answer = server.post(large_report(1))
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "30")
         with server.client("read") as client:
@@ -148,11 +148,11 @@ def test_a_process_that_is_killed_leaves_nothing_and_the_sender_comes_again(
 @pytest.fixture
 def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[RunningServer, ExitStack]]:
     """A server that is receiving as many large reports as it receives at once, and what ends them."""
-    asked: list[subprocess_jobs.SubprocessJobs] = []
+    jobs_in_use: list[subprocess_jobs.SubprocessJobs] = []
     place = subprocess_jobs.SubprocessJobs.place
 
     def noted(jobs: subprocess_jobs.SubprocessJobs) -> AbstractContextManager[None]:
-        asked.append(jobs)
+        jobs_in_use.append(jobs)
         return place(jobs)
 
     monkeypatch.setattr(subprocess_jobs.SubprocessJobs, "place", noted)
@@ -165,7 +165,7 @@ def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Runn
             connections.callback(connection.close)
             connection.sendall(head.encode())
         # Seen from inside: a report posted to find out would take the place of one that is still to be received.
-        assert wait_for(lambda: bool(asked) and asked[0]._taken == subprocess_jobs.MOST_AT_ONCE)
+        assert wait_for(lambda: bool(jobs_in_use) and jobs_in_use[0]._places_in_use == subprocess_jobs.MOST_AT_ONCE)
         yield server, connections
 
 

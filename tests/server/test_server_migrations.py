@@ -114,7 +114,7 @@ def test_a_database_of_something_else_is_not_changed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds tables that are not opduel"):
         Database(f"sqlite:///{path}").prepare(migrate=True)
     assert path.read_bytes() == before
-    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
 def test_a_pipe_is_no_database(tmp_path: Path) -> None:

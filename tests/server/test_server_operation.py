@@ -47,7 +47,7 @@ def test_a_request_is_one_entry_in_the_log(tmp_path: Path, caplog: pytest.LogCap
     head = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: 6.6.6.6 POST /api/v1/reports 201\r\n\r\n"
     with running_server(tmp_path, behind_proxy=True) as server:
         raw(server, f"GET /x%0A2026-11-22%20INFO%20fake {head}".encode())
-    (entry,) = [one for one in caplog.messages if "GET" in one]
+    (entry,) = [message for message in caplog.messages if "GET" in message]
     client, method, path, status, _, unit = entry.split(" ")
     assert client.startswith("6.6.6.6_POST_/api") or client == "127.0.0.1"
     assert (method, path, status, unit) == ("GET", r"/x\x0a2026-11-22_INFO_fake", "404", "ms")
@@ -83,16 +83,16 @@ def test_who_is_cut_off_by_its_end_is_asked_to_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(app, "_LAST_REQUESTS_S", 1)
-    begun: list[int] = []
+    starts: list[int] = []
     check = receiving._check_type
-    monkeypatch.setattr(receiving, "_check_type", lambda request: (begun.append(1), check(request)))
+    monkeypatch.setattr(receiving, "_check_type", lambda request: (starts.append(1), check(request)))
     with ThreadPoolExecutor(1) as pool:
         with running_server(tmp_path) as server:
             head = f"POST {REPORTS} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nContent-Type: application/json\r\n"
             head += f"Authorization: Bearer {server.write_token}\r\n\r\n{{"
-            asked = pool.submit(raw, server, head.encode())
-            assert wait_for(lambda: len(begun) == 1)
-        answer = asked.result()
+            late_answer = pool.submit(raw, server, head.encode())
+            assert wait_for(lambda: len(starts) == 1)
+        answer = late_answer.result()
     assert answer.startswith(b"HTTP/1.1 503")
     assert b"retry-after: 30" in answer.lower()
     assert "CancelledError" not in caplog.text

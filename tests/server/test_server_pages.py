@@ -35,13 +35,13 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.tags.append((tag, found))
-        if found.get("method") == "post":
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        if attributes.get("method") == "post":
             return
         for name in ("href", "src", "action"):
-            if found.get(name) and found[name] != "data:,":  # no icon
-                self.links.append(str(found[name]))
+            if attributes.get(name) and attributes[name] != "data:,":  # no icon
+                self.links.append(str(attributes[name]))
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
@@ -51,9 +51,9 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
 
-def got(server: RunningServer, path: str, **asked: str) -> Page:
+def get_page(server: RunningServer, path: str, **parameters: str) -> Page:
     with server.client(None) as client:
-        answer = client.get(path, params=asked or None)
+        answer = client.get(path, params=parameters or None)
     assert answer.status_code == 200, answer.text
     policy = answer.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
@@ -88,15 +88,15 @@ def compared(control: str, treatment: str, number: int, ratio: float = 1.05, **c
 
 def test_every_link_of_every_page_leads_somewhere(nights: RunningServer) -> None:
     """All that can be reached within the server answers; what leaves it are links to commits."""
-    seen, waiting = set(), ["/", "/drift", "/hosts", "/compare", "/search?q=softmax"]
+    visited, waiting = set(), ["/", "/drift", "/hosts", "/compare", "/search?q=softmax"]
     kinds: dict[str, int] = {}
     while waiting:
         path = waiting.pop()
         kind = re.sub(r"[0-9]{8}T[0-9A-Za-z-]+|[0-9]+|\?.*", "#", path)
         kinds[kind] = kinds.get(kind, 0) + 1
-        if kinds[kind] > 3 or path in seen:
+        if kinds[kind] > 3 or path in visited:
             continue
-        seen.add(path)
+        visited.add(path)
         with nights.client(None) as client:
             answer = client.get(path)
         assert answer.status_code == 200, path
@@ -112,13 +112,13 @@ def test_every_link_of_every_page_leads_somewhere(nights: RunningServer) -> None
 
 
 def test_what_drifted_and_what_stepped_comes_first_and_nothing_else(nights: RunningServer) -> None:
-    page = got(nights, "/drift")
+    page = get_page(nights, "/drift")
     while "Being weighed" in page.text:
-        page = got(nights, "/drift")
+        page = get_page(nights, "/drift")
     with nights.client(None) as client:
         rows = re.findall(r'<th scope="row".*?</tr>', client.get("/drift").text, re.DOTALL)
-    told = [Page(row).text for row in rows]
-    listed = {text.split()[0]: text for text in told}
+    texts = [Page(row).text for row in rows]
+    listed = {text.split()[0]: text for text in texts}
     assert {case_id(number) for number in (0, 2, 3)} <= set(listed) <= {case_id(number) for number in TRUTH}
     assert f"a step at {commit_id(22)[:12]}" in listed[case_id(2)]
     assert "a drift over" in listed[case_id(0)]
@@ -127,7 +127,9 @@ def test_what_drifted_and_what_stepped_comes_first_and_nothing_else(nights: Runn
 
 def test_the_history_of_a_drift_says_how_much_and_where(nights: RunningServer) -> None:
     with nights.client(None) as client:
-        number = next(one["number"] for one in client.get("/api/v1/cases", params={"text": case_id(0)}).json()["cases"])
+        number = next(
+            case["number"] for case in client.get("/api/v1/cases", params={"text": case_id(0)}).json()["cases"]
+        )
         text = client.get(f"/cases/{number}").text
     row = re.search(r"<tr data-from.*?</tr>", text, re.DOTALL)
     assert row is not None
@@ -138,43 +140,43 @@ def test_the_history_of_a_drift_says_how_much_and_where(nights: RunningServer) -
 
 
 def test_lists_are_narrowed_and_paged(nights: RunningServer) -> None:
-    assert f"{RUNS} runs, the latest first" in got(nights, "/").text
+    assert f"{RUNS} runs, the latest first" in get_page(nights, "/").text
     newest = commit_id(37)
-    assert "1 run, the latest first" in got(nights, "/", commit=newest[:10]).text
-    assert "1 run, the latest first" in got(nights, "/", text="change number 37 ").text
-    assert "No run is like that" in got(nights, "/", text="100% sure").text
-    assert "No run is like that" in got(nights, "/", verdict="failed").text
-    assert "No run is like that" in got(nights, "/", spec="nothing").text
-    assert f"{RUNS} runs" in got(nights, "/", verdict="nonsense").text
+    assert "1 run, the latest first" in get_page(nights, "/", commit=newest[:10]).text
+    assert "1 run, the latest first" in get_page(nights, "/", text="change number 37 ").text
+    assert "No run is like that" in get_page(nights, "/", text="100% sure").text
+    assert "No run is like that" in get_page(nights, "/", verdict="failed").text
+    assert "No run is like that" in get_page(nights, "/", spec="nothing").text
+    assert f"{RUNS} runs" in get_page(nights, "/", verdict="nonsense").text
 
 
 def test_more_runs_than_a_page_holds(empty: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "RUNS_A_PAGE", 3)
     for number in range(5):
         empty.post(compared("a", "b", number))
-    first, second = got(empty, "/"), got(empty, "/", page="2")
+    first, second = get_page(empty, "/"), get_page(empty, "/", page="2")
     assert "page 1 of 2" in first.text
     assert [link for link in first.links if link.startswith("/runs/")] == ["/runs/run-4", "/runs/run-3", "/runs/run-2"]
     assert [link for link in second.links if link.startswith("/runs/")] == ["/runs/run-1", "/runs/run-0"]
     assert "/?page=2" in first.links
-    assert "page 2 of 2" in got(empty, "/", page="99").text
+    assert "page 2 of 2" in get_page(empty, "/", page="99").text
 
 
 def test_search_finds_cases_runs_and_commits(nights: RunningServer) -> None:
-    assert case_id(3) in got(nights, "/search", q=case_id(3)).text
-    assert case_id(3) in got(nights, "/search", q="SOFTMAX forward").text
+    assert case_id(3) in get_page(nights, "/search", q=case_id(3)).text
+    assert case_id(3) in get_page(nights, "/search", q="SOFTMAX forward").text
     newest = commit_id(37)
-    assert newest[:12] in got(nights, "/search", q=newest).text
-    assert newest[:12] in got(nights, "/search", q="number 37 (#").text
-    assert "None. Runs 0" in got(nights, "/search", q="%").text
-    assert "None. Runs 0" in got(nights, "/search", q="\x00' OR 1=1 --").text
-    assert "Give a run's id" in got(nights, "/search").text
+    assert newest[:12] in get_page(nights, "/search", q=newest).text
+    assert newest[:12] in get_page(nights, "/search", q="number 37 (#").text
+    assert "None. Runs 0" in get_page(nights, "/search", q="%").text
+    assert "None. Runs 0" in get_page(nights, "/search", q="\x00' OR 1=1 --").text
+    assert "Give a run's id" in get_page(nights, "/search").text
 
 
 def test_nothing_there_yet_is_said(untouched: RunningServer) -> None:
-    assert "No report has come in yet" in got(untouched, "/").text
-    assert "There is no history yet" in got(untouched, "/drift").text
-    assert "There are no runs yet" in got(untouched, "/compare").text
+    assert "No report has come in yet" in get_page(untouched, "/").text
+    assert "There is no history yet" in get_page(untouched, "/drift").text
+    assert "There are no runs yet" in get_page(untouched, "/compare").text
 
 
 @pytest.mark.parametrize(
@@ -219,19 +221,19 @@ def test_what_cannot_count_is_shown_with_the_reason_and_left_out(empty: RunningS
     empty.post(compared("a", "b", 3, 1.9, validity=samples.validity("the host <b>was</b> busy")))
     empty.post(compared("a", "a", 4, 1.9))
     empty.post(replace(compared("a", "b", 5), comparisons=(samples.failed("steady"),)))
-    page = got(empty, "/cases/1")
+    page = get_page(empty, "/cases/1")
     for reason in ("slowed on purpose", "can't be trusted", "one build against itself", "no interval"):
         assert f"left out: {reason}" in page.text
     assert "+5.0 %" in page.text
     assert "over 2 builds and 1 run." in page.text
-    assert "the host <b>was</b> busy" in got(empty, "/runs/run-3").text
+    assert "the host <b>was</b> busy" in get_page(empty, "/runs/run-3").text
 
 
 def test_the_reason_stands_beside_the_verdict(empty: RunningServer) -> None:
     """On the page of the run and on that of the case, with the verdict that was held back."""
     why = "interval -82.0%..-81.0% lies beyond the threshold, but was not confirmed in rounds of its own"
-    one = samples.comparison("steady", "inconclusive", 0.18, ci=(0.18, 0.19), note=why, held_back="improved")
-    empty.post(replace(compared("a", "b", 1), comparisons=(one,)))
+    comparison = samples.comparison("steady", "inconclusive", 0.18, ci=(0.18, 0.19), note=why, held_back="improved")
+    empty.post(replace(compared("a", "b", 1), comparisons=(comparison,)))
     with empty.client(None) as client:
         for path in ("/runs/run-1", "/cases/1", "/compare?first=run-1&second=run-1"):
             cells = re.findall(r'<td class="why">(.*?)</td>', client.get(path).text, re.DOTALL)
@@ -239,13 +241,15 @@ def test_the_reason_stands_beside_the_verdict(empty: RunningServer) -> None:
             for cell in cells:
                 assert " ".join(Page(cell).text.split()) == f"inconclusive held back: improved {why}", path
         results = client.get("/api/v1/runs/run-1/results").json()["results"]
-    assert [one["figures"]["note"] for one in results] == [why]
+    assert [comparison["figures"]["note"] for comparison in results] == [why]
 
 
 def test_people_read_words_for_one_sided_verdicts_and_programs_the_names(empty: RunningServer) -> None:
-    hardly_faster, hardly_larger = (one for one in samples.EVERY_VERDICT if one.verdict in ONE_SIDED)
-    held = samples.comparison("held", "inconclusive", held_back="not_worse")
-    empty.post(replace(numbered(1), comparisons=(hardly_faster, hardly_larger, held), cases=()))
+    hardly_faster, hardly_larger = (
+        comparison for comparison in samples.EVERY_VERDICT if comparison.verdict in ONE_SIDED
+    )
+    held_back = samples.comparison("held", "inconclusive", held_back="not_worse")
+    empty.post(replace(numbered(1), comparisons=(hardly_faster, hardly_larger, held_back), cases=()))
     with empty.client(None) as client:
         cases = client.get("/api/v1/cases").json()["cases"]
         (number,) = (case["number"] for case in cases if case["case"] == hardly_larger.case)
@@ -265,16 +269,16 @@ def test_people_read_words_for_one_sided_verdicts_and_programs_the_names(empty: 
     assert '<span class="verdict not_better">not smaller</span>' in case_page
     assert '<option value="not_better" selected>not better</option>' in list_page
     assert '<span class="verdict not_worse" title="not worse">1' in list_page
-    assert "No run is like that" in got(empty, "/", verdict="unchanged").text
+    assert "No run is like that" in get_page(empty, "/", verdict="unchanged").text
 
 
 def test_platforms_and_threads_have_histories_of_their_own(empty: RunningServer) -> None:
     empty.post(compared("a", "b", 1, 1.05))
     empty.post(compared("a", "b", 2, 1.25, platform="gpu"))
     empty.post(compared("a", "b", 3, 1.5, threads=4))
-    assert "+50.0 %" in got(empty, "/cases/1").text  # the newest
-    assert "+25.0 %" in got(empty, "/cases/1", platform="gpu").text
-    assert "+5.0 %" in got(empty, "/cases/1", platform="cpu", threads="1").text
+    assert "+50.0 %" in get_page(empty, "/cases/1").text  # the newest
+    assert "+25.0 %" in get_page(empty, "/cases/1", platform="gpu").text
+    assert "+5.0 %" in get_page(empty, "/cases/1", platform="cpu", threads="1").text
     with empty.client(None) as client:
         assert client.get("/cases/1", params={"platform": "none"}).status_code == 404
 
@@ -291,8 +295,8 @@ def hostile(number: int) -> Report:
     )
     commit = Commit("ab" * 20, 1_700_000_000, f"{PAYLOAD} <a@example.org>", PAYLOAD)
     builds = [
-        replace(side, requested=f"javascript:alert(1) {PAYLOAD}", version=PAYLOAD, digest="", commit=made)
-        for side, made in ((samples.CONTROL, None), (samples.TREATMENT, commit))
+        replace(side, requested=f"javascript:alert(1) {PAYLOAD}", version=PAYLOAD, digest="", commit=side_commit)
+        for side, side_commit in ((samples.CONTROL, None), (samples.TREATMENT, commit))
     ]
     crash = replace(samples.CRASH, reason=PAYLOAD, output_tail=PAYLOAD)
     comparisons = (
@@ -324,7 +328,7 @@ def test_hostile_texts_stay_texts(empty: RunningServer) -> None:
         assert empty.post(hostile(number), PAYLOAD[:100]).status_code == 201
     plain = {"script", "img", "style"}
     for path in HOSTILE_PATHS:
-        page = got(empty, path)
+        page = get_page(empty, path)
         assert not [
             tag for tag, attributes in page.tags if tag in plain and "/assets/" not in str(attributes.get("src"))
         ]
@@ -332,13 +336,13 @@ def test_hostile_texts_stay_texts(empty: RunningServer) -> None:
             name for _, attributes in page.tags for name in attributes if name.startswith("on") or name == "style"
         ]
         assert all(link.startswith(("/", "#", "https://git.example.org/commit/")) for link in page.links), path
-    assert PAYLOAD in got(empty, "/runs/run-1").text
+    assert PAYLOAD in get_page(empty, "/runs/run-1").text
 
 
 def test_a_commit_that_is_no_commit_cannot_lead_elsewhere(tmp_path: Path) -> None:
     with running_server(tmp_path, open_read=True) as server:
         server.post(hostile(1))
-        assert not [link for link in got(server, "/runs/run-1").links if not link.startswith(("/", "#"))]
+        assert not [link for link in get_page(server, "/runs/run-1").links if not link.startswith(("/", "#"))]
 
 
 ODD_FIGURES = (
@@ -358,15 +362,15 @@ def test_no_figure_that_a_report_may_hold_breaks_a_page(empty: RunningServer, mo
     """Nor one that is refused today, and may be there from before."""
     monkeypatch.setattr("opduel.server.ingest._figure_problems", lambda *_: ())
     for number, figures in enumerate(ODD_FIGURES):
-        one = samples.comparison("steady", **figures)
-        report = replace(compared("a", f"b{number}", number), comparisons=(one,))
+        comparison = samples.comparison("steady", **figures)
+        report = replace(compared("a", f"b{number}", number), comparisons=(comparison,))
         assert empty.post(report).status_code == 201
     for number, alpha in enumerate((1e-300, 0.999999999)):
         empty.post(compared("a", f"c{number}", 100 + number, alpha=alpha))
     for path in ("/", "/drift", "/cases/1", *(f"/runs/run-{number}" for number in range(len(ODD_FIGURES)))):
-        got(empty, path)
+        get_page(empty, path)
     for number in range(1, len(ODD_FIGURES)):
-        got(empty, "/compare", first="run-0", second=f"run-{number}")
+        get_page(empty, "/compare", first="run-0", second=f"run-{number}")
 
 
 def test_the_report_is_handed_over_as_a_file(nights: RunningServer) -> None:
@@ -394,8 +398,8 @@ def test_pages_are_the_same_on_every_database(database_url: str, tmp_path: Path)
             "/search?q=nd.",
             "/search?q=%00",
         ):
-            got(server, path)
-        assert case_id(3) in got(server, "/search", q=case_id(3).upper()).text
+            get_page(server, path)
+        assert case_id(3) in get_page(server, "/search", q=case_id(3).upper()).text
 
 
 def test_a_page_is_never_kept_by_the_browser(nights: RunningServer) -> None:

@@ -35,18 +35,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 READS = ("/api/v1/runs", "/api/v1/runs/run-1", "/api/v1/runs/run-1/report", "/api/v1/cases", "/api/v1/cases/1/history")
 
 
-@pytest.mark.parametrize("asked", READS)
-def test_reading_needs_a_token_that_may(server: RunningServer, asked: str) -> None:
+@pytest.mark.parametrize("path", READS)
+def test_reading_needs_a_token_that_may(server: RunningServer, path: str) -> None:
     with server.client(None) as client:
-        none = client.get(asked)
-        forged = client.get(asked, headers={"Authorization": f"Bearer {forge(server.read_token)}"})
-        basic = client.get(asked, headers={"Authorization": f"Basic {server.read_token}"})
+        none = client.get(path)
+        forged = client.get(path, headers={"Authorization": f"Bearer {forge(server.read_token)}"})
+        basic = client.get(path, headers={"Authorization": f"Basic {server.read_token}"})
     assert (none.status_code, none.headers["WWW-Authenticate"]) == (401, "Bearer")
     assert (forged.status_code, basic.status_code) == (401, 401)
     with server.client("write") as client:
-        assert client.get(asked).status_code == 403
+        assert client.get(path).status_code == 403
     with server.client("read") as client:
-        assert client.get(asked).status_code == 200
+        assert client.get(path).status_code == 200
 
 
 def forge(token: str) -> str:
@@ -75,22 +75,22 @@ def test_a_token_ends_when_it_expires_or_is_revoked(tmp_path: Path) -> None:
         now = datetime.now(UTC)
         with server.database.writing() as session:
             short = add_token(session, "short", ["read"], now, timedelta(days=1))
-            gone = add_token(session, "gone", ["read"], now)
-        with server.client(short) as one, server.client(gone) as two:
-            assert [client.get("/api/v1/runs").status_code for client in (one, two)] == [200, 200]
-            two.cookies.update(logged_in(server, gone).cookies)
+            revoked = add_token(session, "gone", ["read"], now)
+        with server.client(short) as expiring, server.client(revoked) as revoking:
+            assert [client.get("/api/v1/runs").status_code for client in (expiring, revoking)] == [200, 200]
+            revoking.cookies.update(logged_in(server, revoked).cookies)
             with server.database.writing() as session:
                 session.execute(update(Token).where(Token.name == "short").values(expires=now))
                 revoke_token(session, "gone", now)
-            assert [client.get("/api/v1/runs").status_code for client in (one, two)] == [401, 401]
-            del two.headers["Authorization"]
-            assert two.get("/api/v1/runs").status_code == 401
+            assert [client.get("/api/v1/runs").status_code for client in (expiring, revoking)] == [401, 401]
+            del revoking.headers["Authorization"]
+            assert revoking.get("/api/v1/runs").status_code == 401
 
 
 def test_open_read_lets_anybody_read_and_nobody_write(tmp_path: Path) -> None:
     with running_server(tmp_path, open_read=True) as server, server.client(None) as client:
         assert server.post(numbered(1)).status_code == 201
-        assert [client.get(asked).status_code for asked in READS] == [200] * len(READS)
+        assert [client.get(path).status_code for path in READS] == [200] * len(READS)
         assert client.post(REPORTS, json=body(numbered(2))).status_code == 401
 
 
@@ -179,10 +179,10 @@ def test_a_form_of_many_fields_is_refused_without_a_trace(
 ALL = ["/login", "/healthz", "/api/v1/runs", "/api/v1/nothing", "/nothing", "/assets/nothing", "/api/openapi.json"]
 
 
-@pytest.mark.parametrize("asked", ALL)
-def test_every_answer_binds_the_browser_and_names_nobody(server: RunningServer, asked: str) -> None:
+@pytest.mark.parametrize("path", ALL)
+def test_every_answer_binds_the_browser_and_names_nobody(server: RunningServer, path: str) -> None:
     with server.client(None) as client:
-        answers = [client.get(asked), client.put(asked), client.request("BREW", asked)]
+        answers = [client.get(path), client.put(path), client.request("BREW", path)]
     for answer in answers:
         for name, value in SECURITY_HEADERS.items():
             assert answer.headers[name] == value
@@ -193,7 +193,7 @@ def test_every_answer_binds_the_browser_and_names_nobody(server: RunningServer, 
 
 def test_there_is_no_page_with_scripts_from_elsewhere(server: RunningServer) -> None:
     with server.client() as client:
-        assert [client.get(asked).status_code for asked in ("/docs", "/redoc")] == [404, 404]
+        assert [client.get(path).status_code for path in ("/docs", "/redoc")] == [404, 404]
 
 
 def test_people_get_pages_and_programs_json_when_something_is_not_there(server: RunningServer) -> None:
@@ -215,9 +215,9 @@ def test_assets_are_those_of_the_folder_and_nothing_else(
     templating.assets.cache_clear()
     try:
         with server.client(None) as client:
-            found = client.get(templating.asset_url("theme.css"))
-            assert (found.text, found.headers["Content-Type"]) == ("a {}", "text/css; charset=utf-8")
-            assert "immutable" in found.headers["Cache-Control"]
+            asset = client.get(templating.asset_url("theme.css"))
+            assert (asset.text, asset.headers["Content-Type"]) == ("a {}", "text/css; charset=utf-8")
+            assert "immutable" in asset.headers["Cache-Control"]
             assert client.get("/assets/theme.css?v=other").headers["Cache-Control"] == "no-cache"
         for path in (
             "/assets/../secret.css",
@@ -287,9 +287,9 @@ def test_another_type_is_refused(server: RunningServer, headers: dict[str, str])
 def test_a_sender_who_goes_away_in_mid_body_leaves_nothing(
     server: RunningServer, sent: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    begun: list[int] = []
+    starts: list[int] = []
     check = receiving._check_type
-    monkeypatch.setattr(receiving, "_check_type", lambda request: (begun.append(1), check(request)))
+    monkeypatch.setattr(receiving, "_check_type", lambda request: (starts.append(1), check(request)))
     caplog.set_level("INFO", "opduel.server")
     content = json.dumps(body(numbered(77))).encode()
     host = urlsplit(server.url)
@@ -300,7 +300,7 @@ def test_a_sender_who_goes_away_in_mid_body_leaves_nothing(
     connection.putheader("Content-Length", str(len(content)))
     connection.endheaders()
     connection.send(content[:sent])
-    assert wait_for(lambda: len(begun) == 1)
+    assert wait_for(lambda: len(starts) == 1)
     connection.close()
     assert wait_for(lambda: f"POST {REPORTS} gone" in caplog.text)  # what the guard logs when it is over
     with server.client() as client:

@@ -47,18 +47,18 @@ def test_a_report_is_kept_whole_and_listed(tmp_path: Path, database_url: str) ->
             assert (run.treatment_commit_time, run.treatment_commit_subject) == (COMMIT.time, COMMIT.subject)
             verdicts = (run.regressed, run.improved, run.unchanged, run.inconclusive, run.failed)
             assert (*verdicts, run.broken_by_treatment) == (2, 1, 1, 1, 1, 1)
-            found = {case.case: result for result, case in session.execute(select(Result, Case).join(Case))}
-        assert set(found) == {one.case for one in report.comparisons}
-        for one in report.comparisons:
-            row = found[one.case]
+            result_by_case = {case.case: result for result, case in session.execute(select(Result, Case).join(Case))}
+        assert set(result_by_case) == {comparison.case for comparison in report.comparisons}
+        for comparison in report.comparisons:
+            row = result_by_case[comparison.case]
             assert (row.ratio, row.control, row.treatment, row.rounds) == (
-                one.ratio,
-                one.control,
-                one.treatment,
-                one.rounds,
+                comparison.ratio,
+                comparison.control,
+                comparison.treatment,
+                comparison.rounds,
             )
-            assert (row.ci_low, row.ci_high) == (one.ci or (None, None))
-        assert found["broken"].failure_kind == "crash"
+            assert (row.ci_low, row.ci_high) == (comparison.ci or (None, None))
+        assert result_by_case["broken"].failure_kind == "crash"
 
 
 def test_another_report_or_category_under_its_id_is_refused(tmp_path: Path, database_url: str) -> None:
@@ -66,24 +66,24 @@ def test_another_report_or_category_under_its_id_is_refused(tmp_path: Path, data
         assert server.post(numbered(1)).status_code == 201
         other = server.post(numbered(1, seed=8))
         assert (other.status_code, other.json()) == (409, {"detail": "another report has the run id run-1"})
-        elsewhere = server.post(numbered(1), "weekly")
-        assert elsewhere.status_code == 409
-        assert "in the category nightly" in elsewhere.json()["detail"]
+        answer = server.post(numbered(1), "weekly")
+        assert answer.status_code == 409
+        assert "in the category nightly" in answer.json()["detail"]
         with server.database.reading() as session:
             assert rows(session, Run, Document) == [1, 1]
 
 
 def test_a_run_that_is_removed_leaves_nothing_and_may_come_again(tmp_path: Path, database_url: str) -> None:
-    one, other = numbered(1), replace(numbered(2), comparisons=(samples.comparison("its own"),), cases=())
+    first, second = numbered(1), replace(numbered(2), comparisons=(samples.comparison("its own"),), cases=())
     with running_server(tmp_path, database_url) as server:
-        for report in (one, other):
+        for report in (first, second):
             assert server.post(report).status_code == 201
         unknown = pytest.raises(UsageError, match=r"run remove run-3: there is no run of this id")
         with unknown, server.database.writing() as session:
             remove_runs(session, ["run-1", "run-3"])
         with server.database.reading() as session:
             everything = rows(session, Run, Document, Result, Case)
-        assert everything == [2, 2, len(one.comparisons) + 1, len(one.comparisons) + 1]
+        assert everything == [2, 2, len(first.comparisons) + 1, len(first.comparisons) + 1]
         with server.database.writing() as session:
             remove_runs(session, ["run-1"])
         with server.database.reading() as session:
@@ -91,7 +91,7 @@ def test_a_run_that_is_removed_leaves_nothing_and_may_come_again(tmp_path: Path,
         with server.client("read") as client:
             assert client.get("/api/v1/runs/run-1").status_code == 404
             assert client.get("/api/v1/runs/run-2").status_code == 200
-        assert server.post(one).status_code == 201
+        assert server.post(first).status_code == 201
         with server.database.reading() as session:
             assert rows(session, Run, Document, Result, Case) == everything
 
@@ -118,7 +118,7 @@ def test_what_is_known_of_a_case_is_as_the_last_report_has_it(tmp_path: Path, da
         assert server.post(renamed).status_code == 201
         with server.database.reading() as session:
             operators = {case.case: case.operator for case in session.scalars(select(Case))}
-    assert operators == {one.case: "nd.Convolution" for one in samples.EVERY_VERDICT} | {
+    assert operators == {comparison.case: "nd.Convolution" for comparison in samples.EVERY_VERDICT} | {
         "steady": "nd.other",
         "new": "nd.Convolution",
     }
@@ -139,9 +139,13 @@ def test_texts_with_control_characters_are_kept_and_listed_as_escapes(tmp_path: 
             assert client.get("/api/v1/runs/run-3/report").content == to_bytes(report)
             run = client.get("/api/v1/runs/run-3").json()
             result = client.get("/api/v1/runs/run-3/results").json()["results"][0]
-    shown = [run["spec"], run["platform"], run["user_identifier"], run["treatment"]["requested"]]
-    shown += [run["treatment"]["commit"]["subject"], result["case"]["operator"], result["figures"]["failure"]["reason"]]
-    for words in shown:
+    fields = [run["spec"], run["platform"], run["user_identifier"], run["treatment"]["requested"]]
+    fields += [
+        run["treatment"]["commit"]["subject"],
+        result["case"]["operator"],
+        result["figures"]["failure"]["reason"],
+    ]
+    for words in fields:
         assert words.startswith(r"a\x00b\x1b[31mc\u202ed")
         assert words.isprintable()
         assert len(words) <= 1000
@@ -214,9 +218,9 @@ def test_a_database_that_goes_away_and_comes_back(tmp_path: Path, postgres: Post
         postgres.stop()
         try:
             with server.client() as client:
-                asked = [client.get("/healthz"), client.get("/api/v1/runs"), server.post(numbered(2))]
+                answers = [client.get("/healthz"), client.get("/api/v1/runs"), server.post(numbered(2))]
         finally:
             postgres.start()
-        assert [answer.status_code for answer in asked] == [503, 503, 503]
-        assert all(answer.headers["Retry-After"] == "30" and set(answer.json()) == {"detail"} for answer in asked)
+        assert [answer.status_code for answer in answers] == [503, 503, 503]
+        assert all(answer.headers["Retry-After"] == "30" and set(answer.json()) == {"detail"} for answer in answers)
         assert [server.post(numbered(number)).status_code for number in (1, 2)] == [200, 201]
