@@ -10,10 +10,10 @@ const opduelFlame = (() => {
 
   /** An element with attributes and children; texts are never read as markup. */
   function element(name, attributes, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
+    const created = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value);
+    created.append(...children);
+    return created;
   }
 
   const change = (frame) => {
@@ -41,7 +41,7 @@ const opduelFlame = (() => {
 
   /** The frames that a side has, as wide as that side takes. */
   function sideOf(frame, side) {
-    const children = frame.children.filter((one) => one[side] > 0).map((one) => sideOf(one, side));
+    const children = frame.children.filter((child) => child[side] > 0).map((child) => sideOf(child, side));
     return { name: frame.name, value: frame[side], frame, children };
   }
 
@@ -61,29 +61,29 @@ const opduelFlame = (() => {
     };
     const place = element("div", { class: "flame", tabindex: "0", role: "application", "aria-label": `Flame graph: ${caption}. ${HELP}` });
     const status = element("p", { class: "flame-status", role: "status" });
-    const made = element("figure", { class: "flame-figure" }, element("figcaption", {}, legend(caption)), place, status, textOf(root, caption, amount));
+    const graph = element("figure", { class: "flame-figure" }, element("figcaption", {}, legend(caption)), place, status, textOf(root, caption, amount));
     let side = root.treatment >= root.control ? "treatment" : "control";
-    made.querySelector("figcaption").append(sides(side, (chosen) => { side = chosen; drawAt(drawn); }));
+    graph.querySelector("figcaption").append(sides(side, (chosen) => { side = chosen; drawAt(drawn); }));
     let chart = null;
     let chosen = null; // the node that has the focus
     let drawn = 0;
 
     const nodes = () => d3.select(place).select("svg").selectAll("g.frame");
-    const shown = (node) => node.value > 0 && !node.data.hide;
+    const isVisible = (node) => node.value > 0 && !node.data.hide;
 
     function choose(node, quietly = false) {
       chosen = node;
-      nodes().classed("chosen", (one) => one === chosen);
+      nodes().classed("chosen", (node) => node === chosen);
       if (!quietly) status.textContent = words(node.data.frame);
-      const found = nodes().filter((one) => one === chosen).node();
-      if (found && !quietly) found.scrollIntoView({ block: "nearest", inline: "nearest" });
+      const frame = nodes().filter((node) => node === chosen).node();
+      if (frame && !quietly) frame.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
 
     function drawAt(width) {
       if (chart) chart.destroy();
       drawn = width;
       const data = sideOf(root, side);
-      const deepest = d3.max(d3.hierarchy(data).descendants(), (one) => one.depth);
+      const deepest = d3.max(d3.hierarchy(data).descendants(), (node) => node.depth);
       chart = flamegraph.default().width(width).height((deepest + 1) * ROW).cellHeight(ROW).inverted(true).transitionDuration(0)
         .minFrameSize(NARROWEST).setColorMapper(colour)
         .getName(({ data: { frame } }) => [frame.name, change(frame)].filter(Boolean).join(" "))
@@ -98,7 +98,7 @@ const opduelFlame = (() => {
     }
 
     const ways = {
-      ArrowDown: () => (chosen.children || []).find(shown),
+      ArrowDown: () => (chosen.children || []).find(isVisible),
       ArrowUp: () => chosen.parent,
       ArrowRight: () => beside(1),
       ArrowLeft: () => beside(-1),
@@ -106,7 +106,7 @@ const opduelFlame = (() => {
     };
 
     function beside(by) {
-      const all = chosen.parent ? chosen.parent.children.filter(shown) : [];
+      const all = chosen.parent ? chosen.parent.children.filter(isVisible) : [];
       return all[all.indexOf(chosen) + by];
     }
 
@@ -131,7 +131,7 @@ const opduelFlame = (() => {
       const width = Math.floor(place.clientWidth);
       if (width && width !== drawn) drawAt(width);
     }).observe(place);
-    return made;
+    return graph;
   }
 
   function legend(caption) {
@@ -145,7 +145,7 @@ const opduelFlame = (() => {
     for (const side of ["control", "treatment"]) {
       const button = element("button", { type: "button", class: "action", "aria-pressed": String(side === first) }, side);
       button.addEventListener("click", () => {
-        for (const one of group.children) one.setAttribute("aria-pressed", String(one === button));
+        for (const other of group.children) other.setAttribute("aria-pressed", String(other === button));
         choose(side);
       });
       group.append(button);
@@ -164,7 +164,7 @@ const opduelFlame = (() => {
         name.style.paddingLeft = `${Math.min(depth, 30) * 0.6 + 0.5}rem`;
         const cells = [String(depth), amount(frame.control), amount(frame.treatment), change(frame) || "-"];
         body.append(element("tr", {}, name, ...cells.map((text) => element("td", { class: "number" }, text))));
-        frame.children.forEach((one) => add(one, depth + 1));
+        frame.children.forEach((child) => add(child, depth + 1));
       };
       add(root, 0);
       const head = ["frame", "depth", "control", "treatment", "change"].map((text) => element("th", { scope: "col" }, text));

@@ -15,11 +15,11 @@
   }
 
   /** Numbers before texts, either in their order; an empty key comes last, whichever the direction. */
-  function compare(one, other, sign) {
-    if (one === null || other === null) return (one === null) - (other === null);
-    if (typeof one !== typeof other) return typeof one === "number" ? -1 : 1;
-    if (typeof one === "number") return sign * (one - other);
-    return sign * one.localeCompare(other, undefined, { numeric: true });
+  function compare(first, second, sign) {
+    if (first === null || second === null) return (first === null) - (second === null);
+    if (typeof first !== typeof second) return typeof first === "number" ? -1 : 1;
+    if (typeof first === "number") return sign * (first - second);
+    return sign * first.localeCompare(second, undefined, { numeric: true });
   }
 
   class Table {
@@ -52,7 +52,7 @@
     sort(column, direction) {
       const sign = direction === "descending" ? -1 : 1;
       const keys = new Map(this.rows.map((row) => [row, keyOf(row.cells[column])]));
-      this.rows.sort((one, other) => compare(keys.get(one), keys.get(other), sign));
+      this.rows.sort((first, second) => compare(keys.get(first), keys.get(second), sign));
       for (const header of this.headers) header.removeAttribute("aria-sort");
       this.headers[column].setAttribute("aria-sort", direction);
       this.body.append(...this.rows);
@@ -115,7 +115,7 @@
     searched() {
       if (this.texts) return this.texts;
       const columns = this.headers.flatMap((header, column) => (header.dataset.found === undefined ? [] : [column]));
-      const textOf = (row) => (columns.length ? columns.map((one) => row.cells[one].textContent).join(" ") : row.textContent);
+      const textOf = (row) => (columns.length ? columns.map((column) => row.cells[column].textContent).join(" ") : row.textContent);
       this.texts = this.rows.map((row) => textOf(row).toLowerCase());
       return this.texts;
     }

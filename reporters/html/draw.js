@@ -37,7 +37,7 @@ const opduelDraw = (() => {
       if (at < low || at > high) continue;
       if (taken.every((other) => Math.abs(scale(other) - scale(at)) >= room)) taken.push(at);
     }
-    return taken.sort((one, other) => one - other);
+    return taken.sort((a, b) => a - b);
   }
 
   /** Log ratios of round changes, as many as there is room for. */
@@ -45,7 +45,7 @@ const opduelDraw = (() => {
     const [low, high] = scale.domain().map(Math.expm1);
     for (let count = 10; ; count -= 1) {
       const ticks = d3.ticks(low, high, count).map((change) => Math.log1p(change));
-      const gaps = d3.pairs(ticks, (one, other) => scale(other) - scale(one));
+      const gaps = d3.pairs(ticks, (lower, upper) => scale(upper) - scale(lower));
       if (count === 1 || gaps.every((gap) => gap >= room)) return ticks;
     }
   }
@@ -55,23 +55,23 @@ const opduelDraw = (() => {
 
   /** What the plot of all cases needs of them, each at its place from the top. */
   function placed(cases) {
-    return cases.map((one, place) => ({
-      case: one,
+    return cases.map((entry, place) => ({
+      case: entry,
       place,
-      at: logOf(one.ratio),
-      low: one.ci && logOf(one.ci[0]),
-      high: one.ci && logOf(one.ci[1]),
-      band: Math.log1p(one.threshold || 0),
-      verdict: one.verdict,
-      said: `${one.id}\n${one.words} ${one.change}`,
+      at: logOf(entry.ratio),
+      low: entry.ci && logOf(entry.ci[0]),
+      high: entry.ci && logOf(entry.ci[1]),
+      band: Math.log1p(entry.threshold || 0),
+      verdict: entry.verdict,
+      tip: `${entry.id}\n${entry.words} ${entry.change}`,
     }));
   }
 
   /** The scale of all cases: linear near 0, logarithmic outside the thresholds, as wide as the widest interval. */
   function effectScale(points, width) {
-    const bands = points.map((one) => one.band).filter((band) => band > 0);
+    const bands = points.map((point) => point.band).filter((band) => band > 0);
     const constant = d3.median(bands) || 0.01;
-    const ends = points.flatMap((one) => [one.at, one.low, one.high]).filter(finite);
+    const ends = points.flatMap((point) => [point.at, point.low, point.high]).filter(finite);
     const low = Math.min(-2 * constant, d3.min(ends) ?? 0);
     const high = Math.max(2 * constant, d3.max(ends) ?? 0);
     const type = { type: "symlog", constant, domain: [low * 1.05, high * 1.05], label: null };
@@ -81,18 +81,18 @@ const opduelDraw = (() => {
 
   /** Neighbours of one threshold share a band. */
   function bands(points) {
-    const found = [];
+    const sharedBands = [];
     for (const { band, place } of points) {
-      const last = found[found.length - 1];
+      const last = sharedBands[sharedBands.length - 1];
       if (last && last.band === band) last.bottom = place + 0.5;
-      else found.push({ band, top: place - 0.5, bottom: place + 0.5 });
+      else sharedBands.push({ band, top: place - 0.5, bottom: place + 0.5 });
     }
-    return found;
+    return sharedBands;
   }
 
   /** Room for names, and beside the scale for cases without a change, if there are any. */
   function margins(width, points) {
-    const apart = points.some((one) => one.at === null) ? APART : 0;
+    const apart = points.some((point) => point.at === null) ? APART : 0;
     const names = Math.round(Math.min(300, Math.max(110, width * 0.32)));
     return { apart, marginLeft: names, marginRight: 22 };
   }
@@ -115,17 +115,17 @@ const opduelDraw = (() => {
     const { apart, marginLeft, marginRight } = margins(width, points);
     const x = { ...effectScale(points, width - marginLeft - apart - marginRight), insetLeft: apart };
     const marks = VERDICTS.flatMap(({ verdict, symbol, rotate, hollow }) => {
-      const ofVerdict = points.filter((one) => one.verdict === verdict);
+      const ofVerdict = points.filter((point) => point.verdict === verdict);
       const colour = `var(--${verdict})`;
       const look = { y: "place", symbol, rotate, r: 4.5, className: `effect-mark effect-${verdict}` };
       const outline = { stroke: colour, strokeWidth: 1.5, fill: "var(--surface)" };
       const paint = symbol === "times" ? { stroke: colour, strokeWidth: 2 } : hollow ? outline : { fill: colour };
       return [
-        Plot.ruleY(ofVerdict.filter((one) => finite(one.low) && finite(one.high)), {
+        Plot.ruleY(ofVerdict.filter((point) => finite(point.low) && finite(point.high)), {
           y: "place", x1: "low", x2: "high", stroke: colour, strokeWidth: 1.5, className: "effect-interval",
         }),
-        Plot.dot(ofVerdict.filter((one) => one.at !== null), { ...look, ...paint, x: "at" }),
-        Plot.dot(ofVerdict.filter((one) => one.at === null), { ...look, ...paint, frameAnchor: "left", dx: APART_AT }),
+        Plot.dot(ofVerdict.filter((point) => point.at !== null), { ...look, ...paint, x: "at" }),
+        Plot.dot(ofVerdict.filter((point) => point.at === null), { ...look, ...paint, frameAnchor: "left", dx: APART_AT }),
       ];
     });
     const common = { width, marginLeft, marginRight, className: plotClass, x };
@@ -149,18 +149,18 @@ const opduelDraw = (() => {
       y: { type: "linear", domain: [points.length - 0.5, -0.5], axis: null },
       marks: [
         Plot.rect(bands(points), {
-          x1: (one) => -one.band, x2: "band", y1: "top", y2: "bottom", fill: "var(--band)",
+          x1: (point) => -point.band, x2: "band", y1: "top", y2: "bottom", fill: "var(--band)",
         }),
         Plot.gridX(x.ticks, { stroke: "var(--line)", strokeOpacity: 1 }),
         Plot.ruleX([0], { stroke: "var(--muted)" }),
         apart ? Plot.ruleX([x.domain[0]], { stroke: "var(--line)", strokeDasharray: "2 3" }) : null,
         Plot.text(points, {
-          y: "place", text: (one) => one.case.id, frameAnchor: "left", textAnchor: "end", dx: -8,
+          y: "place", text: (point) => point.case.id, frameAnchor: "left", textAnchor: "end", dx: -8,
           fontSize: 11, lineWidth: (marginLeft - 20) / 11.5, textOverflow: "ellipsis-middle", fill: "currentColor",
         }),
         ...marks,
         Plot.tip(points, Plot.pointerY({
-          x: (one) => one.at ?? x.domain[0], y: "place", title: "said", fontSize: 12, maxRadius: ROW, className: "effect-tip",
+          x: (point) => point.at ?? x.domain[0], y: "place", title: "tip", fontSize: 12, maxRadius: ROW, className: "effect-tip",
         })),
       ],
     });
@@ -171,29 +171,29 @@ const opduelDraw = (() => {
   }
 
   /** A case's samples by name. */
-  function samplesOf(one) {
-    return one.samples.map(([round, stage, decided, control, treatment, logRatio, forks], place) => ({
+  function samplesOf(entry) {
+    return entry.samples.map(([round, stage, decided, control, treatment, logRatio, forks], place) => ({
       place: place + 1, round, stage, decided: Boolean(decided), forks, logRatio,
-      control: control / one.divisor,
-      treatment: treatment / one.divisor,
-      said: `${stage}, process pair ${round}\n${changeText(logRatio)}`,
+      control: control / entry.divisor,
+      treatment: treatment / entry.divisor,
+      tip: `${stage}, process pair ${round}\n${changeText(logRatio)}`,
     }));
   }
 
   /** The places at which another stage of measuring begins. */
   function stages(samples) {
-    return samples.filter((one, place) => place === 0 || samples[place - 1].stage !== one.stage);
+    return samples.filter((sample, place) => place === 0 || samples[place - 1].stage !== sample.stage);
   }
 
   /** Control and treatment of each process pair, in the order in which they were measured. */
-  function rounds(one, width, plotClass) {
-    const samples = samplesOf(one);
+  function rounds(entry, width, plotClass) {
+    const samples = samplesOf(entry);
     const begins = stages(samples);
     const svg = Plot.plot({
       width, height: 230, marginLeft: 56, marginTop: 26, marginBottom: 34, className: plotClass,
       x: { domain: [0.5, samples.length + 0.5], label: "process pairs, as measured", tickFormat: "d",
            ticks: d3.ticks(1, samples.length, Math.floor(width / 50)).filter(Number.isInteger) },
-      y: { label: one.unit, grid: true, nice: true },
+      y: { label: entry.unit, grid: true, nice: true },
       marks: [
         Plot.ruleX(begins.slice(1), { x: (sample) => sample.place - 0.5, stroke: "var(--muted)", strokeDasharray: "3 3" }),
         Plot.text(begins.length > 1 ? begins : [], { x: (sample) => sample.place - 0.4, text: "stage", frameAnchor: "top", textAnchor: "start",
@@ -203,7 +203,7 @@ const opduelDraw = (() => {
                             className: "round-control" }),
         Plot.dot(samples, { x: "place", y: "treatment", fill: "var(--treatment)", symbol: "square", r: 3.5,
                             className: "round-treatment" }),
-        Plot.tip(samples, Plot.pointerX({ x: "place", y: "treatment", title: "said", fontSize: 12 })),
+        Plot.tip(samples, Plot.pointerX({ x: "place", y: "treatment", title: "tip", fontSize: 12 })),
       ],
     });
     name(svg, `Control and treatment of ${samples.length} process pairs; the numbers are below`);
@@ -211,17 +211,17 @@ const opduelDraw = (() => {
   }
 
   /** How the log ratios of the process pairs lie, with estimate, interval and threshold. */
-  function distribution(one, width, plotClass) {
-    const samples = samplesOf(one).filter((sample) => finite(sample.logRatio));
-    const band = Math.log1p(one.threshold || 0);
-    const [at, low, high] = [logOf(one.ratio), one.ci && logOf(one.ci[0]), one.ci && logOf(one.ci[1])];
+  function distribution(entry, width, plotClass) {
+    const samples = samplesOf(entry).filter((sample) => finite(sample.logRatio));
+    const band = Math.log1p(entry.threshold || 0);
+    const [at, low, high] = [logOf(entry.ratio), entry.ci && logOf(entry.ci[0]), entry.ci && logOf(entry.ci[1])];
     const ends = d3.extent([...samples.map((sample) => sample.logRatio), at, -band, band, 0].filter(finite));
     const reach = (ends[1] - ends[0]) * 0.06 || 0.01;
     const domain = [ends[0] - reach, ends[1] + reach];
     const ticks = roundChanges(d3.scaleLinear(domain, [0, width - 32]), 58);
     const within = (value) => Math.max(domain[0], Math.min(domain[1], value));
     const inner = [{ at, low: within(low), high: within(high) }];
-    const colour = `var(--${one.verdict})`;
+    const colour = `var(--${entry.verdict})`;
     const dots = { x: "logRatio", anchor: "bottom", padding: 1.5 };
     const svg = Plot.plot({
       width, height: 230, marginLeft: 16, marginRight: 16, marginTop: 26, marginBottom: 34, className: plotClass,

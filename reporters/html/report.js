@@ -6,15 +6,15 @@
   const table = document.getElementById("case-table");
   if (!table) return;
 
-  let shown = data.cases.map((_, number) => number);
+  let visible = data.cases.map((_, number) => number);
   let opened = null;
 
   /** An element with attributes and children; texts are never read as markup. */
   function element(name, attributes, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
-    made.append(...children.filter((child) => child !== null));
-    return made;
+    const created = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes || {})) created.setAttribute(key, value);
+    created.append(...children.filter((child) => child !== null));
+    return created;
   }
 
   // The plot of all cases
@@ -26,20 +26,20 @@
   function drawEffects() {
     figure.hidden = false;
     const width = Math.floor(plot.clientWidth);
-    const wanted = `${width} ${shown.join()}`;
-    if (!width || wanted === drawnFor) return;
-    drawnFor = wanted;
-    const { axis, svg, caseAt } = opduelDraw.effects(shown.map((number) => data.cases[number]), width, data.plotClass);
+    const layout = `${width} ${visible.join()}`;
+    if (!width || layout === drawnFor) return;
+    drawnFor = layout;
+    const { axis, svg, caseAt } = opduelDraw.effects(visible.map((number) => data.cases[number]), width, data.plotClass);
     svg.addEventListener("click", (event) => {
-      const one = caseAt(event.clientY - svg.getBoundingClientRect().top);
-      if (one) location.hash = fragmentOf(one);
+      const entry = caseAt(event.clientY - svg.getBoundingClientRect().top);
+      if (entry) location.hash = fragmentOf(entry);
     });
     document.getElementById("effects-axis").replaceChildren(axis);
     plot.replaceChildren(svg);
     performance.mark("opduel-effects");
   }
 
-  /** At once, or when the whole page has been read: Observable Plot is its last script. */
+  /** At once, or when the page has been read completely: Observable Plot is its last script. */
   function whenLoaded(work) {
     if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", work, { once: true });
     else work();
@@ -52,7 +52,7 @@
   }
 
   table.addEventListener("table:changed", (event) => {
-    shown = event.detail.rows.map((row) => Number(row.dataset.n));
+    visible = event.detail.rows.map((row) => Number(row.dataset.n));
     drawSoon(drawnFor ? 120 : 0);
   });
   table.addEventListener("mouseover", (event) => {
@@ -66,7 +66,7 @@
   const dialog = document.getElementById("case");
   const body = document.getElementById("case-body");
 
-  const fragmentOf = (one) => `case=${encodeURIComponent(one.id)}`;
+  const fragmentOf = (entry) => `case=${encodeURIComponent(entry.id)}`;
 
   function caseOfAddress() {
     if (!location.hash.startsWith("#case=")) return null;
@@ -76,7 +76,7 @@
     } catch {
       return null;
     }
-    const number = data.cases.findIndex((one) => one.id === id);
+    const number = data.cases.findIndex((entry) => entry.id === id);
     return number < 0 ? null : number;
   }
 
@@ -90,46 +90,46 @@
   }
 
   function open(number) {
-    const one = data.cases[number];
+    const entry = data.cases[number];
     opened = number;
     for (const row of table.tBodies[0].rows) row.toggleAttribute("aria-current", false);
     rowOf(number).setAttribute("aria-current", "true");
-    document.getElementById("case-heading").textContent = one.id;
-    const place = shown.indexOf(number);
+    document.getElementById("case-heading").textContent = entry.id;
+    const place = visible.indexOf(number);
     document.getElementById("case-before").disabled = place <= 0;
-    document.getElementById("case-after").disabled = place < 0 || place === shown.length - 1;
-    body.replaceChildren(...told(one));
+    document.getElementById("case-after").disabled = place < 0 || place === visible.length - 1;
+    body.replaceChildren(...caseElements(entry));
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
-    afterNextFrame(() => { if (opened === number) drawCase(one); });
+    afterNextFrame(() => { if (opened === number) drawCase(entry); });
     if (!dialog.contains(document.activeElement) || document.activeElement.disabled) document.getElementById("case-close").focus();
   }
 
-  /** When the browser has shown what is there: texts, tables and flame graphs don't wait for plots. */
+  /** Run after the browser has drawn texts, tables and flame graphs, which don't wait for plots. */
   const afterNextFrame = (work) => requestAnimationFrame(() => setTimeout(() => whenLoaded(work)));
 
   const rowOf = (number) => table.tBodies[0].querySelector(`tr[data-n="${number}"]`);
 
-  /** All that is known of a case, but for its plots. */
-  function told(one) {
-    const verdict = element("span", { class: `verdict ${one.verdict}` }, one.words);
-    const parts = [element("p", {}, verdict, ` ${one.change}`, one.why ? element("span", { class: "note" }, one.why) : null)];
-    for (const failure of one.failures) {
+  /** The content of a case, except for its plots. */
+  function caseElements(entry) {
+    const verdict = element("span", { class: `verdict ${entry.verdict}` }, entry.words);
+    const parts = [element("p", {}, verdict, ` ${entry.change}`, entry.why ? element("span", { class: "note" }, entry.why) : null)];
+    for (const failure of entry.failures) {
       parts.push(element("div", { class: "notice" }, element("p", {}, failure.what)));
       if (failure.words) parts.push(element("pre", { tabindex: "0", "aria-label": "output tail" }, failure.words));
     }
-    if (one.samples.length) parts.push(casePlots());
-    parts.push(element("h3", {}, "Figures"), facts(one));
-    if (one.causes.length) parts.push(...causes(one.causes));
-    if (one.breakdown) parts.push(...breakdown(one.breakdown));
-    parts.push(...again(one));
-    if (one.samples.length) parts.push(numbers(one));
+    if (entry.samples.length) parts.push(casePlots());
+    parts.push(element("h3", {}, "Figures"), facts(entry));
+    if (entry.causes.length) parts.push(...causes(entry.causes));
+    if (entry.breakdown) parts.push(...breakdown(entry.breakdown));
+    parts.push(...again(entry));
+    if (entry.samples.length) parts.push(numbers(entry));
     return parts;
   }
 
-  function facts(one) {
+  function facts(entry) {
     const list = element("dl", { class: "facts" });
-    one.facts.forEach((fact, place) => {
+    entry.facts.forEach((fact, place) => {
       if (fact) list.append(element("dt", {}, data.labels[place]), element("dd", {}, fact));
     });
     return list;
@@ -137,61 +137,61 @@
 
   function tableOf(caption, headings, rows) {
     const head = element("tr", {}, ...headings.map((text) => element("th", { scope: "col" }, text)));
-    const lines = rows.map(([first, ...others]) =>
-      element("tr", {}, element("th", { scope: "row" }, first), ...others.map((text) => element("td", { class: "number" }, text))));
-    const made = element("table", {}, element("caption", {}, caption), element("thead", {}, head), element("tbody", {}, ...lines));
-    return element("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": caption }, made);
+    const lines = rows.map(([first, ...cells]) =>
+      element("tr", {}, element("th", { scope: "row" }, first), ...cells.map((text) => element("td", { class: "number" }, text))));
+    const table = element("table", {}, element("caption", {}, caption), element("thead", {}, head), element("tbody", {}, ...lines));
+    return element("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
   }
 
   function causes(examinations) {
     const headings = ["part", "calls", "control", "treatment", "share of the difference", "95 % interval"];
     const primitives = ["primitive", "implementation of the control", "of the treatment", "control", "treatment"];
-    const made = [element("h3", {}, "Why it changed")];
-    for (const seen of examinations) {
-      const words = seen.rows.length ? seen.note : `${seen.caption}: ${seen.note || "no part differs clearly"}`;
-      if (seen.rows.length) made.push(tableOf(seen.caption, headings, seen.rows));
-      if (seen.implementations.length) made.push(tableOf("Primitives before and after", primitives, seen.implementations));
-      if (words) made.push(element("p", { class: "muted" }, words));
-      if (seen.flame) made.push(opduelFlame.figure(seen.flame));
+    const elements = [element("h3", {}, "Why it changed")];
+    for (const examination of examinations) {
+      const words = examination.rows.length ? examination.note : `${examination.caption}: ${examination.note || "no part differs clearly"}`;
+      if (examination.rows.length) elements.push(tableOf(examination.caption, headings, examination.rows));
+      if (examination.implementations.length) elements.push(tableOf("Primitives before and after", primitives, examination.implementations));
+      if (words) elements.push(element("p", { class: "muted" }, words));
+      if (examination.flame) elements.push(opduelFlame.figure(examination.flame));
     }
-    return made;
+    return elements;
   }
 
   function breakdown(parts) {
     const headings = ["operator", "count", "control", "share", "treatment", "share", "difference"];
-    const made = [element("h3", {}, "Where the time goes")];
-    if (parts.rows.length) made.push(tableOf("Operators by the framework's own profiler, one call", headings, parts.rows));
-    if (parts.note) made.push(element("p", { class: "muted" }, `not profiled: ${parts.note}`));
-    return made;
+    const elements = [element("h3", {}, "Where the time goes")];
+    if (parts.rows.length) elements.push(tableOf("Operators by the framework's own profiler, one call", headings, parts.rows));
+    if (parts.note) elements.push(element("p", { class: "muted" }, `not profiled: ${parts.note}`));
+    return elements;
   }
 
   /** How to measure the case again. */
-  function again(one) {
-    const made = [element("h3", {}, "Measure it again"), ...command("The same builds, on this machine:", `${data.here} ${one.again}`)];
-    if (data.anywhere) made.push(...command("Its commits, rebuilt on any machine:", `${data.anywhere} ${one.again}`));
+  function again(entry) {
+    const elements = [element("h3", {}, "Measure it again"), ...command("The same builds, on this machine:", `${data.here} ${entry.again}`)];
+    if (data.anywhere) elements.push(...command("Its commits, rebuilt on any machine:", `${data.anywhere} ${entry.again}`));
     const link = element("a", { href: "#how" }, "How it was measured");
-    made.push(element("p", { class: "muted" }, "Host, environment and both builds with their packages: ", link));
-    return made;
+    elements.push(element("p", { class: "muted" }, "Host, environment and both builds with their packages: ", link));
+    return elements;
   }
 
   function command(words, line) {
-    const made = [element("p", { class: "muted" }, words), element("pre", { tabindex: "0", "aria-label": words }, line)];
+    const elements = [element("p", { class: "muted" }, words), element("pre", { tabindex: "0", "aria-label": words }, line)];
     if (navigator.clipboard) {
       const button = element("button", { type: "button", class: "action" }, "Copy");
       button.addEventListener("click", () => {
         const say = (text) => { button.textContent = text; };
         navigator.clipboard.writeText(line).then(() => say("Copied"), () => say("Not allowed here"));
       });
-      made.push(button);
+      elements.push(button);
     }
-    return made;
+    return elements;
   }
 
-  /** Every process pair's numbers: what the plots show, as a table. */
-  function numbers(one) {
-    const headings = ["pair", "stage", `control, ${one.unit}`, `treatment, ${one.unit}`, "change", "forks"];
-    const rows = one.samples.map(([round, stage, decided, control, treatment, logRatio, forks]) => [
-      String(round), decided ? `${stage} (decided)` : stage, number(control / one.divisor), number(treatment / one.divisor),
+  /** The numbers of every process pair, which the plots show, as a table. */
+  function numbers(entry) {
+    const headings = ["pair", "stage", `control, ${entry.unit}`, `treatment, ${entry.unit}`, "change", "forks"];
+    const rows = entry.samples.map(([round, stage, decided, control, treatment, logRatio, forks]) => [
+      String(round), decided ? `${stage} (decided)` : stage, number(control / entry.divisor), number(treatment / entry.divisor),
       logRatio === null ? "-" : opduelDraw.changeText(logRatio), String(forks),
     ]);
     const details = element("details", {}, element("summary", {}, "The numbers of every process pair"));
@@ -213,16 +213,16 @@
     return element("div", { class: "case-plots" }, ...figures);
   }
 
-  function drawCase(one) {
+  function drawCase(entry) {
     const places = [...body.querySelectorAll(".case-plot")];
     const widths = places.map((place) => Math.max(260, Math.floor(place.clientWidth)));
     [opduelDraw.rounds, opduelDraw.distribution].slice(0, places.length).forEach((draw, number) => {
-      places[number].replaceChildren(draw(one, widths[number], data.plotClass));
+      places[number].replaceChildren(draw(entry, widths[number], data.plotClass));
     });
   }
 
   function step(by) {
-    const next = shown[shown.indexOf(opened) + by];
+    const next = visible[visible.indexOf(opened) + by];
     if (next !== undefined) location.replace(`#${fragmentOf(data.cases[next])}`);
   }
 
