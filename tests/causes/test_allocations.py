@@ -178,9 +178,11 @@ def test_large_calls_are_counted_once() -> None:
     assert plan_calls(1e12) == 1
 
 
-def observed(*cases: Case, kind: Kind = "allocations", pairs: int = 1, deadline: float = math.inf, **given: Any) -> Any:
+def observed(
+    *cases: Case, kind: Kind = "allocations", pairs: int = 1, deadline: float = math.inf, **options: Any
+) -> Any:
     profiling = Profiling(toy_bench(), Toy(), 1, 1, deadline)
-    return observe_allocations(profiling, cases, kind, pairs=pairs, **given)
+    return observe_allocations(profiling, cases, kind, pairs=pairs, **options)
 
 
 def test_without_valgrind_or_time_a_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,10 +213,10 @@ def test_a_block_that_one_side_allocates_is_seen_and_who_asks_for_it() -> None:
     """One process pair: two starts of Python under valgrind, of a second each."""
     case = toy_case("more", "allocates", blocks=3, bytes=100_000)
     refused = toy_case("refuse", "refuse", only_on="treatment")
-    found = observed(case, refused)
-    said = Observed(note="treatment: ValueError: Shapes (2,) and (3,) (under valgrind)")
-    assert found["refuse"] == (said, said)
-    numbers, sizes = found["more"]
+    observed_by_case = observed(case, refused)
+    refusal = Observed(note="treatment: ValueError: Shapes (2,) and (3,) (under valgrind)")
+    assert observed_by_case["refuse"] == (refusal, refusal)
+    numbers, sizes = observed_by_case["more"]
     (pair,), (bytes_,) = numbers.observations, sizes.observations
     assert pair["control"] == {}, "a call that allocates nothing"
     assert {name: part.amount for name, part in pair["treatment"].items()} == {"PyByteArray_Resize": 3.0}
@@ -230,12 +232,12 @@ def test_a_block_that_one_side_allocates_is_seen_and_who_asks_for_it() -> None:
 def test_equal_sides_claim_nothing_and_added_memory_is_named(kind: Kind) -> None:
     equal = toy_case("equal", "allocates", blocks=3, bytes=400_000, on_both=True)
     more = toy_case("more", "allocates" if kind == "allocations" else "maps", blocks=3, bytes=400_000)
-    found = observed(equal, more, kind=kind, pairs=3)
-    for one, unit in zip(found["equal"], ("count", "bytes"), strict=True):
-        seen = examine(kind, unit, one.observations, one.note)
-        assert (seen.pairs, seen.explained) == (3, None)
-    seen = examine(kind, "bytes", found["more"][1].observations)
-    (candidate,) = seen.candidates
+    observed_by_case = observed(equal, more, kind=kind, pairs=3)
+    for case_observed, unit in zip(observed_by_case["equal"], ("count", "bytes"), strict=True):
+        examination = examine(kind, unit, case_observed.observations, case_observed.note)
+        assert (examination.pairs, examination.explained) == (3, None)
+    examination = examine(kind, "bytes", observed_by_case["more"][1].observations)
+    (candidate,) = examination.candidates
     assert (candidate.control, candidate.share) == (0.0, pytest.approx(1.0))
     assert candidate.treatment == pytest.approx(1_200_000, rel=0.02)
     assert replace(candidate, ci=(1.0, 1.0)) == candidate, "the same in every process"

@@ -35,14 +35,14 @@ def compared(case: Case, ratio: float = 1.5, **changes: Any) -> Comparison:
 
 
 def confirmed(case: Case, ratio: float = 1.5) -> Comparison:
-    one = compared(case, ratio)
-    return replace(one, verification=Verification(one.verdict, one.verdict))
+    comparison = compared(case, ratio)
+    return replace(comparison, verification=Verification(comparison.verdict, comparison.verdict))
 
 
 A, B, C = (toy_case(name) for name in "abc")
 
 
-def asked(*cases: Case, explain: str = "all", replicates: bool = False) -> RunRequest:
+def make_request(*cases: Case, explain: str = "all", replicates: bool = False) -> RunRequest:
     request = toy_request(*cases).configured(explain=explain)
     return replace(request, first_measurement=FirstMeasurement({}, {}, frozenset(), (), 0)) if replicates else request
 
@@ -57,7 +57,7 @@ def test_the_largest_changes_come_first_and_only_those_asked_for() -> None:
     ]
 
     def explained(**options: Any) -> list[str]:
-        return [comparison.case for comparison in changes_to_explain(comparisons, asked(**options))]
+        return [comparison.case for comparison in changes_to_explain(comparisons, make_request(**options))]
 
     assert explained() == [B.id, C.id, A.id]
     assert explained(explain="confirmed") == [B.id, C.id]
@@ -67,11 +67,11 @@ def test_the_largest_changes_come_first_and_only_those_asked_for() -> None:
 
 def test_what_a_second_measurement_did_not_confirm_is_not_explained() -> None:
     comparison = compared(A, verification=Verification("regressed", "inconclusive"))
-    assert changes_to_explain([comparison], asked(explain="confirmed")) == []
+    assert changes_to_explain([comparison], make_request(explain="confirmed")) == []
 
 
 def explain(*comparisons: Comparison, findings: MeasurementResult | None = None) -> list[Comparison]:
-    request = asked(*(toy_case(comparison.case) for comparison in comparisons))
+    request = make_request(*(toy_case(comparison.case) for comparison in comparisons))
     profiling = Profiling(toy_bench(), request.framework, 1, 1)
     return find_causes(comparisons, request, findings or MeasurementResult(), profiling)
 
@@ -123,10 +123,10 @@ def test_an_aborted_run_is_not_explained_and_a_signal_costs_the_causes_alone(mon
 def test_a_fault_costs_a_case_its_cause_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     without_evidence(monkeypatch)
 
-    def fail_on_the_first(comparison: Comparison, *others: Any) -> Any:
+    def fail_on_the_first(comparison: Comparison, *arguments: Any) -> Any:
         if comparison.case == A.id:
             raise IndexError("list index\nout of range")
-        return cause_of(comparison, *others)
+        return cause_of(comparison, *arguments)
 
     monkeypatch.setattr(annotator, "cause_of", fail_on_the_first)
     first, second = explain(compared(A), compared(B))
@@ -175,7 +175,7 @@ def answers(seconds: float) -> Answers:
 def test_callgrinds_files_are_with_the_profiles_or_where_the_run_has_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    request = asked(A)
+    request = make_request(A)
     for_the_run = replace(request, callgrind=tmp_path / "run")
     with_profiles = for_the_run.configured(profile_output=str(tmp_path / "profiles"))
     folders = [callgrind_folder(variant) for variant in (request, for_the_run, with_profiles)]
@@ -204,21 +204,27 @@ def test_kernels_have_an_examination_of_their_own_where_there_are_any(monkeypatc
     monkeypatch.setattr(operators, "ask_for_operators", lambda *_: {A.id: Answers({"profile": pairs})})
     (comparison,) = explain(compared(A))
     assert comparison.cause is not None
-    kernels, rest = (seen for seen in comparison.cause.examinations if seen.source in ("kernels", "operators"))
+    kernels, profiled_operators = (
+        examination for examination in comparison.cause.examinations if examination.source in ("kernels", "operators")
+    )
     assert (kernels.source, kernels.control, kernels.treatment) == ("kernels", 70.0, 70.0)
-    assert (rest.source, rest.control, rest.note) == ("operators", 17.0, operators.NOTE)
+    assert (profiled_operators.source, profiled_operators.control, profiled_operators.note) == (
+        "operators",
+        17.0,
+        operators.NOTE,
+    )
 
 
 def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Observation] = [{"control": {"work": Part(100.0)}, "treatment": {"work": Part(150.0)}}] * 3
+    observations: list[Observation] = [{"control": {"work": Part(100.0)}, "treatment": {"work": Part(150.0)}}] * 3
     monkeypatch.setattr(evidence, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
-    monkeypatch.setattr(evidence, "observe_native", lambda *_, **__: {A.id: Observed(seen, "no symbols")})
+    monkeypatch.setattr(evidence, "observe_native", lambda *_, **__: {A.id: Observed(observations, "no symbols")})
     profiled = [{"operators": {"toy_work": [10]}}]
     pairs = [{side: {"calls": profiled} for side in SIDES}] * 3
     monkeypatch.setattr(operators, "ask_for_operators", lambda *_: {A.id: Answers({"profile": pairs})})
     (comparison,) = explain(compared(A))
     assert comparison.cause is not None
-    by_source = {seen.source: seen for seen in comparison.cause.examinations}
+    by_source = {examination.source: examination for examination in comparison.cause.examinations}
     python, native, resources, libraries, profiler = (
         by_source[name] for name in ("Python functions", "native functions", "resources", "libraries", "operators")
     )
@@ -240,19 +246,19 @@ def test_memory_is_looked_at_where_instructions_are_the_same(monkeypatch: pytest
     more: list[Observation] = [{"control": {"work": Part(100.0)}, "treatment": {"work": Part(150.0)}}] * 3
     block: list[Observation] = [{"control": {}, "treatment": {"grow": Part(1.0)}}] * 3
     size: list[Observation] = [{"control": {}, "treatment": {"grow": Part(2.0**20, 1.0)}}] * 3
-    asked: list[tuple[list[str], str]] = []
+    calls: list[tuple[list[str], str]] = []
 
     def allocations(_: Any, cases: Sequence[Case], kind: Kind, **__: Any) -> Any:
-        asked.append(([case.id for case in cases], kind))
-        seen = (Observed(block), Observed(size)) if kind == ALLOCATIONS else (Observed(note="none"),) * 2
-        return {case.id: seen for case in cases}
+        calls.append(([case.id for case in cases], kind))
+        case_observed = (Observed(block), Observed(size)) if kind == ALLOCATIONS else (Observed(note="none"),) * 2
+        return {case.id: case_observed for case in cases}
 
     monkeypatch.setattr(
-        evidence, "ask_in_pairs", lambda *_: {one.id: Answers(failures=["not asked"]) for one in (A, B)}
+        evidence, "ask_in_pairs", lambda *_: {case.id: Answers(failures=["not asked"]) for case in (A, B)}
     )
 
     def native(_: Any, cases: Sequence[Case], misses: bool = False, **__: Any) -> Any:
-        asked.append(([case.id for case in cases], "misses" if misses else "instructions"))
+        calls.append(([case.id for case in cases], "misses" if misses else "instructions"))
         if misses:
             return {case.id: Observed(more, "a model") for case in cases}
         return {A.id: Observed(same), B.id: Observed(more)}
@@ -262,17 +268,21 @@ def test_memory_is_looked_at_where_instructions_are_the_same(monkeypatch: pytest
     monkeypatch.setattr(operators, "has_profiler", lambda _: False)
     first, second = explain(compared(A), compared(B))
     looked = [([A.id, B.id], "instructions"), ([A.id], "misses"), ([A.id], "mapped memory"), ([A.id], "allocations")]
-    assert asked == looked
+    assert calls == looked
     assert first.cause is not None
     assert second.cause is not None
-    found = [(one.source, one.unit, one.note) for one in first.cause.examinations if one.source in OF_MEMORY]
-    assert found == [
+    rows = [
+        (examination.source, examination.unit, examination.note)
+        for examination in first.cause.examinations
+        if examination.source in OF_MEMORY
+    ]
+    assert rows == [
         ("simulated cache misses", "count", "a model"),
         ("mapped memory", "bytes", "none"),
         ("allocations", "count", ""),
         ("allocations", "bytes", ""),
     ]
-    assert not {one.source for one in second.cause.examinations} & set(OF_MEMORY)
+    assert not {examination.source for examination in second.cause.examinations} & set(OF_MEMORY)
     assert first.cause.sentence.endswith(
         "; 1 allocation of 1 MiB per call, new, by grow; simulated cache misses: 50 more per call, in work"
     )

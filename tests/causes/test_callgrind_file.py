@@ -123,7 +123,7 @@ def test_one_of_several_events_and_addresses_beside_lines() -> None:
 def test_after_inlined_lines_a_function_begins_in_its_own_file() -> None:
     text = "events: Ir\nfl=own.c\nfn=f\n3 1\nfi=other.h\n1 1\nfn=g\n8 1\ntotals: 3\n"
     functions = read(text).functions
-    assert {one.name: (cost.file, cost.line) for one, cost in functions.items()} == {
+    assert {function.name: (cost.file, cost.line) for function, cost in functions.items()} == {
         "f": ("own.c", 3),
         "g": ("own.c", 8),
     }
@@ -132,7 +132,7 @@ def test_after_inlined_lines_a_function_begins_in_its_own_file() -> None:
 def test_names_of_several_libraries_are_told_apart_and_any_name_is_taken_as_it_is() -> None:
     text = "events: Ir\nob=/a.so\nfn=(1) (below main)\n1 1\nob=/b.so\nfn=(2) f(int)'s::{lambda()#1}\n1 2\n"
     text += "fn=(1)\n1 4\ntotals: 7\n"
-    assert {one[:2]: cost.self_cost for one, cost in read(text).functions.items()} == {
+    assert {function[:2]: cost.self_cost for function, cost in read(text).functions.items()} == {
         ("(below main)", "/a.so"): 1,
         ("f(int)'s::{lambda()#1}", "/b.so"): 2,
         ("(below main)", "/b.so"): 4,
@@ -140,17 +140,17 @@ def test_names_of_several_libraries_are_told_apart_and_any_name_is_taken_as_it_i
 
 
 def test_what_calls_cost_without_a_call_is_subtracted() -> None:
-    whole, empty = read(HEADER + WRITTEN), read(HEADER + WRITTEN)
+    profile, empty = read(HEADER + WRITTEN), read(HEADER + WRITTEN)
     empty.functions.pop(EXP)
     empty.functions[WORK] = FunctionCost(50, 1, callers={MAIN: 100})
     empty.functions[MAIN].self_cost = 31
     empty.functions[FunctionId("other", "")] = FunctionCost(9)
     empty.total = 81
-    whole.subtract(empty)
-    assert whole.total == 319
-    assert whole.functions[WORK] == FunctionCost(200, 5, "/src/work.c", 30, {MAIN: 250})
-    assert (whole.functions[EXP].self_cost, whole.functions[MAIN].self_cost) == (100, 0)
-    assert FunctionId("other", "") not in whole.functions
+    profile.subtract(empty)
+    assert profile.total == 319
+    assert profile.functions[WORK] == FunctionCost(200, 5, "/src/work.c", 30, {MAIN: 250})
+    assert (profile.functions[EXP].self_cost, profile.functions[MAIN].self_cost) == (100, 0)
+    assert FunctionId("other", "") not in profile.functions
 
 
 @pytest.mark.parametrize(
@@ -217,13 +217,13 @@ FUNCTIONS = st.dictionaries(
 def test_compression_changes_nothing(
     functions: dict[tuple[str, str], list[tuple[int, int]]], names: bool, positions: bool
 ) -> None:
-    lines, seen, before = ["events: Ir"], dict[str, int](), 0
+    lines, numbers, before = ["events: Ir"], dict[str, int](), 0
 
     def name(text: str) -> str:
         if not names:
             return text
-        known = text in seen
-        return f"({seen.setdefault(text, len(seen))})" + ("" if known else f" {text}")
+        is_repeated = text in numbers
+        return f"({numbers.setdefault(text, len(numbers))})" + ("" if is_repeated else f" {text}")
 
     for (function, library), costs in functions.items():
         lines += [f"ob={name(library)}", f"fl={name('x.c')}", f"fn={name(function)}"]
@@ -234,8 +234,8 @@ def test_compression_changes_nothing(
     total = sum(cost for costs in functions.values() for _, cost in costs)
     profile = read("\n".join([*lines, f"totals: {total}", ""]))
     assert profile.functions == {
-        FunctionId(*one): FunctionCost(sum(cost for _, cost in costs), 0, "x.c", min(line for line, _ in costs))
-        for one, costs in functions.items()
+        FunctionId(*identity): FunctionCost(sum(cost for _, cost in costs), 0, "x.c", min(line for line, _ in costs))
+        for identity, costs in functions.items()
     }
 
 
@@ -243,9 +243,9 @@ def test_misses_are_read_and_added_up_and_what_is_left_out_is_none() -> None:
     text = (
         b"events: Ir Dr D1mr D1mw\nfn=f\n1 9 4 3 2\n2 7\ncfn=g\ncalls=1 5\n2 8 1 1\nfn=g\n5 8 1 1\ntotals: 24 5 4 2\n"
     )
-    found = read_callgrind(io.BytesIO(text), events=MISSES)
-    assert {function.name: cost.self_cost for function, cost in found.functions.items()} == {"f": 5, "g": 1}
-    assert found.total == 6
+    profile = read_callgrind(io.BytesIO(text), events=MISSES)
+    assert {function.name: cost.self_cost for function, cost in profile.functions.items()} == {"f": 5, "g": 1}
+    assert profile.total == 6
     none = read_callgrind(io.BytesIO(b"events: Ir Dr D1mr D1mw\nfn=f\n1 9\ntotals: 9\n"), events=MISSES)
     assert none.total == 0
     with pytest.raises(ValueError, match="line 1: no event D1mr among 'Ir'"):
@@ -279,26 +279,26 @@ totals: 290 80 15 6 3
 
 
 def test_each_instruction_is_asked_for_its_vectors_and_branches_are_counted() -> None:
-    asked: list[tuple[str, int]] = []
+    addresses: list[tuple[str, int]] = []
 
     def size(library: str, address: int) -> int | None:
-        asked.append((library, address))
+        addresses.append((library, address))
         return {0x10F0: 16, 0x10F4: 0, 0x10F2: 32}.get(address)
 
-    found = read_callgrind(io.BytesIO(EACH_INSTRUCTION.encode()), vector_size=size)
-    assert found.branches
-    one, other = FunctionId("sum", "/lib/libsum.so"), FunctionId("free", "/lib/libc.so.6")
-    assert found.functions == {
-        one: FunctionCost(200, looked_at=200, vectors={16: 10, 32: 90}, mispredicted=12),
-        other: FunctionCost(90, 2, callers={one: 80}, mispredicted=3),
+    profile = read_callgrind(io.BytesIO(EACH_INSTRUCTION.encode()), vector_size=size)
+    assert profile.branches
+    first, other = FunctionId("sum", "/lib/libsum.so"), FunctionId("free", "/lib/libc.so.6")
+    assert profile.functions == {
+        first: FunctionCost(200, looked_at=200, vectors={16: 10, 32: 90}, mispredicted=12),
+        other: FunctionCost(90, 2, callers={first: 80}, mispredicted=3),
     }
-    assert asked == [*(("/lib/libsum.so", at) for at in (0x10F0, 0x10F4, 0x10F2)), ("/lib/libc.so.6", 0x1080)]
+    assert addresses == [*(("/lib/libsum.so", at) for at in (0x10F0, 0x10F4, 0x10F2)), ("/lib/libc.so.6", 0x1080)]
     less = read_callgrind(io.BytesIO(EACH_INSTRUCTION.encode()), vector_size=size)
-    less.functions[one].vectors[32], less.functions[one].mispredicted = 40, 2
-    found.subtract(less)
-    assert found.functions[one] == FunctionCost(vectors={16: 0, 32: 50}, mispredicted=10)
+    less.functions[first].vectors[32], less.functions[first].mispredicted = 40, 2
+    profile.subtract(less)
+    assert profile.functions[first] == FunctionCost(vectors={16: 0, 32: 50}, mispredicted=10)
     lines = read_callgrind(io.BytesIO(EACH_INSTRUCTION.replace(" Bcm", " Xx").replace(" Bim", " Yy").encode()))
-    assert (lines.branches, lines.functions[one].mispredicted, lines.functions[one].looked_at) == (False, 0, 0)
+    assert (lines.branches, lines.functions[first].mispredicted, lines.functions[first].looked_at) == (False, 0, 0)
 
 
 def test_the_hottest_instructions_of_large_functions_are_kept() -> None:
@@ -306,13 +306,13 @@ def test_the_hottest_instructions_of_large_functions_are_kept() -> None:
         "positions: instr line\nevents: Ir\nob=lib.so\nfn=f\n0x10 1 5\n0x14 1 900\n0x18 1 100\n0x18 2 60\n"
         "fn=small\n0x40 1 50\nob=\nfn=unknown\n0x80 1 800\ntotals: 1915\n"
     )
-    functions = {one.name: cost for one, cost in read(text).functions.items()}
+    functions = {function.name: cost for function, cost in read(text).functions.items()}
     assert {name: cost.hot for name, cost in functions.items()} == {
         "f": (0x14, 0x18),
         "small": (),
         "unknown": (),
     }
-    whole = FunctionCost()
+    joined = FunctionCost()
     for cost in (functions["small"], functions["f"], FunctionCost(9, hot=(1,), hot_of=9)):
-        whole.add(cost)
-    assert whole.hot == (0x14, 0x18), "those of the largest"
+        joined.add(cost)
+    assert joined.hot == (0x14, 0x18), "those of the largest"

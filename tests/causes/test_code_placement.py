@@ -16,12 +16,12 @@ LOOP = ("f30f100481", "0f2f05{}", "e8{}", "4883c001", "75ed")
 
 def library(start: int, moved: str = "00000000", other: str = "") -> dict[int, bytes]:
     """Address -> the bytes from there on, of a loop; of another, if ``other`` has one of its instructions."""
-    codes = [bytes.fromhex(one.format(moved)) for one in (*LOOP[:3], other or LOOP[3], LOOP[4])]
-    found, at = {}, start
+    codes = [bytes.fromhex(instruction.format(moved)) for instruction in (*LOOP[:3], other or LOOP[3], LOOP[4])]
+    code_by_address, at = {}, start
     for number, code in enumerate(codes):
-        found[at] = b"".join(codes[number:]) + bytes(16)
+        code_by_address[at] = b"".join(codes[number:]) + bytes(16)
         at += len(code)
-    return found
+    return code_by_address
 
 
 def profile(path: str, addresses: Sequence[int], name: str = f"{CODE_OF}lib::Max::Compute") -> CallgrindProfile:
@@ -79,13 +79,13 @@ def test_other_code_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_said_of_code_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert placed(monkeypatch, library(0x1008), library(0x1008, other="48ffc0")) == "", "no instruction begins there"
     monkeypatch.setattr(code_placement, "library_at", lambda path: None)
-    one = profile("/c/lib.so", list(library(0x1008)))
-    assert code_placement.describe_placement(one, one, set()) == ""
+    loop_profile = profile("/c/lib.so", list(library(0x1008)))
+    assert code_placement.describe_placement(loop_profile, loop_profile, set()) == ""
 
 
 def test_nothing_is_said_where_another_function_is_the_largest_or_nothing_is_known() -> None:
-    one, other = profile("/c/lib.so", (8,)), profile("/c/lib.so", (8,), "g")
-    assert code_placement.describe_placement(one, other, set()) == ""
+    maximum, other = profile("/c/lib.so", (8,)), profile("/c/lib.so", (8,), "g")
+    assert code_placement.describe_placement(maximum, other, set()) == ""
     unknown = CallgrindProfile({FunctionId("g", "/c/lib.so"): FunctionCost(5)}, 5)
     assert code_placement.describe_placement(other, unknown, set()) == ""
     assert code_placement.describe_placement(CallgrindProfile(), CallgrindProfile(), set()) == ""
@@ -102,5 +102,5 @@ def test_an_instruction_goes_as_far_as_it_surely_does(monkeypatch: pytest.Monkey
         code = bytes.fromhex("eb06" + behind + "c3") + bytes(16)
         return {start: code, start + 8: code[8:]}
 
-    one, other = jumping(0x1000, "488d05112233"), jumping(0x2000, "488d05445566")
-    assert "is the same" in placed(monkeypatch, one, other)
+    control, treatment = jumping(0x1000, "488d05112233"), jumping(0x2000, "488d05445566")
+    assert "is the same" in placed(monkeypatch, control, treatment)

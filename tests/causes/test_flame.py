@@ -28,30 +28,33 @@ GRAPHS = st.builds(
     CallGraph,
     st.fixed_dictionaries(dict.fromkeys("abcdef", AMOUNTS)),
     st.dictionaries(NAMES, st.dictionaries(NAMES, AMOUNTS, max_size=4), max_size=6).map(
-        lambda found: {by: {one: all_ for one, all_ in callees.items() if one != by} for by, callees in found.items()}
+        lambda calls: {
+            caller: {callee: amount for callee, amount in callees.items() if callee != caller}
+            for caller, callees in calls.items()
+        }
     ),
 )
 
 
 def paths(frames: Sequence[Frame]) -> dict[tuple[str, ...], Frame]:
     """Each frame by the names of those around it; the whole call is ``()``."""
-    found: dict[tuple[str, ...], Frame] = {}
+    frame_by_path: dict[tuple[str, ...], Frame] = {}
     path: tuple[str, ...] = ()
-    for one in frames:
-        assert one.depth <= len(path) + 1
-        path = (*path[: one.depth - 1], one.name) if one.depth else ()
-        assert path not in found
-        found[path] = one
-    return found
+    for frame in frames:
+        assert frame.depth <= len(path) + 1
+        path = (*path[: frame.depth - 1], frame.name) if frame.depth else ()
+        assert path not in frame_by_path
+        frame_by_path[path] = frame
+    return frame_by_path
 
 
 def assert_callees_fit(frames: Sequence[Frame]) -> None:
     """No frame's callees come to more than it has itself, on either side, but for rounding."""
-    found = paths(frames)
-    for path, frame in found.items():
-        within = [one for other, one in found.items() if other[:-1] == path and other]
-        assert sum(one.control for one in within) <= frame.control * 1.001
-        assert sum(one.treatment for one in within) <= frame.treatment * 1.001
+    frame_by_path = paths(frames)
+    for path, frame in frame_by_path.items():
+        within = [callee for other, callee in frame_by_path.items() if other[:-1] == path and other]
+        assert sum(callee.control for callee in within) <= frame.control * 1.001
+        assert sum(callee.treatment for callee in within) <= frame.treatment * 1.001
 
 
 def within(stacks: Mapping[tuple[str, ...], float], path: tuple[str, ...]) -> float:
@@ -66,11 +69,11 @@ def test_a_frame_has_what_all_stacks_through_it_have(
     least = LEAST_SHARE * max(sum(control.values()), sum(treatment.values()))
     stacks = [*control, *treatment]
     every = {stack[:depth] for stack in stacks for depth in range(len(stack) + 1)} | {()}
-    wanted = {path: (within(control, path), within(treatment, path)) for path in every}
-    found = paths(frames)
-    assert set(found) == {path for path, amounts in wanted.items() if max(amounts) >= least and any(amounts)}
-    for path, frame in found.items():
-        assert (frame.control, frame.treatment) == pytest.approx(wanted[path], rel=1e-4)
+    expected = {path: (within(control, path), within(treatment, path)) for path in every}
+    frame_by_path = paths(frames)
+    assert set(frame_by_path) == {path for path, amounts in expected.items() if max(amounts) >= least and any(amounts)}
+    for path, frame in frame_by_path.items():
+        assert (frame.control, frame.treatment) == pytest.approx(expected[path], rel=1e-4)
     assert_callees_fit(frames)
 
 
@@ -78,7 +81,7 @@ def test_a_frame_has_what_all_stacks_through_it_have(
 def test_callees_never_come_to_more_than_their_caller(control: CallGraph, treatment: CallGraph) -> None:
     frames = flame_of_graphs({"control": control, "treatment": treatment})
     assert_callees_fit(frames)
-    assert [(one.name, one.depth) for one in frames[:1]] == [(WHOLE, 0)]
+    assert [(frame.name, frame.depth) for frame in frames[:1]] == [(WHOLE, 0)]
     assert all(len(set(path)) == len(path) for path in paths(frames))
 
 
@@ -94,16 +97,18 @@ def profile(*functions: tuple[str, int, dict[str, int]]) -> CallgrindProfile:
 
 
 def test_what_two_callers_share_is_divided_in_proportion() -> None:
-    one = profile(("main", 10, {}), ("a", 10, {"main": 40}), ("b", 20, {"main": 80}), ("f", 30, {"a": 30, "b": 60}))
-    one.functions[FunctionId("leaf", "/x/lib.so")] = FunctionCost(60, 1, callers={FunctionId("f", "/x/lib.so"): 60})
-    one.total += 60
+    control = profile(("main", 10, {}), ("a", 10, {"main": 40}), ("b", 20, {"main": 80}), ("f", 30, {"a": 30, "b": 60}))
+    control.functions[FunctionId("leaf", "/x/lib.so")] = FunctionCost(60, 1, callers={FunctionId("f", "/x/lib.so"): 60})
+    control.total += 60
     slower = profile(("main", 10, {}), ("a", 10, {"main": 10}), ("b.constprop.0", 500, {"main": 500}))
     graphs: dict[Side, CallGraph] = {
-        "control": call_graph([one, one], [1, 1], set()),
+        "control": call_graph([control, control], [1, 1], set()),
         "treatment": call_graph([slower], [2], set()),
     }
-    found = {path: (one.control, one.treatment) for path, one in paths(flame_of_graphs(graphs)).items()}
-    assert found == {
+    amounts_by_path = {
+        path: (control.control, control.treatment) for path, control in paths(flame_of_graphs(graphs)).items()
+    }
+    assert amounts_by_path == {
         (): (130, 260),
         ("main",): (130, 260),
         ("main", "a"): (40, 5),
@@ -117,15 +122,15 @@ def test_what_two_callers_share_is_divided_in_proportion() -> None:
 
 def test_functions_that_call_each_other_are_one_frame_and_what_they_call_keeps_its_amount() -> None:
     """main runs eval, which runs call, which runs eval again, which runs call: 30 and 15 instructions a time."""
-    one = profile(
+    side = profile(
         ("eval", 60, {"main": 590, "call": 545}),
         ("call", 30, {"eval": 560 + 515}),
         ("sort", 500, {"call": 500}),
         ("main", 10, {}),
     )
     cycle = "eval and 1 more that call each other"
-    found = paths(flame_of_graphs(dict.fromkeys(SIDES, call_graph([one], [1], set()))))
-    assert {path: frame.control for path, frame in found.items()} == {
+    frame_by_path = paths(flame_of_graphs(dict.fromkeys(SIDES, call_graph([side], [1], set()))))
+    assert {path: frame.control for path, frame in frame_by_path.items()} == {
         (): 600,
         ("main",): 600,
         ("main", cycle): 590,
@@ -144,15 +149,18 @@ def test_a_renamed_function_is_one_frame_of_both_sides() -> None:
         "control": {("numpy.core.partition",): 10.0, ("numpy.core.partition", "sort"): 90.0},
         "treatment": {("numpy._core.partition", "sort"): 90.0},
     }
-    found = paths(flame_of_stacks(stacks, renamed))
-    assert set(found) == {(), ("numpy._core.partition",), ("numpy._core.partition", "sort")}
-    assert (found["numpy._core.partition",].control, found["numpy._core.partition",].treatment) == (100, 90)
+    frame_by_path = paths(flame_of_stacks(stacks, renamed))
+    assert set(frame_by_path) == {(), ("numpy._core.partition",), ("numpy._core.partition", "sort")}
+    assert (frame_by_path["numpy._core.partition",].control, frame_by_path["numpy._core.partition",].treatment) == (
+        100,
+        90,
+    )
 
 
-def test_code_describe_stripped_is_one_frame_a_library() -> None:
-    one = profile((NAMELESS, 60, {}), ("f", 40, {NAMELESS: 40}))
-    found = paths(flame_of_graphs(dict.fromkeys(SIDES, call_graph([one], [1], set()))))
-    assert set(found) == {(), ("lib.so (no symbols)",), ("lib.so (no symbols)", "f")}
+def test_code_without_symbols_is_one_frame_a_library() -> None:
+    side = profile((NAMELESS, 60, {}), ("f", 40, {NAMELESS: 40}))
+    frame_by_path = paths(flame_of_graphs(dict.fromkeys(SIDES, call_graph([side], [1], set()))))
+    assert set(frame_by_path) == {(), ("lib.so (no symbols)",), ("lib.so (no symbols)", "f")}
 
 
 def test_a_tree_stays_small_and_keeps_the_largest_frames() -> None:
@@ -165,8 +173,8 @@ def test_a_tree_stays_small_and_keeps_the_largest_frames() -> None:
     }
     frames = flame_of_stacks({"control": wide, "treatment": {}})
     assert len(frames) == MOST_FRAMES
-    assert all(len(one.name) <= LONGEST_NAME for one in frames)
-    assert sum(one.depth == 1 for one in frames) == 20  # before anything smaller
+    assert all(len(frame.name) <= LONGEST_NAME for frame in frames)
+    assert sum(frame.depth == 1 for frame in frames) == 20  # before anything smaller
 
 
 def test_nothing_seen_is_no_tree() -> None:

@@ -24,9 +24,9 @@ def module(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"opduel_{name}", WORKER.with_name(f"{name}.py"))
     assert spec
     assert spec.loader
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    worker_module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(worker_module)
+    return worker_module
 
 
 def library(name: str, build_id: str = "a", says: str = "") -> dict[str, Any]:
@@ -62,7 +62,7 @@ def test_what_one_side_alone_has_is_named_and_extension_modules_are_counted() ->
     assert describe_loaded([library("libgomp.so.1")], treatment) == (
         "only control: libgomp; only treatment: extra, libiomp5, 6 extension modules"
     )
-    rebuilt = [library(one["name"], "b") for one in extensions[:1]]
+    rebuilt = [library(extension["name"], "b") for extension in extensions[:1]]
     assert describe_loaded(extensions, [*rebuilt, *extensions[1:]]) == "same name, other contents: 1 extension module"
     many = [library(f"lib{letter}.so") for letter in "fedcba"]
     assert describe_loaded([], many) == "only treatment: liba, libb, libc, libd, 2 more"
@@ -83,7 +83,10 @@ def test_how_a_package_was_built_is_compared_by_topic() -> None:
     )
     assert describe_loaded(before, before) == describe_loaded(before, [package("numpy", "2.2.6")]) == ""
     text = "ORT Build Info: git-branch=HEAD, git-commit-id={}, flags: -O3 {} -DNDEBUG"
-    info = [[dict(package("o", "1"), built={"": text.format(*one)})] for one in (("a1", "-Wno-restrict"), ("b2", "-g"))]
+    info = [
+        [dict(package("o", "1"), built={"": text.format(*topic_text)})]
+        for topic_text in (("a1", "-Wno-restrict"), ("b2", "-g"))
+    ]
     assert describe_loaded(*info) == "o built: + -g - -Wno-restrict"
     many = built(flags=" ".join(map(str, range(12)))), built(flags=" ".join(map(str, range(4))))
     assert describe_loaded(*many) == "numpy built: flags - 4 5 6 7 8 9 and 2 more"
@@ -162,13 +165,13 @@ def test_a_build_id_is_read_from_the_notes(tmp_path: Path) -> None:
 def test_packages_and_libraries_of_this_process() -> None:
     import numpy
 
-    found = {one["name"]: one for one in module("libraries").libraries()}
-    assert found["numpy"]["version"] == numpy.__version__
-    assert "gcc" in found["numpy"]["built"]["Compilers c name"]
-    assert next(one for name, one in found.items() if name.startswith("_multiarray_umath"))["package"] == "numpy"
-    assert found["Python"]["version"] == sys.version.split()[0]
-    assert "ctypes" not in found
-    assert any("OpenBLAS" in one.get("says", "") for one in found.values())
+    entries = {entry["name"]: entry for entry in module("libraries").libraries()}
+    assert entries["numpy"]["version"] == numpy.__version__
+    assert "gcc" in entries["numpy"]["built"]["Compilers c name"]
+    assert next(entry for name, entry in entries.items() if name.startswith("_multiarray_umath"))["package"] == "numpy"
+    assert entries["Python"]["version"] == sys.version.split()[0]
+    assert "ctypes" not in entries
+    assert any("OpenBLAS" in entry.get("says", "") for entry in entries.values())
 
 
 def test_page_faults_and_waiting_are_counted_and_the_times_add_up() -> None:
@@ -180,13 +183,13 @@ def test_page_faults_and_waiting_are_counted_and_the_times_add_up() -> None:
             for page in range(pages):
                 memory[page * mmap.PAGESIZE] = 1
 
-    found = worker.resources(touches, 16, None, lambda: None, None, False)
-    assert pages <= found["counts"]["minor page faults"] < 2 * pages
-    assert found["calls"] == 16
-    found = worker.resources(lambda: time.sleep(0.002), 8, None, touches, None, False)
-    assert found["counts"]["minor page faults"] < pages / 2  # what comes before isn't counted
-    assert found["counts"]["voluntary context switches"] >= 1
-    assert found["time"]["waiting"] > 1_500_000
+    measurement = worker.resources(touches, 16, None, lambda: None, None, False)
+    assert pages <= measurement["counts"]["minor page faults"] < 2 * pages
+    assert measurement["calls"] == 16
+    measurement = worker.resources(lambda: time.sleep(0.002), 8, None, touches, None, False)
+    assert measurement["counts"]["minor page faults"] < pages / 2  # what comes before isn't counted
+    assert measurement["counts"]["voluntary context switches"] >= 1
+    assert measurement["time"]["waiting"] > 1_500_000
     assert worker.parted(3.0, 1.0, 2.0, 2.5) == {"user code": 1.5e9, "kernel": 0.5e9, "waiting": 0.5e9}
     assert worker.parted(3.0, 1.0, 4.0, 2.5)["waiting"] == 0
 

@@ -63,12 +63,12 @@ INSTRUCTIONS = {
     platform.machine() != "x86_64" or not all(map(shutil.which, ("as", "objcopy"))), reason="needs binutils on x86-64"
 )
 def test_instructions_as_the_assembler_writes_them(tmp_path: Path) -> None:
-    text = "".join(f".p2align 4\n{one}\n" for one in INSTRUCTIONS)
+    text = "".join(f".p2align 4\n{instruction}\n" for instruction in INSTRUCTIONS)
     subprocess.run(["as", "-o", "code.o", "-"], cwd=tmp_path, input=text, text=True, check=True)
     subprocess.run(["objcopy", "-O", "binary", "-j", ".text", "code.o", "code"], cwd=tmp_path, check=True)
     code = (tmp_path / "code").read_bytes()
-    found = {one: vector_bytes(code[16 * at :][:LONGEST]) for at, one in enumerate(INSTRUCTIONS)}
-    assert found == INSTRUCTIONS
+    sizes = {instruction: vector_bytes(code[16 * at :][:LONGEST]) for at, instruction in enumerate(INSTRUCTIONS)}
+    assert sizes == INSTRUCTIONS
 
 
 def test_bytes_that_are_cut_off_are_not_decoded() -> None:
@@ -90,7 +90,7 @@ def test_addresses_that_code_takes_reads_and_jumps_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "kept"),
+    ("code", "expected"),
     [
         ("e8 11223344", "e8 00000000"),
         ("0f84 11223344", "0f84 00000000"),
@@ -107,5 +107,5 @@ def test_addresses_that_code_takes_reads_and_jumps_to() -> None:
         ("48b8 0d11223344556677", "48b8 0d11223344556677"),  # movabs rax,..
     ],
 )
-def test_what_is_relative_to_the_instruction_is_left_out(code: str, kept: str) -> None:
-    assert without_relative_parts(bytes.fromhex(code.replace(" ", ""))) == bytes.fromhex(kept.replace(" ", ""))
+def test_what_is_relative_to_the_instruction_is_left_out(code: str, expected: str) -> None:
+    assert without_relative_parts(bytes.fromhex(code.replace(" ", ""))) == bytes.fromhex(expected.replace(" ", ""))

@@ -50,11 +50,15 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def observed(
-    *cases: Case, pairs: int = 2, environment: Mapping[str, str] | None = None, deadline: float = math.inf, **given: Any
+    *cases: Case,
+    pairs: int = 2,
+    environment: Mapping[str, str] | None = None,
+    deadline: float = math.inf,
+    **options: Any,
 ) -> Any:
     bench = toy_bench(PYTHONPATH=str(HERE), TOY_COUNTING=str(SCRIPT), **(environment or {}))
     profiling = Profiling(bench, Toy(), 1, 1, deadline)
-    return observe_native(profiling, cases, pairs=pairs, **given)
+    return observe_native(profiling, cases, pairs=pairs, **options)
 
 
 def frames_of_work(control: float, treatment: float) -> tuple[Frame, ...]:
@@ -63,14 +67,14 @@ def frames_of_work(control: float, treatment: float) -> tuple[Frame, ...]:
 
 @pytest.mark.usefixtures("stand_in")
 def test_each_process_pair_is_an_observation_per_call(tmp_path: Path) -> None:
-    found = observed(toy_case("a/forward", turns=2000, slower=1.5), toy_case("b"), folder=tmp_path)
+    observed_by_case = observed(toy_case("a/forward", turns=2000, slower=1.5), toy_case("b"), folder=tmp_path)
     part = Part(2000.0, None, "toy.c:7")
     slower = {"control": {"work": part}, "treatment": {"work": replace(part, amount=3000.0)}}
-    assert found["a/forward"] == Observed([slower] * 2, flame=frames_of_work(2000.0, 3000.0))
+    assert observed_by_case["a/forward"] == Observed([slower] * 2, flame=frames_of_work(2000.0, 3000.0))
     equal = {"control": {"work": part}, "treatment": {"work": part}}
-    assert found["b"] == Observed([equal] * 2, flame=frames_of_work(2000.0, 2000.0))
-    kept = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
-    assert kept == [f"{case}/{side}/callgrind.out" for case in ("a/forward", "b") for side in ("control", "treatment")]
+    assert observed_by_case["b"] == Observed([equal] * 2, flame=frames_of_work(2000.0, 2000.0))
+    paths = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
+    assert paths == [f"{case}/{side}/callgrind.out" for case in ("a/forward", "b") for side in ("control", "treatment")]
     text = (tmp_path / "a" / "forward" / "treatment" / "callgrind.out").read_text()
     assert f"totals: {3000 * MOST_CALLS + 14}" in text, "for KCachegrind, as it was"
 
@@ -85,12 +89,12 @@ def test_a_case_that_fails_costs_no_other_and_says_why(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(opduel.causes.collectors.native_functions._Counter, "count_in_pair", noted)
     bad = [toy_case(name, name, only_on="treatment") for name in ("refuse", "abort")]
-    found = observed(toy_case("a"), *bad)
-    assert len(found["a"].observations) == 2
+    observed_by_case = observed(toy_case("a"), *bad)
+    assert len(observed_by_case["a"].observations) == 2
     assert tried == [{"a", "refuse", "abort"}, {"a"}], "what fails is not tried again"
-    assert (found["refuse"].observations, found["abort"].observations) == ((), ())
-    assert found["refuse"].note == "treatment: ValueError: Shapes (2,) and (3,) (under valgrind)"
-    assert found["abort"].note == "treatment: killed by SIGABRT (under valgrind)"
+    assert (observed_by_case["refuse"].observations, observed_by_case["abort"].observations) == ((), ())
+    assert observed_by_case["refuse"].note == "treatment: ValueError: Shapes (2,) and (3,) (under valgrind)"
+    assert observed_by_case["abort"].note == "treatment: killed by SIGABRT (under valgrind)"
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -103,9 +107,9 @@ def test_a_case_that_fails_costs_no_other_and_says_why(monkeypatch: pytest.Monke
     ],
 )
 def test_workers_that_do_not_work_cost_the_observations(environment: Mapping[str, str], words: str) -> None:
-    found = observed(toy_case("a"), environment=environment, pairs=1)["a"]
-    assert found.observations == ()
-    assert words in found.note
+    case_observed = observed(toy_case("a"), environment=environment, pairs=1)["a"]
+    assert case_observed.observations == ()
+    assert words in case_observed.note
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -127,9 +131,9 @@ def test_files_that_would_be_too_large_together_are_not_kept(tmp_path: Path, mon
     observed(*cases, pairs=1, folder=tmp_path / "all")
     sizes = sorted(path.stat().st_size for path in (tmp_path / "all").rglob("callgrind.out"))
     monkeypatch.setattr(opduel.causes.collectors.native_functions, "MOST_STORED_BYTES", sum(sizes) - 1)
-    found = observed(*cases, pairs=3, folder=tmp_path / "less")
+    observed_by_case = observed(*cases, pairs=3, folder=tmp_path / "less")
     assert len(list((tmp_path / "less").rglob("callgrind.out"))) == 3, "those of further pairs replace the first"
-    assert [len(found[case.id].observations) for case in cases] == [3, 3]
+    assert [len(observed_by_case[case.id].observations) for case in cases] == [3, 3]
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -148,9 +152,9 @@ def test_fewer_pairs_than_were_asked_for_are_said(monkeypatch: pytest.MonkeyPatc
         self.profiling = replace(self.profiling, deadline=0.0)
 
     monkeypatch.setattr(opduel.causes.collectors.native_functions._Counter, "count_in_pair", look_and_wait)
-    found = observed(toy_case("a"), pairs=3, deadline=deadline)["a"]
-    assert len(found.observations) == 1
-    assert found.note == f"1 of 3 process pairs: {NO_TIME_LEFT}"
+    case_observed = observed(toy_case("a"), pairs=3, deadline=deadline)["a"]
+    assert len(case_observed.observations) == 1
+    assert case_observed.note == f"1 of 3 process pairs: {NO_TIME_LEFT}"
 
 
 def test_what_can_not_be_looked_at_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,8 +171,8 @@ def test_what_can_not_be_looked_at_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     assert why_not(framework, case) == ""
-    for one in (framework, Toy()):  # whether or not it can be forked there
-        assert why_not(one, replace(case, context="gpu")) == "a case on gpu can't be looked at under valgrind"
+    for any_framework in (framework, Toy()):  # whether or not it can be forked there
+        assert why_not(any_framework, replace(case, context="gpu")) == "a case on gpu can't be looked at under valgrind"
     assert "whole network" in why_not(framework, replace(case, operator="zoo.resnet"))
     assert "program" in why_not(Programs(), case)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
@@ -216,7 +220,7 @@ def test_parts_are_functions_by_name_with_their_callers() -> None:
         FunctionId("malloc", "/lib/ld.so"),
     )
     stripped, generated = FunctionId(NAMELESS, "/lib/libblas-0123abcd.so.3"), FunctionId(NAMELESS, "")
-    found = profile(
+    callgrind_profile = profile(
         {
             add: FunctionCost(600, 2, "/src/add.c", 12),
             malloc: FunctionCost(300, 6, callers={add: 300, stripped: 100}),
@@ -226,16 +230,16 @@ def test_parts_are_functions_by_name_with_their_callers() -> None:
             FunctionId("nothing", NUMPY): FunctionCost(0, 3),
         }
     )
-    shared = shared_names([found])
+    shared = shared_names([callgrind_profile])
     assert shared == {"malloc"}
-    assert parts_of(found, 2, {*shared}) == {
+    assert parts_of(callgrind_profile, 2, {*shared}) == {
         "add": Part(300.0, 1.0, "/src/add.c:12"),
         "malloc (libc.so)": Part(150.0, 3.0, "libc.so.6", {"add": 0.75, "libblas.so (no symbols)": 0.25}),
         "malloc (ld.so)": Part(20.0, 1.0, "ld.so", {"malloc (libc.so)": 1.0}),
         "libblas.so (no symbols)": Part(25.0, None, "libblas-0123abcd.so.3"),
         "generated code (no symbols)": Part(5.0, 2.0, "", {"add": 1.0}),
     }
-    assert describe_stripped({"control": [found], "treatment": [profile({add: FunctionCost(1)})]}) == (
+    assert describe_stripped({"control": [callgrind_profile], "treatment": [profile({add: FunctionCost(1)})]}) == (
         "no symbols: 6% of the control's instructions and 0% of the treatment's (generated code, libblas.so)"
     )
     assert describe_stripped({"control": [profile({add: FunctionCost(1)})], "treatment": []}) == ""
@@ -296,17 +300,17 @@ def test_a_function_that_one_side_calls_is_seen_and_what_valgrind_lacks_is_said(
     assert VALGRIND
     more = toy_case("more", "checksums", bytes=40_000)
     vector = toy_case("vector", "vector", only_on="treatment")
-    found = observed(more, vector, pairs=1)
+    observed_by_case = observed(more, vector, pairs=1)
     lacking = "under valgrind, which lacks AVX-512 and some other instructions"
-    assert found["vector"] == Observed(note=f"treatment: killed by SIGILL ({lacking})")
-    (pair,) = found["more"].observations
+    assert observed_by_case["vector"] == Observed(note=f"treatment: killed by SIGILL ({lacking})")
+    (pair,) = observed_by_case["more"].observations
     control, treatment = pair["control"], pair["treatment"]
-    assert (NO_AVX512 in found["more"].note) == has_avx512()
+    assert (NO_AVX512 in observed_by_case["more"].note) == has_avx512()
     assert treatment["crc32_z"].amount == pytest.approx(control["crc32_z"].amount, rel=0.001)
     assert treatment["crc32_z"].calls == 1.0
     assert "adler32_z" not in control
     assert treatment["adler32_z"].implementation, "what each of its instructions works on is known"
-    (mispredicted,) = found["more"].branches
+    (mispredicted,) = observed_by_case["more"].branches
     assert all(part.amount > 0 for parts in mispredicted.values() for part in parts.values())
     assert set(mispredicted) == {"control", "treatment"}
     added = treatment["adler32_z"]
@@ -322,18 +326,18 @@ def test_cache_misses_are_seen_where_as_much_is_executed() -> None:
     size = 20_000
     strides = toy_case("strides", "strides", bytes=size)
     instructions = examine("native functions", "instructions", observed(strides, pairs=3)["strides"].observations)
-    found = observed(strides, pairs=3, misses=True)["strides"]
-    missed = examine("simulated cache misses", "count", found.observations, found.note)
-    assert found.note.startswith("valgrind's model")
-    assert found.flame == ()
+    observed_by_case = observed(strides, pairs=3, misses=True)["strides"]
+    missed = examine("simulated cache misses", "count", observed_by_case.observations, observed_by_case.note)
+    assert observed_by_case.note.startswith("valgrind's model")
+    assert observed_by_case.flame == ()
     assert instructions.treatment == pytest.approx(instructions.control, rel=0.01)
     assert missed.candidates[0].difference == pytest.approx(size * (1 - 2 / 64), rel=0.1)
 
 
 def test_what_ctypes_calls_is_one_part_whatever_libffi_says_of_itself() -> None:
     call, nameless = FunctionId(f"{CODE_OF}ffi_call", "/lib/libffi.so.8"), FunctionId(NAMELESS, "/lib/libffi.so.8")
-    found = profile(
+    callgrind_profile = profile(
         {call: FunctionCost(6), nameless: FunctionCost(4), FunctionId(f"{CODE_OF}f", NUMPY): FunctionCost(5, 9)}
     )
-    parts = {name: (part.amount, part.calls) for name, part in parts_of(found, 1, set()).items()}
+    parts = {name: (part.amount, part.calls) for name, part in parts_of(callgrind_profile, 1, set()).items()}
     assert parts == {"what ctypes calls (libffi.so)": (10.0, None), f"{CODE_OF}f": (5.0, None)}

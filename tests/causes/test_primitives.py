@@ -54,10 +54,10 @@ LINES = {
 
 @pytest.mark.parametrize("line", LINES)
 def test_what_was_executed(line: str) -> None:
-    found, meant = parse_line(line), LINES[line]
-    assert found is not None
-    assert (found.name, found.implementation) == (meant.name, meant.implementation)
-    assert found.ns == pytest.approx(meant.ns)
+    primitive, meant = parse_line(line), LINES[line]
+    assert primitive is not None
+    assert (primitive.name, primitive.implementation) == (meant.name, meant.implementation)
+    assert primitive.ns == pytest.approx(meant.ns)
 
 
 POOLED = "pooling forward_inference mb8ic16_iw256ow254kw3sw1dw0pw0"
@@ -84,9 +84,9 @@ CONCATENATED = {  # the same concatenation by mxnet 1.8.0.post0 and 1.9.1
 
 @pytest.mark.parametrize(("line", "name"), [*POOLING.items(), *CONCATENATED.items()])
 def test_a_primitive_is_the_same_by_every_release(line: str, name: str) -> None:
-    found = parse_line(line)
-    assert found is not None
-    assert found.name == name
+    primitive = parse_line(line)
+    assert primitive is not None
+    assert primitive.name == name
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_other_lines(line: str) -> None:
 
 def test_parts_are_medians_times_how_often_they_run() -> None:
     runs = [Primitive("gemm", "jit", ns) for ns in (10.0, 11.0, 500.0, 12.0, 9.0, 11.0)]
-    found = parts_of([*runs, None, Primitive("sum", "a", 5.0), Primitive("sum", "b", 7.0)], calls=3)
-    assert found == {"gemm": Part(22.0, 2.0, implementation="jit"), "sum": Part(4.0, 2 / 3, implementation="a and b")}
+    parts = parts_of([*runs, None, Primitive("sum", "a", 5.0), Primitive("sum", "b", 7.0)], calls=3)
+    assert parts == {"gemm": Part(22.0, 2.0, implementation="jit"), "sum": Part(4.0, 2 / 3, implementation="a and b")}
 
 
 class Logging(Toy):
@@ -130,20 +130,20 @@ def profiling(framework: Toy) -> Profiling:
 
 def test_what_calls_print_is_read_in_fresh_process_pairs_with_the_log_switched_on() -> None:
     cases = [toy_case("logs", "logs_primitives", only_on="treatment"), toy_case("silent", "checksum", bytes=1000)]
-    found = ask_for_primitives(profiling(Logging()), cases)
-    seen = primitive_observations(found["logs"])
-    assert not isinstance(seen, str)
-    assert len(seen) == PAIRS
+    answers_by_case = ask_for_primitives(profiling(Logging()), cases)
+    observations = primitive_observations(answers_by_case["logs"])
+    assert not isinstance(observations, str)
+    assert len(observations) == PAIRS
     matmul, reorder = "matmul 4x4:4x4", "reorder f32 ab to f32 ba 4x4"
-    for pair in seen:
+    for pair in observations:
         assert pair["control"] == {matmul: Part(1000.0, 1.0, implementation="jit:avx512_core")}
         assert pair["treatment"] == {
             matmul: Part(3000.0, 1.0, implementation="ref:any"),
             reorder: Part(2000.0, 2.0, implementation="jit:uni"),
         }
-    assert describe_releases(found["logs"]) == "oneDNN 1.7.0 -> 2.4.4"  # said once, before the calls
-    assert primitive_observations(found["silent"]) == NOTHING
-    assert len(found["silent"].of["printed"]) == 1  # one pair is enough to know
+    assert describe_releases(answers_by_case["logs"]) == "oneDNN 1.7.0 -> 2.4.4"  # said once, before the calls
+    assert primitive_observations(answers_by_case["silent"]) == NOTHING
+    assert len(answers_by_case["silent"].of["printed"]) == 1  # one pair is enough to know
 
 
 OLD, NEW = "dnnl_verbose,info,oneDNN v1.7.0 (commit 2e47326)", "onednn_verbose,v1,info,oneDNN v3.5.0 (commit N/A)"
@@ -177,26 +177,26 @@ def test_another_release_of_a_library_is_named(control: list[str], treatment: li
 def test_a_long_log_costs_calls_and_says_the_same_of_each() -> None:
     """One side prints twice as much as the other: neither is cut off."""
     case = toy_case("long", "logs_much", only_on="treatment")
-    (found,) = ask_for_primitives(profiling(Logging()), [case]).values()
-    seen = primitive_observations(found)
-    assert not isinstance(seen, str)
-    runs = {side: seen[0][side]["matmul 4x4:4x4"].calls for side in SIDES}
+    (answers,) = ask_for_primitives(profiling(Logging()), [case]).values()
+    observations = primitive_observations(answers)
+    assert not isinstance(observations, str)
+    runs = {side: observations[0][side]["matmul 4x4:4x4"].calls for side in SIDES}
     assert runs == {"control": 20_000, "treatment": 40_000}
-    assert {pair[side]["calls"] for pair in found.of["printed"] for side in SIDES} == {1}
+    assert {pair[side]["calls"] for pair in answers.of["printed"] for side in SIDES} == {1}
 
 
 def test_operators_by_the_frameworks_profiler() -> None:
     toy = Toy()
     assert has_profiler(toy)
     assert not has_profiler(Logging())
-    (found,) = ask_for_operators(profiling(toy), [toy_case("one", "checksum", bytes=1000)]).values()
-    seen = operator_observations(found)
+    (answers,) = ask_for_operators(profiling(toy), [toy_case("one", "checksum", bytes=1000)]).values()
+    observations = operator_observations(answers)
     work = {"toy_work": Part(1000.0, 1.0)}
-    assert seen == [{"control": work, "treatment": work}] * PAIRS
+    assert observations == [{"control": work, "treatment": work}] * PAIRS
 
 
 def test_a_profiler_that_sees_nothing() -> None:
     nothing = replace(profiling(Toy()).bench, environment={"TOY_CLOCK": "real", "TOY_OPERATORS": "{}"})
     watched = replace(profiling(Toy()), bench=nothing)
-    (found,) = ask_for_operators(watched, [toy_case("one", "checksum", bytes=1000)]).values()
-    assert operator_observations(found) == NO_OPERATOR
+    (answers,) = ask_for_operators(watched, [toy_case("one", "checksum", bytes=1000)]).values()
+    assert operator_observations(answers) == NO_OPERATOR

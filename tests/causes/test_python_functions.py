@@ -23,9 +23,9 @@ def module(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"opduel_{name}", WORKER.with_name(f"{name}.py"))
     assert spec
     assert spec.loader
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    worker_module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(worker_module)
+    return worker_module
 
 
 TRACING = module("tracing")
@@ -43,7 +43,7 @@ def looked_at(functions: ModuleType, call: Callable[[], object], calls: int = 32
 
 
 def by_name(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {one["name"]: one for one in answer["functions"]}
+    return {function["name"]: function for function in answer["functions"]}
 
 
 def balanced(functions: ModuleType, name: str) -> Callable[[], object]:
@@ -73,41 +73,43 @@ def test_many_tiny_calls_are_not_blamed_for_what_watching_costs(
     functions: ModuleType, name: str, callees: list[str]
 ) -> None:
     """They take half of the call. Unsubtracted, they would have four fifths of it, and more."""
-    found = [by_name(looked_at(functions, balanced(functions, name))) for _ in range(3)]
+    answers = [by_name(looked_at(functions, balanced(functions, name))) for _ in range(3)]
     shares = []
-    for one in found:
-        tiny = sum(one[part]["ns"] for part in [f"explained.{name}", *callees])
-        shares.append(tiny / (tiny + one["builtins.sorted"]["ns"] + one["explained.sort"]["ns"]))
+    for answer in answers:
+        tiny = sum(answer[part]["ns"] for part in [f"explained.{name}", *callees])
+        shares.append(tiny / (tiny + answer["builtins.sorted"]["ns"] + answer["explained.sort"]["ns"]))
     assert 0.3 < sorted(shares)[1] < 0.68, shares
 
 
 def test_the_functions_add_up_to_the_unwatched_call(functions: ModuleType) -> None:
     answer = looked_at(functions, lambda: explained.sort(SHUFFLED))
     assert "seen_ns" not in answer
-    assert sum(one["ns"] for one in answer["functions"]) == pytest.approx(answer["ns"])
+    assert sum(function["ns"] for function in answer["functions"]) == pytest.approx(answer["ns"])
     assert answer["functions"][0]["name"] == "builtins.sorted"
     assert answer["functions"][0]["ns"] > 0.8 * answer["ns"]
 
 
 def test_names_places_calls_and_callers(functions: ModuleType) -> None:
     answer = looked_at(functions, explained.mixture)
-    found = by_name(answer)
-    count = found["explained.Counter.count"]
+    function_by_name = by_name(answer)
+    count = function_by_name["explained.Counter.count"]
     first = explained.Counter.count.__code__.co_firstlineno
     assert (count["calls"], count["where"]) == (4, f"explained.py:{first}")
     assert count["callers"] == {"explained.mixture": 1}
     assert count["called_at"] == f"explained.py:{first + 1}"  # mostly by itself
-    assert (found["explained.mixture"]["code"], found["builtins.sum"]["code"]) == (
+    assert (function_by_name["explained.mixture"]["code"], function_by_name["builtins.sum"]["code"]) == (
         TRACING.fingerprint(explained.mixture.__code__),
         "",
     )
-    total = found["builtins.sum"]
+    total = function_by_name["builtins.sum"]
     assert total["where"] == total["called_at"] == f"explained.py:{explained.mixture.__code__.co_firstlineno + 4}"
-    assert found["explained.numbers"]["callers"] == {"builtins.sum": 1}
-    assert found["explained.Counter.parity"]["calls"] == found["explained.raising"]["calls"] == 1
-    own = found["(the call itself)"]
+    assert function_by_name["explained.numbers"]["callers"] == {"builtins.sum": 1}
+    assert function_by_name["explained.Counter.parity"]["calls"] == function_by_name["explained.raising"]["calls"] == 1
+    own = function_by_name["(the call itself)"]
     assert (own["calls"], own["callers"], own["where"]) == (1, {}, "")
-    assert not [name for name in found if "_lsprof" in name or "profile" in name or "opduel_functions" in name]
+    assert not [
+        name for name in function_by_name if "_lsprof" in name or "profile" in name or "opduel_functions" in name
+    ]
 
 
 def test_two_calls_on_one_line_are_two_calls(functions: ModuleType) -> None:
@@ -121,18 +123,18 @@ def test_two_calls_on_one_line_are_two_calls(functions: ModuleType) -> None:
 
 
 def test_what_a_call_prepares_is_not_its_time_and_what_is_injected_is(functions: ModuleType) -> None:
-    made = []
+    preparations = []
 
     def before() -> None:
         explained.many_tiny(3)
-        made.append(1)
+        preparations.append(1)
 
     answer = looked_at(functions, lambda: None, 12, number=3, before=before, after=lambda: explained.sort(SHUFFLED[:9]))
-    found = by_name(answer)
+    function_by_name = by_name(answer)
     assert answer["calls"] == 12
-    assert len(made) == 2 + 2 * 4
-    assert "explained.tiny" not in found
-    assert found["explained.sort"]["calls"] == 1
+    assert len(preparations) == 2 + 2 * 4
+    assert "explained.tiny" not in function_by_name
+    assert function_by_name["explained.sort"]["calls"] == 1
 
 
 def test_a_case_that_profiles_itself_is_refused_and_one_that_raises_leaves_no_hook(functions: ModuleType) -> None:
@@ -159,8 +161,10 @@ def test_the_calling_thread_alone_is_watched(functions: ModuleType, monkeypatch:
 def test_the_doubt_is_of_calls_and_not_of_work(functions: ModuleType) -> None:
     """Of thousands of tiny calls much was subtracted; of one sort next to nothing, so that it is doubtful by no more
     than what the functions missed the call by."""
-    found = by_name(looked_at(functions, balanced(functions, "many_tiny")))
-    tiny, caller, sort = (found[name] for name in ("explained.tiny", "explained.many_tiny", "builtins.sorted"))
+    function_by_name = by_name(looked_at(functions, balanced(functions, "many_tiny")))
+    tiny, caller, sort = (
+        function_by_name[name] for name in ("explained.tiny", "explained.many_tiny", "builtins.sorted")
+    )
     assert tiny["doubt"] > 0.02 * tiny["ns"]
     assert caller["doubt"] > 0.02 * caller["ns"]
     assert sort["doubt"] < tiny["doubt"]
@@ -171,21 +175,21 @@ def test_the_doubt_is_what_others_may_have_instead(functions: ModuleType) -> Non
     assert functions.doubts((100.0, 500.0, 50.0), (100.0, 500.0)) == 0.0, "all that there is adds up"
     assert functions.doubts((0.0, 500.0, 0.0), (0.0, 90.0)) == 0.0
     assert functions.doubts((0.0, 500.0, 400.0), (0.0, 90.0)) == 90.0, "no more than all of it"
-    found = by_name(looked_at(functions, lambda: explained.many_tiny(2000)))
-    assert found["(the call itself)"]["inclusive_doubt"] == pytest.approx(0.0, abs=1e-6)
-    assert found["explained.many_tiny"]["inclusive_doubt"] < found["explained.many_tiny"]["doubt"]
+    function_by_name = by_name(looked_at(functions, lambda: explained.many_tiny(2000)))
+    assert function_by_name["(the call itself)"]["inclusive_doubt"] == pytest.approx(0.0, abs=1e-6)
+    assert function_by_name["explained.many_tiny"]["inclusive_doubt"] < function_by_name["explained.many_tiny"]["doubt"]
 
 
 def test_what_a_call_costs_is_the_called_function_s(functions: ModuleType) -> None:
     """``tiny`` does nothing: its time is that of its calls."""
-    found = by_name(looked_at(functions, lambda: explained.many_tiny(2000)))
-    assert found["explained.tiny"]["ns"] > found["explained.many_tiny"]["ns"]
+    function_by_name = by_name(looked_at(functions, lambda: explained.many_tiny(2000)))
+    assert function_by_name["explained.tiny"]["ns"] > function_by_name["explained.many_tiny"]["ns"]
 
 
 def test_resuming_a_generator_is_the_generator_s_time(functions: ModuleType) -> None:
     """A second layer of generators has time of its own; what watching adds to calls would be more than all of it."""
-    found = by_name(looked_at(functions, lambda: explained.through_generators(2000)))
-    inner, outer = found["explained.yielded"], found["explained.passed_on"]
+    function_by_name = by_name(looked_at(functions, lambda: explained.through_generators(2000)))
+    inner, outer = function_by_name["explained.yielded"], function_by_name["explained.passed_on"]
     assert (inner["calls"], outer["calls"]) == (2001, 2001)
     assert outer["ns"] > 0.1 * inner["ns"]
 
@@ -200,8 +204,8 @@ def test_long_instructions_are_not_taken_for_many(functions: ModuleType) -> None
         explained.long_instructions(200)
         explained.many_turns(turns)
 
-    found = by_name(looked_at(functions, call))
-    shares = [found[f"explained.{name}"]["ns"] for name in ("long_instructions", "many_turns")]
+    function_by_name = by_name(looked_at(functions, call))
+    shares = [function_by_name[f"explained.{name}"]["ns"] for name in ("long_instructions", "many_turns")]
     assert 0.4 < shares[0] / sum(shares) < 0.6, shares
 
 
@@ -232,18 +236,20 @@ def test_time_is_divided_among_stacks_through_functions_in_c(functions: ModuleTy
         explained.through_sorted_too(200)
 
     answer = looked_at(functions, call)
-    names = [one["name"] for one in answer["functions"]]
+    names = [function["name"] for function in answer["functions"]]
     stacks = {tuple(names[place] for place in path): ns for path, ns in answer["stacks"]}
-    found = by_name(answer)
-    tiny, whole = found["explained.tiny"], sum(one["ns"] for one in found.values())
-    assert sum(stacks.values()) == pytest.approx(whole)
+    function_by_name = by_name(answer)
+    tiny, outermost = function_by_name["explained.tiny"], sum(function["ns"] for function in function_by_name.values())
+    assert sum(stacks.values()) == pytest.approx(outermost)
     path = "explained.through_sorted", "builtins.sorted", "explained.tiny"
     assert stacks[path] == pytest.approx(tiny["ns"] / 3)
     assert stacks["explained.through_sorted_too", *path[1:]] == pytest.approx(tiny["ns"] * 2 / 3)
-    assert found["builtins.sorted"]["inclusive"] == pytest.approx(found["builtins.sorted"]["ns"] + tiny["ns"])
-    assert found["(the call itself)"]["inclusive"] == pytest.approx(whole)
+    assert function_by_name["builtins.sorted"]["inclusive"] == pytest.approx(
+        function_by_name["builtins.sorted"]["ns"] + tiny["ns"]
+    )
+    assert function_by_name["(the call itself)"]["inclusive"] == pytest.approx(outermost)
     assert tiny["inclusive"] == pytest.approx(tiny["ns"])
-    first = found["explained.through_sorted"]
+    first = function_by_name["explained.through_sorted"]
     under = [ns for path, ns in stacks.items() if path[0] == "explained.through_sorted"]
     assert first["inclusive"] == pytest.approx(sum(under))
     assert first["inclusive"] > first["ns"] + tiny["ns"] / 3
@@ -251,7 +257,7 @@ def test_time_is_divided_among_stacks_through_functions_in_c(functions: ModuleTy
 
 def test_of_a_recursion_s_levels_a_stack_has_one(functions: ModuleType) -> None:
     answer = looked_at(functions, lambda: explained.Counter().count(50))
-    names = [one["name"] for one in answer["functions"]]
+    names = [function["name"] for function in answer["functions"]]
     stacks = {tuple(names[place] for place in path) for path, _ in answer["stacks"]}
     assert stacks == {("explained.Counter.count",), ("(the call itself)",)}
     tracer = TRACING.Tracer()
@@ -259,8 +265,8 @@ def test_of_a_recursion_s_levels_a_stack_has_one(functions: ModuleType) -> None:
     assert len(tracer.stacks) < 5
 
 
-def part(seen: float, added: float = 0, slowed: float = 0) -> dict[str, float]:
-    return {"seen": seen, "added": added, "slowed": slowed}
+def part(ns: float, added: float = 0, slowed: float = 0) -> dict[str, float]:
+    return {"seen": ns, "added": added, "slowed": slowed}
 
 
 def test_what_is_too_much_is_taken_from_those_that_watching_slows(functions: ModuleType) -> None:
@@ -280,11 +286,11 @@ def test_what_was_taken_in_vain_is_given_back(functions: ModuleType) -> None:
 
 
 def test_the_less_it_adds_up_the_more_is_doubtful(functions: ModuleType) -> None:
-    one, others = (400.0, 600.0), 1100.0
-    found = [functions.doubts((500.0, others, missed), one) for missed in (0.0, 100.0)]
-    assert found[0] == pytest.approx(2 * functions.LEFT * 400 * 0.2)
-    assert found[1] - found[0] == pytest.approx(100 * (1 - 600 / 1100)), "no more than others can lack"
-    small = [functions.doubts((500.0, others, missed), (10.0, 33.0)) for missed in (0.0, 100.0)]
+    own_part, total = (400.0, 600.0), 1100.0
+    doubts = [functions.doubts((500.0, total, missed), own_part) for missed in (0.0, 100.0)]
+    assert doubts[0] == pytest.approx(2 * functions.LEFT * 400 * 0.2)
+    assert doubts[1] - doubts[0] == pytest.approx(100 * (1 - 600 / 1100)), "no more than others can lack"
+    small = [functions.doubts((500.0, total, missed), (10.0, 33.0)) for missed in (0.0, 100.0)]
     assert small[1] - small[0] == pytest.approx(100 * functions.UNEVEN * 33 / 1100), "a function of 3 % of the time"
 
 
@@ -312,29 +318,31 @@ def test_names_of_functions_in_c_are_the_same_in_every_process(text: str, name: 
 
 def test_a_fingerprint_is_of_what_a_function_does() -> None:
     def of(text: str) -> str:
-        found: dict[str, Any] = {}
-        exec(text, found)
-        return str(TRACING.fingerprint(found["f"].__code__))
+        namespace: dict[str, Any] = {}
+        exec(text, namespace)
+        return str(TRACING.fingerprint(namespace["f"].__code__))
 
-    one = of("def f(x):\n    return [g(x, 3) for _ in x]\n")
-    assert one == of("# moved\n\ndef f(x):\n    # a comment\n    return [g(x, 3) for _ in x]\n")
+    fingerprint = of("def f(x):\n    return [g(x, 3) for _ in x]\n")
+    assert fingerprint == of("# moved\n\ndef f(x):\n    # a comment\n    return [g(x, 3) for _ in x]\n")
     assert of('def f(x):\n    """Says\n    much."""\n    return 1') == of(
         'def f(x):\n    """Says\n    more."""\n    return 1'
     )
     assert of("def f(x):\n    return 'a' * 99 + 'b\\n'") != of("def f(x):\n    return 'a' * 99 + 'c\\n'")
-    others = ("g(x, 4) for _ in x", "h(x, 3) for _ in x", "g(x, 3) for _ in x if x", "g(x, '3') for _ in x")
-    assert len({one, *(of(f"def f(x):\n    return [{other}]\n") for other in others)}) == 1 + len(others)
+    other_sources = ("g(x, 4) for _ in x", "h(x, 3) for _ in x", "g(x, 3) for _ in x if x", "g(x, '3') for _ in x")
+    assert len({fingerprint, *(of(f"def f(x):\n    return [{other}]\n") for other in other_sources)}) == 1 + len(
+        other_sources
+    )
 
 
 def answered(**more: float) -> Answers:
-    one = {"name": "f", "ns": 3.0, "calls": 2.0, "where": "f.py:1", "called_at": "g.py:7", "callers": {"g": 1.0}}
+    function = {"name": "f", "ns": 3.0, "calls": 2.0, "where": "f.py:1", "called_at": "g.py:7", "callers": {"g": 1.0}}
     other = {"name": "g", "ns": 1.0, "calls": 1.0, "where": "", "called_at": "", "callers": {}, "inclusive": 4.0}
-    one, other = (
-        {**one, "doubt": 0.5, "inclusive_doubt": 0.25, "code": "ab12"},
+    function, other = (
+        {**function, "doubt": 0.5, "inclusive_doubt": 0.25, "code": "ab12"},
         {**other, "doubt": 0.0, "inclusive_doubt": 0.0, "code": ""},
     )
     stacks = [[[1, 0], 2.0], [[0], 1.0], [[1], 1.0]]
-    answer = {"ns": 4.0, "calls": 10, "functions": [{**one, "inclusive": 3.0}, other], "stacks": stacks, **more}
+    answer = {"ns": 4.0, "calls": 10, "functions": [{**function, "inclusive": 3.0}, other], "stacks": stacks, **more}
     nothing = {**answer, "functions": [], "stacks": []}
     return Answers({"functions": [{"control": answer, "treatment": nothing}, {"control": answer, "treatment": answer}]})
 
@@ -361,14 +369,16 @@ def test_a_function_of_pybind11_has_the_profilers_name() -> None:
 
     profiler = cProfile.Profile()
     profiler.runcall(pypocketfft.c2c, np.ones(8, complex))
-    assert TRACING.text_of(pypocketfft.c2c) in {one.code for one in profiler.getstats()}
+    assert TRACING.text_of(pypocketfft.c2c) in {entry.code for entry in profiler.getstats()}
 
 
 def test_process_pairs_whose_functions_do_not_add_up_are_left_out_where_enough_others_do() -> None:
     sound, off = answered().of["functions"][1], answered(seen_ns=9.0).of["functions"][1]
-    found = Answers({"functions": [sound, off, sound, sound]})
-    assert len(function_observations(found)) == 3
-    assert function_note(found).startswith("1 of 4 process pairs left out, whose functions did not add up to the call;")
+    observations = Answers({"functions": [sound, off, sound, sound]})
+    assert len(function_observations(observations)) == 3
+    assert function_note(observations).startswith(
+        "1 of 4 process pairs left out, whose functions did not add up to the call;"
+    )
     few = Answers({"functions": [sound, off, sound]})
     assert len(function_observations(few)) == 3
     assert function_note(few).startswith("control: the functions add up to 225%")

@@ -77,22 +77,22 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, i
 
 def test_functions_begin_where_they_did_before_it_was_stripped(library: tuple[Path, dict[str, int]]) -> None:
     path, addresses = library
-    found = StrippedLibrary(str(path))
+    stripped_library = StrippedLibrary(str(path))
     for name in ("kernels::turned", "kernels::checked", "kernels::Sum<float>::compute", "exported"):
         start = addresses[name]
-        assert found.function_at(start) == found.function_at(start + 3) == start
-    assert found.function_at(0) is None
-    assert found.function_at(1 << 40) is None
+        assert stripped_library.function_at(start) == stripped_library.function_at(start + 3) == start
+    assert stripped_library.function_at(0) is None
+    assert stripped_library.function_at(1 << 40) is None
 
 
 def test_code_says_its_source_file_and_a_vtable_its_class(library: tuple[Path, dict[str, int]]) -> None:
     path, addresses = library
-    found = StrippedLibrary(str(path))
-    assert found.sources(addresses["kernels::checked"]) == ["src/src/sum.cc"]
-    assert found.sources(addresses["kernels::turned"]) == []
-    assert found.class_of(addresses["kernels::Sum<float>::compute"]) == "kernels::Sum<float>"
-    assert found.class_of(addresses["kernels::Shared::compute"]) == "kernels::First"
-    assert found.class_of(addresses["kernels::turned"]) == ""
+    stripped_library = StrippedLibrary(str(path))
+    assert stripped_library.sources(addresses["kernels::checked"]) == ["src/src/sum.cc"]
+    assert stripped_library.sources(addresses["kernels::turned"]) == []
+    assert stripped_library.class_of(addresses["kernels::Sum<float>::compute"]) == "kernels::Sum<float>"
+    assert stripped_library.class_of(addresses["kernels::Shared::compute"]) == "kernels::First"
+    assert stripped_library.class_of(addresses["kernels::turned"]) == ""
 
 
 def test_functions_have_names_of_checks_and_of_who_takes_their_address(
@@ -125,18 +125,18 @@ def test_functions_count_for_the_nearest_that_is_known(library: tuple[Path, dict
     lib, turned = str(path), FunctionId(NAMELESS, str(path), addresses["kernels::turned"])
     compute = FunctionId(NAMELESS, lib, addresses["kernels::Sum<float>::compute"])
     python, omp = FunctionId("cfunction_call", "/usr/lib/libpython3.11.so"), FunctionId("GOMP_parallel", "libgomp.so")
-    known = FunctionId("long exported(long)", lib)
+    exported = FunctionId("long exported(long)", lib)
 
     def owner(callers: dict[FunctionId, int], **more: FunctionCost) -> set[str]:
-        functions = {turned: FunctionCost(10, 1, callers=callers), known: FunctionCost(1, 1, callers={python: 12})}
-        functions |= {compute: FunctionCost(2, 1, callers={python: 12}), omp: FunctionCost(1, callers={known: 11})}
-        found = with_owners(CallgrindProfile(functions, 14))
-        assert sum(cost.self_cost for cost in found.functions.values()) == 14
-        assert found.total == 14
-        return {one.name for one in found.functions if not one.address} - {known.name, omp.name}
+        functions = {turned: FunctionCost(10, 1, callers=callers), exported: FunctionCost(1, 1, callers={python: 12})}
+        functions |= {compute: FunctionCost(2, 1, callers={python: 12}), omp: FunctionCost(1, callers={exported: 11})}
+        joined = with_owners(CallgrindProfile(functions, 14))
+        assert sum(cost.self_cost for cost in joined.functions.values()) == 14
+        assert joined.total == 14
+        return {function.name for function in joined.functions if not function.address} - {exported.name, omp.name}
 
     assert owner({compute: 10}) == {CODE_OF + "kernels::Sum<float>"}
-    assert owner({known: 10}) == {CODE_OF + "exported", CODE_OF + "kernels::Sum<float>"}
+    assert owner({exported: 10}) == {CODE_OF + "exported", CODE_OF + "kernels::Sum<float>"}
     assert owner({omp: 10}) == {CODE_OF + "exported", CODE_OF + "kernels::Sum<float>"}, "through another library"
     assert owner({python: 10}) == {NAMELESS, CODE_OF + "kernels::Sum<float>"}
 
@@ -148,8 +148,8 @@ def test_what_is_no_such_library_has_no_owners(tmp_path: Path) -> None:
     for path in (text, short, tmp_path / "none"):
         assert locate(str(path), 0x1000) is None
         function = FunctionId(NAMELESS, str(path), 0x1000)
-        found = with_owners(CallgrindProfile({function: FunctionCost(5)}, 5))
-        assert list(found.functions) == [FunctionId(NAMELESS, str(path))]
+        joined = with_owners(CallgrindProfile({function: FunctionCost(5)}, 5))
+        assert list(joined.functions) == [FunctionId(NAMELESS, str(path))]
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
@@ -166,16 +166,18 @@ def test_callgrind_s_addresses_are_those_of_functions(library: tuple[Path, dict[
     )
     with (tmp_path / "out").open("rb") as stream:
         profile = read_callgrind(stream, locate=locate)
-    assert {one.address for one in profile.functions if one.library == str(path) and one.name == NAMELESS} >= {
-        addresses[name] for name in ("kernels::turned", "kernels::checked", "kernels::Sum<float>::compute")
-    }
-    found = with_owners(profile)
-    parts = parts_of(found, 1, set())
+    assert {
+        function.address
+        for function in profile.functions
+        if function.library == str(path) and function.name == NAMELESS
+    } >= {addresses[name] for name in ("kernels::turned", "kernels::checked", "kernels::Sum<float>::compute")}
+    joined = with_owners(profile)
+    parts = parts_of(joined, 1, set())
     assert parts[CODE_OF + "src/src/sum.cc"].where == path.name
     # ``turned`` has one caller for most, whose class it counts for
     amounts = {name.removeprefix(CODE_OF): part.amount for name, part in parts.items() if name.startswith(CODE_OF)}
     assert amounts["kernels::Sum<float>"] > 20 * amounts["src/src/sum.cc"]
-    assert "libkernels.so" in describe_stripped({"control": [found], "treatment": [found]})
+    assert "libkernels.so" in describe_stripped({"control": [joined], "treatment": [joined]})
 
 
 def test_a_library_is_read_once(library: tuple[Path, dict[str, int]]) -> None:

@@ -5,9 +5,9 @@ from opduel.causes.collectors.vectors import describe_vectors
 from opduel.records.cause import ONE_BY_ONE
 
 
-def test_what_is_describe_vectors_a_function() -> None:
-    def cost(**given: object) -> FunctionCost:
-        return FunctionCost(1000, **{"looked_at": 1000, **given})  # type: ignore[arg-type]
+def test_functions_work_on_vectors_or_single_elements() -> None:
+    def cost(**changes: object) -> FunctionCost:
+        return FunctionCost(1000, **{"looked_at": 1000, **changes})  # type: ignore[arg-type]
 
     assert describe_vectors(cost(vectors={16: 50, 32: 400})) == "vectors of 32 bytes"
     assert describe_vectors(cost(vectors={16: 400, 32: 50})) == "vectors of 16 bytes"
