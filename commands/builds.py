@@ -1,12 +1,12 @@
 """The builds that a command measures: those asked for, or else the user's own, or the framework's; made if need be."""
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from opduel.commands.config import config_path
 from opduel.commands.entry import log
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.programs import program_of
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
 from opduel.frameworks import Framework
@@ -29,7 +29,7 @@ def usual_build(side: Side, config: Mapping[str, str], framework: Framework, opt
     return usual
 
 
-def make_builds(options: argparse.Namespace, framework: Framework, requests: Sequence[str]) -> list[Build]:
+def make_builds(options: HarnessOptions, framework: Framework, requests: Sequence[str]) -> list[Build]:
     """The builds of that name or at that path, made if need be, with the libraries of ``--shared_libs``. OpduelError:
     there is no such build, it can't be made, or none of them takes the libraries."""
     cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)

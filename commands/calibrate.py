@@ -1,6 +1,5 @@
 """run_bench.py --calibrate: one build against itself, plain and slowed, and what that says of this machine."""
 
-import argparse
 import contextlib
 import dataclasses
 import io
@@ -23,7 +22,8 @@ from opduel.commands.config import StoredAnswers, config_path, default_reports
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.harness import run_harness
-from opduel.commands.options import Parser, by_metric, harness_parser, refuse
+from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.options import Parser, read_options
 from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.comparator.calibration import evaluate
 from opduel.frameworks import get_framework
@@ -77,7 +77,7 @@ class Calibration:
 def calibrate(arguments: Sequence[str]) -> int:
     """Run, tell, keep; returns the exit code, or raises an OpduelError that has it. ``arguments`` are those of
     harness.py; the spec may be left out."""
-    options = harness_parser().parse_args(["-b", DEFAULT_SPEC, *arguments])
+    options = read_options(["-b", DEFAULT_SPEC, *arguments])
     refuse_single_options(options)
     refuse_round_log(options)
     calibration = _plan_calibration(options, arguments)
@@ -100,49 +100,49 @@ def calibrate(arguments: Sequence[str]) -> int:
     return INCOMPLETE if calibration.broken else DONE
 
 
-def _plan_calibration(options: argparse.Namespace, arguments: Sequence[str]) -> Calibration:
-    refuse(options, OURS, "is set by --calibrate itself: leave it out")
-    refuse(options, OF_SUITES, "is for a suite, which --calibrate can't measure: leave it out, and give a spec with -b")
-    refuse(options, FLEET_OPTIONS, "is for other hosts, and --calibrate judges this one: leave it out")
-    refuse(options, UNHEARD, "can't be combined with --calibrate: leave it out")
+def _plan_calibration(options: HarnessOptions, arguments: Sequence[str]) -> Calibration:
+    options.refuse(OURS, "is set by --calibrate itself: leave it out")
+    options.refuse(OF_SUITES, "is for a suite, which --calibrate can't measure: leave it out, and give a spec with -b")
+    options.refuse(FLEET_OPTIONS, "is for other hosts, and --calibrate judges this one: leave it out")
+    options.refuse(UNHEARD, "can't be combined with --calibrate: leave it out")
     config = StoredAnswers(config_path())
     seed = secrets.randbits(32) if options.seed is None else options.seed
     cases = _cases(options, seed)
-    threshold = by_metric(options).get("time")  # all that is calibrated: instructions have next to no noise
+    threshold = options.threshold.get("time")  # all that is calibrated: instructions have next to no noise
     steps = _steps(threshold)
     budget_s = options.time_budget or DEFAULT_BUDGET_S
     rounds = [USUAL_ROUNDS if options.max_rounds else rounds_at(threshold) for _, threshold in steps]
     chosen = evenly(cases, round(max(FEWEST_CASES, budget_s / (CASE_S * sum(rounds) / USUAL_ROUNDS))))
     if len(chosen) < len(cases):
         log.info("%d of %d cases, spread over the spec: what the time budget allows", len(chosen), len(cases))
-    report_folder = options.local_reporter or options.simple_local_reporter
+    report_folder = options.reporting.local_reporter or options.reporting.simple_local_reporter
     base = user_path(str(report_folder or config.get("local_reporter", str(default_reports()))), "--local_reporter")
     folder = base / "calibration" / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     check_folder(folder, "local_reporter")
     watch = Watch(plan_cpus(options.threads))
     build = _build(options, config)
-    fixed = ["-b", options.benchmark_file, *_without_ours(arguments)]
+    fixed = ["-b", str(options.benchmark_file), *_without_ours(arguments)]
     fixed += ["--control", build, "--treatment", build, "--metric", "time"]
     fixed += [word for case in chosen for word in ("--operators", exactly(case))]
     deadline_s = time.monotonic() + budget_s
     return Calibration(fixed, steps, folder, deadline_s, random.Random(seed), watch, threshold is not None)
 
 
-def _build(options: argparse.Namespace, config: Mapping[str, str]) -> str:
+def _build(options: HarnessOptions, config: Mapping[str, str]) -> str:
     """The build that is both sides, made if need be; says where it came from when it was not on the command line."""
     requests = {build for build in (options.control, options.treatment) if build is not None}
     if len(requests) > 1:
         raise UsageError("--calibrate measures one build against itself: give --control or --treatment, not two builds")
-    unsampled = argparse.Namespace(**{**vars(options), "sample": None})
+    unsampled = dataclasses.replace(options, sample=None)
     framework = get_framework(choose_cases(unsampled, 0).framework_name)
     build = requests.pop() if requests else usual_build("treatment", config, framework)
     make_builds(options, framework, [build])
     return str(build)
 
 
-def _cases(options: argparse.Namespace, seed: int) -> list[str]:
+def _cases(options: HarnessOptions, seed: int) -> list[str]:
     """Their ids; the runs have seeds of their own, so that none may depend on the seed. ``seed``: for ``--sample``."""
-    timed = argparse.Namespace(**{**vars(options), "metric": [["time"]], "sample": None})
+    timed = dataclasses.replace(options, metric=("time",), sample=None)
     chosen = choose_cases(timed, 0).cases
     first, second = ([case.id for case in cases] for cases in (chosen, choose_cases(timed, 1).cases))
     if first != second:
@@ -233,7 +233,7 @@ def _harness_unheard(arguments: Sequence[str]) -> None:
             os.environ[WEBHOOK] = webhook
 
 
-def _outcome(calibration: Calibration, options: argparse.Namespace, seconds: float) -> Outcome:
+def _outcome(calibration: Calibration, options: HarnessOptions, seconds: float) -> Outcome:
     """What the runs say. After an interruption nothing is simulated: who pressed Ctrl-C waits for the report."""
     reports = calibration.reports
     rows = evaluate(reports)
@@ -256,7 +256,7 @@ def _outcome(calibration: Calibration, options: argparse.Namespace, seconds: flo
     )
 
 
-def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Forecast]:
+def _forecasts(calibration: Calibration, options: HarnessOptions) -> list[Forecast]:
     """What the same machine would find with ``--max_rounds``, as given or usual, and with more."""
     cases = noises(calibration.reports)
     if len(cases) < 2:
@@ -266,6 +266,6 @@ def _forecasts(calibration: Calibration, options: argparse.Namespace) -> list[Fo
         (report.run.wall_s or 0.0) / max(1, sum(comparison.rounds for comparison in report.comparisons))
         for report in calibration.reports
     )
-    threshold = by_metric(options).get("time") if calibration.fixed_threshold else None
+    threshold = options.threshold.get("time") if calibration.fixed_threshold else None
     most = options.max_rounds or (USUAL_ROUNDS if threshold is None else rounds_at(threshold))
     return [forecast(cases, times * most, options.alpha, cost, calibration.rng, threshold) for times in MORE_ROUNDS]

@@ -1,6 +1,5 @@
 """What is measured, as the options say: cases of a spec, of some of its categories, or of the options' own inputs."""
 
-import argparse
 import dataclasses
 import hashlib
 import math
@@ -15,8 +14,8 @@ from typing import Any
 from opduel.commands.config import default_model_cache
 from opduel.commands.custom_network import custom_network
 from opduel.commands.entry import log
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_types import share
-from opduel.commands.options import asked_metrics, by_metric
 from opduel.commands.programs import fill_command_lines, refuse_program_options
 from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.frameworks import Framework, framework_names, get_framework
@@ -75,15 +74,13 @@ def is_drawn(spec: Spec, test: Any) -> bool:
     return bool(getattr(test, "random", None)) and test.seed is None and spec.defaults.seed is None
 
 
-def choose_cases(options: argparse.Namespace, seed: int) -> Choice:
+def choose_cases(options: HarnessOptions, seed: int) -> Choice:
     """The cases that the options ask for; sizes are drawn from ``seed`` where the spec has none of its own. UsageError:
     a bad spec, bad inputs, options that don't go together, or nothing left to measure."""
     own = custom_network(options, [_parse_inputs(text) for text in (options.network and options.inputs) or ()])
     spec, path = (own.spec, None) if own else _spec(options)
     settings = overriding_settings(options)
-    cases = expand_cases(
-        spec, thresholds=by_metric(options), metrics=asked_metrics(options), settings=settings, seed=seed
-    )
+    cases = expand_cases(spec, thresholds=options.threshold, metrics=options.metric, settings=settings, seed=seed)
     framework = get_framework(spec.framework)
     refuse_program_options(options, framework)
     cases = fill_command_lines(cases, options)
@@ -101,14 +98,14 @@ def choose_cases(options: argparse.Namespace, seed: int) -> Choice:
     return Choice(spec.framework, path, cases, label, draws=any(is_drawn(spec, test) for test in spec.tests))
 
 
-def require_two_to_inject(options: argparse.Namespace, cases: Sequence[Case]) -> None:
+def require_two_to_inject(options: HarnessOptions, cases: Sequence[Case]) -> None:
     """Raise UsageError if a slowdown is to be injected, and there is nothing to compare it with."""
     injectable = Counter(case.metric for case in cases if METRICS[case.metric].injectable)
     if options.inject and max(injectable.values(), default=0) < 2:
         raise UsageError("--inject slows every second case: give it two cases or more")
 
 
-def framework_of(options: argparse.Namespace, choice: Choice, frameworks_dir: Path) -> Framework:
+def framework_of(options: HarnessOptions, choice: Choice, frameworks_dir: Path) -> Framework:
     """The cases' framework, with its data in ``frameworks_dir``; UsageError if the options name another one."""
     if choice.framework is not None:
         return choice.framework
@@ -123,12 +120,12 @@ def are_discovered(cases: Sequence[Case], framework: Framework) -> bool:
     return framework.cases.discovers_values and any(case.metric == VALUE for case in cases)
 
 
-def pick_cases(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+def pick_cases(cases: Sequence[Case], options: HarnessOptions) -> list[Case]:
     """Those that ``--operators`` and ``--regressed_types`` leave; UsageError: one matches none."""
     return _pick_regressed(select_cases(cases, options.operators) if options.operators else cases, options)
 
 
-def sample_cases(cases: Sequence[Case], options: argparse.Namespace, seed: int) -> list[Case]:
+def sample_cases(cases: Sequence[Case], options: HarnessOptions, seed: int) -> list[Case]:
     """The random sample of ``--sample``, in the order of ``cases``; all of them without it, or if there are no more.
 
     Cases are ranked by a hash of the seed and the case's id (Sunter 1977, "List sequential sampling", by permanent
@@ -144,7 +141,7 @@ def sample_cases(cases: Sequence[Case], options: argparse.Namespace, seed: int) 
     return [case for case in cases if case.id in sampled_ids]
 
 
-def fetch_case_files(choice: Choice, options: argparse.Namespace) -> list[Case]:
+def fetch_case_files(choice: Choice, options: HarnessOptions) -> list[Case]:
     """The cases with the files that they need on this host, fetched if they aren't there. OpduelError: a file can't be
     had, or isn't the one that was meant."""
     cache = (options.model_cache or default_model_cache()).absolute()
@@ -173,19 +170,19 @@ def _with_root_folder(cases: Sequence[Case], root: Path | None) -> list[Case]:
     return rooted_cases
 
 
-def overriding_settings(options: argparse.Namespace) -> Settings | None:
+def overriding_settings(options: HarnessOptions) -> Settings | None:
     """What the options put in place of the spec's own settings; None for nothing."""
-    value_by_setting = {
+    value_by_setting: dict[str, Any] = {
         "dtype": options.dtype,
         "context": options.ctx,
-        "directions": options.directions,
+        "directions": list(options.directions) or None,
         "input_sets": options.input_sets,
     }
     value_by_setting = {name: value for name, value in value_by_setting.items() if value is not None}
     return Settings(**value_by_setting) if value_by_setting else None
 
 
-def _spec(options: argparse.Namespace) -> tuple[Spec, Path | None]:
+def _spec(options: HarnessOptions) -> tuple[Spec, Path | None]:
     """The spec whose cases are chosen from, and its file."""
     if options.inputs:
         return _with_inputs(options)
@@ -204,7 +201,7 @@ def _spec(options: argparse.Namespace) -> tuple[Spec, Path | None]:
     return load_spec(path, options.category or ()), path
 
 
-def _with_inputs(options: argparse.Namespace) -> tuple[Spec, Path | None]:
+def _with_inputs(options: HarnessOptions) -> tuple[Spec, Path | None]:
     """A spec of the operators named, on the inputs given; of ``-b`` only settings are left."""
     if options.category:
         raise UsageError("--category: --inputs are for the operators named by --operators: leave it out")
@@ -261,7 +258,7 @@ def _short(text: str) -> str:
     return line if len(line) <= 60 else line[:57] + "..."
 
 
-def _framework(options: argparse.Namespace) -> str:
+def _framework(options: HarnessOptions) -> str:
     """The one that is named, or the first that has such operators."""
     if options.framework is not None:
         return str(options.framework)
@@ -270,9 +267,9 @@ def _framework(options: argparse.Namespace) -> str:
     return next((name for name in names if roots & set(get_framework(name).cases.namespaces)), names[0])
 
 
-def _pick_regressed(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+def _pick_regressed(cases: Sequence[Case], options: HarnessOptions) -> list[Case]:
     """The cases of ``--regressed_types``, or all; UsageError where there is none of one of the ids."""
-    if options.regressed_types is None:
+    if not options.regressed_types:
         return list(cases)
     case_by_id = {case.id: case for case in cases}
     if options.across is not None or "," in options.platform:  # rows of such a run's report
@@ -297,7 +294,7 @@ def _cases_on_kinds(case_by_id: Mapping[str, Case], case_ids: Sequence[str]) -> 
     }
 
 
-def _pick_by_size(options: argparse.Namespace, cases: list[Case]) -> list[Case]:
+def _pick_by_size(options: HarnessOptions, cases: list[Case]) -> list[Case]:
     """With ``--int64_tensor``, only the cases with tensors of more elements than 32 bits can number, or the others."""
     if options.int64_tensor is None:
         return cases

@@ -101,15 +101,15 @@ def _check_arguments(path: Path, value: Any) -> None:
             raise UsageError(f"{path}: {ARGUMENTS}.{command}: must be an object of options")
 
 
-def with_stored_token(options: argparse.Namespace, config: Mapping[str, str]) -> argparse.Namespace:
-    """Options of whoever sends reports: where neither they nor the environment have a token, the config's file does."""
-    sources = options.remote_access_token, options.remote_access_token_file, os.environ.get(VARIABLE) or None
+def with_stored_token(reporting: argparse.Namespace, config: Mapping[str, str]) -> argparse.Namespace:
+    """Return the reporters' options, with the config's token file where they and the environment have no token."""
+    sources = reporting.remote_access_token, reporting.remote_access_token_file, os.environ.get(VARIABLE) or None
     if any(source is not None for source in sources):
-        return options
+        return reporting
     file = config.get("remote_access_token_file")
     if file is None:
-        return options
-    return argparse.Namespace(**{**vars(options), "remote_access_token_file": file})
+        return reporting
+    return argparse.Namespace(**{**vars(reporting), "remote_access_token_file": file})
 
 
 def write_config(path: Path, answers: Mapping[str, Any]) -> None:

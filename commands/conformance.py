@@ -7,7 +7,7 @@ from pathlib import Path
 
 from opduel.commands.entry import DONE, REGRESSED, log
 from opduel.commands.option_types import path
-from opduel.commands.options import Parser, harness_parser
+from opduel.commands.options import Parser, read_options
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import get_framework
@@ -125,7 +125,7 @@ def subject_of_suite(
         RunError: a build can't be made, or the suite can't be had.
     """
     words = ["--suite", suite, *(f"--bench={one}" for one in bench), *(f"--operators={one}" for one in operators)]
-    selection = SuiteSelection(harness_parser().parse_args(words))
+    selection = SuiteSelection(read_options(words))
     cache, framework = BuildCache(exec_dir), selection.framework
     first = resolve_build(control, framework, cache)
     second = resolve_build(treatment, framework, cache) if treatment else first

@@ -1,6 +1,5 @@
 """--network: a spec of one network, and perhaps of the operator calls that it makes."""
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from opduel.commands.builds import usual_build
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import log
-from opduel.commands.options import refuse
+from opduel.commands.harness_options import HarnessOptions
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue.network import Input, ask_network, network_test, operator_tests
 from opduel.driver.catalogue.rules import load_rules
@@ -25,7 +24,7 @@ class CustomNetwork:
     spec: Spec
 
 
-def custom_network(options: argparse.Namespace, inputs: Sequence[Mapping[str, Any]]) -> CustomNetwork | None:
+def custom_network(options: HarnessOptions, inputs: Sequence[Mapping[str, Any]]) -> CustomNetwork | None:
     """The network that the options name, on the ``inputs`` that were given; None if they name none.
 
     With ``--with_operators`` a build is asked for its operators: the treatment, or else the control.
@@ -38,7 +37,7 @@ def custom_network(options: argparse.Namespace, inputs: Sequence[Mapping[str, An
             raise UsageError("--with_operators: add --network, or leave it out")
         return None
     instead = "--network replaces a spec: leave one of the two out"
-    refuse(options, ("benchmark_file", "category", "int64_tensor"), instead)
+    options.refuse(("benchmark_file", "category", "int64_tensor"), instead)
     if len(inputs) != 1:
         raise UsageError(
             "--network: add --inputs once, with the shape of each of its inputs, such as '{\"data\": [1, 3, 224, 224]}'"
@@ -47,7 +46,7 @@ def custom_network(options: argparse.Namespace, inputs: Sequence[Mapping[str, An
     test = network_test(options.network, inputs[0])
     tests = [test]
     if options.with_operators:
-        tests += _operators(options, framework, inputs[0])
+        tests += _operators(options, options.network, framework, inputs[0])
     if "params" not in test.get("files", ()) and "symbol" in test.get("files", ()):
         log.info("--network: no parameters beside %s: weights are drawn from the seed", options.network)
     try:
@@ -56,7 +55,7 @@ def custom_network(options: argparse.Namespace, inputs: Sequence[Mapping[str, An
         raise UsageError(f"--network {options.network}: {str(error).replace('tests[0].', '', 1)}") from None
 
 
-def _framework(options: argparse.Namespace) -> Framework:
+def _framework(options: HarnessOptions) -> Framework:
     names = [options.framework] if options.framework else framework_names()
     frameworks = [framework for framework in map(get_framework, names) if framework.cases.networks]
     if not frameworks:
@@ -64,17 +63,19 @@ def _framework(options: argparse.Namespace) -> Framework:
     return frameworks[0]
 
 
-def _operators(options: argparse.Namespace, framework: Framework, inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tests of the network's operator calls."""
+def _operators(
+    options: HarnessOptions, network_name: str, framework: Framework, inputs: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the tests of the network's operator calls."""
     request = options.treatment or options.control
     request = request or usual_build("treatment", read_config(config_path()), framework)
     build = resolve_build(request, framework, BuildCache(options.exec_dir))
     tensors = {name: tensor for name, value in inputs.items() if (tensor := _tensor(value)) is not None}
     values = {name: value for name, value in inputs.items() if name not in ("hybridize", "loss")}
-    network = ask_network(build, framework, options.network, tensors, values)
+    network = ask_network(build, framework, network_name, tensors, values)
     for operator, why in network.left_out.items():
         log.warning("%s: left out: %s", operator, why)
-    return operator_tests(network, options.network, load_rules(framework))
+    return operator_tests(network, network_name, load_rules(framework))
 
 
 def _tensor(value: Any) -> Input | None:

@@ -13,6 +13,7 @@ from typing import Any
 from opduel.commands.config import ARGUMENTS, COMMANDS, config_path, read_config, write_config
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import log
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_types import path as path_type
 from opduel.commands.options import Parser, harness_parser
 from opduel.commands.project import Setting, resolve_setting
@@ -160,5 +161,5 @@ def _passed_over(command: str, arguments: Sequence[str]) -> set[str]:
     """Options whose defaults don't go with what this command line measures."""
     if command != HARNESS:
         return set(SINGLE_ONLY)
-    options, _ = harness_parser().parse_known_args(arguments)
-    return set(AB_ONLY if is_single(options) else SINGLE_ONLY)
+    parsed, _ = harness_parser().parse_known_args(arguments)
+    return set(AB_ONLY if is_single(HarnessOptions.of(parsed)) else SINGLE_ONLY)

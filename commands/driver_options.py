@@ -1,13 +1,13 @@
 """repo_driver.py's own options; whatever else it is given must be harness.py's."""
 
-import argparse
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opduel.commands.ai_pep import repository_kind
+from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
-from opduel.commands.options import Parser, harness_parser, refuse
+from opduel.commands.options import Parser, read_options
 from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.driver.builds.builder import platform_of
 from opduel.driver.builds.source_builder import STRATEGIES
@@ -30,29 +30,28 @@ Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the t
 class DriverOptions:
     """The driver's own, and those for the harness. ``base_why``: why the base commit is that one, if that is known."""
 
-    own: argparse.Namespace
-    harness: argparse.Namespace
+    own: CommitOptions
+    harness: HarnessOptions
     base_why: str = ""
 
 
 def parse_driver_options(arguments: Sequence[str] | None) -> DriverOptions:
     """Both sets of options. UsageError: one is unknown, malformed, or can't be had together with another."""
-    own, remaining = driver_parser().parse_known_args(arguments)
+    parsed, remaining = driver_parser().parse_known_args(arguments)
     if "-h" in remaining or "--help" in remaining:
         driver_parser().print_help()
         raise SystemExit(0)
-    parser = harness_parser()
-    parser.prog = "repo_driver.py"
+    own = CommitOptions.of(parsed)
     cache = [f"--exec_dir={own.exec_dir}"] if own.exec_dir else []
-    harness = parser.parse_args([*remaining, "-p", own.platforms, *cache])
-    refuse(harness, _OURS_TO_CHOOSE, "the driver chooses builds and kinds of runs itself: leave it out")
+    harness = read_options([*remaining, "-p", own.platforms, *cache], "repo_driver.py")
+    harness.refuse(_OURS_TO_CHOOSE, "the driver chooses builds and kinds of runs itself: leave it out")
     refuse_single_options(harness)
     refuse_round_log(harness)
     _check(own)
     return DriverOptions(own, harness)
 
 
-def _check(own: argparse.Namespace) -> None:
+def _check(own: CommitOptions) -> None:
     if own.local is not None:
         _check_local(own)
     if own.repo == "hg" and (own.repo_dir is not None or own.local is not None):
@@ -77,7 +76,7 @@ def _check(own: argparse.Namespace) -> None:
         raise UsageError("--bisect_releases: give two or more releases, the oldest first, separated by commas")
 
 
-def build_platform(own: argparse.Namespace, framework: Framework) -> str:
+def build_platform(own: CommitOptions, framework: Framework) -> str:
     """Whose build script builds commits: several platforms share their builds, which the usual script makes.
 
     UsageError: one of several has a script of its own, so that its builds would be others.
@@ -102,7 +101,7 @@ def branch_names(text: str | None) -> tuple[str, ...]:
     return () if text is None else tuple(name.strip() for name in text.split(","))
 
 
-def _check_branches(own: argparse.Namespace) -> None:
+def _check_branches(own: CommitOptions) -> None:
     """Raise UsageError if several branches would get in each other's way."""
     names = branch_names(own.branch)
     if "" in names or len(set(names)) < len(names):
@@ -119,7 +118,7 @@ def _check_branches(own: argparse.Namespace) -> None:
         )
 
 
-def _check_local(own: argparse.Namespace) -> None:
+def _check_local(own: CommitOptions) -> None:
     """Raise UsageError if anything is asked for that goes with commits of a remote."""
     for name in ("repo_dir", "commit", "commit_file", "interval", "bisect_releases", "status_file"):
         if getattr(own, name) is not None:

@@ -1,6 +1,5 @@
 """--fleet: a run on many hosts; and ``opduel fleet``, the parts that these hosts run."""
 
-import argparse
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from opduel.commands.entry import DONE, log
 from opduel.commands.fleet_options import default_certificates
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_types import frequency, path, positive, seconds
 from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.fleet.address import FleetChoice, parse_address
@@ -38,31 +38,28 @@ _WITH_IT = ("fleet_tag", "devices", "excluded_devices", "fleet_certificates", "a
 Measure = Callable[[RunRequest, Callable[[Progress], None]], Report]
 
 
-def fleet_choice(options: argparse.Namespace) -> FleetChoice | None:
+def fleet_choice(options: HarnessOptions) -> FleetChoice | None:
     """Return the fleet that is asked for; None without ``--fleet``. UsageError: options that don't go together."""
     if options.fleet is None:
-        for name in _WITH_IT:
-            if getattr(options, name) is not None:
-                raise UsageError(f"--{name}: chooses hosts of a fleet: add --fleet ADDRESS, or leave it out")
+        options.refuse(_WITH_IT, "chooses hosts of a fleet: add --fleet ADDRESS, or leave it out")
         _platforms(options)
         return None
     for name, why in _NOT_IN_A_FLEET.items():
-        if getattr(options, name) is not None:
-            raise UsageError(f"--{name}: does not go with --fleet: {why}")
+        options.refuse((name,), f"does not go with --fleet: {why}")
     return FleetChoice(
         parse_address(options.fleet),
         options.fleet_certificates or default_certificates(),
         options.fleet_timeout,
-        tuple(options.fleet_tag or ()),
-        tuple(options.devices or ()),
-        tuple(options.excluded_devices or ()),
+        options.fleet_tag,
+        options.devices,
+        options.excluded_devices,
         across=options.across is not None,
         platforms=_platforms(options),
         silence_s=options.fleet_silence,
     )
 
 
-def _platforms(options: argparse.Namespace) -> tuple[str, ...]:
+def _platforms(options: HarnessOptions) -> tuple[str, ...]:
     """Return the platforms that are measured each by itself; none where there is only one. UsageError: they can't
     be."""
     text = str(options.platform)
@@ -83,7 +80,7 @@ def _platforms(options: argparse.Namespace) -> tuple[str, ...]:
     return names
 
 
-def measurer(options: argparse.Namespace, rank: int | None = None, suite: ChosenSuite | None = None) -> Measure:
+def measurer(options: HarnessOptions, rank: int | None = None, suite: ChosenSuite | None = None) -> Measure:
     """Return the function that measures: on this host, or on the fleet that the options name.
 
     ``rank``: of what is measured ahead, the lowest first; all of it after what is needed now (None). ``suite``: the one
@@ -106,7 +103,7 @@ def measurer(options: argparse.Namespace, rank: int | None = None, suite: Chosen
     return measure
 
 
-def count_hosts(options: argparse.Namespace) -> int:
+def count_hosts(options: HarnessOptions) -> int:
     """Return how many hosts would measure now: 1 without a fleet, or if its scheduler doesn't answer."""
     choice = fleet_choice(options)
     if choice is None:

@@ -1,6 +1,5 @@
 """harness.py --fuzz: the run's cases are drawn, and what differed is written as a small spec."""
 
-import argparse
 import json
 import math
 import time
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opduel.commands.entry import log
-from opduel.commands.options import refuse
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.driver.catalogue.write import test_text
 from opduel.harness.run import run_ab
@@ -37,13 +36,14 @@ class Fuzz:
         UsageError: options that don't go together, a package that is missing, or a file that can't be written.
     """
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        refuse(options, EXCLUDED, "can't be combined with --fuzz: leave one of the two out")
+    def __init__(self, options: HarnessOptions) -> None:
+        options.refuse(EXCLUDED, "can't be combined with --fuzz: leave one of the two out")
         try:
             import hypothesis  # noqa: F401 - opduel.harness.fuzz needs it
         except ImportError:
             raise UsageError("--fuzz: needs the package hypothesis: install it beside opduel") from None
-        self._count: int = options.fuzz
+        assert options.fuzz is not None
+        self._count = options.fuzz
         self._path: Path | None = options.fuzz_spec
         self._read = files_read(options, None)
         if self._path is not None:

@@ -1,15 +1,15 @@
 """harness.py --golden: a build's outputs kept in a folder, or compared with those that were kept."""
 
-import argparse
 import dataclasses
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.fleet import fleet_choice
-from opduel.commands.options import asked_metrics, refuse, variables
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import deliver_report, exit_code, plan_session
 from opduel.commands.single import CALLS, SINGLE_ONLY, plan_one_build, some_names, the_build
@@ -30,24 +30,25 @@ _OF_OTHERS = ("fuzz", "fuzz_spec", "profile_output", *CALLS)
 _NOT_HERE = (*_OF_TIMES, *_OF_ROUNDS, *_OF_OTHERS, *(name for name in SINGLE_ONLY if name not in ("single", "golden")))
 
 
-def run_golden(options: argparse.Namespace, command: Sequence[str]) -> int:
+def run_golden(options: HarnessOptions, command: Sequence[str]) -> int:
     """Keep outputs, or with ``--metric error`` compare with those that were kept; returns the exit code. UsageError:
     wrong options, a folder that can't be used, other inputs; RunError: nothing could be computed."""
+    assert options.golden is not None
     fleet_choice(options)
     if not (options.treatment or options.single) or options.control is not None or options.info is not None:
         raise UsageError("--golden: measures one build: give it with --treatment, and leave --control and --info out")
-    metrics = asked_metrics(options)
-    if metrics not in ([], [METRIC]):
+    metrics = options.metric
+    if metrics not in ((), (METRIC,)):
         raise UsageError(f"--golden: compares outputs only: use --metric {METRIC}, or measure in another run")
-    refuse(options, _NOT_HERE, "has no meaning with --golden: leave it out")
+    options.refuse(_NOT_HERE, "has no meaning with --golden: leave it out")
     if metrics:
-        return _compare(options, command)
-    refuse(options, reporter_options(), "reports a comparison: add --metric error, or leave it out")
-    return _write(options, command)
+        return _compare(options, options.golden, command)
+    options.refuse(reporter_options(), "reports a comparison: add --metric error, or leave it out")
+    return _write(options, options.golden, command)
 
 
-def _write(options: argparse.Namespace, command: Sequence[str]) -> int:
-    check_new(options.golden)
+def _write(options: HarnessOptions, folder: Path, command: Sequence[str]) -> int:
+    check_new(folder)
     session, build = plan_one_build(options, command, METRIC)
     cases, choice = session.cases, session.choice
     request = GoldenRequest(
@@ -57,7 +58,7 @@ def _write(options: argparse.Namespace, command: Sequence[str]) -> int:
         session.seed,
         options.threads,
         options.time_budget,
-        variables(options),
+        options.env,
     )
     log.info("%s of %s, outputs of %s", counted(len(cases), "case"), choice.file_name, build.requested)
     began = time.monotonic()
@@ -66,11 +67,11 @@ def _write(options: argparse.Namespace, command: Sequence[str]) -> int:
         def show(count: int) -> None:
             display.show_single(SingleProgress(1, 1, count, len(cases), time.monotonic() - began))
 
-        results = write_golden(request, options.golden, show)
+        results = write_golden(request, folder, show)
     return _print_outcome(options, results, len(cases))
 
 
-def _print_outcome(options: argparse.Namespace, results: Mapping[str, GoldenCase], planned: int) -> int:
+def _print_outcome(options: HarnessOptions, results: Mapping[str, GoldenCase], planned: int) -> int:
     """Log what was kept and what was not, and return the exit code."""
     failed = [f"{id} ({result.failure.reason})" for id, result in results.items() if result.failure is not None]
     unlike = [id for id, result in results.items() if result.differs]
@@ -87,14 +88,14 @@ def _print_outcome(options: argparse.Namespace, results: Mapping[str, GoldenCase
     return DONE if len(results) == planned else INCOMPLETE
 
 
-def _compare(options: argparse.Namespace, command: Sequence[str]) -> int:
-    golden = read_golden(options.golden)
+def _compare(options: HarnessOptions, folder: Path, command: Sequence[str]) -> int:
+    golden = read_golden(folder)
     manifest = golden.manifest
     if options.seed not in (None, manifest.seed):
         raise UsageError(
             f"--seed {options.seed}: {options.golden} was written with seed {manifest.seed}: leave the option out"
         )
-    options.seed = manifest.seed
+    options = dataclasses.replace(options, seed=manifest.seed)
     session = plan_session(options, read_config(config_path()), command)
     if session.framework.name != manifest.framework:
         raise UsageError(

@@ -1,6 +1,5 @@
 """harness.py: options in; builds, cases and bounds to the harness; its report to the reporters; an exit code out."""
 
-import argparse
 import contextlib
 import secrets
 import sys
@@ -15,8 +14,9 @@ from opduel.commands.entry import log, run_command
 from opduel.commands.fleet import measurer
 from opduel.commands.fuzz import Fuzz
 from opduel.commands.golden import run_golden
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.named_operators import refuse_unknown_operators
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
 from opduel.commands.round_log import FileRoundLog
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_harness(arguments: Sequence[str] | None, program: str = "harness.py") -> int:
     """Measure and report as the options say; returns the exit code, or raises an OpduelError that has it. ``program``:
     what was called, for the report."""
-    options = harness_parser().parse_args(arguments)
+    options = read_options(arguments, program)
     command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     refuse_suite_options(options)
     if options.golden is not None:
@@ -60,13 +60,15 @@ def run_harness(arguments: Sequence[str] | None, program: str = "harness.py") ->
         return run_one_build(options, command)
     refuse_single_options(options)
     with contextlib.ExitStack() as stack:
-        rounds = _round_log(options, stack)
+        rounds = _open_round_log(options, stack)
+        if rounds is not None:
+            options = replace(options, seed=rounds.seed)
         callgrind = stack.enter_context(callgrind_folder())
         return _run_ab(options, command, rounds, callgrind)
 
 
-def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> FileRoundLog | None:
-    """The log that was asked for; the options then have its seed. UsageError: it can't be used, or has another seed."""
+def _open_round_log(options: HarnessOptions, stack: contextlib.ExitStack) -> FileRoundLog | None:
+    """Open the log of ``--round_log``, which has the run's seed. UsageError: it can't be used, or has another seed."""
     if options.round_log is None:
         return None
     seed = options.seed
@@ -77,12 +79,11 @@ def _round_log(options: argparse.Namespace, stack: contextlib.ExitStack) -> File
         raise UsageError(
             f"--seed {seed}: {options.round_log} was started with seed {rounds.seed}: leave the option out"
         )
-    options.seed = rounds.seed
     return rounds
 
 
 def _run_ab(
-    options: argparse.Namespace, command: Sequence[str], rounds: FileRoundLog | None, callgrind: Path | None
+    options: HarnessOptions, command: Sequence[str], rounds: FileRoundLog | None, callgrind: Path | None
 ) -> int:
     """Both builds against each other; returns the exit code. ``callgrind``: the folder for its files."""
     if options.fuzz is None and options.fuzz_spec is not None:
@@ -113,7 +114,7 @@ def _run_ab(
 
 
 def plan_run(
-    options: argparse.Namespace,
+    options: HarnessOptions,
     config: Mapping[str, str],
     command: Sequence[str],
     reporters: Sequence[Reporter] | None = None,
@@ -132,7 +133,7 @@ def plan_run(
 
 
 def _plan_suite(
-    options: argparse.Namespace,
+    options: HarnessOptions,
     config: Mapping[str, str],
     command: Sequence[str],
     described: Mapping[str, DescribedBuild],
@@ -163,7 +164,7 @@ def _reporters_to_tell(reporters: Sequence[Reporter], report: Report, rounds: Fi
     return [reporter for reporter in reporters if reporter not in waiting]
 
 
-def _read_sides(options: argparse.Namespace) -> Mapping[str, DescribedBuild]:
+def _read_sides(options: HarnessOptions) -> Mapping[str, DescribedBuild]:
     """The sides as ``--info`` describes them; empty without."""
     if options.info is None:
         return {}
@@ -174,7 +175,7 @@ def _read_sides(options: argparse.Namespace) -> Mapping[str, DescribedBuild]:
 
 
 def _make_both_builds(
-    options: argparse.Namespace, config: Mapping[str, str], framework: Framework, described: Mapping[str, DescribedBuild]
+    options: HarnessOptions, config: Mapping[str, str], framework: Framework, described: Mapping[str, DescribedBuild]
 ) -> tuple[Build, Build]:
     """Both sides' builds; says where each came from when it was not on the command line."""
     requests = []
@@ -187,7 +188,7 @@ def _make_both_builds(
     return control, treatment
 
 
-def _make_each_side(options: argparse.Namespace, framework: Framework, requests: Sequence[str]) -> list[Build]:
+def _make_each_side(options: HarnessOptions, framework: Framework, requests: Sequence[str]) -> list[Build]:
     """Both builds, each of its side's framework."""
     if not framework.has_own_sides:
         return make_builds(options, framework, requests)

@@ -1,12 +1,12 @@
 """run_bench.py --list: every case of every spec, with its operator and the spec that it is in."""
 
-import argparse
 import fnmatch
 import re
 import sys
 
 from opduel.commands.case_selection import choose_cases
 from opduel.commands.entry import DONE
+from opduel.commands.harness_options import HarnessOptions
 from opduel.harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
 from opduel.records import UsageError
 from opduel.reporters.stream import print_result
@@ -14,7 +14,7 @@ from opduel.reporters.stream import print_result
 Row = tuple[str, str, str]
 
 
-def list_cases(pattern: str, options: argparse.Namespace | None = None) -> int:
+def list_cases(pattern: str, options: HarnessOptions | None = None) -> int:
     """Print the cases that match: tab-separated, or in columns on a terminal; returns the exit code.
 
     They are all that there are, or with ``options`` those that harness.py would measure.
@@ -44,7 +44,7 @@ def _rows() -> list[Row]:
     return rows
 
 
-def _chosen(options: argparse.Namespace) -> list[Row]:
+def _chosen(options: HarnessOptions) -> list[Row]:
     choice = choose_cases(options, options.seed or 0)
     where = choice.path.name if choice.path else choice.name
     return [(case.id, case.operator, where) for case in choice.cases]

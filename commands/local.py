@@ -1,6 +1,5 @@
 """repo_driver.py --local: a contributor's branch, or work tree, against where it left the remote's branch."""
 
-import argparse
 import dataclasses
 import hashlib
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ import platformdirs
 from opduel.commands.case_selection import EVERYTHING
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.entry import log
+from opduel.commands.harness_options import CommitOptions
 from opduel.commands.session import Session
 from opduel.driver.builds.repository_data import load_repository_data
 from opduel.driver.change_impact import Impact, impact_of, load_impact_rules
@@ -28,16 +28,20 @@ SHOWN = 5  # names in a line
 _CHOSEN = ("operators", "category", "inputs", "suite")
 
 
-def begin_local(options: DriverOptions) -> None:
-    """Fill in what follows from the checkout alone, the usual spec, too; UsageError where there is no checkout."""
-    options.own.repo_dir = top_of(options.own.local)
-    harness = options.harness
-    if harness.benchmark_file is None and not any(getattr(harness, name) for name in (*_CHOSEN, "int64_tensor")):
-        harness.benchmark_file = EVERYTHING
+def begin_local(options: DriverOptions) -> DriverOptions:
+    """Return the options with what follows from the checkout alone, and with the usual spec. UsageError: there is no
+    checkout."""
+    own, harness = options.own, options.harness
+    assert own.local is not None
+    own = dataclasses.replace(own, repo_dir=top_of(own.local))
+    if not any(map(harness.is_given, ("benchmark_file", *_CHOSEN, "int64_tensor"))):
+        harness = dataclasses.replace(harness, benchmark_file=EVERYTHING)
+    return dataclasses.replace(options, own=own, harness=harness)
 
 
-def local_work_directory(own: argparse.Namespace, framework: Framework) -> Path:
+def local_work_directory(own: CommitOptions, framework: Framework) -> Path:
     """The usual work directory: one for each checkout, so that it is in no other's way."""
+    assert own.repo_dir is not None
     name = hashlib.sha256(str(own.repo_dir.resolve()).encode()).hexdigest()[:12]
     return platformdirs.user_state_path("opduel") / "local" / framework.name / name
 
@@ -50,6 +54,7 @@ def plan_local(options: DriverOptions, session: Session, work: Path) -> tuple[Dr
         UsageError: nothing is changed, no base can be found, or none of the cases is touched.
     """
     own = options.own
+    assert own.repo_dir is not None
     repository = open_repository(work, None, own.repo_dir)
     work_tree = snapshot(repository)
     _check_framework(repository, work_tree.head, session.framework, own.repo_dir)
@@ -64,9 +69,11 @@ def plan_local(options: DriverOptions, session: Session, work: Path) -> tuple[Dr
     cases = _narrow_cases(options, session, paths)
     if cases is None:
         return None
-    own.commit, own.branch, own.base_commit, own.exact_base = work_tree.commit.id, work_tree.commit.id, base.id, True
+    own = dataclasses.replace(
+        own, commit=work_tree.commit.id, branch=work_tree.commit.id, base_commit=base.id, exact_base=True
+    )
     choice = dataclasses.replace(session.choice, cases=cases)
-    return dataclasses.replace(options, base_why=why), dataclasses.replace(session, cases=cases, choice=choice)
+    return dataclasses.replace(options, own=own, base_why=why), dataclasses.replace(session, cases=cases, choice=choice)
 
 
 def _check_framework(repository: Repository, head: Commit, framework: Framework, folder: Path) -> None:
@@ -82,7 +89,7 @@ def _check_framework(repository: Repository, head: Commit, framework: Framework,
         ) from None
 
 
-def _base(own: argparse.Namespace, repository: Repository, work_tree: Snapshot) -> tuple[Commit, str]:
+def _base(own: CommitOptions, repository: Repository, work_tree: Snapshot) -> tuple[Commit, str]:
     """The control, and why it is that one; UsageError if it can't be found."""
     if own.base_commit is not None:
         try:

@@ -1,12 +1,11 @@
 """Operators that the command line or the user's own spec names and no build has: misspelt ones, found before anything
 is timed."""
 
-import argparse
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from opduel.commands.options import variables
+from opduel.commands.harness_options import HarnessOptions
 from opduel.frameworks import Framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.smoke_check import smoke_check
@@ -15,7 +14,7 @@ from opduel.records import Build, Case, UsageError
 
 
 def refuse_unknown_operators(
-    options: argparse.Namespace,
+    options: HarnessOptions,
     cases: Sequence[Case],
     framework: Framework,
     builds: Sequence[Build],
@@ -43,7 +42,7 @@ def refuse_unknown_operators(
     for build in builds:
         if not named:
             return
-        tried = smoke_check(build, framework, list(named.values()), env=variables(options))
+        tried = smoke_check(build, framework, list(named.values()), env=options.env)
         named = {
             check.case.operator: check.case for check in tried if check.failure and check.failure.kind == "missing"
         }

@@ -1,12 +1,10 @@
 """harness.py's options."""
 
-import argparse
-import functools
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
 
 from opduel.commands.ai_pep import add_ai_pep_options
 from opduel.commands.fleet_options import add_fleet_options
+from opduel.commands.harness_options import DEFAULT_ALPHA, HarnessOptions
 from opduel.commands.option_types import (
     context,
     count,
@@ -26,18 +24,24 @@ from opduel.commands.option_types import (
     variable,
 )
 from opduel.harness.specs.fields import DTYPES, MAX_INPUT_SETS
-from opduel.records import USUAL_ROUNDS, UsageError, rounds_at
+from opduel.records import USUAL_ROUNDS, rounds_at
 from opduel.records.configuration import SMALL_THRESHOLD
 from opduel.records.measurement import Profiler
 from opduel.reporters import add_reporter_options
 from opduel.reporters.arguments import AddOption as AddOption
 from opduel.reporters.arguments import Parser as Parser
 
-DEFAULT_ALPHA = 0.05
 PROFILERS: tuple[Profiler, ...] = ("python", "native")
 NETWORK_FORMS = (
     "a model of the framework's zoo, a saved symbol (FILE-symbol.json), or a block of a Python file (FILE.py:CLASS)"
 )
+
+
+def read_options(arguments: Sequence[str] | None, program: str = "harness.py") -> HarnessOptions:
+    """Parse a command line of ``program``, by default this process's. UsageError: an option is unknown or malformed."""
+    parser = harness_parser()
+    parser.prog = program
+    return HarnessOptions.of(parser.parse_args(arguments))
 
 
 def harness_parser() -> Parser:
@@ -295,30 +299,3 @@ def _add_single_options(single: AddOption) -> None:
         "outputs saved there",
         type=path,
     )
-
-
-def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Raise UsageError, the option's name and ``why``, if one of these options of harness.py was given."""
-    for name in names:
-        if getattr(options, name) != _defaults()[name]:
-            raise UsageError(f"--{name}: {why}")
-
-
-@functools.cache
-def _defaults() -> dict[str, Any]:
-    return vars(harness_parser().parse_args([]))
-
-
-def variables(options: argparse.Namespace) -> dict[str, str]:
-    """What ``--env`` gives; of two values for one name, the later one."""
-    return dict(options.env or [])
-
-
-def by_metric(options: argparse.Namespace) -> dict[str, float]:
-    """The thresholds that were given, metric -> share; of two for one metric, the later one."""
-    return {metric: value for one in options.threshold or [] for metric, value in one.items()}
-
-
-def asked_metrics(options: argparse.Namespace) -> list[str]:
-    """The metrics that were asked for, each once."""
-    return list(dict.fromkeys(name for one in options.metric or [] for name in one))

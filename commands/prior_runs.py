@@ -1,6 +1,5 @@
 """--prior_runs: reports of earlier runs, from a folder or a results server."""
 
-import argparse
 import http
 import os
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ import urllib3
 
 from opduel.commands.config import with_stored_token
 from opduel.commands.entry import log
+from opduel.commands.harness_options import HarnessOptions
 from opduel.frameworks import Framework
 from opduel.harness.host import host_fingerprint
 from opduel.harness.prior_runs import PriorRuns, Setting, learn
@@ -46,7 +46,7 @@ def is_server(place: str | None) -> bool:
     return place is not None and place.lower().startswith(_SERVER)
 
 
-def read_prior_runs(options: argparse.Namespace, framework: Framework, config: Mapping[str, str]) -> PriorRuns | None:
+def read_prior_runs(options: HarnessOptions, framework: Framework, config: Mapping[str, str]) -> PriorRuns | None:
     """What the runs at ``--prior_runs`` say of cases on this host; None without the option.
 
     Raises:
@@ -97,17 +97,17 @@ def _address(place: str) -> str:
     return place.rstrip("/")
 
 
-def _token(place: str, options: argparse.Namespace, config: Mapping[str, str]) -> Token | None:
+def _token(place: str, options: HarnessOptions, config: Mapping[str, str]) -> Token | None:
     """The token that reports are sent with; none where they are sent to another server: a token is shown to no other.
 
     Raises:
         UsageError: it is none.
     """
-    senders = [parse_place(text).endpoint for text in options.remote_reporter or []]
+    senders = [parse_place(text).endpoint for text in options.reporting.remote_reporter or []]
     if senders and origin(place) not in map(origin, senders):
         return None
-    options = with_stored_token(options, config)
-    token = find_token(options.remote_access_token, options.remote_access_token_file, os.environ)
+    reporting = with_stored_token(options.reporting, config)
+    token = find_token(reporting.remote_access_token, reporting.remote_access_token_file, os.environ)
     if token is not None and is_open(place):
         log.warning("--prior_runs %s: without https, anybody on the network path can read the token", place)
     return token

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from opduel.commands.harness_options import HarnessOptions
 from opduel.frameworks import Framework
 from opduel.records import Case, UsageError
 from opduel.records.redaction import mask_everywhere, recorded_variables, secret_arguments, secrets_of
@@ -16,7 +17,7 @@ PROGRAM_WORD = "program"  # {program} is the program itself
 _COMMAND_LINES = ("command_args", "string_map")
 
 
-def refuse_program_options(options: argparse.Namespace, framework: Framework) -> None:
+def refuse_program_options(options: HarnessOptions, framework: Framework) -> None:
     """Raise UsageError if an option for programs is given, and the framework has none; or if it can't be meant."""
     for name, reason in framework.cases.refused_options.items():
         if getattr(options, name) is not None:
@@ -28,12 +29,12 @@ def refuse_program_options(options: argparse.Namespace, framework: Framework) ->
         )
 
 
-def program_of(options: argparse.Namespace, build: str) -> str:
+def program_of(options: HarnessOptions, build: str) -> str:
     """What is asked for by the name of a build: the build itself, or with ``--program`` the file of that build."""
     return build if options.program is None else str(options.program.replace(BUILD, build))
 
 
-def fill_command_lines(cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+def fill_command_lines(cases: Sequence[Case], options: HarnessOptions) -> list[Case]:
     """The cases of programs with the words of ``--string_map`` put in place, and ``--command_args`` at their ends.
 
     A program may print what it is given: from now on the values of its variables, unless these can hold no secret, and

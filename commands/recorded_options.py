@@ -1,11 +1,10 @@
 """What a report keeps of the options: only values that are known to hold no secret, redacted all the same."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from opduel.commands.options import asked_metrics, by_metric, variables
+from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.records import RunConfiguration
 from opduel.records.configuration import OPTIONS, kinds
 from opduel.records.redaction import recorded_command
@@ -48,15 +47,15 @@ def recorded(program: str, arguments: Sequence[str]) -> list[str]:
     return [*program.split(), *recorded_command(["", *arguments], KEPT_OPTIONS)[1:]]
 
 
-def run_configuration(options: argparse.Namespace, driver: argparse.Namespace | None = None) -> RunConfiguration:
+def run_configuration(options: HarnessOptions, driver: CommitOptions | None = None) -> RunConfiguration:
     """What a run is asked for by harness.py's options, and by repo_driver.py's own if it is that which measures."""
-    value_by_name = {**vars(options), **({} if driver is None else vars(driver))}
+    value_by_name = {**options.values(), **({} if driver is None else driver.values())}
     special = {
         "program": "harness.py" if driver is None else "repo_driver.py",
         "build_program": options.program,
-        "metric": tuple(asked_metrics(options)),
-        "threshold": by_metric(options),
-        "env": tuple(sorted(variables(options))),
+        "metric": options.metric,
+        "threshold": options.threshold,
+        "env": tuple(sorted(options.env)),
         "profile_output": options.profile_output and str(options.profile_output.absolute()),
     }
     plain = {name: _plain(value_by_name[name]) for name in kinds() if value_by_name.get(name) is not None}

@@ -1,6 +1,5 @@
 """repo_driver.py: commits in; builds, runs and culprits out; once, or for ever."""
 
-import argparse
 import dataclasses
 import hashlib
 import json
@@ -21,6 +20,7 @@ from opduel.commands.driver_text import compile_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
 from opduel.commands.fleet_options import HOST_OPTIONS
 from opduel.commands.harness_adapter import HarnessAdapter
+from opduel.commands.harness_options import CommitOptions
 from opduel.commands.local import begin_local, local_work_directory, plan_local
 from opduel.commands.notifying import Notifications
 from opduel.commands.pass_notices import Line, PassNotices
@@ -69,11 +69,13 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
     options = parse_driver_options(arguments)
     refuse_suite_options(options.harness)
     if options.own.local is not None:
-        begin_local(options)
+        options = begin_local(options)
     command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     config = StoredAnswers(config_path())
-    suite = None if options.harness.suite is None else suite_of_driver(options)
+    suite = None
+    if options.harness.suite is not None:
+        suite, options = suite_of_driver(options)
     chosen = None if suite is None else suite.none_yet
     session = plan_session(options.harness, config, command, frameworks_dir, 0, options.own, chosen=chosen)
     mode = "--bisect_releases" if options.own.bisect_releases else "--ab_testing"
@@ -166,7 +168,7 @@ class _Driver:
         if own.dry_run:
             return self._dry_run(watch, builder)
         if own.local is not None:
-            _, _, line, strategy = watch.branches[0].plan(repository.commit(own.commit))
+            _, _, line, strategy = watch.branches[0].plan(repository.commit(str(own.commit)))
             for text in compile_lines(*builder.to_compile([line[0], line[-1]], strategy)):
                 log.info("%s", text)
         codes = [DONE]
@@ -208,7 +210,7 @@ class _Driver:
         def resolve(name: str) -> Build:
             return resolve_build(name, framework, self._cache, None, sdists)
 
-        names = [program_of(self._measuring.options, name.strip()) for name in own.bisect_releases.split(",")]
+        names = [program_of(self._measuring.options, name.strip()) for name in str(own.bisect_releases).split(",")]
         for name in names:  # what is written wrongly is said before anything is measured
             if recipe_of(name, framework) is None:
                 resolve(name)
@@ -325,7 +327,7 @@ def _identity(options: DriverOptions, session: Session, suite: str | None = None
     """Return what a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
     identity), it is another run."""
     without_effect = {*reporter_options(), "single", "explain", "prior_runs", *HOST_OPTIONS}
-    settings = {name: value for name, value in vars(options.harness).items() if name not in without_effect}
+    settings = {name: value for name, value in options.harness.values().items() if name not in without_effect}
     cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
     measured = hashlib.sha256(cases.encode()).hexdigest()
     own = options.own
@@ -334,7 +336,7 @@ def _identity(options: DriverOptions, session: Session, suite: str | None = None
     return json.dumps(identity, sort_keys=True, default=str)
 
 
-def _work_directory(own: argparse.Namespace, session: Session) -> Path:
+def _work_directory(own: CommitOptions, session: Session) -> Path:
     if own.work_dir is not None:
         return Path(own.work_dir.absolute())
     if own.local is not None:
@@ -347,7 +349,7 @@ def _work_directory(own: argparse.Namespace, session: Session) -> Path:
     return place
 
 
-def _address_of_repository(own: argparse.Namespace) -> str:
+def _address_of_repository(own: CommitOptions) -> str:
     """Return where commits come from, whatever folder the driver is started in; with ``--repo_dir``,
     ``--remote_repository`` is only the name of one of its remotes."""
     if own.repo_dir is not None:

@@ -21,9 +21,10 @@ from opduel.commands.defaults import (
 from opduel.commands.driver_options import parse_driver_options
 from opduel.commands.entry import DONE, log, run_command
 from opduel.commands.harness import run_harness
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.listing import list_cases
 from opduel.commands.option_types import path
-from opduel.commands.options import Parser, harness_parser
+from opduel.commands.options import Parser, read_options
 from opduel.commands.sending import add_give_up, flush, send
 from opduel.commands.single import is_single
 from opduel.commands.spec_from import write_spec_from
@@ -128,7 +129,7 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
             return DONE
     match instead:
         case "list":
-            return list_cases(options.list, harness_parser().parse_args(passed_on) if passed_on else None)
+            return list_cases(options.list, read_options(passed_on) if passed_on else None)
         case "convert":
             if passed_on or options.to is None:
                 raise UsageError(
@@ -158,7 +159,7 @@ def _run_bench(arguments: Sequence[str] | None) -> int:
             _ask_for_missing(parse_driver_options(arguments).harness, ["local_reporter"])
         return run_driver(arguments)
     if asks:
-        parsed = harness_parser().parse_args(arguments)
+        parsed = read_options(arguments)
         _ask_for_missing(parsed, [] if is_single(parsed) else list(QUESTIONS))  # one build alone needs nothing kept
     return run_harness(arguments)
 
@@ -178,11 +179,11 @@ def _instead_of_a_run(options: argparse.Namespace) -> str | None:
     return None
 
 
-def _ask_for_missing(options: argparse.Namespace, questions: Sequence[str]) -> None:
+def _ask_for_missing(options: HarnessOptions, questions: Sequence[str]) -> None:
     """Ask for each of these answers that neither the config nor the command line gives, and keep them when all are
     there. RunError: the input ended before the last answer."""
     path = config_path()
-    open_ones = [name for name in questions if getattr(options, name) is None]
+    open_ones = [name for name in questions if not options.is_given(name)]
     answers = read_config(path) if open_ones else {}
     missing = [name for name in open_ones if name not in answers]
     if not missing:

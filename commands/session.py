@@ -1,6 +1,5 @@
 """What harness.py and repo_driver.py share: from options to a run's request, and from its report to everyone told."""
 
-import argparse
 import contextlib
 import dataclasses
 import secrets
@@ -24,7 +23,7 @@ from opduel.commands.case_selection import (
 )
 from opduel.commands.config import default_reports, with_stored_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from opduel.commands.options import variables
+from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.prior_runs import read_prior_runs
 from opduel.commands.progress import minutes
@@ -51,7 +50,7 @@ from opduel.reporters.summary import conclusion, not_broken_down_line, open_line
 class Session:
     """What all runs of one command have in common: the cases of a spec, the options, and the reporters."""
 
-    options: argparse.Namespace
+    options: HarnessOptions
     framework: Framework
     choice: Choice
     cases: Sequence[Case]
@@ -71,7 +70,7 @@ class Session:
             seed=self.seed,
             configuration=self.configuration,
             labels=self.labels,
-            env=variables(self.options),
+            env=self.options.env,
             prior_runs=self.prior_runs,
             usual_rounds=usual_rounds(self.cases),
             find_causes=find_causes,
@@ -79,12 +78,12 @@ class Session:
 
 
 def plan_session(
-    options: argparse.Namespace,
+    options: HarnessOptions,
     config: Mapping[str, str],
     command: Sequence[str],
     frameworks_dir: Path = FRAMEWORKS_DIR,
     usual_seed: int | None = None,
-    driver: argparse.Namespace | None = None,
+    driver: CommitOptions | None = None,
     reporters: Sequence[Reporter] | None = None,
     chosen: Callable[[int], Choice] | None = None,
 ) -> Session:
@@ -110,7 +109,7 @@ def plan_session(
     choice = dataclasses.replace(choice, cases=fetch_case_files(choice, options))
     framework = framework_of(options, choice, frameworks_dir).for_cases(choice.cases)
     plan_cpus(options.threads)  # these are reported before builds are made, not after
-    run_environment(framework, options.threads, variables(options))
+    run_environment(framework, options.threads, options.env)
     needed = _needed_functions(options, choice)
     if framework.has_own_sides:
         _refuse_what_two_lack(framework, options, choice, needed)
@@ -137,12 +136,12 @@ def discover_cases(session: Session, control: Build, treatment: Build) -> list[C
     builds: dict[Side, Build] = {"control": control, "treatment": treatment}
     if not are_discovered(session.cases, session.framework):
         return list(session.cases)
-    threads, env = session.options.threads, variables(session.options)
+    threads, env = session.options.threads, session.options.env
     cases = with_values(session.cases, session.framework, builds, threads, env, log.info)
     return sample_cases(pick_cases(cases, session.options), session.options, session.seed)
 
 
-def _needed_functions(options: argparse.Namespace, choice: Choice) -> dict[str, str]:
+def _needed_functions(options: HarnessOptions, choice: Choice) -> dict[str, str]:
     """The adaptor's functions that the options, or the spec, need beside those of every run -> what asks for them."""
     metrics = {case.metric for case in choice.cases}
     needed = {"profile": "--breakdown"} if options.breakdown else {}
@@ -152,13 +151,13 @@ def _needed_functions(options: argparse.Namespace, choice: Choice) -> dict[str, 
     return needed | {functions[name]: _asks_for(name, options, choice) for name in functions if name in metrics}
 
 
-def _asks_for(metric: str, options: argparse.Namespace, choice: Choice) -> str:
+def _asks_for(metric: str, options: HarnessOptions, choice: Choice) -> str:
     """What asks for a metric: the option, or else the spec."""
     return f"--metric {metric}" if options.metric or choice.path is None else f"{choice.path}: metric {metric}"
 
 
 def _refuse_what_two_lack(
-    framework: Framework, options: argparse.Namespace, choice: Choice, needed: Mapping[str, str]
+    framework: Framework, options: HarnessOptions, choice: Choice, needed: Mapping[str, str]
 ) -> None:
     """Raise UsageError for what the adaptor of a spec for two frameworks can't do: what either would measure in a way
     of its own."""
@@ -170,15 +169,15 @@ def _refuse_what_two_lack(
         refuse_two_sided(framework, needed[function])
 
 
-def _run_type(options: argparse.Namespace) -> str:
+def _run_type(options: HarnessOptions) -> str:
     """Why the run is made, as the options say; UsageError if cases that regressed are measured for another reason."""
-    if options.regressed_types is not None and options.run_type not in (None, "regress"):
+    if options.regressed_types and options.run_type not in (None, "regress"):
         raise UsageError(f"--regressed_types: belongs to --run_type regress, not {options.run_type}: leave one out")
-    usual = "regress" if options.regressed_types is not None else "verify" if options.verify else "benchmark"
+    usual = "regress" if options.regressed_types else "verify" if options.verify else "benchmark"
     return str(options.run_type or usual)
 
 
-def _check_verify_after(options: argparse.Namespace) -> None:
+def _check_verify_after(options: HarnessOptions) -> None:
     """Raise UsageError if ``--verify_after`` is given without ``--verify``, or leaves nothing of the time budget."""
     after, budget = options.verify_after, options.time_budget
     if after is not None and not options.verify:
@@ -187,21 +186,21 @@ def _check_verify_after(options: argparse.Namespace) -> None:
         raise UsageError(f"--verify_after {after:g}: the time budget of {budget:g} s includes the wait: increase it")
 
 
-def _reporters(options: argparse.Namespace, config: Mapping[str, str]) -> list[Reporter]:
+def _reporters(options: HarnessOptions, config: Mapping[str, str]) -> list[Reporter]:
     """Those asked for; and a local one in any case: no result is only on a screen."""
-    options = with_stored_token(options, config) if options.remote_reporter else options
-    reporters = chosen_reporters(options, sys.stdout.isatty())
+    reporting = options.reporting
+    if reporting.remote_reporter:
+        reporting = with_stored_token(reporting, config)
+    reporters = chosen_reporters(reporting, sys.stdout.isatty())
     if not any(isinstance(reporter, FolderReporter) for reporter in reporters):
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
     return _check_reporters(reporters)
 
 
-def requested_reporters(options: argparse.Namespace) -> list[Reporter]:
+def requested_reporters(options: HarnessOptions) -> list[Reporter]:
     """Those that the options ask for, and no others, checked; UsageError if one can't work."""
-    reporters = chosen_reporters(options, terminal=False)
-    return _check_reporters(
-        [reporter for reporter in reporters if getattr(options, reporter.option, None) not in (None, False, [])]
-    )
+    reporters = chosen_reporters(options.reporting, terminal=False)
+    return _check_reporters([reporter for reporter in reporters if options.is_given(reporter.option)])
 
 
 def _check_reporters(reporters: list[Reporter]) -> list[Reporter]:
@@ -219,7 +218,7 @@ def refuse_two_sided(
         raise UsageError(f"{option}: the spec compares two frameworks, one on each side: {fix}")
 
 
-def check_profile_output(options: argparse.Namespace) -> None:
+def check_profile_output(options: HarnessOptions) -> None:
     """Raise UsageError if profiles are asked for and can't be written, or would mix with something else."""
     folder: Path | None = options.profile_output
     if folder is None:

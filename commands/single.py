@@ -1,6 +1,6 @@
 """harness.py --single: one build measured alone, its result written, and compared with an earlier one's."""
 
-import argparse
+import dataclasses
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -10,8 +10,9 @@ from opduel.commands.builds import make_builds, usual_build
 from opduel.commands.config import StoredAnswers, config_path
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.fleet_options import FLEET_OPTIONS
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.named_operators import refuse_unknown_operators
-from opduel.commands.options import PROFILERS, by_metric, refuse, variables
+from opduel.commands.options import PROFILERS
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import Session, check_profile_output, log_profiles, plan_session, refuse_two_sided
@@ -60,41 +61,38 @@ WARNING = (
 )
 
 
-def is_single(options: argparse.Namespace) -> bool:
+def is_single(options: HarnessOptions) -> bool:
     """Whether one build alone is measured: with ``--single``, or an option that only such a run has and no control."""
     names_control = options.control is not None or options.info is not None
     return bool(options.single) or (_single_option(options) is not None and not names_control)
 
 
-def _single_option(options: argparse.Namespace) -> str | None:
+def _single_option(options: HarnessOptions) -> str | None:
     """The first option that only a single-build run has; None if none was given."""
-    option_names = {
-        name for name, value in vars(options).items() if value is not None and value is not False
-    }  # 0 is a value
-    return next((name for name in (*SINGLE_ONLY, *CALLS) if name in option_names), None)
+    return next((name for name in (*SINGLE_ONLY, *CALLS) if options.is_given(name)), None)
 
 
-def refuse_single_options(options: argparse.Namespace) -> None:
+def refuse_single_options(options: HarnessOptions) -> None:
     """Raise UsageError if one of an A/B's options is one of a single-build run's."""
-    refuse(options, SINGLE_ONLY, "only applies to one build alone (--single, without --control): leave it out")
+    options.refuse(SINGLE_ONLY, "only applies to one build alone (--single, without --control): leave it out")
     for name, why in CALLS.items():
-        refuse(options, (name,), why)
+        options.refuse((name,), why)
 
 
-def refuse_round_log(options: argparse.Namespace) -> None:
+def refuse_round_log(options: HarnessOptions) -> None:
     """Raise UsageError if anything is asked for that only one run of harness.py can have."""
-    refuse(options, ("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
+    options.refuse(("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
 
 
-def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
+def run_one_build(options: HarnessOptions, command: Sequence[str]) -> int:
     """Measure the treatment alone, and tell; returns the exit code. UsageError: wrong options, a bad spec or baseline;
     RunError: nothing could be measured, or written."""
     single_option = _single_option(options)
     for name in ("control", "info"):
-        if getattr(options, name) is not None:
+        if options.is_given(name):
             raise UsageError(f"--{name}: --{single_option} measures one build alone: leave one of the two options out")
-    refuse(
-        options, AB_ONLY, f"belongs to an A/B, and --{single_option} measures one build alone: leave one of the two out"
+    options.refuse(
+        AB_ONLY, f"belongs to an A/B, and --{single_option} measures one build alone: leave one of the two out"
     )
     if options.platform in PROFILERS:
         raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
@@ -114,7 +112,7 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     log_profiles(report.run)
     compared = []
     if then is not None:
-        threshold = by_metric(options).get(DEFAULT_METRIC, DEFAULT_BASELINE_THRESHOLD)
+        threshold = options.threshold.get(DEFAULT_METRIC, DEFAULT_BASELINE_THRESHOLD)
         compared = compare_with_baseline(report, then, threshold)
         log.warning("%s", WARNING)
         for line in machine_differences(report, then):
@@ -126,7 +124,7 @@ def run_one_build(options: argparse.Namespace, command: Sequence[str]) -> int:
     return outcome_of(report, compared)
 
 
-def _baseline(options: argparse.Namespace) -> SingleReport | None:
+def _baseline(options: HarnessOptions) -> SingleReport | None:
     """The earlier result to compare with, if one was given; UsageError if it can't be read, or was timed by another
     clock."""
     if options.baseline is None:
@@ -142,7 +140,7 @@ def _baseline(options: argparse.Namespace) -> SingleReport | None:
     return then
 
 
-def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleRequest:
+def _request(options: HarnessOptions, command: Sequence[str]) -> SingleRequest:
     session, build = plan_one_build(options, command, DEFAULT_METRIC)
     if options.output_file is not None:
         refuse_overwriting(files_read(options, session.choice.path), "--output_file", [options.output_file])
@@ -153,28 +151,28 @@ def _request(options: argparse.Namespace, command: Sequence[str]) -> SingleReque
         seed=session.seed,
         configuration=session.configuration,
         labels=session.labels,
-        env=variables(options),
+        env=options.env,
     )
 
 
-def plan_one_build(options: argparse.Namespace, command: Sequence[str], metric: str) -> tuple[Session, Build]:
+def plan_one_build(options: HarnessOptions, command: Sequence[str], metric: str) -> tuple[Session, Build]:
     """What is measured by this metric alone, and on which build; ``command`` is kept with the result. UsageError: wrong
     options, a bad spec, no such build; RunError: the build can't be made."""
-    timed_options = argparse.Namespace(**{**vars(options), "metric": [[metric]]})
+    timed_options = dataclasses.replace(options, metric=(metric,))
     session = plan_session(timed_options, StoredAnswers(config_path()), command, reporters=())
     build = the_build(options, session.framework)
     refuse_unknown_operators(options, session.cases, session.framework, [build], session.choice.path)
     return session, build
 
 
-def the_build(options: argparse.Namespace, framework: Framework) -> Build:
+def the_build(options: HarnessOptions, framework: Framework) -> Build:
     """The build that is measured: ``--treatment``, or else the one that is configured or the framework's default."""
     refuse_two_sided(framework, "--single" if options.golden is None else "--golden")
     request = options.treatment or usual_build("treatment", StoredAnswers(config_path()), framework)
     return make_builds(options, framework, [request])[0]
 
 
-def _check_output(options: argparse.Namespace) -> None:
+def _check_output(options: HarnessOptions) -> None:
     """Raise UsageError unless there can be a file to write: before minutes are spent on measuring."""
     if options.output_file is None:
         return
@@ -184,7 +182,7 @@ def _check_output(options: argparse.Namespace) -> None:
         raise UsageError(f"--output_file {path}: its folder does not exist")
 
 
-def _write_result(options: argparse.Namespace, report: SingleReport, compared: Sequence[BaselineComparison]) -> None:
+def _write_result(options: HarnessOptions, report: SingleReport, compared: Sequence[BaselineComparison]) -> None:
     """The result to the file, or on standard output, with a baseline's verdicts beside it; RunError if the file
     couldn't be written, and the result was printed."""
     text = FORMATS[options.output_format or "json"](report)

@@ -10,8 +10,9 @@ from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import run_command
 from opduel.commands.fleet import run_fleet_command
 from opduel.commands.harness import run_harness
+from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.in_build import run as run_in_build
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.project import Setting, project_settings, resolve_setting
 from opduel.commands.single import refuse_single_options
 from opduel.commands.subcommand_names import with_subcommands
@@ -90,22 +91,15 @@ def _settings(name: str) -> tuple[list[Setting], dict[str, str]]:
     return [setting for setting in settings if setting.name not in SIDES], builds
 
 
-def _usual(options: argparse.Namespace, builds: Mapping[str, str], sides: Sequence[str] = ("treatment",)) -> list[str]:
+def _usual(options: HarnessOptions, builds: Mapping[str, str], sides: Sequence[str] = ("treatment",)) -> list[str]:
     """The options that name the builds of these sides that a command line leaves open."""
-    return [f"--{side}={builds[side]}" for side in sides if getattr(options, side) is None and side in builds]
-
-
-def _parsed(name: str, arguments: Sequence[str]) -> argparse.Namespace:
-    """What harness.py's parser makes of the arguments: wrong ones are refused before anything is added to them."""
-    parser = harness_parser()
-    parser.prog = f"opduel {name}"
-    return parser.parse_args(list(arguments))
+    return [f"--{side}={builds[side]}" for side in sides if not options.is_given(side) and side in builds]
 
 
 def _compare(arguments: Sequence[str]) -> int:
     """Two builds: those of the command line, the user's, the project's or the framework's, in this order."""
     words = _json_by_its_format(arguments)
-    options = _parsed("compare", words)
+    options = read_options(words, "opduel compare")
     settings, builds = _settings("compare")
     if options.golden is None:
         refuse_single_options(options)
@@ -129,9 +123,9 @@ def _json_by_its_format(arguments: Sequence[str]) -> list[str]:
 def _measure(arguments: Sequence[str]) -> int:
     """One build alone: --treatment, or the user's, the project's or the framework's."""
     words = ["--output_format=json" if word == "--json" else word for word in arguments]
-    options = _parsed("measure", words)
+    options = read_options(words, "opduel measure")
     for name in ("control", "info"):
-        if getattr(options, name) is not None:
+        if options.is_given(name):
             raise UsageError(f"--{name}: one build alone is measured here: leave it out, or use opduel compare")
     settings, builds = _settings("measure")
     words = ["--single", *_usual(options, builds), *words]
@@ -143,7 +137,8 @@ def _drive(name: str, arguments: Sequence[str]) -> int:
 
     settings, _ = _settings(name)
     words = list(arguments)
-    own, _remaining = driver_parser().parse_known_args(words)
+    parsed, _remaining = driver_parser().parse_known_args(words)
+    own = CommitOptions.of(parsed)
     if name == "local" and own.local is None:
         place = [words.pop(0)] if words and not words[0].startswith("-") else ["."]
         words = ["--local", *place, *words]
@@ -154,7 +149,7 @@ def _drive(name: str, arguments: Sequence[str]) -> int:
     return run_driver(with_defaults(DRIVER, words, settings), f"opduel {name}")
 
 
-def _bisecting(own: argparse.Namespace) -> list[str]:
+def _bisecting(own: CommitOptions) -> list[str]:
     """What asks for a bisection beside the commits or the releases; UsageError if neither was given."""
     if own.bisect_releases is not None:
         return []
@@ -169,7 +164,7 @@ def _calibrate(arguments: Sequence[str]) -> int:
     from opduel.commands.calibrate import calibrate
 
     settings, builds = _settings("calibrate")
-    usual = _usual(_parsed("calibrate", arguments), builds)
+    usual = _usual(read_options(arguments, "opduel calibrate"), builds)
     return calibrate(with_defaults(CALIBRATE, [*usual, *arguments], settings))
 
 
@@ -178,7 +173,7 @@ def _list(arguments: Sequence[str]) -> int:
 
     words = list(arguments)
     pattern = words.pop(0) if words and not words[0].startswith("-") else ""
-    return list_cases(pattern, _parsed("list", words) if words else None)
+    return list_cases(pattern, read_options(words, "opduel list") if words else None)
 
 
 def _spec_from(arguments: Sequence[str]) -> int:

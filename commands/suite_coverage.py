@@ -10,7 +10,7 @@ from typing import Any
 
 from opduel.commands.entry import DONE, log, run_command
 from opduel.commands.option_types import path, seconds
-from opduel.commands.options import Parser, harness_parser
+from opduel.commands.options import Parser, read_options
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.harness.smoke_check import SmokeCheck, smoke_check
@@ -45,7 +45,7 @@ def coverage_parser() -> Parser:
 def _coverage(arguments: Sequence[str] | None) -> int:
     options = coverage_parser().parse_args(arguments)
     words = ["--suite", options.suite, *(f"--bench={pattern}" for pattern in options.bench or ())]
-    selection = SuiteSelection(harness_parser().parse_args(words))
+    selection = SuiteSelection(read_options(words))
     began = time.monotonic()
     build = resolve_build(options.build, selection.framework, BuildCache(options.exec_dir), sdists=options.allow_sdist)
     made_s = time.monotonic() - began

@@ -1,7 +1,7 @@
 """--suite: what is measured is a suite that somebody else wrote, as both builds say what it has."""
 
-import argparse
 import copy
+import dataclasses
 import logging
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ import platformdirs
 
 from opduel.commands.case_selection import Choice, pick_cases, require_two_to_inject, sample_cases
 from opduel.commands.driver_options import DriverOptions
-from opduel.commands.options import asked_metrics, by_metric, refuse, variables
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.single import is_single
 from opduel.driver.suites.configured import configured
 from opduel.driver.suites.discovery import (
@@ -49,21 +49,22 @@ REFUSED = (
 class SuiteSelection:
     """A suite that the options name: its files, then its cases on two builds."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: HarnessOptions) -> None:
         """Take the suite's files, and a copy of them for either side.
 
         Raises:
             UsageError: options that don't go with a suite, or there is no such suite; RunError: it can't be had.
         """
+        assert options.suite is not None
         suite_framework(options.framework)
-        refuse(options, REFUSED, "is not for a suite's benchmarks: leave it out")
+        options.refuse(REFUSED, "is not for a suite's benchmarks: leave it out")
         self.options = options
         self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
         for pattern in self.patterns:
             _compiled(pattern)
         for pattern in options.higher_is_better or ():
             _compiled(pattern, "--higher_is_better")
-        _refuse_metrics(asked_metrics(options))
+        _refuse_metrics(options.metric)
         self._first = folder = new_work_folder()  # the suite's own files may be in it
         cache = platformdirs.user_cache_path("opduel") / "suites"
         self.suite = open_suite(options.suite, cache, Path(folder.name))
@@ -127,7 +128,7 @@ class SuiteSelection:
             raise UsageError(f"-b {' '.join(self.patterns)}: matches no benchmark of the suite: {first}")
         cases = [case for suite_case in chosen for case in cases_of(suite_case, options)]
         if not cases:
-            metrics = ",".join(asked_metrics(options))
+            metrics = ",".join(options.metric)
             raise UsageError(f"--metric {metrics}: no selected benchmark is measured by it: choose another")
         cases = sample_cases(pick_cases(cases, options), options, seed)
         require_two_to_inject(options, cases)
@@ -139,7 +140,7 @@ class SuiteSelection:
         ]
         orders = cache_orders(chosen, options.timeout)
         if options.fleet is None:
-            problems += self.work.make_caches(sides, self.framework, orders, variables(options))
+            problems += self.work.make_caches(sides, self.framework, orders, options.env)
         _log_problems(problems)
         framework = self.work.framework(self.framework, _modules(chosen, benchmarks_by_side))
         labels = {"suite": self._record(benchmarks_by_side, chosen, problems)}
@@ -169,7 +170,7 @@ class SuiteSelection:
         return benchmarks_by_side
 
     def _discover(self, side: Side, build: Build) -> Discovered:
-        env = variables(self.options)
+        env = self.options.env
         return discover(build, self.framework, self.work.copies[side], self.work.place(side), env)
 
     def _record(
@@ -194,17 +195,17 @@ class SuiteSelection:
         }
 
 
-def refuse_suite_options(options: argparse.Namespace) -> None:
+def refuse_suite_options(options: HarnessOptions) -> None:
     """Raise UsageError if a suite is to be run by what runs none, or options of a suite are given without one."""
     if options.suite is None:
-        refuse(options, ("bench", "higher_is_better"), "is for a suite's benchmarks: add --suite, or leave it out")
+        options.refuse(("bench", "higher_is_better"), "is for a suite's benchmarks: add --suite, or leave it out")
     elif options.golden is not None or is_single(options):
         raise UsageError("--suite: needs two builds: add --control, and leave out the options of a single build")
 
 
-def suite_of_driver(options: DriverOptions) -> SuiteSelection:
-    """The suite that is measured on all commits. Where commits come from is taken from its configuration, unless
-    options say so; what of that isn't followed is logged.
+def suite_of_driver(options: DriverOptions) -> tuple[SuiteSelection, DriverOptions]:
+    """Return the suite that is measured on all commits, and the options, with the repository and branch of the suite's
+    configuration where they name none. Log what of the configuration isn't followed.
 
     Raises:
         UsageError, RunError: as `SuiteSelection`.
@@ -216,11 +217,11 @@ def suite_of_driver(options: DriverOptions) -> SuiteSelection:
         log.warning("%s", line)
     if own.local is None and not own.bisect_releases and own.repo_dir is None and own.remote_repository is None:
         if suite_settings.repository is not None:
-            own.remote_repository = suite_settings.repository
+            own = dataclasses.replace(own, remote_repository=suite_settings.repository)
             log.info("commits of %s, from the suite's configuration", redact(suite_settings.repository))
         if own.branch is None and suite_settings.branch is not None:
-            own.branch = suite_settings.branch
-    return suite
+            own = dataclasses.replace(own, branch=suite_settings.branch)
+    return suite, dataclasses.replace(options, own=own)
 
 
 def suite_framework(name: str | None) -> Framework:
@@ -232,9 +233,9 @@ def suite_framework(name: str | None) -> Framework:
     raise UsageError(f"--framework {name}: measures no suites: leave it out")
 
 
-def cases_of(suite_case: SuiteCase, options: argparse.Namespace) -> list[Case]:
+def cases_of(suite_case: SuiteCase, options: HarnessOptions) -> list[Case]:
     """One benchmark with one set of parameters, by its own metric, or by those asked for that it can be measured by."""
-    benchmark, metrics, thresholds = suite_case.benchmark, asked_metrics(options), by_metric(options)
+    benchmark, metrics, thresholds = suite_case.benchmark, options.metric, options.threshold
     own = OWN[benchmark.kind]
     able = (own, *FURTHER.get(benchmark.kind, ()))
     higher = any(re.search(pattern, suite_case.name) for pattern in options.higher_is_better or ())

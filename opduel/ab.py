@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opduel.commands.fleet import fleet_choice, measurer
 from opduel.commands.harness import plan_run
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
 from opduel.commands.session import callgrind_folder, requested_reporters, warn_of_report
@@ -187,7 +187,7 @@ def compare(
 
 def _measure(words: Sequence[str], progress: bool) -> ABReport:
     """Measure and report as the options say."""
-    options = harness_parser().parse_args(words)
+    options = read_options(words, "opduel compare")
     refuse_single_options(options)
     refuse_round_log(options)
     reporters = requested_reporters(options)

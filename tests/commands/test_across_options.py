@@ -14,7 +14,7 @@ from opduel.commands.driver_options import build_platform, driver_parser, parse_
 from opduel.commands.fleet import fleet_choice
 from opduel.commands.harness import run_harness
 from opduel.commands.harness_adapter import HarnessAdapter
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.recorded_options import run_configuration
 from opduel.commands.repo_driver import run_driver
 from opduel.commands.session import Session, plan_session
@@ -26,7 +26,7 @@ FLEET = ("--fleet", "tls://bench:8786")
 
 
 def choice(*words: str) -> FleetChoice | None:
-    return fleet_choice(harness_parser().parse_args(["-b", "smoke", *words]))
+    return fleet_choice(read_options(["-b", "smoke", *words]))
 
 
 def test_what_is_asked_for() -> None:
@@ -42,9 +42,9 @@ def test_what_is_asked_for() -> None:
 
 
 def test_it_is_kept_with_the_report() -> None:
-    options = harness_parser().parse_args(["-b", "smoke", *FLEET, "--across", "hosts"])
+    options = read_options(["-b", "smoke", *FLEET, "--across", "hosts"])
     assert run_configuration(options).across == "hosts"
-    assert run_configuration(harness_parser().parse_args(["-b", "smoke", "-p", "a, b"])).platforms == ("a", "b")
+    assert run_configuration(read_options(["-b", "smoke", "-p", "a, b"])).platforms == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -110,19 +110,19 @@ def test_platforms_share_their_builds(tmp_path: Path) -> None:
 def test_cases_of_a_report_by_kind_are_measured_on_their_kinds() -> None:
     cases = [a_case("add/forward"), a_case("mul/forward")]
     wanted = ["--regressed_types", '["add/forward@avx2", "mul/forward"]']
-    options = harness_parser().parse_args(["-b", "smoke", *wanted, "--across", "hosts"])
+    options = read_options(["-b", "smoke", *wanted, "--across", "hosts"])
     assert [(case.id, case.kind) for case in pick_cases(cases, options)] == [
         ("mul/forward", None),
         ("add/forward@avx2", "avx2"),
     ]
     with pytest.raises(UsageError, match=r"there is no case 'add/forward@avx2': did you mean add/forward\?"):
-        pick_cases(cases, harness_parser().parse_args(["-b", "smoke", *wanted]))
+        pick_cases(cases, read_options(["-b", "smoke", *wanted]))
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     words = ["-b", "smoke", "--operators", "exp", "--seed", "5", "--local_reporter", str(tmp_path), *FLEET]
-    return plan_session(harness_parser().parse_args([*words, "--across", "hosts"]), {}, ["repo_driver.py"])
+    return plan_session(read_options([*words, "--across", "hosts"]), {}, ["repo_driver.py"])
 
 
 def test_a_bisection_measures_a_case_on_the_kind_where_it_regressed(session: Session) -> None:

@@ -15,7 +15,7 @@ from opduel.commands.builds import library_path
 from opduel.commands.case_selection import Choice, choose_cases, fetch_case_files
 from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.fleet import fleet_parser
-from opduel.commands.options import harness_parser
+from opduel.commands.options import harness_parser, read_options
 from opduel.commands.run_bench import run_bench_parser
 from opduel.harness.specs import find_spec, load_spec
 from opduel.records import ModelFile, UsageError
@@ -80,7 +80,7 @@ def test_those_not_taken_are_not_in_the_help() -> None:
 
 
 def chosen(*arguments: str) -> Choice:
-    return choose_cases(harness_parser().parse_args(["-b", "smoke", *arguments]), 0)
+    return choose_cases(read_options(["-b", "smoke", *arguments]), 0)
 
 
 def test_regressed_types_are_the_cases_that_are_measured() -> None:
@@ -101,7 +101,7 @@ def test_regressed_types_belong_to_a_regress_run(run: Run) -> None:
 
 def test_wipe_cache_takes_ai_pep_s_words() -> None:
     def wipes(*arguments: str) -> bool:
-        return bool(harness_parser().parse_args(["-b", "smoke", *arguments]).wipe_cache)
+        return bool(read_options(["-b", "smoke", *arguments]).wipe_cache)
 
     assert not wipes()
     assert all(wipes("--wipe_cache", *words) for words in ([], ["true"], ["True"], ["1"], ["yes"]))
@@ -114,7 +114,7 @@ def test_a_location_with_two_slashes_is_below_the_root_of_models(tmp_path: Path)
     symbol = tmp_path / "nets" / "net-symbol.json"
     symbol.parent.mkdir()
     symbol.write_text("{}")
-    options = harness_parser().parse_args(["-b", "smoke", "--model_cache", str(tmp_path / "cache")])
+    options = read_options(["-b", "smoke", "--model_cache", str(tmp_path / "cache")])
     spec = load_spec(find_spec("smoke"))
     file = ModelFile(
         "//nets/net-symbol.json", sha256="44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
@@ -122,9 +122,7 @@ def test_a_location_with_two_slashes_is_below_the_root_of_models(tmp_path: Path)
     case = replace(chosen().cases[0], files={"symbol": file})
     with pytest.raises(UsageError, match=r"//nets/net-symbol.json is relative to .*: give it with --root_model_dir"):
         fetch_case_files(Choice(spec, None, [case]), options)
-    options = harness_parser().parse_args(
-        ["-b", "smoke", "--model_cache", str(tmp_path / "cache"), "--root_model_dir", str(tmp_path)]
-    )
+    options = read_options(["-b", "smoke", "--model_cache", str(tmp_path / "cache"), "--root_model_dir", str(tmp_path)])
     (found,) = fetch_case_files(Choice(spec, None, [case]), options)
     assert Path(str(found.files["symbol"].path)).read_text() == "{}"
     assert found.files["symbol"].location == str(symbol)
@@ -141,11 +139,11 @@ def test_the_folders_of_shared_libraries_come_first(tmp_path: Path, monkeypatch:
     one.parent.mkdir()
     one.touch()
     two.touch()
-    given = harness_parser().parse_args(["-b", "smoke", "--shared_libs", f"{one}, {two}"]).shared_libs
+    given = read_options(["-b", "smoke", "--shared_libs", f"{one}, {two}"]).shared_libs
     assert library_path(given) == {"LD_LIBRARY_PATH": f"{tmp_path / 'a'}:/theirs"}
     assert library_path([]) == {}
     with pytest.raises(UsageError, match=r"'/no/lib.so' is not a file: give paths of shared libraries"):
-        harness_parser().parse_args(["--shared_libs", "/no/lib.so"])
+        read_options(["--shared_libs", "/no/lib.so"])
 
 
 def test_releases_take_no_shared_libraries(run: Run, tmp_path: Path) -> None:

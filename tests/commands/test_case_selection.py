@@ -8,7 +8,7 @@ import pytest
 from command_line import Outcome, only_report
 
 from opduel.commands.case_selection import choose_cases, largest_tensor, sample_cases
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.run_bench import main
 from opduel.commands.session import plan_session
 from opduel.frameworks import get_framework
@@ -20,7 +20,7 @@ ADD = ["--operators", "nd.add", "--inputs", '{"lhs": [64, 32], "rhs": [64, 32]}'
 
 
 def chosen(*arguments: str, seed: int = 0) -> list[Case]:
-    return list(choose_cases(harness_parser().parse_args(arguments), seed).cases)
+    return list(choose_cases(read_options(arguments), seed).cases)
 
 
 def test_an_operator_is_picked_by_its_name_alone() -> None:
@@ -120,7 +120,7 @@ def test_bad_usage_is_one_line(arguments: list[str], words: str) -> None:
 )
 def test_bad_values_name_option_and_text(option: str, text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        harness_parser().parse_args([f"{option}={text}"])
+        read_options([f"{option}={text}"])
     assert option in str(caught.value)
     assert repr(text)[1:-1] in str(caught.value)
 
@@ -169,7 +169,7 @@ def test_a_dtype_that_is_refused_fails_its_cases_alone(mxnet_1_9: Build) -> None
 
 def test_sizes_and_order_come_from_one_seed(home: Path) -> None:
     def planned(*arguments: str, usual_seed: int | None = None) -> tuple[int, list[str]]:
-        options = harness_parser().parse_args(["-b", "random", *arguments])
+        options = read_options(["-b", "random", *arguments])
         session = plan_session(options, {}, [], usual_seed=usual_seed)
         return session.seed, [case.id for case in session.cases]
 
@@ -186,7 +186,7 @@ def test_a_sample_is_drawn_by_the_seed_whatever_the_order() -> None:
     assert some == [case for case in every if case in some]
     assert some == chosen("-b", "operators/unary", "--sample", "10", seed=3)
     assert some != chosen("-b", "operators/unary", "--sample", "10", seed=4)
-    options = harness_parser().parse_args(["--sample", "10"])
+    options = read_options(["--sample", "10"])
     assert {case.id for case in sample_cases(every[::-1], options, 3)} == {case.id for case in some}
     without = [case for case in every if case != some[0]]
     assert len({case.id for case in sample_cases(without, options, 3)} - {case.id for case in some}) == 1
@@ -195,7 +195,7 @@ def test_a_sample_is_drawn_by_the_seed_whatever_the_order() -> None:
 def test_each_case_is_as_likely_as_any_other_to_be_in_a_sample() -> None:
     """2,000 samples of 3 of 12: each case is in 500 of them, with a standard deviation of 19.4."""
     every = chosen("-b", "operators/unary")[:12]
-    options = harness_parser().parse_args(["--sample", "25%"])
+    options = read_options(["--sample", "25%"])
     often = Counter(case.id for seed in range(2000) for case in sample_cases(every, options, seed))
     assert len(often) == 12
     assert all(abs(times - 500) < 4.5 * 19.4 for times in often.values())
@@ -222,4 +222,4 @@ def test_a_sample_is_of_what_the_other_options_leave() -> None:
 )
 def test_a_sample_that_is_no_amount_is_refused(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=f"--sample: '{text}' {why}"):
-        harness_parser().parse_args(["--sample", text])
+        read_options(["--sample", text])

@@ -20,7 +20,7 @@ from opduel.commands.config import (
     read_config,
     write_config,
 )
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.driver.builds import BuildCache, load_releases
 from opduel.frameworks import Framework, get_framework
 from opduel.records import Build, RunError, UsageError
@@ -181,7 +181,7 @@ def test_forgetting(home: Path) -> None:
 
 
 def test_every_answer_is_an_option_of_harness() -> None:
-    options = vars(harness_parser().parse_args(["-b", "x"]))
-    assert {*QUESTIONS, *UNASKED} <= set(options)
+    parsed = read_options(["-b", "x"])
+    assert {*QUESTIONS, *UNASKED} <= {*parsed.values(), *vars(parsed.reporting)}
     with pytest.raises(UsageError):
-        harness_parser().parse_args(["-b", "x", "--no_such_option"])
+        read_options(["-b", "x", "--no_such_option"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opduel.commands.case_selection import Choice, choose_cases, fetch_case_files
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.frameworks import get_framework
 from opduel.harness.smoke_check import smoke_check
 from opduel.harness.specs import load_spec
@@ -25,7 +25,7 @@ DATA = ["--inputs", '{"data": [1, 3, 8, 8]}']
 
 
 def chosen(*arguments: str) -> Choice:
-    return choose_cases(harness_parser().parse_args(arguments), 0)
+    return choose_cases(read_options(arguments), 0)
 
 
 def only(choice: Choice) -> Case:
@@ -119,7 +119,7 @@ def test_a_symbol_that_is_given_as_a_spec_is_named(tmp_path: Path) -> None:
 def test_a_block_and_its_operators_run_in_one_run(block: Path, mxnet_1_9: Build) -> None:
     inputs = ["--inputs", '{"data": [1, 3, 8, 8], "hidden": 2}']
     arguments = ["--network", f"{block}:Net", *inputs, "--with_operators", "--treatment", mxnet_1_9.interpreter]
-    options = harness_parser().parse_args([*arguments, "--model_cache", str(block.parent / "cache")])
+    options = read_options([*arguments, "--model_cache", str(block.parent / "cache")])
     cases = fetch_case_files(choose_cases(options, 0), options)
     assert [case.operator for case in cases if case.direction == "forward"] == [
         *("block.Net", "nd.Convolution", "nd.BatchNorm", "nd.FullyConnected"),

@@ -14,7 +14,7 @@ from opduel.commands import fleet
 from opduel.commands.calibrate import calibrate
 from opduel.commands.fleet import count_hosts, fleet_choice, measurer, run_fleet_command
 from opduel.commands.harness import run_harness
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.driver.build_turns import LAST
 from opduel.fleet.address import FleetChoice
 from opduel.fleet.frequency import frequency_set
@@ -23,18 +23,18 @@ from opduel.records import UsageError
 
 
 def choice(*words: str) -> object:
-    return fleet_choice(harness_parser().parse_args(["-b", "smoke", *words]))
+    return fleet_choice(read_options(["-b", "smoke", *words]))
 
 
 def test_what_is_asked_for() -> None:
     assert choice() is None
     words = ["--fleet", "tls://bench:8786", "--fleet_tag", "gpu", "--fleet_tag", "fast", "-d", "a, b"]
-    found = fleet_choice(harness_parser().parse_args([*words, "--excluded_devices", "c", "--fleet_timeout", "5"]))
+    found = fleet_choice(read_options([*words, "--excluded_devices", "c", "--fleet_timeout", "5"]))
     assert found is not None
     assert (found.tags, found.hosts, found.excluded) == (("gpu", "fast"), ("a", "b"), ("c",))
     assert (found.address.text, found.timeout_s, found.silence_s) == ("tls://bench:8786", 5.0, 900.0)
     for name in ("--device", "--devices"):  # AI-PEP's words
-        one = fleet_choice(harness_parser().parse_args(["--fleet", "local:1", name, "a"]))
+        one = fleet_choice(read_options(["--fleet", "local:1", name, "a"]))
         assert one is not None
         assert one.hosts == ("a",)
 
@@ -71,16 +71,16 @@ def test_one_build_and_a_calibration_are_for_this_host() -> None:
 
 
 def test_without_a_fleet_this_host_measures() -> None:
-    assert measurer(harness_parser().parse_args(["-b", "smoke"])) is run_ab
+    assert measurer(read_options(["-b", "smoke"])) is run_ab
 
 
 def test_the_workers_of_a_fleet_on_this_machine_are_counted_without_starting_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "opduel.fleet.service", None)
-    options = harness_parser().parse_args(["-b", "smoke", "--fleet", "local:3"])
+    options = read_options(["-b", "smoke", "--fleet", "local:3"])
     assert count_hosts(options) == 3
-    assert count_hosts(harness_parser().parse_args(["-b", "smoke"])) == 1
+    assert count_hosts(read_options(["-b", "smoke"])) == 1
 
 
 def test_what_is_needed_now_comes_before_all_that_is_measured_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_what_is_needed_now_comes_before_all_that_is_measured_ahead(monkeypatch:
         priorities.append(chosen.priority)
 
     monkeypatch.setattr("opduel.fleet.client.run_fleet", run_fleet)
-    options = harness_parser().parse_args(["-b", "smoke", "--fleet", "local:3"])
+    options = read_options(["-b", "smoke", "--fleet", "local:3"])
     request: Any = SimpleNamespace(framework=SimpleNamespace(has_own_sides=False))
     for rank in (None, 1, 2, LAST):
         measurer(options, rank)(request, lambda _: None)
@@ -102,7 +102,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     for name in ("client", "host"):
         monkeypatch.setitem(sys.modules, f"opduel.fleet.{name}", None)
     with pytest.raises(UsageError, match=r"--fleet: needs the extra fleet: .*'opduel\[fleet\]'"):
-        measurer(harness_parser().parse_args(["-b", "smoke", "--fleet", "local:2"]))
+        measurer(read_options(["-b", "smoke", "--fleet", "local:2"]))
     with pytest.raises(UsageError, match=r"opduel fleet needs the extra fleet"):
         run_fleet_command(["certificates", str(tmp_path)])
 

@@ -14,7 +14,7 @@ import opduel.harness.fuzz
 from opduel.commands.calibrate import calibrate
 from opduel.commands.fuzz import Fuzz
 from opduel.commands.harness import run_harness
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.frameworks import get_framework
 from opduel.harness.run_request import RunRequest
 from opduel.harness.smoke_check import SmokeCheck
@@ -68,7 +68,7 @@ def test_what_differed_is_written_small_and_can_be_measured_again(
 ) -> None:
     caplog.set_level("INFO")
     path = tmp_path / "found.json"
-    fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "30", "--fuzz_spec", str(path)]))
+    fuzz = Fuzz(read_options(["--fuzz", "30", "--fuzz_spec", str(path)]))
     request = request_for("time", "error", dtype="float64")
     drawn = fuzz.drawn(request)
     assert len(drawn.cases) == 60
@@ -90,7 +90,7 @@ def test_what_differed_is_written_small_and_can_be_measured_again(
 
 def test_a_signal_ends_shrinking_and_what_is_found_is_written(made_up: None, tmp_path: Path) -> None:
     path = tmp_path / "found.json"
-    fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "30", "--fuzz_spec", str(path), "--explain", "all"]))
+    fuzz = Fuzz(read_options(["--fuzz", "30", "--fuzz_spec", str(path), "--explain", "all"]))
     request = dataclasses.replace(request_for("time"), seed=8).configured(
         explain="all", profile_output=str(tmp_path), breakdown=True
     )
@@ -110,7 +110,7 @@ def test_without_a_difference_no_file_is_left(
 ) -> None:
     caplog.set_level("INFO")
     monkeypatch.chdir(tmp_path)
-    fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "2"]))
+    fuzz = Fuzz(read_options(["--fuzz", "2"]))
     drawn = fuzz.drawn(request_for("time"))
     unchanged = [Comparison.without_figures(case, "unchanged") for case in drawn.cases]
     fuzz.keep_findings(drawn, SimpleNamespace(comparisons=unchanged, run=RunRecord(interrupted=False)))  # type: ignore[arg-type]
@@ -123,7 +123,7 @@ def test_a_file_that_can_t_be_written_is_logged(
 ) -> None:
     """And so is what was found."""
     caplog.set_level("INFO")
-    fuzz = Fuzz(harness_parser().parse_args(["--fuzz", "30", "--fuzz_spec", str(tmp_path / "none" / "a.json")]))
+    fuzz = Fuzz(read_options(["--fuzz", "30", "--fuzz_spec", str(tmp_path / "none" / "a.json")]))
     drawn = fuzz.drawn(request_for("time"))
     (tmp_path / "none").rmdir()
     run = RunRecord(interrupted=False)
@@ -138,14 +138,14 @@ def test_a_file_that_is_read_is_not_replaced(made_up: None, tmp_path: Path) -> N
     for path, words in ((spec, "-b"), (inputs, "--inputs")):
         options = ["--fuzz", "2", "--inputs", f"@{inputs}", "--fuzz_spec", str(path)]
         with pytest.raises(UsageError, match=f"--fuzz_spec {path}: would replace the file of {words}"):
-            Fuzz(harness_parser().parse_args(options)).drawn(request_for("time"), spec)
+            Fuzz(read_options(options)).drawn(request_for("time"), spec)
 
 
 def test_a_file_that_can_not_be_written_is_said_before_anything_is_measured(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path, tmp_path / "file" / "a.json"):
         with pytest.raises(UsageError, match="--fuzz_spec"):
-            Fuzz(harness_parser().parse_args(["--fuzz", "2", "--fuzz_spec", str(path)]))
+            Fuzz(read_options(["--fuzz", "2", "--fuzz_spec", str(path)]))
 
 
 @pytest.mark.parametrize(

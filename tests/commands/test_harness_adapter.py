@@ -16,7 +16,7 @@ from made_reports import build
 
 from opduel.commands import harness_adapter
 from opduel.commands.harness_adapter import HarnessAdapter
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import Session, plan_session
 from opduel.commands.suite_selection import SuiteSelection
@@ -77,7 +77,7 @@ class Recorded:
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     folder = str(tmp_path / "reports")
-    options = harness_parser().parse_args(
+    options = read_options(
         ["-b", "smoke", "--seed", "5", "--local_reporter", folder, "--busy_host", "report", "--explain", "none"]
     )
     return plan_session(options, {}, ["repo_driver.py"])
@@ -258,7 +258,7 @@ def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
     (tmp_path / "benchmarks" / "one.py").write_text(BREAKABLE)
     (tmp_path / "asv.conf.json").write_text("{}")
     words = ["--suite", str(tmp_path), "--local_reporter", str(tmp_path / "reports"), "--busy_host", "report"]
-    options = harness_parser().parse_args(words)
+    options = read_options(words)
     suite = SuiteSelection(options)
     adapter = HarnessAdapter(plan_session(options, {}, ["repo_driver.py"], chosen=suite.none_yet), suite)
     left: list[tuple[list[str], list[str]]] = []
@@ -285,7 +285,7 @@ def test_a_suite_is_measured_ahead_in_copies_of_its_own(
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "one.py").write_text(BREAKABLE)
     words = ["--suite", str(tmp_path / "benchmarks"), "--local_reporter", str(tmp_path / "reports")]
-    options = harness_parser().parse_args([*words, "--fleet", "local:2"])
+    options = read_options([*words, "--fleet", "local:2"])
     suite = SuiteSelection(options)
     asked: list[tuple[int | None, RunRequest, ChosenSuite | None]] = []
 

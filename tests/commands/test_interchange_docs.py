@@ -13,7 +13,7 @@ import pytest
 from command_line import ROOT
 from made_reports import build, comparison
 
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.run_bench import main
 from opduel.records import PairSample, Report
 from opduel.reporters import chosen_reporters, write_report
@@ -47,7 +47,7 @@ def test_the_commands_work_as_documented(folder: Path) -> None:
         if words[0] == "run_bench.py":
             assert main(words[1:]) == 0, line
         elif words[0] == "harness.py":
-            assert len(chosen_reporters(harness_parser().parse_args(words[1:]), terminal=False)) == 2
+            assert len(chosen_reporters(read_options(words[1:]).reporting, terminal=False)) == 2
         else:
             command = [sys.executable if program == "python3" else program, *words]
             process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -13,7 +13,7 @@ from opduel.commands import named_operators
 from opduel.commands.case_selection import choose_cases
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.named_operators import refuse_unknown_operators
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import plan_session
 from opduel.driver.runs import RunOrder
@@ -42,7 +42,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def look(*operators: str, more: Sequence[str] = INPUTS) -> None:
-    options = harness_parser().parse_args([word for one in operators for word in ("--operators", one)] + [*more])
+    options = read_options([word for one in operators for word in ("--operators", one)] + [*more])
     cases = choose_cases(options, 0).cases
     refuse_unknown_operators(options, cases, get_framework("mxnet"), [build("control"), build("treatment")])
 
@@ -78,7 +78,7 @@ def look_at_spec(folder: Path, *operators: str, builds: Sequence[str] = ("contro
     (folder / "own.json").write_text(json.dumps({"framework": "mxnet", "tests": tests}), encoding="utf-8")
     bundle = folder / "bundle.json"
     bundle.write_text(json.dumps({"framework": "mxnet", "specs": ["own.json"]}), encoding="utf-8")
-    options = harness_parser().parse_args(["-b", str(bundle)])
+    options = read_options(["-b", str(bundle)])
     chosen = choose_cases(options, 0)
     refuse_unknown_operators(options, chosen.cases, get_framework("mxnet"), list(map(build, builds)), chosen.path)
 
@@ -105,7 +105,7 @@ def test_the_driver_logs_a_misspelt_operator_of_a_spec_and_measures_the_others(
     spec.write_text('{"framework": "mxnet", "tests": [{"operator": "nd.addd", "inputs": {}}]}', encoding="utf-8")
     monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged"), interrupted=True))
     for arguments in (["-b", str(spec)], ["--operators", "nd.addd", *INPUTS]):
-        options = harness_parser().parse_args([*arguments, "--local_reporter", str(tmp_path)])
+        options = read_options([*arguments, "--local_reporter", str(tmp_path)])
         session = plan_session(options, {}, ["repo_driver.py"])
         rounds = FileRoundLog(tmp_path / f"rounds{len(arguments)}", lambda: 1)
         control, treatment = build("control"), replace(build("treatment"), digest="11")
@@ -122,6 +122,6 @@ def test_the_driver_logs_a_misspelt_operator_of_a_spec_and_measures_the_others(
 
 @pytest.mark.mxnet
 def test_a_real_build_is_asked(mxnet_1_9: Build) -> None:
-    options = harness_parser().parse_args(["--operators", "nd.add", "--operators", "nd.addd", *INPUTS])
+    options = read_options(["--operators", "nd.add", "--operators", "nd.addd", *INPUTS])
     with pytest.raises(UsageError, match=r"nd\.addd"):
         refuse_unknown_operators(options, choose_cases(options, 0).cases, get_framework("mxnet"), [mxnet_1_9])

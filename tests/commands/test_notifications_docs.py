@@ -7,7 +7,7 @@ import pytest
 from command_line import ROOT
 
 from opduel.commands.driver_options import driver_parser, parse_driver_options
-from opduel.commands.options import harness_parser
+from opduel.commands.options import harness_parser, read_options
 from opduel.records import Build, Comparison, Failure, Report
 from opduel.reporters.alert_text import variables
 from opduel.reporters.alerts import alert_of
@@ -51,10 +51,8 @@ def test_limits_are_documented() -> None:
 @pytest.mark.parametrize(("command", "line"), EXAMPLES)
 def test_examples_are_good_usage(command: str, line: str) -> None:
     arguments = shlex.split(line)
-    options = (
-        harness_parser().parse_args(arguments) if command == "harness" else parse_driver_options(arguments).harness
-    )
-    assert options.notify_command or options.notify_webhook
+    options = read_options(arguments) if command == "harness" else parse_driver_options(arguments).harness
+    assert options.reporting.notify_command or options.reporting.notify_webhook
 
 
 def test_there_are_examples() -> None:

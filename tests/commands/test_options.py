@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 from command_line import HARNESS, Outcome, run_process, run_script
 
-from opduel.commands.options import asked_metrics, by_metric, harness_parser, variables
+from opduel.commands.driver_options import driver_parser
+from opduel.commands.harness_options import CommitOptions, HarnessOptions
+from opduel.commands.options import read_options
 from opduel.records import SAMPLED, UsageError
 
 Run = Callable[..., Outcome]
 
 
 def parsed(option: str, text: str) -> Any:
-    return getattr(harness_parser().parse_args(["-b", "x", f"{option}={text}"]), option.removeprefix("--"))
+    return getattr(read_options(["-b", "x", f"{option}={text}"]), option.removeprefix("--"))
 
 
 @pytest.mark.parametrize(
@@ -63,8 +65,8 @@ def test_paths(option: str) -> None:
 
 def test_thresholds_are_for_every_metric_or_for_one() -> None:
     def thresholds(*texts: str) -> dict[str, float]:
-        parsed = harness_parser().parse_args(["-b", "x", *(f"--threshold={text}" for text in texts)])
-        return by_metric(parsed)
+        parsed = read_options(["-b", "x", *(f"--threshold={text}" for text in texts)])
+        return parsed.threshold
 
     assert thresholds() == {}
     assert thresholds("2 %") == dict.fromkeys(SAMPLED, 0.02)
@@ -75,7 +77,7 @@ def test_thresholds_are_for_every_metric_or_for_one() -> None:
 
 def test_metrics_come_once_each_in_the_order_given() -> None:
     def metrics(*texts: str) -> list[str]:
-        return asked_metrics(harness_parser().parse_args(["-b", "x", *(f"--metric={text}" for text in texts)]))
+        return list(read_options(["-b", "x", *(f"--metric={text}" for text in texts)]).metric)
 
     assert metrics() == []
     assert metrics("instructions") == ["instructions"]
@@ -115,7 +117,7 @@ def test_bad_values_name_the_option_and_the_text(option: str, text: str) -> None
 
 def test_of_two_values_for_a_variable_the_later_one_holds() -> None:
     words = ["-b", "x", "--env", "A=1", "--env", "B=x=y", "--env=A=", "--env", "_c=2"]
-    assert variables(harness_parser().parse_args(words)) == {"A": "", "B": "x=y", "_c": "2"}
+    assert read_options(words).env == {"A": "", "B": "x=y", "_c": "2"}
 
 
 def test_the_value_of_a_variable_is_in_no_error() -> None:
@@ -124,10 +126,23 @@ def test_the_value_of_a_variable_is_in_no_error() -> None:
     assert "hunter2" not in str(caught.value)
 
 
+def test_the_parsers_defaults_are_those_of_the_typed_options() -> None:
+    assert read_options([]).values() == HarnessOptions().values()
+    assert not [name for name in HarnessOptions().values() if read_options([]).is_given(name)]
+    assert CommitOptions.of(driver_parser().parse_args([])) == CommitOptions()
+
+
+def test_an_option_that_is_refused_is_named_as_the_user_gave_it() -> None:
+    with pytest.raises(UsageError, match=r"^--warmup: leave it out$"):
+        read_options(["--warmup", "0"]).refuse(["runs", "warmup"], "leave it out")
+    with pytest.raises(UsageError, match=r"^metrics: leave it out$"):
+        HarnessOptions(metric=("time",), arguments={"metric": "metrics"}).refuse(["metric"], "leave it out")
+
+
 def test_defaults() -> None:
-    options = harness_parser().parse_args(["--benchmark_file", "x"])
+    options = read_options(["--benchmark_file", "x"])
     assert (options.alpha, options.threads, options.inject) == (0.05, 1, 0.0)
-    assert (options.threshold, options.seed, options.time_budget, options.control) == (None, None, None, None)
+    assert (options.threshold, options.seed, options.time_budget, options.control) == ({}, None, None, None)
 
 
 @pytest.mark.parametrize(

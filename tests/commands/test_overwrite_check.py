@@ -10,7 +10,7 @@ import report_samples as samples
 from command_line import SAME_BUILD, SPEC, Outcome, fresh_logging
 
 from opduel.commands import repo_driver, run_bench
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.reporters import write_report
 
@@ -110,5 +110,5 @@ def test_an_output_is_replaced_when_it_is_only_that(folder: Path, run: Run) -> N
 
 
 def test_a_baseline_may_be_brought_up_to_date() -> None:
-    options = harness_parser().parse_args(["-b", "x", "--baseline", "base.json", "--output_file", "base.json"])
+    options = read_options(["-b", "x", "--baseline", "base.json", "--output_file", "base.json"])
     refuse_overwriting(files_read(options, Path("x")), "--output_file", [options.output_file])

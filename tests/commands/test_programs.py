@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from opduel.commands.case_selection import Choice, choose_cases
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.programs import program_of
 from opduel.records import UsageError
 
@@ -18,7 +18,7 @@ def chosen(folder: Path, *arguments: str) -> Choice:
         {"command": ["{program}", "{program}"], "parse": "json_lines", "identifier": "second"},
     ]
     path.write_text(json.dumps({"framework": "generic", "tests": tests}), encoding="utf-8")
-    return choose_cases(harness_parser().parse_args(["-b", str(path), *arguments]), 0)
+    return choose_cases(read_options(["-b", str(path), *arguments]), 0)
 
 
 def test_words_are_put_into_command_lines_and_at_their_ends(tmp_path: Path) -> None:
@@ -29,9 +29,9 @@ def test_words_are_put_into_command_lines_and_at_their_ends(tmp_path: Path) -> N
 
 
 def test_the_program_of_a_build_is_where_the_option_says() -> None:
-    options = harness_parser().parse_args(["--program", "out/{build}/bench"])
+    options = read_options(["--program", "out/{build}/bench"])
     assert program_of(options, "v1") == "out/v1/bench"
-    assert program_of(harness_parser().parse_args([]), "v1") == "v1"
+    assert program_of(read_options([]), "v1") == "v1"
 
 
 def test_patterns_wait_for_the_values_that_programs_print(tmp_path: Path) -> None:
@@ -59,4 +59,4 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, arguments: tuple[str, .
 def test_other_frameworks_have_no_programs(option: str) -> None:
     value = '{"a": "b"}' if option == "string_map" else "{build}"
     with pytest.raises(UsageError, match=f"--{option}: is for frameworks of programs, and the spec is for mxnet: "):
-        choose_cases(harness_parser().parse_args(["-b", "smoke", f"--{option}", value]), 0)
+        choose_cases(read_options(["-b", "smoke", f"--{option}", value]), 0)

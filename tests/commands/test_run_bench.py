@@ -20,7 +20,7 @@ from command_line import (
 
 from opduel.commands import run_bench
 from opduel.commands.config import config_path, read_config, write_config
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.driver.builds import load_releases
 from opduel.frameworks import get_framework
 
@@ -103,7 +103,7 @@ def test_of_a_suite_it_asks_for_builds_of_any_package(
     answers = io.StringIO("numpy==2.2.6\n/no/such\nnumpy==2.3.5 scipy==1.16.3\nreports\n")
     monkeypatch.setattr(sys, "stdin", answers)
     monkeypatch.chdir(home)
-    options = harness_parser().parse_args(["--suite", "anywhere", "--bench", "time"])
+    options = read_options(["--suite", "anywhere", "--bench", "time"])
     run_bench._ask_for_missing(options, ["control", "treatment", "local_reporter"])
     assert read_config(config_path()) == {
         "control": "numpy==2.2.6",

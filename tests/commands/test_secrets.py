@@ -20,7 +20,7 @@ from opduel.commands.driver_log import logging_to
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.harness import main as harness_main
 from opduel.commands.notifying import Notifications
-from opduel.commands.options import harness_parser
+from opduel.commands.options import harness_parser, read_options
 from opduel.commands.recorded_options import KEPT_OPTIONS, recorded, run_configuration
 from opduel.commands.run_bench import run_bench_parser
 from opduel.commands.session import deliver_report, plan_session
@@ -94,7 +94,7 @@ def test_a_configuration_has_no_field_for_what_may_be_a_secret() -> None:
     assert {one.name for one in fields(RunConfiguration)} - kept - switches == {
         *("build_program", "env", "command_args", "string_map")
     }
-    options = harness_parser().parse_args(["--env", f"MINE={MARKER}", "--notify_command", MARKER, "--info", MARKER])
+    options = read_options(["--env", f"MINE={MARKER}", "--notify_command", MARKER, "--info", MARKER])
     assert MARKER not in str(run_configuration(options))
 
 
@@ -105,7 +105,7 @@ def test_a_program_s_variables_and_arguments_are_in_no_report(tmp_path: Path, mo
     spec.write_text(json.dumps({"framework": "generic", "tests": [test]}), encoding="utf-8")
     arguments = ["-b", str(spec), "--string_map", json.dumps({"token": f"{MARKER}-3"})]
     arguments += ["--command_args", f"--fast --token {MARKER}-4 --api_key={MARKER}-5"]
-    session = plan_session(harness_parser().parse_args(arguments), {}, recorded("harness.py", arguments))
+    session = plan_session(read_options(arguments), {}, recorded("harness.py", arguments))
     (case,) = session.cases
     assert MARKER in str(case.inputs["command"]), "the program itself is given it"
     assert case.inputs["env"] == variables
@@ -160,7 +160,7 @@ def test_no_byte_that_is_stored_or_sent_holds_a_secret(
             ),
             *("--html_reporter", str(kept / "page.html"), "--screen_reporter", *exports(kept)),
         ]
-        options = harness_parser().parse_args(arguments)
+        options = read_options(arguments)
         with logging_to(kept / "driver.log"):
             session = plan_session(options, {}, recorded("harness.py", arguments))
             asked = asdict(session.configuration)

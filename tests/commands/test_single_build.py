@@ -12,7 +12,7 @@ from command_line import HARNESS, RELEASE, Outcome, run_script, write_spec
 
 from opduel.commands.config import config_path, write_config
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.single import is_single, open_lines, outcome_of
 from opduel.comparator.baseline import compare_with_baseline
 from opduel.records import Build, Failure
@@ -74,7 +74,7 @@ def test_options_that_do_not_fit_are_refused(home: Path, arguments: tuple[str, .
     ],
 )
 def test_one_build_is_measured_alone_where_that_is_asked_for(words: str, alone: bool) -> None:
-    assert is_single(harness_parser().parse_args(["-b", "smoke", *words.split()])) is alone
+    assert is_single(read_options(["-b", "smoke", *words.split()])) is alone
 
 
 def test_a_treatment_without_a_control_is_compared_with_the_one_that_is_configured(

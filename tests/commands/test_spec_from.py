@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opduel.commands.case_selection import choose_cases
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.run_bench import main, run_bench_parser
 from opduel.commands.spec_from import shape, spec_from_parser
 from opduel.driver.catalogue.network import Input
@@ -71,4 +71,4 @@ def test_examples_are_good_usage(command: str, line: str) -> None:
     if own.spec_from is not None:
         assert spec_from_parser().parse_args(["--spec_from", own.spec_from, *rest]).shape
     elif "resnet18.json" not in rest:  # which the example before it writes
-        assert choose_cases(harness_parser().parse_args(rest), 0).cases
+        assert choose_cases(read_options(rest), 0).cases

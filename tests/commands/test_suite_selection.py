@@ -3,7 +3,6 @@
 import functools
 import sys
 import tempfile
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,8 @@ import pytest
 from opduel.commands import suite_selection
 from opduel.commands.case_selection import Choice
 from opduel.commands.harness import run_harness
-from opduel.commands.options import harness_parser
+from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.options import read_options
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.suites.discovery import Discovered, discover
 from opduel.driver.suites.source import literal_words
@@ -34,8 +34,8 @@ def asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite_selection, "discover", lambda *_: discovered())
 
 
-def parsed(*words: str) -> Namespace:
-    return harness_parser().parse_args(["--suite", str(FIXTURE), *words])
+def parsed(*words: str) -> HarnessOptions:
+    return read_options(["--suite", str(FIXTURE), *words])
 
 
 def chosen(*words: str) -> Choice:

@@ -27,7 +27,7 @@ from opduel.commands.defaults import is_for_driver, with_defaults
 from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
 from opduel.commands.listing import list_cases
-from opduel.commands.options import harness_parser, variables
+from opduel.commands.options import harness_parser, read_options
 from opduel.commands.progress import PLAIN_EVERY_S
 from opduel.commands.run_bench import run_bench_parser
 from opduel.driver.builds import BuildCache
@@ -112,13 +112,13 @@ def test_examples_are_good_usage(command: str, line: str) -> None:
     if command == "run_bench":
         own, arguments = run_bench_parser().parse_known_args(arguments)
         if own.list is not None:
-            assert list_cases(own.list, harness_parser().parse_args(arguments) if arguments else None) == DONE
+            assert list_cases(own.list, read_options(arguments) if arguments else None) == DONE
             return
         arguments = ["-b", DEFAULT_SPEC, *arguments] if own.calibrate or own.keep_options else arguments
         if is_for_driver(arguments):
             parse_driver_options(arguments)
             return
-    assert choose_cases(harness_parser().parse_args(arguments), 0).cases
+    assert choose_cases(read_options(arguments), 0).cases
 
 
 PROFILES = (ROOT / "docs" / "how-to" / "profiles.md").read_text(encoding="utf-8")
@@ -127,10 +127,10 @@ RECIPES = re.findall(r"^    .*python3 harness\.py (.*)$", PROFILES, flags=re.MUL
 
 @pytest.mark.parametrize("line", RECIPES)
 def test_the_recipes_for_profiles_are_good_usage(line: str) -> None:
-    options = harness_parser().parse_args(shlex.split(line))
+    options = read_options(shlex.split(line))
     assert choose_cases(options, 0).cases
     if options.env:
-        run_environment(get_framework("mxnet"), 1, variables(options))
+        run_environment(get_framework("mxnet"), 1, options.env)
 
 
 def test_the_page_on_profiles_names_every_file() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from opduel.commands.case_selection import choose
-from opduel.commands.driver_options import parse
-from opduel.commands.options import harness_parser
+from opduel.commands.case_selection import choose_cases
+from opduel.commands.driver_options import parse_driver_options
+from opduel.commands.options import read_options
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "explanation" / "found.md").read_text(encoding="utf-8")
@@ -24,11 +24,11 @@ PREFIXES = {"NumPy": "numpy", "SciPy": "scipy", "pandas": "pandas", "scikit-lear
 
 def test_the_commands_are_valid() -> None:
     commands = dict(re.findall(r"^ +python3 (harness|repo_driver)\.py (.*)$", PAGE, flags=re.MULTILINE))
-    options = harness_parser().parse_args(shlex.split(commands["harness"]))
-    assert choose(options, 0).cases
-    driver_options = parse(shlex.split(commands["repo_driver"]))
+    options = read_options(shlex.split(commands["harness"]))
+    assert choose_cases(options, 0).cases
+    driver_options = parse_driver_options(shlex.split(commands["repo_driver"]))
     assert len(driver_options.own.bisect_releases.split(",")) > 2
-    assert choose(driver_options.harness, 0).cases
+    assert choose_cases(driver_options.harness, 0).cases
 
 
 @pytest.mark.parametrize(("project", "number", "control", "treatment"), ISSUES)
@@ -37,7 +37,7 @@ def test_an_issue_has_cases_and_two_builds_that_differ_in_one_package(
 ) -> None:
     spec = "found_onnxruntime" if project == "ONNX Runtime" else "found"
     arguments = ["-b", spec, "--operators", f"{PREFIXES[project]}{number}*", "--control", control]
-    assert choose(harness_parser().parse_args([*arguments, "--treatment", treatment]), 0).cases
+    assert choose_cases(read_options([*arguments, "--treatment", treatment]), 0).cases
     assert len(set(control.split()) ^ set(treatment.split())) == 2
 
 

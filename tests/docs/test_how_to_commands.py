@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from opduel.commands.driver_options import parse as parse_driver
-from opduel.commands.options import harness_parser
+from opduel.commands.driver_options import parse_driver_options as parse_driver
+from opduel.commands.options import read_options
 from opduel.harness.specs import validate
 
 PAGES = {
@@ -22,7 +22,7 @@ SPECS = [
     for page, text in PAGES.items()
     for block in re.findall(r"^```json\n(\{\n  \"framework\".*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 ]
-PARSERS = {"harness": harness_parser().parse_args, "repo_driver": parse_driver}
+PARSERS = {"harness": read_options, "repo_driver": parse_driver}
 
 
 def test_there_are_commands_and_specs() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from opduel.commands.case_selection import choose
-from opduel.commands.driver_options import parse as parse_driver
+from opduel.commands.case_selection import choose_cases
+from opduel.commands.driver_options import parse_driver_options as parse_driver
 from opduel.commands.listing import list_cases
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.run_bench import run_bench_parser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +43,7 @@ def test_a_step_shows_what_its_command_prints(
     _, script, *arguments = shlex.split(command)
     if script == "run_bench.py":
         own, rest = run_bench_parser().parse_known_args(arguments)
-        assert list_cases(own.list, harness_parser().parse_args(rest) if rest else None) == 0
+        assert list_cases(own.list, read_options(rest) if rest else None) == 0
         printed = [line.split("\t") for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
         assert printed == [line.split() for line in output.splitlines()]
         return
@@ -52,4 +52,4 @@ def test_a_step_shows_what_its_command_prints(
         assert re.search(r"^dot/forward ", output, re.MULTILINE)
         return
     shown = re.findall(r"^(\S+/(?:forward|backward)\S*) ", output, flags=re.MULTILINE)
-    assert sorted(shown) == sorted(case.id for case in choose(harness_parser().parse_args(arguments), 0).cases)
+    assert sorted(shown) == sorted(case.id for case in choose_cases(read_options(arguments), 0).cases)

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from opduel.commands.driver_options import driver_parser
-from opduel.commands.options import harness_parser
+from opduel.commands.options import harness_parser, read_options
 from opduel.commands.recorded_options import run_configuration
 from opduel.records import SAMPLED, Case, RunConfiguration, RunRecord, rounds_at, usual_rounds
 from opduel.records.configuration import OPTIONS, kinds
@@ -45,8 +45,8 @@ GIVEN = RunConfiguration(
 
 
 def test_what_is_not_given_is_what_the_parsers_say() -> None:
-    assert run_configuration(harness_parser().parse_args([])) == RunConfiguration()
-    driver = run_configuration(harness_parser().parse_args([]), driver_parser().parse_args([]))
+    assert run_configuration(read_options([])) == RunConfiguration()
+    driver = run_configuration(read_options([]), driver_parser().parse_args([]))
     assert driver == RunConfiguration(program="repo_driver.py")
 
 
@@ -59,14 +59,14 @@ def test_every_field_is_an_option_of_that_name() -> None:
 
 def test_its_words_are_read_as_the_same() -> None:
     words = GIVEN.words(name for name in kinds() if name not in (*NO_OPTIONS, *DRIVERS))
-    assert run_configuration(harness_parser().parse_args(words)) == GIVEN
+    assert run_configuration(read_options(words)) == GIVEN
     same = replace(GIVEN, threshold=dict.fromkeys(SAMPLED, 0.02))
     assert same.words(["threshold"]) == ["--threshold", "2%"]
     words = RunConfiguration(build_program="{build}/a b").words(["program", "build_program"])
-    assert harness_parser().parse_args(words).program == "{build}/a b"
+    assert read_options(words).program == "{build}/a b"
     driver = RunConfiguration(program="repo_driver.py", repo_dir="/my clone", cmake_args="-DX=1", build="source")
     own = driver_parser().parse_args(driver.words(DRIVERS))
-    assert run_configuration(harness_parser().parse_args([]), own) == driver
+    assert run_configuration(read_options([]), own) == driver
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_counts_have_no_noise_that_more_rounds_would_help_against() -> None:
 
 
 def test_rounds_that_were_given_are_given_again() -> None:
-    configuration = run_configuration(harness_parser().parse_args(["--max_rounds", "30", "--threshold", "0.1%"]))
+    configuration = run_configuration(read_options(["--max_rounds", "30", "--threshold", "0.1%"]))
     assert (configuration.max_rounds, configuration.words(["max_rounds"])) == (30, ["--max_rounds", "30"])
-    configuration = run_configuration(harness_parser().parse_args(["--threshold", "0.1%"]))
+    configuration = run_configuration(read_options(["--threshold", "0.1%"]))
     assert (configuration.max_rounds, configuration.words(["max_rounds"])) == (None, [])
 
 

@@ -13,7 +13,7 @@ from hostile import hostile
 
 from opduel.commands.case_selection import choose_cases
 from opduel.commands.driver_options import parse_driver_options
-from opduel.commands.options import harness_parser
+from opduel.commands.options import read_options
 from opduel.commands.recorded_options import run_configuration
 from opduel.records import Case, Commit, Report, RunConfiguration
 from opduel.reporters.document import from_text, to_bytes
@@ -35,12 +35,12 @@ def configuration_of(command: Sequence[str]) -> RunConfiguration:
     if "--repo_dir" in command:
         options = parse_driver_options(["--ab_testing", *command])
         return run_configuration(options.harness, options.own)
-    return run_configuration(harness_parser().parse_args(command))
+    return run_configuration(read_options(command))
 
 
 def chosen(*words: str, seed: int = 7) -> Sequence[Case]:
     """What harness.py would measure."""
-    return choose_cases(harness_parser().parse_args(words), seed).cases
+    return choose_cases(read_options(words), seed).cases
 
 
 def again(report: Report, number: int = 0) -> list[str]:
@@ -53,7 +53,7 @@ def test_the_users_variables_are_given_again() -> None:
     (case, *_) = chosen("-b", "smoke")
     environment = {"DNNL_VERBOSE": "1", "MINE": "***", "LC_ALL": "C"}
     words = again(report_of([case], ["-b", "smoke"], env=["DNNL_VERBOSE", "MINE"], environment=environment))
-    assert harness_parser().parse_args(words[2:]).env == [("DNNL_VERBOSE", "1"), ("MINE", "***")]
+    assert read_options(words[2:]).env == {"DNNL_VERBOSE": "1", "MINE": "***"}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_every_case_of_a_run_is_measured_again_alone(command: list[str]) -> None
     for number, case in enumerate(cases):
         program, name, *words = again(report, number)
         assert (program, name) == ("python3", "harness.py")
-        options = harness_parser().parse_args(words)
+        options = read_options(words)
         assert choose_cases(options, options.seed).cases == [case]
         assert (options.control, options.treatment) == ("mxnet==1.8.0.post0", "mxnet==1.9.1")
 
