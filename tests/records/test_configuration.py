@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from opduel.commands.driver_options import driver_parser
+from opduel.commands.harness_options import CommitOptions
 from opduel.commands.options import harness_parser, read_options
 from opduel.commands.recorded_options import run_configuration
 from opduel.records import SAMPLED, Case, RunConfiguration, RunRecord, rounds_at, usual_rounds
@@ -46,7 +47,7 @@ GIVEN = RunConfiguration(
 
 def test_what_is_not_given_is_what_the_parsers_say() -> None:
     assert run_configuration(read_options([])) == RunConfiguration()
-    driver = run_configuration(read_options([]), driver_parser().parse_args([]))
+    driver = run_configuration(read_options([]), CommitOptions())
     assert driver == RunConfiguration(program="repo_driver.py")
 
 
@@ -65,7 +66,7 @@ def test_its_words_are_read_as_the_same() -> None:
     words = RunConfiguration(build_program="{build}/a b").words(["program", "build_program"])
     assert read_options(words).program == "{build}/a b"
     driver = RunConfiguration(program="repo_driver.py", repo_dir="/my clone", cmake_args="-DX=1", build="source")
-    own = driver_parser().parse_args(driver.words(DRIVERS))
+    own = CommitOptions.of(driver_parser().parse_args(driver.words(DRIVERS)))
     assert run_configuration(read_options([]), own) == driver
 
 

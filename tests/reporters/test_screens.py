@@ -89,9 +89,7 @@ def test_a_run_that_cant_be_trusted_says_so_above_the_table() -> None:
         "slower", "inconclusive", 1.05, held_back="regressed", note="held back: would be regressed"
     )
     text = render(samples.report([withheld, samples.comparison("odd", "inconclusive")], **DISTRUSTED))
-    assert (
-        text.index("host ") < text.index("This run can't be trusted: other processes kept 0.52") < text.index("case ")
-    )
+    assert text.index("host ") < text.index("This run can't be trusted: other processes kept 0.52") < text.index("case ")
     words = " ".join(text.split())
     assert "busy; 1 verdict was held back; measure again when the machine is quiet" in words
     assert "held back: would be regressed" in words
