@@ -39,7 +39,7 @@ class Build:
     framework: str
     """its name"""
     requested: str
-    """the build as the user wrote it: ``mxnet==1.9.1``, a path, of a commit 12 digits"""
+    """the build as the user wrote it: ``package==version``, a path, of a commit 12 digits"""
     strategy: str
     """how it was built: ``release``, ``overlay``, ``source``, ``environment``, ``interpreter`` or ``program``"""
     interpreter: str
