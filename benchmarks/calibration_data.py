@@ -11,8 +11,9 @@ from typing import Any
 
 from opduel.comparator import Bias, RunAnalysis, plan_looks, withhold_verdicts
 from opduel.records import USUAL_ROUNDS, Build, Case, Comparison, Failure, PairSample, Report, UsageError
+from opduel.records.host_record import HostRecord
 from opduel.records.measurement import STAGES, Stage
-from opduel.records.run_record import HostRecord, RunRecord
+from opduel.records.run_record import RunRecord
 
 SCHEMA_VERSION = 1
 RUN_KEYS = ("spec", "seed", "started", "complete", "aborted", "wall_s", "timed_s", "noise", "expected_s")

@@ -26,8 +26,8 @@ from opduel.commands.run_bench import run_bench_parser  # noqa: E402
 from opduel.commands.spec_from import spec_from_parser  # noqa: E402
 from opduel.driver.catalogue.rules import Rules  # noqa: E402
 from opduel.harness.specs.schema import schema_text  # noqa: E402
+from opduel.records.json_object import JsonObject  # noqa: E402
 from opduel.records.report import Report  # noqa: E402
-from opduel.records.run_record import JsonObject  # noqa: E402
 from opduel.server.command_line import server_parser  # noqa: E402
 
 PARSERS = {

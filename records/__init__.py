@@ -25,6 +25,7 @@ from opduel.records.case import (
 from opduel.records.cause import Candidate, Cause, Examination, Frame, Observation, Part, Source
 from opduel.records.configuration import USUAL_ROUNDS, RunConfiguration, rounds_at, usual_rounds
 from opduel.records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
+from opduel.records.host_record import HostRecord
 from opduel.records.measurement import Failure, Incident, PairSample, Stage
 from opduel.records.report import (
     CLAIMS,
@@ -43,5 +44,5 @@ from opduel.records.report import (
     Verification,
     verdict_words,
 )
-from opduel.records.run_record import HostRecord, RunRecord
+from opduel.records.run_record import RunRecord
 from opduel.records.work import Achieved, Work, achieved, roof

@@ -9,9 +9,10 @@ from opduel.records.build import Build
 from opduel.records.case import METRICS, VALUE, Case, Metric, measure_of, without_kind
 from opduel.records.cause import Cause
 from opduel.records.configuration import RunConfiguration
+from opduel.records.host_record import HostRecord
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample, Side
 from opduel.records.redaction import redact_data, redact_inputs
-from opduel.records.run_record import HostRecord, RunRecord
+from opduel.records.run_record import RunRecord
 from opduel.records.work import Work
 
 SCHEMA_VERSION = 2

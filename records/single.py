@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 from opduel.records.build import Build
 from opduel.records.case import Mode
+from opduel.records.host_record import HostRecord
 from opduel.records.measurement import Failure
 from opduel.records.redaction import redact_data, redact_inputs
-from opduel.records.run_record import HostRecord, SingleRunRecord
+from opduel.records.run_record import SingleRunRecord
 from opduel.records.work import Work
 
 SINGLE_SCHEMA_VERSION = 2  # of the document that SingleReport is written as

@@ -137,7 +137,7 @@ def refuse_other_sites(request: Request) -> None:
     """Refuse a form that another site's page sends (cross-site request forgery).
 
     Every header that names the sending page must name this server. A browser so old that it sends no such header is
-    refused too, because its own forms can't be told from those of others.
+    refused too, because its own forms look the same as other sites'.
 
     Raises:
         HTTPException: 403.

@@ -11,7 +11,8 @@ import pytest
 from command_line import ANYWAY, HARNESS, SAME_BUILD, Outcome, only_report, run_script, write_spec
 
 from opduel.records import Build, Comparison, PairSample, Report, RunConfiguration
-from opduel.records.run_record import AACheckRecord, CpusRecord, HostRecord, LooksRecord, RunRecord, ValidityRecord
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import AACheckRecord, CpusRecord, LooksRecord, RunRecord, ValidityRecord
 from opduel.reporters import read_report
 from opduel.reporters.simple_screen import COLUMNS
 

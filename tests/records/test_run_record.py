@@ -75,7 +75,7 @@ def test_no_report_s_run_or_host_is_read_by_key() -> None:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if re.search(r"\.(run|host)(\[|\.get\()", line):
                 uses.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
-    assert not uses, "use the attribute; opduel.records.run_record has them"
+    assert not uses, "use the attribute; opduel.records.run_record and host_record have them"
 
 
 def test_a_report_can_be_made_of_plain_mappings() -> None:

@@ -12,14 +12,8 @@ import report_samples as samples
 from opduel.comparator import AACheck
 from opduel.harness.host import HostMonitor, host_fingerprint
 from opduel.records import RunConfiguration
-from opduel.records.run_record import (
-    AACheckRecord,
-    HostRecord,
-    LooksRecord,
-    NoiseRecord,
-    RunRecord,
-    ValidityRecord,
-)
+from opduel.records.host_record import HostRecord, NoiseRecord
+from opduel.records.run_record import AACheckRecord, LooksRecord, RunRecord, ValidityRecord
 from opduel.reporters import REPORTERS
 from opduel.reporters.simple_screen import COLUMNS
 
