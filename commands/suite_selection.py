@@ -15,7 +15,7 @@ from opduel.commands.case_selection import Choice, pick_cases, require_two_to_in
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.single import is_single
-from opduel.driver.suites.configured import configured
+from opduel.driver.suites.configured import read_suite_settings
 from opduel.driver.suites.discovery import (
     DEFAULT_TIMEOUT_S,
     Discovered,
@@ -211,9 +211,9 @@ def suite_of_driver(options: DriverOptions) -> tuple[SuiteSelection, DriverOptio
         UsageError, RunError: as `SuiteSelection`.
     """
     suite, own = SuiteSelection(options.harness), options.own
-    suite_settings = configured(suite.suite)
+    suite_settings = read_suite_settings(suite.suite)
     log.info("the suite of all commits: %s", suite.suite.description)
-    for line in suite_settings.not_followed:
+    for line in suite_settings.ignored_settings:
         log.warning("%s", line)
     if own.local is None and not own.bisect_releases and own.repo_dir is None and own.remote_repository is None:
         if suite_settings.repository is not None:

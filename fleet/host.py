@@ -1,6 +1,6 @@
-"""A measuring host's side, within Dask's worker: a job in; the process that measures it; its rounds and its report out.
+"""A measuring host's side, within Dask's worker: takes a job, starts the process that measures it, returns its report.
 
-The worker waits, and measures nothing itself: what it has to do meanwhile stays on the processor that doesn't measure.
+The worker measures nothing itself, so that its own work does not disturb the measurement.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from typing import Any
 from distributed import WorkerPlugin, get_worker
 
 from opduel import __version__
-from opduel.driver.builds.transfer import found_at, sha256_of
+from opduel.driver.builds.transfer import build_at, sha256_of
 from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, LOG, MODELS, REFUSAL, REPORT, ROUNDS, Answer, Job
 from opduel.harness.models import checksum_of, place_of
 from opduel.records import UsageError
@@ -32,16 +32,16 @@ from opduel.reporters.document import from_text
 
 TOPIC = "opduel"
 ROOT = Path(__file__).absolute().parents[2]  # from where Python finds opduel, installed or not
-_RUN = re.compile(r"[0-9a-f]{16}")  # what folders of runs are called
+_RUN = re.compile(r"[0-9a-f]{16}")  # the names of runs' folders
 POLL_S = 0.5
 PATIENCE_S = 20.0  # for a process that was asked to end
-KEPT_DAYS = 14.0  # shards' folders: whoever resumes a run does so sooner
+KEPT_DAYS = 14.0  # shards' folders are kept for a run that is resumed
 
 
 @dataclass(frozen=True)
 class HostSettings:
-    """A measuring host: its name in the fleet, where it keeps shards and builds (None: the user's cache), the
-    processors that it may use (None: all), and the command that is run before each shard, and how long it may take."""
+    """A measuring host: its name, its folders of shards and of builds (None: the user's cache), the processors that it
+    may use (None: all), and the command before each shard with its time limit in seconds."""
 
     name: str
     folder: Path
@@ -52,7 +52,7 @@ class HostSettings:
 
 
 class HostPlugin(WorkerPlugin):
-    """By which Dask's worker, a process of its own, knows which host it is, and which shards it is to finish."""
+    """State of a host within Dask's worker process: its settings, and the tasks that it is to finish."""
 
     name = "opduel"
 
@@ -62,17 +62,16 @@ class HostPlugin(WorkerPlugin):
 
 
 def finish(task: str, dask_worker: Any) -> None:
-    """Tell the host to end this task soon, with what is settled: it is slow, and others measure the rest."""
+    """Let the host end this task soon with the settled cases, because it is slow and others measure the rest."""
     dask_worker.plugins[HostPlugin.name].finishing.add(task)
 
 
 def measure(job: Job) -> Answer:
-    """Measure the job's shard on this host, or say why it can't be. A shard that was measured already is answered from
-    its folder; one that was begun, or that had less time than now and was cut short, goes on from the rounds there.
+    """Measure the job's shard on this host, or answer why it can't. A finished shard is answered from its folder; an
+    unfinished one, or one that was cut short and has more time now, goes on from the rounds there.
 
     Raises:
-        RuntimeError: the client has given the job up, or the process that measures died: here or elsewhere, it may be
-            measured all the same.
+        RuntimeError: the client has given up the job, or the measuring process died; the job may be tried again.
     """
     worker: Any = get_worker()
     host: HostSettings = worker.plugins[HostPlugin.name].settings
@@ -81,14 +80,14 @@ def measure(job: Job) -> Answer:
         return Answer(host.name, job.key, refusal=why)
     folder = host.folder / job.run / job.key
     try:
-        _sweep(host.folder)  # first, for a run that is resumed late
+        _sweep(host.folder)  # before this run's folder is made
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if _is_outdated(job, folder / REPORT):
             (folder / REPORT).unlink()
         if not (folder / REPORT).exists():
-            kept = job.kept.get(host.name, ())
-            if kept and not (folder / ROUNDS).exists():  # this host has lost its own
-                write_atomically(folder / ROUNDS, "".join(f"{text}\n" for text in kept).encode())
+            rounds = job.rounds_by_host.get(host.name, ())
+            if rounds and not (folder / ROUNDS).exists():  # this host has lost its own
+                write_atomically(folder / ROUNDS, "".join(f"{text}\n" for text in rounds).encode())
             write_atomically(folder / JOB, pickle.dumps(job))
             (folder / REFUSAL).unlink(missing_ok=True)
             if needs := [digest for digest in job.sent if _lacks(job, digest, host)]:
@@ -108,7 +107,7 @@ def measure(job: Job) -> Answer:
 
 
 def _is_outdated(job: Job, report: Path) -> bool:
-    """Whether a shard has a report already that its time budget cut short, and a longer one now; or a damaged one."""
+    """Return whether the shard's report is damaged, or was cut short by a smaller time budget than the present one."""
     if not report.exists():
         return False
     try:
@@ -121,26 +120,26 @@ def _is_outdated(job: Job, report: Path) -> bool:
 
 
 def _lacks(job: Job, digest: str, host: HostSettings) -> bool:
-    """Whether the host has neither this where its own things of that kind are, nor the client's archive of it."""
+    """Return whether the host has neither its own copy of this build, suite or file, nor the client's archive of it."""
     if (host.folder / BUILDS / digest).exists():
         return False
-    if any(found_at(one.directory, digest) for one in (job.control, job.treatment) if one.digest == digest):
+    if any(build_at(build.directory, digest) for build in (job.control, job.treatment) if build.digest == digest):
         return False
     files = (file for case in job.cases for file in case.files.values() if checksum_of(file) == digest)
     return not any(place_of(file, host.folder / MODELS).exists() for file in files)
 
 
 def has_archive(digest: str, dask_worker: Any) -> bool:
-    """Whether the host has the archive of this digest."""
+    """Return whether the host has the archive of this digest."""
     host: HostSettings = dask_worker.plugins[HostPlugin.name].settings
     return (host.folder / BUILDS / digest).exists()
 
 
 def receive(
-    digest: str, sender: str, offset: int, content: bytes, whole: int, sha256: str, dask_worker: Any
+    digest: str, sender: str, offset: int, content: bytes, size: int, sha256: str, dask_worker: Any
 ) -> str | None:
-    """Take a piece of an archive of ``whole`` bytes; returns why it can't be taken. ``sender``: of these pieces,
-    for another run may send the same meanwhile."""
+    """Write a piece of an archive of ``size`` bytes, and return why it can't be taken, or None. ``sender`` tells these
+    pieces from those of another run that sends the same archive."""
     host: HostSettings = dask_worker.plugins[HostPlugin.name].settings
     folder = host.folder / BUILDS
     part = folder / f".{digest}.{sender}.part"
@@ -149,9 +148,9 @@ def receive(
         with part.open("r+b" if offset else "wb") as file:
             file.seek(offset)
             file.write(content)
-        if offset + len(content) < whole:
+        if offset + len(content) < size:
             return None
-        if part.stat().st_size != whole or sha256_of(part) != sha256:
+        if part.stat().st_size != size or sha256_of(part) != sha256:
             return "an archive arrived damaged"
         part.replace(folder / digest)
     except OSError as error:
@@ -160,10 +159,11 @@ def receive(
 
 
 def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
-    """Start the process that measures, pass on what it says, and see to it that it ends.
+    """Run the measuring process, pass on its events, and see that it ends. It ends by itself when this worker dies.
 
-    It holds the other end of a pipe, by which it knows when this worker has died. Raises RuntimeError: it left neither
-    a report nor a reason why there is none, or the job was given up. OSError: no space is left for either.
+    Raises:
+        RuntimeError: it left neither a report nor a refusal, or the job was given up.
+        OSError: the disk is full.
     """
     command = [sys.executable, "-m", "opduel.fleet.shard_process", str(folder), str(host.folder)]
     command += ["--exec_dir", str(host.exec_dir)] if host.exec_dir else []
@@ -191,17 +191,17 @@ def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
     if code == DISK_FULL:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     tail = (folder / LOG).read_bytes()[-2000:].decode("utf-8", "replace").strip().splitlines()[-1:]
-    said = one_line("".join(tail)) or "it said nothing"
-    raise RuntimeError(f"{host.name}: the measuring process ended with {code}: {said}")
+    last_line = one_line("".join(tail)) or "it said nothing"
+    raise RuntimeError(f"{host.name}: the measuring process ended with {code}: {last_line}")
 
 
 def _forward(process: "subprocess.Popen[bytes]", worker: Any, key: str, about: dict[str, str]) -> None:
-    """Pass the process's lines on to the client until it has closed its output. RuntimeError: the job was given up."""
+    """Pass the process's events on to the client until its output ends. Raise RuntimeError if the job was given up."""
     assert process.stdin is not None
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
-    told = False
-    rest = b""
+    has_asked = False
+    incomplete_line = b""
     worker.log_event(TOPIC, {**about, "event": "began"})
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -210,31 +210,31 @@ def _forward(process: "subprocess.Popen[bytes]", worker: Any, key: str, about: d
                 content = process.stdout.read(2**20)
                 if content == b"":
                     return
-                *lines, rest = (rest + (content or b"")).split(b"\n")
+                *lines, incomplete_line = (incomplete_line + (content or b"")).split(b"\n")
                 for line in lines:
                     worker.log_event(TOPIC, {**about, **json.loads(line)})
             if _is_given_up(worker, key):
                 raise RuntimeError("the client has given this shard up")
-            if _is_finishing(worker, key) and not told:
-                told = True
+            if _is_finishing(worker, key) and not has_asked:
+                has_asked = True
                 with contextlib.suppress(OSError):
                     process.stdin.write(FINISH)
                     process.stdin.flush()
 
 
 def _is_finishing(worker: Any, key: str) -> bool:
-    """Whether the client wants what is settled, and no more."""
+    """Return whether the client wants the settled cases only."""
     return key in worker.plugins[HostPlugin.name].finishing
 
 
 def _is_given_up(worker: Any, key: str) -> bool:
-    """Whether Dask no longer wants the task's result: its client cancelled it, or is gone."""
+    """Return whether the client has cancelled the task, or is gone."""
     task = worker.state.tasks.get(key)
     return task is None or task.state in ("cancelled", "released", "forgotten")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Ask the process to end, by closing its input, and kill it and all that it started if it doesn't."""
+    """Ask the process to end by closing its input; if it does not, kill it and all that it started."""
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(OSError):
@@ -250,7 +250,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove the shards and builds that nobody has touched for ``KEPT_DAYS``."""
+    """Remove the shards and builds that have not been used for ``KEPT_DAYS``."""
     oldest = time.time() - KEPT_DAYS * 86400
     for run in folder.iterdir():
         if not (_RUN.fullmatch(run.name) or run.name == BUILDS):

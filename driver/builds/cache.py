@@ -39,8 +39,8 @@ class BuildCache:
 
     def __init__(self, directory: Path | None = None) -> None:
         """``directory`` need not exist yet; without it, the user's cache folder (XDG_CACHE_HOME is honoured)."""
-        chosen = directory or platformdirs.user_cache_path("opduel") / "builds"
-        self.directory = chosen.expanduser().absolute()
+        folder = directory or platformdirs.user_cache_path("opduel") / "builds"
+        self.directory = folder.expanduser().absolute()
 
     def place(self, framework: str, recipe: AnyRecipe) -> Path:
         """Where that build is, or would be."""
@@ -77,9 +77,9 @@ class BuildCache:
         Raises:
             RunError: the cache can't be written, or whatever ``make`` raises.
         """
-        found = self.find(framework, recipe)
-        if found:
-            return found
+        build = self.find(framework, recipe)
+        if build:
+            return build
         place = self.place(framework, recipe)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ class BuildCache:
                 sweep(place.parent, place)
                 return self.find(framework, recipe) or _make_in_place(place, recipe, make, lock)
         except OSError as error:
-            raise _explained(self.directory, error) from error
+            raise _explain(self.directory, error) from error
 
 
 def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> list[Path]:
@@ -129,13 +129,13 @@ def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> 
 
 def _files(place: Path) -> list[tuple[tuple[int, int], int]]:
     """Each file's identity on its disk, and the bytes that it takes there."""
-    found = []
+    files = []
     for folder, _, names in os.walk(place):
         for name in names:
             with suppress(OSError):  # somebody else may be pruning
                 status = os.lstat(os.path.join(folder, name))
-                found.append(((status.st_dev, status.st_ino), status.st_blocks * 512))
-    return found
+                files.append(((status.st_dev, status.st_ino), status.st_blocks * 512))
+    return files
 
 
 def sweep(folder: Path, own: Path | None = None) -> None:
@@ -273,7 +273,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _explained(directory: Path, error: OSError) -> RunError:
+def _explain(directory: Path, error: OSError) -> RunError:
     if is_full(error):
         return NoSpaceError(
             f"build cache {directory}: the disk is full: free some space, or give another folder with --exec_dir"

@@ -1,4 +1,4 @@
-"""A command that makes every release listed, or those named, and says what it saw: one tab-separated line each."""
+"""Make every listed release, or the given ones, and print a tab-separated line about each."""
 
 import argparse
 import logging
@@ -15,7 +15,7 @@ from opduel.records import OpduelError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 if every build was made, imported and ran the script; 3 if one did not."""
+    """Return 0 if every build was made, imported and ran the script; 3 if one did not."""
     parser = argparse.ArgumentParser(prog="python -m opduel.driver.builds.check", description=__doc__)
     parser.add_argument("request", nargs="*", help="builds to check (default: every release in the framework's data)")
     parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0])

@@ -61,21 +61,21 @@ class CommitBuilder(SourceBuilder):
         Raises:
             UsageError: the one that was asked for does not serve; names the commit.
         """
-        asked = self._settings.strategy
-        if asked == "source":
-            return asked
+        requested = self._settings.strategy
+        if requested == "source":
+            return requested
         first_not = {
-            "release": next((one for one in commits if self._release_of(one) is None), None),
-            "overlay": next((one for one in commits if self._donor(one) is None), None),
+            "release": next((candidate for candidate in commits if self._release_of(candidate) is None), None),
+            "overlay": next((candidate for candidate in commits if self._donor(candidate) is None), None),
         }
-        if asked == "auto":
+        if requested == "auto":
             return next((name for name, commit in first_not.items() if commit is None), "source")
-        culprit = first_not[asked]
-        if culprit is None:
-            return asked
-        if asked == "overlay" and all(self._has_compiled_library(one) for one in commits):
+        unsuitable = first_not[requested]
+        if unsuitable is None:
+            return requested
+        if requested == "overlay" and all(self._has_compiled_library(candidate) for candidate in commits):
             return "source"  # nothing is compiled; and no side lies over a wheel, which is made in another way
-        raise UsageError(f"--build {asked}: {culprit.short} ({culprit.subject}) {self._why_not(asked)}")
+        raise UsageError(f"--build {requested}: {unsuitable.short} ({unsuitable.subject}) {self._why_not(requested)}")
 
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
         """The commit's build, from the cache or made now; a compile runs on these processors (None: all).
@@ -117,7 +117,14 @@ class CommitBuilder(SourceBuilder):
             return f"its Python code over the library of {donor.recipe.request}" if donor else "no release's library"
         if self.is_cached(commit, strategy):
             return "its Python code over a cached library"
-        first = next((one for one in earlier if self.to_compile([one, commit], strategy)[0] == [one]), None)
+        first = next(
+            (
+                earlier_commit
+                for earlier_commit in earlier
+                if self.to_compile([earlier_commit, commit], strategy)[0] == [earlier_commit]
+            ),
+            None,
+        )
         return f"its Python code over the library of {first.short}" if first else "compiled from source"
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
@@ -129,12 +136,12 @@ class CommitBuilder(SourceBuilder):
         """
         if strategy != "source":
             return [], None
-        found: dict[str, Commit] = {}
+        commit_by_library: dict[str, Commit] = {}
         for commit in commits:
             if not self.is_cached(commit, strategy):
-                found.setdefault(self._source_library_id(commit), commit)
+                commit_by_library.setdefault(self._source_library_id(commit), commit)
         minutes = self._compiler.platform.processor_minutes
-        return list(found.values()), None if minutes is None else minutes / self._settings.limits.jobs
+        return list(commit_by_library.values()), None if minutes is None else minutes / self._settings.limits.jobs
 
     def _plan(
         self, commit: Commit, strategy: str, processors: frozenset[int] | None, leftovers: ExitStack
@@ -155,8 +162,8 @@ class CommitBuilder(SourceBuilder):
         self, commit: Commit, library_id: str, processors: frozenset[int] | None, leftovers: ExitStack
     ) -> Library:
         """From the cache, or compiled now."""
-        if found := cached_library(self._cache, self._framework.name, library_id):
-            return found
+        if library := cached_library(self._cache, self._framework.name, library_id):
+            return library
         compiler = self._compiler
         with self._compiling(processors) as limits:
             destination = self._work / "libraries" / commit.short
@@ -196,39 +203,41 @@ class CommitBuilder(SourceBuilder):
 
     def _library_of(self, release: _Release) -> Library:
         build = release_build(release.recipe.request, release.recipe, self._framework, self._cache)
-        found = list(Path(str(build.directory)).glob(f"lib/python*/site-packages/{self._framework.builds.import_name}"))
-        if len(found) != 1:
+        packages = list(
+            Path(str(build.directory)).glob(f"lib/python*/site-packages/{self._framework.builds.import_name}")
+        )
+        if len(packages) != 1:
             raise RunError(
-                f"{release.recipe.request} holds {len(found)} packages {self._framework.builds.import_name}: not one"
+                f"{release.recipe.request} holds {len(packages)} packages {self._framework.builds.import_name}: not one"
             )
         tracked = self._repository.files(release.commit, self._data.package)
-        return library_of_release(release.recipe, found[0], frozenset(tracked), release.sources)
+        return library_of_release(release.recipe, packages[0], frozenset(tracked), release.sources)
 
     def _release_of(self, commit: Commit) -> _Release | None:
         """The release that was made from this very commit."""
-        return next((one for one in self._known_releases if one.commit.id == commit.id), None)
+        return next((release for release in self._known_releases if release.commit.id == commit.id), None)
 
     def _donor(self, commit: Commit) -> _Release | None:
         """A release with the commit's native sources."""
         sources = self._sources_of(commit)
-        return next((one for one in self._known_releases if one.sources == sources), None)
+        return next((release for release in self._known_releases if release.sources == sources), None)
 
     @cached_property
     def _known_releases(self) -> list[_Release]:
-        found = []
+        releases = []
         for request, commit_id in self._data.releases.items():
             try:
                 commit = self._repository.commit(commit_id)
             except UsageError:
                 continue  # a clone that doesn't reach back so far
-            found.append(_Release(self._releases.recipes[request], commit, self._sources_of(commit)))
-        return found
+            releases.append(_Release(self._releases.recipes[request], commit, self._sources_of(commit)))
+        return releases
 
     def _sources_of(self, commit: Commit) -> str:
         return native_sources(self._repository.entries(commit), self._data.not_native)
 
     def _why_not(self, strategy: str) -> str:
-        known = ", ".join(one.recipe.request for one in self._known_releases) or "none"
+        releases = ", ".join(release.recipe.request for release in self._known_releases) or "none"
         if strategy == "release":
-            return f"is not the commit of a release (in this repository: {known}): use --build auto"
-        return f"has native sources of its own, unlike every release ({known}) and cached build: use --build source"
+            return f"is not the commit of a release (in this repository: {releases}): use --build auto"
+        return f"has native sources of its own, unlike every release ({releases}) and cached build: use --build source"

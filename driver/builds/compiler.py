@@ -115,18 +115,18 @@ class Compiler:
         """
         if shutil.which("ccache") is None:
             log.warning("ccache is not installed: every commit is compiled from the start")
-        if set_ones := sorted(name for name, value in os.environ.items() if value and _is_dropped(name)):
-            log.warning("%s: ignored when compiling; use --cmake_args instead", ", ".join(set_ones))
+        if ignored := sorted(name for name, value in os.environ.items() if value and _is_dropped(name)):
+            log.warning("%s: ignored when compiling; use --cmake_args instead", ", ".join(ignored))
         self._folder.mkdir(parents=True, exist_ok=True)
         with self._turn, _Sole(self._folder) as sole:
             self._raise_if_stopped()
             source, build = self._folder / "src", self._build_folder()
             self._checkout(commit, source)
-            kept = build.exists()
+            is_reused = build.exists()
             try:
                 self._attempt(source, build, destination, log_path, limits, sole)
             except _ScriptFailedError:
-                if not kept:
+                if not is_reused:
                     raise
                 log.warning("%s: compiling failed in a kept build folder; retrying in a fresh one", commit.short)
                 shutil.rmtree(build)
@@ -188,21 +188,21 @@ class Compiler:
         """
         same_flags = f"build-{_short(self.flags)}"
         script = sha256(self.platform.script.read_bytes()).hexdigest()
-        found = self._folder / f"{same_flags}-{_short([script, *self.toolchain])}"
+        folder = self._folder / f"{same_flags}-{_short([script, *self.toolchain])}"
         for other in self._folder.glob(f"{same_flags}*"):
-            if other != found:
+            if other != folder:
                 log.info("removing %s: the build script or its tools have changed", other)
                 shutil.rmtree(other, ignore_errors=True)
-        return found
+        return folder
 
     def _environment(self, build: Path, limits: Limits) -> dict[str, str]:
         """All that the script gets. Paths below our folder are cached by ccache as relative ones, wherever that is."""
-        found = {name: value for name, value in clean_environment().items() if not _is_dropped(name)}
-        found |= {"BUILD_DIR": str(build), "JOBS": str(limits.jobs), **self._variables}
+        environment = {name: value for name, value in clean_environment().items() if not _is_dropped(name)}
+        environment |= {"BUILD_DIR": str(build), "JOBS": str(limits.jobs), **self._variables}
         if shutil.which("ccache"):
-            found |= {"CCACHE_BASEDIR": str(self._folder), "CCACHE_NOHASHDIR": "1", "CCACHE": "ccache"}
-            found |= {f"CMAKE_{language}_COMPILER_LAUNCHER": "ccache" for language in ("C", "CXX", "CUDA")}
-        return found
+            environment |= {"CCACHE_BASEDIR": str(self._folder), "CCACHE_NOHASHDIR": "1", "CCACHE": "ccache"}
+            environment |= {f"CMAKE_{language}_COMPILER_LAUNCHER": "ccache" for language in ("C", "CXX", "CUDA")}
+        return environment
 
 
 class _ScriptFailedError(BrokenBuildError):
@@ -249,7 +249,7 @@ class _Sole:
 
 
 def _is_dropped(variable: str) -> bool:
-    return any(fnmatchcase(variable, one) for one in DROPPED_VARIABLES)
+    return any(fnmatchcase(variable, pattern) for pattern in DROPPED_VARIABLES)
 
 
 def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits: Limits) -> int:
@@ -302,12 +302,12 @@ def _end_session(leader: int) -> None:
 
 def _session(leader: int) -> list[int]:
     """The living processes of a session."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, ProcessLookupError):
             if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-    return found
+                processes.append(process.pid)
+    return processes
 
 
 def _version(tool: str) -> str:

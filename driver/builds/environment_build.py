@@ -185,10 +185,10 @@ def sha256_of(path: Path) -> str:
 
 def site_packages(directory: Path) -> Path:
     """The environment's own; RunError if it has none, or several."""
-    found = list(directory.glob("lib/python*/site-packages"))
-    if len(found) != 1:
-        raise RunError(f"{directory}: has {len(found)} folders lib/python*/site-packages instead of one")
-    return found[0]
+    folders = list(directory.glob("lib/python*/site-packages"))
+    if len(folders) != 1:
+        raise RunError(f"{directory}: has {len(folders)} folders lib/python*/site-packages instead of one")
+    return folders[0]
 
 
 def lay(source: Path, destination: Path) -> None:

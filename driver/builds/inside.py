@@ -1,6 +1,6 @@
-"""What a build says of itself: run by path in the build's own interpreter. Standard library, Python 3.6 syntax.
+"""Describe a build: run by path in the build's own interpreter. Standard library, Python 3.6 syntax.
 
-The only argument is the name to import, or nothing: then the whole environment is described.  The answer is one JSON
+The only argument is the name to import; without it the whole environment is described.  The answer is one JSON
 document on stdout, whatever the import prints.
 """
 
@@ -44,7 +44,7 @@ def main(name: str) -> None:
     }
     with os.fdopen(answer, "w") as stream:
         json.dump(document, stream)
-    os._exit(0)  # a framework that stumbles on the way out has said all that was asked
+    os._exit(0)  # a framework that would crash at exit has given its answer
 
 
 def imported(name: str) -> Tuple[str, str]:
@@ -76,12 +76,11 @@ def installed_packages() -> Dict[str, str]:
 
 
 def numerical_libraries(site: str) -> Dict[str, str]:
-    """What computes linear algebra for the packages: "BLAS of numpy" -> "OpenBLAS 0.3.27".
+    """Return the packages' libraries for linear algebra: "BLAS of numpy" -> "OpenBLAS 0.3.27".
 
-    The libraries that lie in the packages are asked themselves; where NumPy brings none, it is asked what it was built
-    with.
+    The version comes from the libraries in the packages; where NumPy brings none, from its own build configuration.
     """
-    found = {}
+    libraries = {}
     for folder, folders, files in os.walk(site):
         if os.path.relpath(folder, site).count(os.sep) >= 1:
             del folders[:]  # libraries lie in numpy.libs, or scipy_openblas64/lib
@@ -89,17 +88,17 @@ def numerical_libraries(site: str) -> Dict[str, str]:
             if "openblas" in name and ".so" in name:
                 owner = os.path.relpath(folder, site).split(os.sep)[0]
                 owner = owner[: -len(".libs")] if owner.endswith(".libs") else owner
-                found["BLAS of " + owner] = openblas_version(os.path.join(folder, name)) or "OpenBLAS"
-    if "BLAS of numpy" not in found and os.path.isdir(os.path.join(site, "numpy")):
+                libraries["BLAS of " + owner] = openblas_version(os.path.join(folder, name)) or "OpenBLAS"
+    if "BLAS of numpy" not in libraries and os.path.isdir(os.path.join(site, "numpy")):
         built_with = numpy_blas()
-        found.update({"BLAS of numpy": built_with} if built_with else {})
-    return found
+        libraries.update({"BLAS of numpy": built_with} if built_with else {})
+    return libraries
 
 
 def openblas_version(path: str) -> Optional[str]:
-    """What the library says of itself: "OpenBLAS 0.3.27". None: it can't be loaded, or has no such function."""
+    """Return the library's own name and version, "OpenBLAS 0.3.27"; None if it can't be loaded or doesn't tell."""
     folder = os.path.dirname(path)
-    # Those that it needs lie beside it, where it may not look by itself: quadmath, then gfortran.
+    # The libraries that it needs lie beside it, where it may not look itself: quadmath, then gfortran.
     needed = sorted((name for name in os.listdir(folder) if "quadmath" in name or "gfortran" in name), reverse=True)
     try:
         for name in needed:
@@ -118,7 +117,7 @@ def openblas_version(path: str) -> Optional[str]:
 
 
 def numpy_blas() -> Optional[str]:
-    """What NumPy says that it was built with; None if it doesn't say, or can't be imported."""
+    """Return the BLAS that NumPy was built with; None if it doesn't tell, or can't be imported."""
     try:
         import numpy.__config__
 
@@ -132,24 +131,27 @@ def numpy_blas() -> Optional[str]:
 
 
 def compilers(location: str, name: str = "") -> Dict[str, str]:
-    """What compiled the packages' libraries: "compiler of numpy" -> "GCC 14.2.1"; several with commas between.
+    """Return the compilers of the packages' libraries: "compiler of numpy" -> "GCC 14.2.1"; commas join several.
 
-    Libraries say so in their section ``.comment``. ``location`` is the folder of the package ``name``, or else of all
-    packages; what wheels brought along from elsewhere (numpy.libs) is left out.
+    Libraries name them in their section ``.comment``. ``location`` is the folder of the package ``name``, or else of
+    all packages; foreign libraries in wheels (numpy.libs) are left out.
     """
-    found = {}  # type: Dict[str, Set[str]]
+    versions = {}  # type: Dict[str, Set[str]]
     for folder, folders, files in os.walk(location):
-        folders[:] = [one for one in folders if one != "__pycache__" and not one.endswith(".libs")]
+        folders[:] = [name for name in folders if name != "__pycache__" and not name.endswith(".libs")]
         owner = name or os.path.relpath(folder, location).split(os.sep)[0]
-        for one in files:
-            if ".so" in one and (name or owner != "."):
-                found.setdefault(owner, set()).update(compilers_of(os.path.join(folder, one)))
-    return {"compiler of " + owner: ", ".join(sorted(said)) for owner, said in found.items() if said}
+        for file_name in files:
+            if ".so" in file_name and (name or owner != "."):
+                versions.setdefault(owner, set()).update(compilers_of(os.path.join(folder, file_name)))
+    return {"compiler of " + owner: ", ".join(sorted(texts)) for owner, texts in versions.items() if texts}
 
 
 def compilers_of(path: str) -> Set[str]:
-    """The compilers that a library names, of each the newest version: {"GCC 10.2.1"}. An older one is that of a file of
-    the C library that was linked in. Empty for what is no 64-bit ELF file of little-endian byte order."""
+    """Return the compilers that a library names, each in its newest version: {"GCC 10.2.1"}.
+
+    Older versions come from the C library's files that were linked in. The result is empty unless the file is a 64-bit
+    little-endian ELF file.
+    """
     try:
         with open(path, "rb") as stream:
             comment = section(stream, b".comment")
@@ -163,8 +165,8 @@ def compilers_of(path: str) -> Set[str]:
     return {label + " " + ".".join(map(str, version)) for label, version in newest.items()}
 
 
-def section(stream: BinaryIO, wanted: bytes) -> bytes:
-    """A section of a 64-bit ELF file of little-endian byte order; empty where there is none.
+def section(stream: BinaryIO, section_name: bytes) -> bytes:
+    """Return a section of a 64-bit little-endian ELF file; empty where there is none.
 
     Raises:
         struct.error: the file ends before it should.
@@ -184,16 +186,16 @@ def section(stream: BinaryIO, wanted: bytes) -> bytes:
     stream.seek(places[names_at][4])
     names = stream.read(places[names_at][5])
     for place in places:
-        if names[place[0] :].partition(b"\0")[0] == wanted:
+        if names[place[0] :].partition(b"\0")[0] == section_name:
             stream.seek(place[4])
             return stream.read(place[5])
     return b""
 
 
 def headers(path: str) -> Tuple[Optional[str], Optional[str]]:
-    """The Name and Version in a distribution's metadata, or (None, None)."""
+    """Return the Name and Version in a distribution's metadata, or (None, None)."""
     candidates = [path] if os.path.isfile(path) else [os.path.join(path, f) for f in ("METADATA", "PKG-INFO")]
-    found = {}  # type: Dict[str, str]
+    header = {}  # type: Dict[str, str]
     for candidate in candidates:
         try:
             with open(candidate, encoding="utf-8", errors="replace") as stream:
@@ -201,14 +203,14 @@ def headers(path: str) -> Tuple[Optional[str], Optional[str]]:
                     key, colon, value = line.partition(":")
                     if not colon:
                         break
-                    found.setdefault(key, value.strip())
+                    header.setdefault(key, value.strip())
         except OSError:
             continue
-    return found.get("Name"), found.get("Version")
+    return header.get("Name"), header.get("Version")
 
 
 def own_files(location: str) -> Iterator[str]:
-    """Every file of the framework's package but bytecode, which comes and goes."""
+    """Return every file of the framework's package, without bytecode."""
     for folder, folders, files in os.walk(location):
         folders[:] = [name for name in folders if name != "__pycache__"]
         for name in files:
@@ -217,36 +219,38 @@ def own_files(location: str) -> Iterator[str]:
 
 
 def editable_files(site: str) -> List[str]:
-    """The code of what is imported from elsewhere: of projects that are installed as editable, and of the folders that
-    .pth files name; and all else that is in its packages. No more than ``MOST_EDITABLE``, code first.
+    """Return the files that are imported from outside the environment: by editable projects and .pth files.
 
-    Left out are hidden folders, other environments, node_modules, and what would be the user's whole home folder.
+    These are code, and other files in packages: at most ``MOST_EDITABLE``, code first. Hidden folders, other
+    environments, node_modules, and a folder that contains the user's home are left out.
     """
     site = os.path.realpath(site)
     home = os.path.realpath(os.path.expanduser("~"))
-    code, others, packages = [], [], set()  # type: List[str], List[str], Set[str]
+    code, data, packages = [], [], set()  # type: List[str], List[str], Set[str]
     for place in sorted(set(map(os.path.realpath, imported_from(site)))):
         if within(place, site) or within(home, place):
             continue
         for folder, folders, files in os.walk(place):
-            paths = {one: os.path.join(folder, one) for one in folders}
-            own = [one for one in folders if not one.startswith(".") and one not in NOT_SOURCE and paths[one] != site]
-            folders[:] = sorted(one for one in own if not os.path.exists(os.path.join(paths[one], "pyvenv.cfg")))
+            paths = {name: os.path.join(folder, name) for name in folders}
+            own = [
+                name for name in folders if not name.startswith(".") and name not in NOT_SOURCE and paths[name] != site
+            ]
+            folders[:] = sorted(name for name in own if not os.path.exists(os.path.join(paths[name], "pyvenv.cfg")))
             is_package = "__init__.py" in files or os.path.dirname(folder) in packages
             if is_package:
                 packages.add(folder)
-            for one in sorted(files):
-                if one.endswith(CODE):
-                    code.append(os.path.join(folder, one))
-                elif is_package and not one.endswith(BYTECODE):
-                    others.append(os.path.join(folder, one))
-            if len(code) + len(others) > 4 * MOST_EDITABLE:
+            for file_name in sorted(files):
+                if file_name.endswith(CODE):
+                    code.append(os.path.join(folder, file_name))
+                elif is_package and not file_name.endswith(BYTECODE):
+                    data.append(os.path.join(folder, file_name))
+            if len(code) + len(data) > 4 * MOST_EDITABLE:
                 break
-    return sorted(list(dict.fromkeys(code + others))[:MOST_EDITABLE])
+    return sorted(list(dict.fromkeys(code + data))[:MOST_EDITABLE])
 
 
 def imported_from(site: str) -> Iterator[str]:
-    """The folders outside of an environment that its packages are imported from."""
+    """Return the folders outside an environment that its packages are imported from."""
     try:
         entries = sorted(os.listdir(site))
     except OSError:  # an interpreter may name a folder that is not there yet
@@ -257,26 +261,26 @@ def imported_from(site: str) -> Iterator[str]:
             if entry.endswith(".pth"):
                 with open(path, encoding="utf-8", errors="replace") as stream:
                     lines = [line.strip() for line in stream]
-                named = (os.path.join(site, line) for line in lines if line and not line.startswith(("#", "import")))
-                for one in named:
-                    if os.path.isdir(one):
-                        yield one
+                targets = (os.path.join(site, line) for line in lines if line and not line.startswith(("#", "import")))
+                for target in targets:
+                    if os.path.isdir(target):
+                        yield target
             elif entry.endswith(".dist-info"):
                 with open(os.path.join(path, "direct_url.json"), encoding="utf-8") as stream:
-                    said = json.load(stream)
-                if said.get("dir_info", {}).get("editable") and said["url"].startswith("file://"):
-                    yield unquote(said["url"][len("file://") :])
+                    data = json.load(stream)
+                if data.get("dir_info", {}).get("editable") and data["url"].startswith("file://"):
+                    yield unquote(data["url"][len("file://") :])
         except (OSError, ValueError, KeyError, AttributeError):
             continue
 
 
 def within(path: str, folder: str) -> bool:
-    """Whether a path is that folder, or in it; both are real paths."""
+    """Tell whether a path is that folder, or in it; both are real paths."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def mapped_files() -> Set[str]:
-    """The libraries that this process has loaded, where the system tells."""
+    """Return the libraries that this process has loaded; none where the system doesn't tell."""
     try:
         with open("/proc/self/maps") as stream:
             paths = [line.split(None, 5)[5].strip() for line in stream if "/" in line]
@@ -286,15 +290,15 @@ def mapped_files() -> Set[str]:
 
 
 def describe(own: Iterable[str], location: str, mapped: Set[str]) -> Dict[str, List[int]]:
-    """Path (relative within ``location``) -> [size, mtime] of the package's files and the libraries it loaded."""
-    described, whole = {}, os.path.realpath(location)
+    """Return path (relative within ``location``) -> [size, mtime in ns] of the package's files and loaded libraries."""
+    described, real_location = {}, os.path.realpath(location)
     for path in list(own) + sorted(mapped):
-        inside = os.path.realpath(path).startswith(whole + os.sep)
+        inside = os.path.realpath(path).startswith(real_location + os.sep)
         try:
             status = os.stat(path)
         except OSError:  # a link to nowhere, or removed meanwhile
             continue
-        key = os.path.relpath(os.path.realpath(path), whole) if inside else path
+        key = os.path.relpath(os.path.realpath(path), real_location) if inside else path
         described[key] = [status.st_size, status.st_mtime_ns]
     return described
 

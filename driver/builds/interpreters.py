@@ -31,9 +31,9 @@ def find_interpreter(python: str) -> Path:
         if candidate in tried:
             continue
         tried.add(candidate)
-        found = _ask(candidate, python)
-        if found:
-            return found
+        interpreter = _ask(candidate, python)
+        if interpreter:
+            return interpreter
     raise RunError(
         f"no Python {python} found: looked on PATH, in {_pyenv_versions()}, among uv's own, in /usr/bin, "
         f"/usr/local/bin and /opt/python*: install Python {python} so that `python{python}` runs, "

@@ -35,8 +35,10 @@ def native_sources(entries: Mapping[str, str], not_native: Sequence[str]) -> str
     ``entries`` are those of the commit's top level, name -> git's mode, type and hash; of those that match a pattern of
     ``not_native`` it doesn't depend.
     """
-    kept = {name: entry for name, entry in entries.items() if not any(fnmatchcase(name, one) for one in not_native)}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+    native = {
+        name: entry for name, entry in entries.items() if not any(fnmatchcase(name, pattern) for pattern in not_native)
+    }
+    return hashlib.sha256(json.dumps(native, sort_keys=True).encode()).hexdigest()
 
 
 def release_library_id(recipe: Recipe) -> str:

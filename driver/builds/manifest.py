@@ -169,8 +169,8 @@ class Manifest(BaseModel):
 
     def build(self, directory: Path) -> Build:
         """The record of the build, which lies in ``directory``."""
-        kept = self.model_dump(include={field.name for field in fields(Build)})
-        return Build(**{**kept, "interpreter": str(directory / self.interpreter)}, directory=str(directory))
+        values = self.model_dump(include={field.name for field in fields(Build)})
+        return Build(**{**values, "interpreter": str(directory / self.interpreter)}, directory=str(directory))
 
 
 def read_manifest(directory: Path, recipe: AnyRecipe | None = None) -> Manifest:

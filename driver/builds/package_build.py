@@ -76,19 +76,19 @@ def package_build(
 
     def make(directory: Path, descriptor: int) -> Manifest:
         began = time.monotonic()
-        found = source()
+        base = source()
         log = uv.make_environment(directory, find_interpreter(recipe.python), (descriptor,))
-        if isinstance(found, Donor):
-            part, strategy = overlaid(commit, found, directory, cache.place(framework.name, recipe)), "overlay"
+        if isinstance(base, Donor):
+            part, strategy = overlay(commit, base, directory, cache.place(framework.name, recipe)), "overlay"
         else:
-            part, said = _installed(commit, recipe, found, directory, descriptor, cache.folder(framework.name))
-            strategy, log = "source", log + said
-        return _described(commit, recipe, part, strategy, framework, directory, descriptor, (began, log))
+            part, install_log = _install(commit, recipe, base, directory, descriptor, cache.folder(framework.name))
+            strategy, log = "source", log + install_log
+        return _make_manifest(commit, recipe, part, strategy, framework, directory, descriptor, (began, log))
 
     return named_after(commit, cache.find_or_make(framework.name, recipe, make))
 
 
-def _installed(
+def _install(
     commit: Commit, recipe: PackageRecipe, wheel: BuiltWheel, directory: Path, descriptor: int, place: Path
 ) -> tuple[PackagePart, str]:
     """The wheel in the environment, with what it needs; and what uv said."""
@@ -119,7 +119,7 @@ def _installed(
     return part, log
 
 
-def overlaid(commit: Commit, donor: Donor, directory: Path, home: Path) -> PackagePart:
+def overlay(commit: Commit, donor: Donor, directory: Path, home: Path) -> PackagePart:
     """All that was installed for the donor, with the commit's own Python files; ``home`` is where ``directory`` comes
     to lie. RunError: the donor is gone, or damaged."""
     try:
@@ -145,7 +145,7 @@ def lay_over(donor: Donor, directory: Path, home: Path) -> None:
     """
     theirs, ours = site_packages(donor.place), site_packages(directory)
     for folder, folders, names in os.walk(donor.place):  # not into links to folders: lib64
-        folders[:] = [one for one in folders if one != "__pycache__"]
+        folders[:] = [folder_name for folder_name in folders if folder_name != "__pycache__"]
         for path in (Path(folder, name) for name in names):
             relative = path.relative_to(donor.place)
             place = directory / relative
@@ -171,10 +171,10 @@ def _lay_outside(path: Path, place: Path, donor: Path, home: Path) -> None:
         lay(path, place)
         return
     lines = content.split(b"\n", 2)
-    said = 2 if lines[0].endswith(b"/sh") else 1  # the second line is what the shell runs
+    count = 2 if lines[0].endswith(b"/sh") else 1  # the second line is what the shell runs
     for folder in (making_path(donor), donor):
-        old, new = (os.fsencode(one / _SCRIPTS) + b"/" for one in (folder, home))
-        lines[:said] = [line.replace(old, new) for line in lines[:said]]
+        old, new = (os.fsencode(root / _SCRIPTS) + b"/" for root in (folder, home))
+        lines[:count] = [line.replace(old, new) for line in lines[:count]]
     changed = b"\n".join(lines)
     if changed == content:
         lay(path, place)
@@ -184,7 +184,7 @@ def _lay_outside(path: Path, place: Path, donor: Path, home: Path) -> None:
     shutil.copymode(path, place)
 
 
-def _described(
+def _make_manifest(
     commit: Commit,
     recipe: PackageRecipe,
     part: PackagePart,
@@ -201,8 +201,10 @@ def _described(
     _import(interpreter, part.imports, request, framework, descriptor)
     facts = checked_facts(interpreter, descriptor, request, {}, framework)
     version = facts.packages.get(normalized(part.distribution), "unknown")
-    compilers = [one.split(": ", 1) for one in recipe.toolchain if one.startswith(_COMPILERS)]
-    details = {f"compiler {name}": said for name, said in compilers if _has_native(facts.libraries, part)}
+    compilers = [line.split(": ", 1) for line in recipe.toolchain if line.startswith(_COMPILERS)]
+    details = {
+        f"compiler {name}": version_text for name, version_text in compilers if _has_native(facts.libraries, part)
+    }
     return Manifest(
         framework=framework.name,
         requested=commit.id,
@@ -226,7 +228,7 @@ def _described(
 
 def _has_native(libraries: Mapping[str, int], part: PackagePart) -> bool:
     """Whether the package has compiled modules of its own."""
-    return any(name.startswith((f"{one}/", f"{one}.")) for one in part.imports for name in libraries)
+    return any(name.startswith((f"{module}/", f"{module}.")) for module in part.imports for name in libraries)
 
 
 def _content(site: Path) -> dict[str, str]:
@@ -253,7 +255,7 @@ def _metadata(wheel: Path) -> tuple[str, list[str]]:
     """The package's name, and what it needs without extras. BrokenBuildError: it isn't a wheel."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            (name,) = [one for one in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", one)]
+            (name,) = [path for path in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", path)]
             headers = BytesParser(policy=compat32).parsebytes(archive.read(name), headersonly=True)
     except (ValueError, OSError, zipfile.BadZipFile):
         raise BrokenBuildError(f"{wheel.name}: what was built is not a wheel") from None
@@ -272,17 +274,17 @@ def _imports(wheel: Path, name: str) -> list[str]:
     """The modules at the top of a wheel that are imported to see that it works: that of the package's name, or all."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    found = {one.split("/")[0] for one in names if one.endswith("/__init__.py") and one.count("/") == 1}
-    found |= {match[1] for one in names if (match := re.fullmatch(r"(\w+)(\.[\w-]+)?\.(py|so)", one))}
-    found = {one for one in found if one.isidentifier()}
+    modules = {path.split("/")[0] for path in names if path.endswith("/__init__.py") and path.count("/") == 1}
+    modules |= {match[1] for path in names if (match := re.fullmatch(r"(\w+)(\.[\w-]+)?\.(py|so)", path))}
+    modules = {module for module in modules if module.isidentifier()}
     usual = normalized(name).replace("-", "_")
-    public = sorted(one for one in found if not one.startswith("_"))
-    return [usual] if usual in found else public
+    public = sorted(module for module in modules if not module.startswith("_"))
+    return [usual] if usual in modules else public
 
 
 def find_wheel(folder: Path) -> Path:
     """The one wheel in a folder. BrokenBuildError: there is none, or several."""
-    found = list(folder.glob("*.whl"))
-    if len(found) != 1:
-        raise BrokenBuildError(f"the build left {len(found)} wheels instead of one")
-    return found[0]
+    wheels = list(folder.glob("*.whl"))
+    if len(wheels) != 1:
+        raise BrokenBuildError(f"the build left {len(wheels)} wheels instead of one")
+    return wheels[0]

@@ -24,8 +24,8 @@ from opduel.driver.builds.package_sources import (
     Project,
     Rules,
     Sources,
+    installed_path,
     load_rules,
-    placed,
     read_project,
     sources_of,
 )
@@ -55,7 +55,7 @@ class PackageBuilder(SourceBuilder):
         self._data = framework.frameworks_dir / DATA
         self._platform = load_platform(self._data, settings.platform)
         self._place = cache.folder(framework.name)
-        self._known: dict[str, tuple[Project, Rules, Sources]] = {}
+        self._facts_by_id: dict[str, tuple[Project, Rules, Sources]] = {}
         self._by_tools: dict[str, Compiler] = {}
 
     def strategy(self, commits: Sequence[Commit]) -> str:
@@ -64,17 +64,17 @@ class PackageBuilder(SourceBuilder):
         Raises:
             UsageError: what was asked for does not serve; names the commit.
         """
-        asked = self._settings.strategy
-        if asked == "release":
+        requested = self._settings.strategy
+        if requested == "release":
             raise UsageError(f"--build release: {self._framework.name} has no releases of commits: use --build auto")
-        if asked == "overlay":
-            compiled = next((one for one in commits if not self.is_cached(one, "auto")), None)
-            if compiled is not None:
+        if requested == "overlay":
+            uncached = next((commit for commit in commits if not self.is_cached(commit, "auto")), None)
+            if uncached is not None:
                 raise UsageError(
-                    f"--build overlay: {compiled.short} ({compiled.subject}) has native sources unlike those of every "
+                    f"--build overlay: {uncached.short} ({uncached.subject}) has native sources unlike those of every "
                     "cached build: use --build auto"
                 )
-        return "source" if asked == "source" else "auto"
+        return "source" if requested == "source" else "auto"
 
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
         """The commit's build, from the cache or made now; a compile runs on these processors (None: all).
@@ -89,7 +89,7 @@ class PackageBuilder(SourceBuilder):
             donor = None if strategy == "source" else self._donor(commit, recipe)
             if donor is not None:
                 log.info("%s: its Python code over the build %s", commit.short, donor.place.name)
-            return donor or self._compiled(commit, recipe, leftover, processors)
+            return donor or self._compile(commit, recipe, leftover, processors)
 
         try:
             return package_build(commit, recipe, self._framework, self._cache, source)
@@ -116,21 +116,28 @@ class PackageBuilder(SourceBuilder):
             return "in the build cache"
         if strategy != "source" and self._donor(commit, recipe) is not None:
             return "its Python code over a cached build"
-        first = next((one for one in earlier if self.to_compile([one, commit], strategy)[0] == [one]), None)
+        first = next(
+            (
+                earlier_commit
+                for earlier_commit in earlier
+                if self.to_compile([earlier_commit, commit], strategy)[0] == [earlier_commit]
+            ),
+            None,
+        )
         if first is not None:
             return f"{'' if strategy == 'source' else 'its Python code over '}the build of {first.short}"
         return f"built from source by {recipe.backend}"
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
         """Those that would have to be compiled, as far as that is known before; how long it takes isn't: None."""
-        found: dict[str, Commit] = {}
+        commit_by_native: dict[str, Commit] = {}
         for commit in commits:
             if self.is_cached(commit, strategy):
                 continue
             with suppress(OpduelError):  # what can't be built takes no compiler
                 recipe = self._recipe(commit)
-                found.setdefault(recipe.key if strategy == "source" else recipe.native, commit)
-        return list(found.values()), None
+                commit_by_native.setdefault(recipe.key if strategy == "source" else recipe.native, commit)
+        return list(commit_by_native.values()), None
 
     def _recipe(self, commit: Commit) -> PackageRecipe:
         """All that decides the commit's build."""
@@ -163,13 +170,13 @@ class PackageBuilder(SourceBuilder):
         return with_packages(tuple(self._settings.beside), self._framework.builds.also_required)
 
     def _facts(self, commit: Commit) -> tuple[Project, Rules, Sources]:
-        if commit.id not in self._known:
+        if commit.id not in self._facts_by_id:
             content = self._repository.content(commit, PROJECT_FILE)
             url = self._repository.git.access.url or ""
             project = read_project(content, Path(url.rstrip("/")).name.removesuffix(".git") or "package")
             rules = load_rules(self._data, project.name)
-            self._known[commit.id] = (project, rules, sources_of(self._repository.listing(commit), rules))
-        return self._known[commit.id]
+            self._facts_by_id[commit.id] = (project, rules, sources_of(self._repository.listing(commit), rules))
+        return self._facts_by_id[commit.id]
 
     def _built_with(self, project: Project, rules: Rules, python: str) -> LockedRecipe:
         """What commits with these requirements are built with: the same versions for all that allow them."""
@@ -202,33 +209,33 @@ class PackageBuilder(SourceBuilder):
         except UsageError:
             return None  # of another repository
         ours, site = self._facts(commit)[2], site_packages(place)
-        found: dict[str, bytes | None] = {}
+        contents: dict[str, bytes | None] = {}
         for path in ours.differing(other):
             try:
-                name = placed(path, other, site)
+                name = installed_path(path, other, site)
             except NotInstalledError:
                 log.debug("%s: %s is not installed unchanged: no overlay", commit.short, path)
                 return None
             if name is not None:
-                found[name] = (self._repository.content(commit, path) or b"") if path in ours.files else None
-        return found
+                contents[name] = (self._repository.content(commit, path) or b"") if path in ours.files else None
+        return contents
 
-    def _compiled(
+    def _compile(
         self, commit: Commit, recipe: PackageRecipe, destination: Path, processors: frozenset[int] | None
     ) -> BuiltWheel:
-        counted = self._work / "ccache.log"
+        stats_log = self._work / "ccache.log"
         with self._compiling(processors) as limits:
-            counted.unlink(missing_ok=True)
-            compiler = self._compiler(commit, recipe, counted)
+            stats_log.unlink(missing_ok=True)
+            compiler = self._compiler(commit, recipe, stats_log)
             log_path = self._log_path(commit)
             log.info("building %s (%s) by %s; log: %s", commit.short, commit.subject, recipe.backend, log_path)
             began = time.monotonic()
             compiler.compile(commit, destination, log_path, limits)
-            wheel = BuiltWheel(find_wheel(destination), _ccache_counts(counted))
+            wheel = BuiltWheel(find_wheel(destination), _ccache_counts(stats_log))
             log.info("built %s in %.0f s%s", wheel.path.name, time.monotonic() - began, _ccache_words(wheel))
         return wheel
 
-    def _compiler(self, commit: Commit, recipe: PackageRecipe, counted: Path) -> Compiler:
+    def _compiler(self, commit: Commit, recipe: PackageRecipe, stats_log: Path) -> Compiler:
         """The compiler for all commits that are built with the same tools, in a folder of their own."""
         project, rules, _ = self._facts(commit)
         locked = self._built_with(project, rules, recipe.python)
@@ -239,7 +246,7 @@ class PackageBuilder(SourceBuilder):
                 "BUILD_PYTHON": environment.interpreter,
                 "BUILD_BACKEND": recipe.backend,
                 "UV": uv.executable(),
-                "CCACHE_STATSLOG": str(counted),
+                "CCACHE_STATSLOG": str(stats_log),
             }
             folder = self._work / self._platform.name / name
             self._by_tools[name] = self._stoppable(
@@ -251,7 +258,7 @@ class PackageBuilder(SourceBuilder):
         """The commit's work tree with its submodules, but for those that reach no build."""
         rules = self._facts(commit)[1]
         listing = self._repository.listing(commit)
-        modules = [path for path, what in listing.items() if " commit " in what and not rules.is_ignored(f"{path}/")]
+        modules = [path for path, entry in listing.items() if " commit " in entry and not rules.is_ignored(f"{path}/")]
         self._repository.checkout(commit, folder, (), modules)
 
     @cached_property
@@ -262,8 +269,8 @@ class PackageBuilder(SourceBuilder):
 def _ccache_counts(path: Path) -> dict[str, int]:
     """What ccache wrote of what it did: a line for each event, and comments."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-    kept = ("direct_cache_hit", "preprocessed_cache_hit", "cache_miss")
-    return dict(Counter(line for line in lines if line in kept))
+    events = ("direct_cache_hit", "preprocessed_cache_hit", "cache_miss")
+    return dict(Counter(line for line in lines if line in events))
 
 
 def _ccache_words(wheel: BuiltWheel) -> str:

@@ -1,4 +1,4 @@
-"""What of a Python package's commit decides its build: its project file, native sources, and Python code. Pure."""
+"""What decides the build of a Python package's commit: its project file, native sources and Python code. Pure."""
 
 import hashlib
 import json
@@ -40,9 +40,12 @@ class _Differences(Strict):
 
 @dataclass(frozen=True)
 class Rules:
-    """What is ignored, which Python files take part in building, and which are ``loose`` (may come and go without a
-    compile), as patterns of paths; what build backends ask for; and of the project itself, what it needs besides to be
-    built, and settings of its backend."""
+    """How commits of a package are built.
+
+    Patterns of paths tell which files are ``ignored``, which Python files are ``generators`` that take part in
+    building, and which are ``loose``, so that they are added and removed without a compile. ``backends`` has the
+    requirements of each build backend; ``build_requires`` and ``settings`` are further ones of the project.
+    """
 
     ignored: Sequence[str]
     generators: Sequence[str]
@@ -52,21 +55,21 @@ class Rules:
     loose: Sequence[str] = ()
 
     def is_ignored(self, path: str) -> bool:
-        """Whether the file reaches no build that is measured."""
+        """Tell whether the file is irrelevant for builds."""
         return _matches(path, self.ignored)
 
     def is_code(self, path: str) -> bool:
-        """Whether it is Python that is expected to be installed as it is."""
+        """Tell whether it is Python code that should be installed unchanged."""
         return path.endswith(_PYTHON_FILE) and not _matches(path, self.generators)
 
     def is_loose(self, path: str) -> bool:
-        """Whether such Python, added or removed, needs no compile: a test."""
+        """Tell whether it is Python code, such as a test, that is added and removed without a compile."""
         return self.is_code(path) and _matches(path, self.loose)
 
 
 @dataclass(frozen=True)
 class Project:
-    """What a commit's ``pyproject.toml`` says of building it."""
+    """The part of a commit's ``pyproject.toml`` that is about building it."""
 
     name: str
     backend: str
@@ -74,7 +77,7 @@ class Project:
     requires_python: str | None
 
     def allows(self, python: str) -> bool:
-        """Whether it can be built for that Python, ``3.11``."""
+        """Tell whether it can be built for that Python, ``3.11``."""
         try:
             return self.requires_python is None or f"{python}.99" in SpecifierSet(self.requires_python)
         except InvalidSpecifier:
@@ -82,10 +85,10 @@ class Project:
 
 
 def load_rules(folder: Path, project: str) -> Rules:
-    """The rules for every package, with what differs for this one (``<project>.yaml``), if anything does.
+    """Return the rules for all packages, with those of ``<project>.yaml``, if there is one.
 
     Raises:
-        UsageError: a file is missing or bad.
+        UsageError: a file is missing or invalid.
     """
     general = read_data(folder / RULES, _Rules, "it says how commits of Python packages are built")
     path = folder / f"{project}.yaml"
@@ -101,7 +104,7 @@ def load_rules(folder: Path, project: str) -> Rules:
 
 
 def read_project(content: bytes | None, usual_name: str) -> Project:
-    """What the file says; None: the commit has none, and is built by setuptools.
+    """Read a project file; without one (None) the commit is built by setuptools.
 
     Raises:
         UsageError: it can't be read.
@@ -121,14 +124,17 @@ def read_project(content: bytes | None, usual_name: str) -> Project:
 
 
 def normalized(name: str) -> str:
-    """A package's name as indexes compare it."""
+    """Return a package's name as indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @dataclass(frozen=True)
 class Sources:
-    """A commit's files that reach its build: ``native`` and ``code`` are the identities of both parts, equal for equal
-    content; ``files`` has the Python code, path -> git's hash; ``loose`` those of them that may come and go."""
+    """The files of a commit that decide its build.
+
+    ``native`` and ``code`` are digests of both parts. ``files`` has the Python code, path -> git's hash; ``loose`` are
+    those of them that are added and removed without a compile.
+    """
 
     native: str
     code: str
@@ -136,71 +142,72 @@ class Sources:
     loose: frozenset[str] = frozenset()
 
     def differing(self, other: "Sources") -> list[str]:
-        """The files of Python code that differ; the native part, with it all paths but loose ones, must be equal."""
+        """Return the paths of differing Python code; the native part, and all paths but loose ones, must be equal."""
         return sorted(path for path in {*self.files, *other.files} if self.files.get(path) != other.files.get(path))
 
 
 def sources_of(listing: Mapping[str, str], rules: Rules) -> Sources:
-    """``listing``: every file of the commit, path -> "mode type hash", as git ls-tree prints them.
+    """Return the sources in ``listing``: all files of the commit, path -> "mode type hash", as git ls-tree prints.
 
-    The native part covers the paths of the Python code, too, but for loose files: the backend decides what it installs.
+    The native part includes the paths of Python code that isn't loose, because the backend decides what it installs.
     """
-    kept = {path: what for path, what in listing.items() if not rules.is_ignored(path)}
-    files = {path: what.split()[2] for path, what in kept.items() if rules.is_code(path) and " blob " in what}
+    entries = {path: entry for path, entry in listing.items() if not rules.is_ignored(path)}
+    files = {path: entry.split()[2] for path, entry in entries.items() if rules.is_code(path) and " blob " in entry}
     loose = frozenset(path for path in files if rules.is_loose(path))
-    native = {path: "" if path in files else what for path, what in kept.items() if path not in loose}
+    native = {path: "" if path in files else entry for path, entry in entries.items() if path not in loose}
     return Sources(_identity(native), _identity(files), files, loose)
 
 
 class NotInstalledError(Exception):
-    """A file is not installed as it is in the repository."""
+    """A file was changed while it was installed, or not installed."""
 
 
-def placed(path: str, theirs: Sources, site: Path) -> str | None:
-    """Where below ``site``, which holds a build of ``theirs``, a file that differs lies, or a new one belongs; None:
-    nowhere, as a loose file that is not installed.
+def installed_path(path: str, theirs: Sources, site: Path) -> str | None:
+    """Return where a file is, or a new one belongs, below ``site``, which contains a build of the sources ``theirs``.
 
-    A new file belongs beside those of its folder that are installed.
+    A new file belongs beside installed files of its folder. None for a loose file that is not installed.
 
     Raises:
-        NotInstalledError: it is not there as it is in the repository: only a compile tells what becomes of it.
+        NotInstalledError: the file is not installed unchanged, so that a compile is needed.
     """
     if path in theirs.files:
         name = installed_as(path, theirs.files[path], site)
-        if name is None and (path not in theirs.loose or any((site / one).exists() for one in _names(path))):
+        if name is None and (path not in theirs.loose or any((site / place).exists() for place in _names(path))):
             raise NotInstalledError
         return name
     folder, _, last = path.rpartition("/")
-    beside = (one for one in theirs.files if one.rpartition("/")[0] == folder)
-    names = (installed_as(one, theirs.files[one], site) for one in beside)
-    found = next((name for name in names if name is not None), None)
-    return found and str(Path(found).with_name(last))
+    beside = (other for other in theirs.files if other.rpartition("/")[0] == folder)
+    names = (installed_as(other, theirs.files[other], site) for other in beside)
+    neighbour = next((name for name in names if name is not None), None)
+    return neighbour and str(Path(neighbour).with_name(last))
 
 
 def installed_as(path: str, blob: str, site: Path) -> str | None:
-    """Where a file of the repository lies below ``site``, with the content that git calls ``blob``; None: nowhere, or a
-    compiled module of its name is there, too."""
+    """Return where a file of the repository is below ``site`` with the content of git's ``blob``; None if it isn't, or
+    a compiled module hides it."""
     for name in _names(path):
         place = site / name
         if place.is_file() and blob_id(place.read_bytes(), blob) == blob:
             compiled = [*place.parent.glob(f"{place.stem}.*.so"), place.with_suffix(".so")]
-            return None if any(one.is_file() for one in compiled) else name
+            return None if any(module.is_file() for module in compiled) else name
     return None
 
 
 def _names(path: str) -> list[str]:
-    """Where a file of the repository may lie when it is installed."""
+    """Return the paths at which a file of the repository may be installed."""
     parts = path.split("/")
     return ["/".join(parts[above:]) for above in range(min(_MOST_ABOVE + 1, len(parts)))]
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:
-    """Whether one of them matches; one that begins with a slash is for files at the top."""
-    return any(fnmatchcase(f"/{path}" if one[0] == "/" and "/" not in path else path, one) for one in patterns)
+    """Tell whether a pattern matches; one that begins with a slash is for files in the top folder."""
+    return any(
+        fnmatchcase(f"/{path}" if pattern[0] == "/" and "/" not in path else path, pattern) for pattern in patterns
+    )
 
 
 def blob_id(content: bytes, like: str) -> str:
-    """Git's hash of a file's content, by the algorithm that made ``like``."""
+    """Return git's hash of a file's content, by the algorithm of the hash ``like``."""
     algorithm = hashlib.sha1 if len(like) == 40 else hashlib.sha256
     return algorithm(b"blob %d\0" % len(content) + content).hexdigest()
 

@@ -36,8 +36,8 @@ class Facts:
 
     def digest(self, **content: Mapping[str, object]) -> str:
         """Equal for an equal version, Python, packages and ``content``."""
-        found = {"version": self.version, "python": self.python, "packages": dict(self.packages), **content}
-        return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+        identity = {"version": self.version, "python": self.python, "packages": dict(self.packages), **content}
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def probe(
@@ -55,18 +55,20 @@ def probe(
     Raises:
         ProbeError: it does not run, does not import the framework, or answers something else.
     """
-    seen = {**worker_environment(), **framework.environment(1), **(environment or {})}  # as by a worker
+    variables = {**worker_environment(), **framework.environment(1), **(environment or {})}  # as by a worker
     command = [str(interpreter), str(_INSIDE), framework.builds.import_name or ""]
     try:
-        outcome = run(command, timeout=TIMEOUT_S, whole_environment=seen, inherit=inherit)
+        outcome = run(command, timeout=TIMEOUT_S, whole_environment=variables, inherit=inherit)
     except OSError as error:
         raise ProbeError(f"can't be started ({error.strerror})") from None
     if not outcome.ok:
         raise ProbeError(outcome.output_tail)
     try:
-        said = json.loads(outcome.stdout)
-        files = {path: (int(size), int(mtime)) for path, (size, mtime) in said["files"].items()}
-        details = {str(name): str(value) for name, value in said["details"].items()}
-        return Facts(said["version"], said["python"], Path(said["location"]), dict(said["packages"]), files, details)
+        answer = json.loads(outcome.stdout)
+        files = {path: (int(size), int(mtime)) for path, (size, mtime) in answer["files"].items()}
+        details = {str(name): str(value) for name, value in answer["details"].items()}
+        return Facts(
+            answer["version"], answer["python"], Path(answer["location"]), dict(answer["packages"]), files, details
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ProbeError("its answer is not understood: is it a Python interpreter?") from None

@@ -72,8 +72,8 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     The user's own index, proxy and cache settings for uv stay.
     """
     dropped = {*_INTERPRETER_VARIABLES, *_UV_VARIABLES, *_TOKENS}
-    kept = {k: v for k, v in os.environ.items() if k not in dropped and not k.startswith(("PYTHON", "OPDUEL_"))}
-    return {**kept, **(extra or {})}
+    variables = {k: v for k, v in os.environ.items() if k not in dropped and not k.startswith(("PYTHON", "OPDUEL_"))}
+    return {**variables, **(extra or {})}
 
 
 def run(
@@ -104,27 +104,27 @@ def run(
         pass_fds=tuple(inherit),
     ) as process:
         try:
-            return _ended(process, time.monotonic() + timeout)
+            return _wait(process, time.monotonic() + timeout)
         except BaseException:
             process.kill()
             raise
 
 
-def _ended(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
+def _wait(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
     """Read what a process prints until it closes both streams, and wait for its end; kill one that goes too far.
 
     Processes that it leaves behind may keep the streams open, and print: when it has ended, only ``_REST_S`` and
     ``_MOST_REST`` are left for what is still on its way.
     """
     printed: dict[object, list[bytes]] = {process.stdout: [], process.stderr: []}
-    room, in_time, ended = MOST_OUTPUT, True, None
+    room, in_time, ended_at = MOST_OUTPUT, True, None
     with selectors.DefaultSelector() as selector:
         for stream in printed:
             selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
         while selector.get_map() and room > 0 and in_time:
             now = time.monotonic()
-            if ended is None and process.poll() is not None:
-                ended, room = now, min(room, _MOST_REST)
+            if ended_at is None and process.poll() is not None:
+                ended_at, room = now, min(room, _MOST_REST)
             for key, _ in selector.select(min(_LOOK_S, max(0.0, deadline - now))):
                 piece = os.read(key.fd, _CHUNK)
                 printed[key.fileobj].append(piece)
@@ -132,10 +132,10 @@ def _ended(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
                 if not piece:
                     selector.unregister(key.fileobj)
             in_time = time.monotonic() < deadline
-            if ended is not None and time.monotonic() > ended + _REST_S:
+            if ended_at is not None and time.monotonic() > ended_at + _REST_S:
                 break
-    flooded = room <= 0 and ended is None
-    code = process.returncode if ended is not None else None
+    flooded = room <= 0 and ended_at is None
+    code = process.returncode if ended_at is not None else None
     if code is None and room > 0 and in_time:
         with suppress(subprocess.TimeoutExpired):
             code = process.wait(max(0.0, deadline - time.monotonic()))

@@ -26,14 +26,14 @@ def program_build(requested: str, framework: Framework, environment: Mapping[str
     Raises:
         UsageError: there is none, or it can't be executed.
     """
-    path = _found(requested)
+    path = _find(requested)
     own = _digest_of(path)
     if _is_native(path):
         libraries = _libraries(path, environment)
-        known = [own, *map(":".join, sorted(libraries.items()))]
+        identities = [own, *map(":".join, sorted(libraries.items()))]
     else:  # a script may run whatever lies beside it: two at different places are different builds
-        libraries, known = {}, [own, str(path)]
-    digest = hashlib.sha256("\n".join(known).encode()).hexdigest()
+        libraries, identities = {}, [own, str(path)]
+    digest = hashlib.sha256("\n".join(identities).encode()).hexdigest()
     return Build(
         framework=framework.name,
         requested=requested,
@@ -42,12 +42,12 @@ def program_build(requested: str, framework: Framework, environment: Mapping[str
         version=f"{path.name} {own[:_SHOWN]}",
         python="",
         digest=digest,
-        packages={name: found[:_SHOWN] for name, found in libraries.items()},
+        packages={name: identity[:_SHOWN] for name, identity in libraries.items()},
         environment={**environment, PROGRAM_VARIABLE: str(path)},
     )
 
 
-def _found(requested: str) -> Path:
+def _find(requested: str) -> Path:
     name = os.path.expanduser(requested)
     if os.sep not in name and not os.path.exists(name):
         name = shutil.which(name) or name
@@ -81,5 +81,5 @@ def _libraries(path: Path, environment: Mapping[str, str]) -> dict[str, str]:
         listed = run(["ldd", str(path)], timeout=_LISTING_S, whole_environment={**worker_environment(), **environment})
     except OSError:
         return {}
-    found = {match[1]: Path(match[2]) for line in listed.stdout.splitlines() if (match := _LINKED.match(line))}
-    return {name: _digest_of(library) for name, library in found.items()}
+    paths = {match[1]: Path(match[2]) for line in listed.stdout.splitlines() if (match := _LINKED.match(line))}
+    return {name: _digest_of(library) for name, library in paths.items()}

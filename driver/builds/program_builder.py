@@ -59,7 +59,7 @@ class ProgramBuilder(SourceBuilder):
         """
         recipe = self._recipe(commit)
         build = self._cache.find_or_make(
-            self._framework.name, recipe, lambda directory, _: self._made(commit, recipe, directory, processors)
+            self._framework.name, recipe, lambda directory, _: self._make(commit, recipe, directory, processors)
         )
         program = Path(self._program.replace(BUILD, str(build.directory)))
         if not (program.is_file() and os.access(program, os.X_OK)):
@@ -95,7 +95,7 @@ class ProgramBuilder(SourceBuilder):
         script = sha256(self._platform.script.read_bytes()).hexdigest()
         return ProgramRecipe(commit.id, script, tuple(self._settings.flags), self._compiler.toolchain)
 
-    def _made(
+    def _make(
         self, commit: Commit, recipe: ProgramRecipe, directory: Path, processors: frozenset[int] | None
     ) -> Manifest:
         """The script's destination, copied into the build's folder."""
@@ -135,12 +135,12 @@ class ProgramBuilder(SourceBuilder):
 
 def _digest_of(folder: Path) -> str:
     """Of the names, modes and contents of all files."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if path.is_symlink():
-            found.update(f"{name} -> {os.readlink(path)}\n".encode())
+            digest.update(f"{name} -> {os.readlink(path)}\n".encode())
         elif path.is_file():
             content = sha256(path.read_bytes()).hexdigest()
-            found.update(f"{name} {path.stat().st_mode & 0o111} {content}\n".encode())
-    return found.hexdigest()
+            digest.update(f"{name} {path.stat().st_mode & 0o111} {content}\n".encode())
+    return digest.hexdigest()

@@ -77,8 +77,8 @@ class Releases:
             UsageError: it is not in the data; the text lists those that are.
         """
         name = re.sub(r"[-_.]+", "-", package).lower()
-        if found := self.recipes.get(f"{name}=={version}"):
-            return found
+        if exact := self.recipes.get(f"{name}=={version}"):
+            return exact
         versions = [recipe.version for recipe in self.recipes.values() if recipe.package == name]
         if versions:
             raise UsageError(f"{name} {version} is not known: use one of {', '.join(versions)}")
@@ -128,8 +128,8 @@ def _recipes(path: Path, data: _File) -> dict[str, Recipe]:
         for environment, versions in by_environment.items():
             field = f"{path}: packages.{package}.{environment}"
             if environment not in data.environments:
-                known = ", ".join(data.environments)
-                raise UsageError(f"{field}: there is no such environment: use one of {known}")
+                names = ", ".join(data.environments)
+                raise UsageError(f"{field}: there is no such environment: use one of {names}")
             chosen = data.environments[environment]
             for version in versions:
                 recipe = Recipe(package, version, chosen.python, chosen.pins)

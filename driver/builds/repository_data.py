@@ -68,8 +68,8 @@ def load_repository_data(framework: Framework) -> RepositoryData:
                 f"{path}: releases.{request}: is not listed in {releases.path}: remove it, or list it there"
             )
     if data.environment not in releases.environments:
-        known = ", ".join(releases.environments)
-        fix = f"use one of {known}" if known else "write that file, with the environment"
+        names = ", ".join(releases.environments)
+        fix = f"use one of {names}" if names else "write that file, with the environment"
         raise UsageError(f"{path}: environment: there is no {data.environment!r} in {releases.path}: {fix}")
     return data
 
@@ -84,8 +84,8 @@ def load_platform(folder: Path, name: str, needs_data: bool = True) -> Platform:
     folder = folder / name
     script = folder / BUILD_SCRIPT
     if not script.is_file():
-        known = ", ".join(sorted(one.parent.name for one in script.parents[1].glob(f"*/{BUILD_SCRIPT}"))) or "none"
-        raise UsageError(f"--platform {name}: no {BUILD_SCRIPT} in {folder}: write it, or use one of: {known}")
+        names = ", ".join(sorted(path.parent.name for path in script.parents[1].glob(f"*/{BUILD_SCRIPT}"))) or "none"
+        raise UsageError(f"--platform {name}: no {BUILD_SCRIPT} in {folder}: write it, or use one of: {names}")
     if not needs_data and not (folder / PLATFORM_FILE).exists():
         return Platform(name, script, (), ())
     data = read_data(folder / PLATFORM_FILE, _PlatformFile, "it says what the build script needs")

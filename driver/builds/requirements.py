@@ -46,8 +46,8 @@ class LockedRecipe:
     @property
     def pins(self) -> dict[str, str]:
         """Every package of the environment, name -> exact version."""
-        found = (_PINNED.match(line) for line in self.locked.splitlines())
-        return {match[1]: match[2] for match in found if match}
+        matches = (_PINNED.match(line) for line in self.locked.splitlines())
+        return {match[1]: match[2] for match in matches if match}
 
     @property
     def version(self) -> str:
@@ -60,8 +60,8 @@ class LockedRecipe:
     @property
     def key(self) -> str:
         """A readable name with a short hash of the content: equal keys, equal environments."""
-        told = {name: value for name, value in asdict(self).items() if name != "sdists" or value}
-        content = json.dumps(told, sort_keys=True).encode()
+        values = {name: value for name, value in asdict(self).items() if name != "sdists" or value}
+        content = json.dumps(values, sort_keys=True).encode()
         first = path_part(self.version.partition(",")[0].replace(" ", "-"))
         return f"{first}-py{self.python}-{hashlib.sha256(content).hexdigest()[:10]}"
 
@@ -78,10 +78,10 @@ def requirements_of(request: str) -> tuple[str, ...] | None:
         return _lines_of(Path(path))
     if os.path.lexists(path) or os.sep in request or request.startswith(("~", ".")):
         return None
-    found = tuple(_checked(request, one) for one in request.split())
-    if not found:
+    requirements = tuple(_check(request, line) for line in request.split())
+    if not requirements:
         raise UsageError(f"{request!r} has no requirements: name a package, such as numpy==2.2.6")
-    return found
+    return requirements
 
 
 def with_packages(requested: Sequence[str], needed: Sequence[str]) -> tuple[str, ...]:
@@ -115,16 +115,16 @@ def lock(
     text = "".join(f"{line}\n" for line in with_packages(requested, besides) if not _PYTHON.fullmatch(line))
     more = "".join(["sdists" if sdists else "", f"without {without}" if without else ""])
     digest = hashlib.sha256((python + text + more).encode()).hexdigest()
-    kept = place / f".locked-{digest[:16]}{_FILE_SUFFIX}"
+    answer_path = place / f".locked-{digest[:16]}{_FILE_SUFFIX}"
     try:
-        if not kept.exists():
+        if not answer_path.exists():
             place.mkdir(parents=True, exist_ok=True)
             earlier = preferred.read_text(encoding="utf-8") if preferred and preferred.exists() else ""
-            answer = _resolved(requested, text, python, sdists=sdists, preferred=earlier, without=without)
-            write_atomically(kept, answer.encode())
-        recipe = LockedRecipe(tuple(requested), python, kept.read_text(encoding="utf-8"), sdists)
+            answer = _resolve(requested, text, python, sdists=sdists, preferred=earlier, without=without)
+            write_atomically(answer_path, answer.encode())
+        recipe = LockedRecipe(tuple(requested), python, answer_path.read_text(encoding="utf-8"), sdists)
     except OSError as error:
-        why = f"{error.filename or kept}: {error.strerror}"
+        why = f"{error.filename or answer_path}: {error.strerror}"
         raise RunError(f"build cache: {why}: fix that, or give another folder with --exec_dir") from None
     if preferred:
         _prefer(preferred, recipe.locked)
@@ -148,13 +148,13 @@ def python_of(requested: Sequence[str]) -> str | None:
     Raises:
         UsageError: it is no version, or they name two.
     """
-    found = {match[1] for line in requested if (match := _PYTHON.fullmatch(line))}
-    for one in found:
-        if not _PYTHON_VERSION.fullmatch(one):
-            raise UsageError(f"python=={one}: not a version of Python: write one such as python==3.12")
-    if len(found) > 1:
-        raise UsageError(f"{' and '.join(f'python=={one}' for one in sorted(found))}: name one Python")
-    return next(iter(found), None)
+    versions = {match[1] for line in requested if (match := _PYTHON.fullmatch(line))}
+    for version in versions:
+        if not _PYTHON_VERSION.fullmatch(version):
+            raise UsageError(f"python=={version}: not a version of Python: write one such as python==3.12")
+    if len(versions) > 1:
+        raise UsageError(f"{' and '.join(f'python=={version}' for version in sorted(versions))}: name one Python")
+    return next(iter(versions), None)
 
 
 def _prefer(path: Path, answer: str) -> None:
@@ -163,7 +163,7 @@ def _prefer(path: Path, answer: str) -> None:
             write_atomically(path, answer.encode())
 
 
-def _resolved(
+def _resolve(
     requested: Sequence[str], text: str, python: str, *, sdists: bool, preferred: str, without: str | None
 ) -> str:
     with tempfile.TemporaryDirectory() as folder:
@@ -181,18 +181,18 @@ def _lines_of(path: Path) -> tuple[str, ...]:
     except UnreadableError as error:
         raise UsageError(f"{path}: {error}: give requirements, or the path of a file that holds them") from None
     lines = re.sub(r"\\\n", " ", text).splitlines()
-    found = [" ".join(re.sub(r"(^|\s)#.*", "", line).split()) for line in lines]
-    found = [line for line in found if line]
-    if not found:
+    requirements = [" ".join(re.sub(r"(^|\s)#.*", "", line).split()) for line in lines]
+    requirements = [line for line in requirements if line]
+    if not requirements:
         raise UsageError(f"{path}: has no requirements: name a package on each line, such as numpy==2.2.6")
-    for line in found:
+    for line in requirements:
         if line.startswith("-"):
             raise UsageError(f"{path}: {line!r}: options are not supported: name the packages themselves")
-        _checked(str(path), re.sub(r" --hash=\S+", "", line))
-    return tuple(found)
+        _check(str(path), re.sub(r" --hash=\S+", "", line))
+    return tuple(requirements)
 
 
-def _checked(request: str, requirement: str) -> str:
+def _check(request: str, requirement: str) -> str:
     try:
         Requirement(requirement)
     except InvalidRequirement:

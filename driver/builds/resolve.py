@@ -86,8 +86,8 @@ def _misunderstood(request: str, releases: Releases) -> str:
     if not releases.recipes:
         return f"{request!r} is not a path, and {releases.none_known}"
     example = releases.default_treatment or next(iter(releases.recipes))
-    known = ", ".join(releases.recipes)
-    return f"{request!r} is neither a release nor a path: give one such as {example} (known: {known}) or a path"
+    names = ", ".join(releases.recipes)
+    return f"{request!r} is neither a release nor a path: give one such as {example} (known: {names}) or a path"
 
 
 def _external_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:

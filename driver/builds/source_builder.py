@@ -1,4 +1,4 @@
-"""What builders of commits share: their settings, the folder in which they compile, and how a compile is stopped."""
+"""The common part of builders of commits: settings, the folder in which they compile, and stopping a compile."""
 
 import threading
 import time
@@ -19,8 +19,7 @@ STRATEGIES = ("auto", "release", "overlay", "source")
 
 @dataclass(frozen=True)
 class BuildSettings:
-    """How commits are built: by which strategy, for which platform, with which further arguments of CMake, or settings
-    of a package's build backend."""
+    """How commits are built; ``flags`` are further arguments of CMake, or settings of a package's build backend."""
 
     limits: Limits
     strategy: str = "auto"
@@ -56,16 +55,16 @@ class SourceBuilder:
         self._stopped.clear()
 
     def _stoppable(self, compiler: Compiler) -> Compiler:
-        """The compiler, which ``stop`` stops from now on."""
+        """Return the compiler, which ``stop`` stops from now on."""
         self._compilers.append(compiler)
         return compiler
 
     @contextmanager
     def _compiling(self, processors: frozenset[int] | None) -> Iterator[Limits]:
-        """The limits of a compile on these processors (None: all), in a work folder with enough space.
+        """Yield the limits of a compile on these processors (None: all), in a work folder with enough space.
 
         Raises:
-            RunError: there is not enough; or, for an OSError in the context, that the disk is full or can't be written.
+            RunError: there is not enough space, or an OSError was raised in the context.
         """
         limits = self._settings.limits
         if processors is not None:
@@ -78,7 +77,7 @@ class SourceBuilder:
             raise disk_error(self._work, error, ANOTHER_FOLDER) from error
 
     def _log_path(self, commit: Commit) -> Path:
-        """Of the commit's compile that begins now; numbered where another began in the same second."""
+        """Return a new path for the log of the commit's compile."""
         path = self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log"
         names = (path, *(path.with_stem(f"{path.stem}-{number}") for number in range(2, 1000)))
         return next((name for name in names if not name.exists()), path)

@@ -16,7 +16,7 @@ from opduel.records.text import one_line
 _PIECE = 2**20
 
 
-def found_at(directory: str | None, digest: str) -> Build | None:
+def build_at(directory: str | None, digest: str) -> Build | None:
     """The build in that folder, if it is there, whole, and has that digest."""
     if directory is None:
         return None
@@ -37,10 +37,10 @@ def pack(build: Build, archive: Path) -> str:
         raise RunError(f"{build.requested}: lies in no build cache, so that it cannot be copied to other hosts")
     folder = Path(build.directory)
     try:
-        others = sorted(path.name for path in folder.iterdir() if path.name != FILE_NAME)
+        names = sorted(path.name for path in folder.iterdir() if path.name != FILE_NAME)
     except OSError as error:
         raise RunError(f"{folder}: {error.strerror}: make it readable") from None
-    return pack_files(folder, [FILE_NAME, *others], archive)  # the first says what the rest is
+    return pack_files(folder, [FILE_NAME, *names], archive)  # the first says what the rest is
 
 
 def pack_files(folder: Path, names: Sequence[str], archive: Path, dereference: bool = False) -> str:
@@ -77,8 +77,8 @@ def unpack(archive: Path, framework: str, digest: str, cache: BuildCache) -> Bui
     """
     try:
         with tarfile.open(archive) as tar:
-            told = tar.extractfile(FILE_NAME)
-            manifest = Manifest.model_validate_json(told.read() if told else b"")
+            manifest_file = tar.extractfile(FILE_NAME)
+            manifest = Manifest.model_validate_json(manifest_file.read() if manifest_file else b"")
 
             def make(place: Path, _: int) -> Manifest:
                 tar.extractall(place, filter=_links_as_they_are)
@@ -87,12 +87,12 @@ def unpack(archive: Path, framework: str, digest: str, cache: BuildCache) -> Bui
 
             if manifest.digest != digest:
                 raise RunError(f"{archive}: holds the build {manifest.digest[:12]}, not {digest[:12]}")
-            made = cache.find_or_make(framework, manifest.recipe, make)
+            build = cache.find_or_make(framework, manifest.recipe, make)
     except (tarfile.TarError, KeyError, ValueError) as error:
         raise RunError(f"{archive}: is damaged ({one_line(str(error))}): start the run again") from None
-    if made.digest != digest:
-        raise RunError(f"{made.directory}: is another build of the same recipe: remove it, and start the run again")
-    return made
+    if build.digest != digest:
+        raise RunError(f"{build.directory}: is another build of the same recipe: remove it, and start the run again")
+    return build
 
 
 def _links_as_they_are(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo:

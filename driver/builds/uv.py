@@ -41,7 +41,9 @@ _REASONS: tuple[tuple[str, str], ...] = (
 def make_environment(directory: Path, interpreter: Path, inherit: Sequence[int] = ()) -> str:
     """Make an empty environment, which can be moved later; returns what uv said. RunError: it could not be made."""
     options = ("--relocatable", "--no-project", "--allow-existing", "--python", str(interpreter))
-    return _done(["venv", *options, str(directory)], f"uv could not make an environment of {interpreter}", inherit)
+    return _run_or_raise(
+        ["venv", *options, str(directory)], f"uv could not make an environment of {interpreter}", inherit
+    )
 
 
 def install(request: str, requirements: Sequence[str], interpreter: Path, inherit: Sequence[int] = ()) -> str:
@@ -52,7 +54,7 @@ def install(request: str, requirements: Sequence[str], interpreter: Path, inheri
         RunError: it could not be done for another reason, such as an unreachable index or a missing version.
     """
     command = ["pip", "install", "--no-deps", "--no-build", "--python", str(interpreter), *requirements]
-    return _done(command, f"{request} could not be installed", inherit)
+    return _run_or_raise(command, f"{request} could not be installed", inherit)
 
 
 def resolve(
@@ -103,13 +105,13 @@ def install_locked(
     path.write_text(locked, encoding="utf-8")
     build = [] if sdists else ["--no-build"]
     command = ["pip", "install", "--no-deps", *build, "--require-hashes", "--python", str(interpreter)]
-    return _done([*command, "-r", str(path)], f"{request} could not be installed", inherit)
+    return _run_or_raise([*command, "-r", str(path)], f"{request} could not be installed", inherit)
 
 
 def install_wheel(wheel: Path, interpreter: Path, inherit: Sequence[int] = ()) -> str:
     """Install a wheel that was built here, and nothing else; returns what uv said. Raises as ``install``."""
     command = ["pip", "install", "--no-deps", "--no-index", "--no-cache", "--python", str(interpreter), str(wheel)]
-    return _done(command, f"{wheel.name} could not be installed", inherit)
+    return _run_or_raise(command, f"{wheel.name} could not be installed", inherit)
 
 
 def version() -> str:
@@ -136,7 +138,7 @@ def explain(outcome: Outcome) -> str:
     return f"{reason}: fix what uv names, then try again"
 
 
-def _done(arguments: Sequence[str], failure: str, inherit: Sequence[int]) -> str:
+def _run_or_raise(arguments: Sequence[str], failure: str, inherit: Sequence[int]) -> str:
     """Run uv, and return what it said; a failure is an error, of the kind that its reason is."""
     outcome = _uv(arguments, inherit)
     if outcome.ok:
@@ -165,10 +167,10 @@ def _links() -> dict[str, str]:
 def executable() -> str:
     """Where uv is; RunError if it is not installed."""
     beside = Path(sys.executable).with_name("uv")
-    found = str(beside) if beside.is_file() else shutil.which("uv")
-    if not found:
+    path = str(beside) if beside.is_file() else shutil.which("uv")
+    if not path:
         raise RunError("uv is not installed: run `make setup` to install it beside opduel")
-    return found
+    return path
 
 
 def _reason(text: str) -> str:

@@ -45,8 +45,8 @@ def apply_rules(rules: Rules, registry: Registry) -> Catalogue:
                 used.add(function.name)
             except LookupError as error:
                 left_out[function.name] = f"no rule for its argument {error.args[0]}"
-    left_out.update(_not_in(used, rules, registry, left_out))
-    return Catalogue({name: found for name, found in tests.items() if found}, left_out)
+    left_out.update(_uncovered(used, rules, registry, left_out))
+    return Catalogue({name: category_tests for name, category_tests in tests.items() if category_tests}, left_out)
 
 
 def _why(name: str, reasons: Mapping[str, str]) -> str | None:
@@ -56,24 +56,24 @@ def _why(name: str, reasons: Mapping[str, str]) -> str | None:
 
 def _functions_of(category: Category, rules: Rules, registry: Registry, left_out: dict[str, str]) -> Iterator[Function]:
     """The functions of a category in the order of its list; of several names for one operator a pattern takes one."""
-    named = [one for one in category.operators if not _is_pattern(one)]
-    taken = {_identity(registry.functions[name]) for name in named if name in registry.functions}
+    named = [listed_name for listed_name in category.operators if not _is_pattern(listed_name)]
+    identities = {_identity(registry.functions[name]) for name in named if name in registry.functions}
     for listed in category.operators:
         if not _is_pattern(listed):
-            told = _why(listed, rules.cannot)
-            if told or listed not in registry.functions:
-                left_out[listed] = told or "this build has no such operator"
+            reason = _why(listed, rules.cannot)
+            if reason or listed not in registry.functions:
+                left_out[listed] = reason or "this build has no such operator"
             else:
                 yield registry.functions[listed]
             continue
         matching = sorted(fnmatch.filter(registry.functions, listed))
         for name in sorted(matching, key=lambda name: registry.functions[name].registered != name):  # own names first
             function = registry.functions[name]
-            if name in named or _identity(function) in taken or function.kind not in (category.kinds or KINDS):
+            if name in named or _identity(function) in identities or function.kind not in (category.kinds or KINDS):
                 continue
             if any(fnmatch.fnmatchcase(name, glob) for glob in category.but):
                 continue
-            taken.add(_identity(function))
+            identities.add(_identity(function))
             if why := _why(name, rules.cannot):
                 left_out[name] = why
             else:
@@ -99,20 +99,20 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
     own = _rule(function, rules)
     stem = category.prefix + _readable(function.name)
     inputs = []
-    for case, whole in (own.cases or {"": {}}).items():
-        values = {name: value for name, value in whole.items() if name != "case"}
+    for case, settings_of_case in (own.cases or {"": {}}).items():
+        values = {name: value for name, value in settings_of_case.items() if name != "case"}
         for argument in [*own.inputs, *values]:
             if argument not in function.arguments and argument not in ALWAYS_TAKEN:
-                known = ", ".join(function.arguments)
-                raise UsageError(f"operators.{function.name}: {argument} is no argument: use one of {known}")
+                names = ", ".join(function.arguments)
+                raise UsageError(f"operators.{function.name}: {argument} is no argument: use one of {names}")
         general = {**rules.arguments, **category.arguments}
         resolved = _inputs(function, [values, own.inputs, category.inputs], general)
-        sizes = _wanted(_sizes(resolved), own.sizes or category.sizes)
+        sizes = _sizes_to_test(_sizes(resolved), own.sizes or category.sizes)
         dtypes = _dtypes(function, category.dtypes if own.dtypes is None else own.dtypes, resolved)
         for size, dtype in [*product(sizes, dtypes[:1]), *product(sizes[-1:], dtypes[1:])]:
             name = {"identifier": "_".join(part for part in (stem, case, size) if part)}
             usual = {**name, "dtype": dtype} if dtype else name
-            inputs.append({**_pick(resolved, size), "case": {**usual, **whole.get("case", {})}})
+            inputs.append({**_pick(resolved, size), "case": {**usual, **settings_of_case.get("case", {})}})
     backward = category.backward if own.backward is None else own.backward
     hybrid = function.hybrid if own.hybrid is None else own.hybrid
     sets = next((n for glob, n in rules.input_sets.items() if fnmatch.fnmatchcase(function.name, glob)), 1)
@@ -129,22 +129,24 @@ def _rule(function: Function, rules: Rules) -> Operator:
     arguments."""
     if function.name in rules.operators:
         return rules.operators[function.name]
-    own = next((one for glob, one in rules.operators.items() if fnmatch.fnmatchcase(function.name, glob)), Operator())
-    taken = {name: value for name, value in own.inputs.items() if name in (*function.arguments, *ALWAYS_TAKEN)}
-    return own.model_copy(update={"inputs": taken})
+    own = next(
+        (operator for glob, operator in rules.operators.items() if fnmatch.fnmatchcase(function.name, glob)), Operator()
+    )
+    inputs = {name: value for name, value in own.inputs.items() if name in (*function.arguments, *ALWAYS_TAKEN)}
+    return own.model_copy(update={"inputs": inputs})
 
 
-def _dtypes(function: Function, wanted: Sequence[str], inputs: Mapping[str, Any]) -> Sequence[str]:
+def _dtypes(function: Function, dtypes: Sequence[str], inputs: Mapping[str, Any]) -> Sequence[str]:
     """The dtypes to make cases of: those that the function takes, if any of its inputs is an array that says none; one
     without a name otherwise."""
-    taken = [one for one in wanted if function.dtypes is None or one in function.dtypes]
-    return taken if taken and any(map(_is_free, inputs.values())) else [""]
+    accepted = [dtype for dtype in dtypes if function.dtypes is None or dtype in function.dtypes]
+    return accepted if accepted and any(map(_is_free, inputs.values())) else [""]
 
 
 def _is_free(value: Any) -> bool:
     """Whether an input is, or holds, an array that takes the case's dtype."""
     if isinstance(value, list):
-        return all(isinstance(one, int) for one in value) or any(map(_is_free, value))
+        return all(isinstance(item, int) for item in value) or any(map(_is_free, value))
     if not isinstance(value, dict) or "value" in value:
         return False
     if "shape" in value:
@@ -162,10 +164,10 @@ def _readable(name: str) -> str:
 
 def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Mapping[str, Any]) -> dict[str, Any]:
     """Argument -> value from the nearest level that has it; the general ones are for tensors and required arguments."""
-    found: dict[str, Any] = {}
-    places: list[Any] = []  # of arguments that have no name
-    given = _level(levels, "args")
-    by_place = given is not None and given["args"] is not None  # so that what is required may be among them
+    values: dict[str, Any] = {}
+    positional: list[Any] = []  # of arguments that have no name
+    args_level = _level(levels, "args")
+    by_place = args_level is not None and args_level["args"] is not None  # so that what is required may be among them
     variadic = next((name for name, kind in function.arguments.items() if kind == "tensors"), None)
     for name, kind in function.arguments.items():
         if kind == "tensors" or (kind in ("required", "positional") and by_place and not _level(levels, name)):
@@ -177,25 +179,25 @@ def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Ma
                 raise LookupError(name)
         if level is not None and name in level:
             if kind == "positional" and level[name] is not None:
-                places.append(_placed(level[name]))
+                positional.append(_as_positional(level[name]))
             else:
-                found[name] = level[name]
+                values[name] = level[name]
     for name in ALWAYS_TAKEN:
         level = _level(levels, name)
         if level is not None:
-            found[name] = level[name]
-    if by_place and isinstance(found["args"], list):
-        found["args"] = [_placed(one) for one in found["args"]]
-    if places and not by_place:
-        found["args"] = places
-    if variadic and "args" not in found:
+            values[name] = level[name]
+    if by_place and isinstance(values["args"], list):
+        values["args"] = [_as_positional(item) for item in values["args"]]
+    if positional and not by_place:
+        values["args"] = positional
+    if variadic and "args" not in values:
         raise LookupError(variadic)
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _placed(value: Any) -> Any:
+def _as_positional(value: Any) -> Any:
     """A value as it stands in a spec's ``args``, which take no plain values and no lists but shapes."""
-    if isinstance(value, list) and not all(isinstance(one, int) for one in value):
+    if isinstance(value, list) and not all(isinstance(item, int) for item in value):
         return {"call": "builtins.list", "args": [value]}
     return value if isinstance(value, dict | list) else {"value": value}
 
@@ -205,9 +207,9 @@ def _level(levels: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] 
     return next((level for level in levels if name in level), None)
 
 
-def _wanted(there: Sequence[str], wanted: Sequence[str]) -> Sequence[str]:
+def _sizes_to_test(available: Sequence[str], allowed: Sequence[str]) -> Sequence[str]:
     """The sizes to make cases of: those wanted, or all where none of these is there; one without a name for none."""
-    return [size for size in there if size in wanted] or there or [""]
+    return [size for size in available if size in allowed] or available or [""]
 
 
 def _by_size(value: Any) -> bool:
@@ -216,11 +218,11 @@ def _by_size(value: Any) -> bool:
 
 def _sizes(value: Any) -> list[str]:
     """The sizes that ``value`` speaks of, wherever within it, in the usual order."""
-    found: set[str] = set(value) if _by_size(value) else set()
+    sizes: set[str] = set(value) if _by_size(value) else set()
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for item in inner:
-        found.update(_sizes(item))
-    return [size for size in SIZES if size in found]
+        sizes.update(_sizes(item))
+    return [size for size in SIZES if size in sizes]
 
 
 def _pick(value: Any, size: str) -> Any:
@@ -232,17 +234,23 @@ def _pick(value: Any, size: str) -> Any:
     return [_pick(item, size) for item in value] if isinstance(value, list) else value
 
 
-def _not_in(used: set[str], rules: Rules, registry: Registry, told: Mapping[str, str]) -> dict[str, str]:
+def _uncovered(used: set[str], rules: Rules, registry: Registry, reasons: Mapping[str, str]) -> dict[str, str]:
     """Registered operators that no used function stands for, and public functions for none of those, with reasons."""
     covered = {registry.functions[name].registered for name in used} - {None}
-    told_of = {registry.functions[name].registered: why for name, why in told.items() if name in registry.functions}
+    reason_by_operator = {
+        registry.functions[name].registered: why for name, why in reasons.items() if name in registry.functions
+    }
     functions = [
         name
-        for name, one in registry.functions.items()
-        if one.registered not in covered and not name.rpartition(".")[2].startswith("_")
+        for name, function in registry.functions.items()
+        if function.registered not in covered and not name.rpartition(".")[2].startswith("_")
     ]
     return {
-        own: _why(own, rules.cannot) or told_of.get(own) or told.get(own) or _why(own, rules.unlisted) or "no rule yet"
+        own: _why(own, rules.cannot)
+        or reason_by_operator.get(own)
+        or reasons.get(own)
+        or _why(own, rules.unlisted)
+        or "no rule yet"
         for own in [*registry.registered, *functions]
         if own not in covered and own not in used
     }

@@ -103,13 +103,13 @@ def ask_network(
     source = network_source(network)
     if source.symbol:
         check_graph_file(source.symbol)
-    asked = {
+    question = {
         "file": str(source.symbol) if source.symbol else None,
         "zoo": None if source.symbol or source.module else source.name,
         "block": {"module": str(source.module), "name": source.name} if source.module else None,
-        "inputs": dict(values or {name: list(one.shape) for name, one in inputs.items()}),
-        "shapes": {name: list(one.shape) for name, one in inputs.items()},
-        "dtypes": {name: one.dtype for name, one in inputs.items()},
+        "inputs": dict(values or {name: list(tensor.shape) for name, tensor in inputs.items()}),
+        "shapes": {name: list(tensor.shape) for name, tensor in inputs.items()},
+        "dtypes": {name: tensor.dtype for name, tensor in inputs.items()},
     }
 
     def read(answer: Mapping[str, Any]) -> Network:
@@ -117,16 +117,16 @@ def ask_network(
             raise UsageError(f"{network}: {' '.join(str(answer['error']).split())}")
         return Network(answer["version"], _distinct(answer["calls"]), answer["left_out"])
 
-    return ask_build(build, framework, [script, json.dumps(asked)], TIMEOUT_S, f"could not read {network}", read)
+    return ask_build(build, framework, [script, json.dumps(question)], TIMEOUT_S, f"could not read {network}", read)
 
 
 def _distinct(calls: Sequence[Mapping[str, Any]]) -> list[Call]:
-    found: dict[str, Call] = {}
+    distinct: dict[str, Call] = {}
     for call in calls:
         key = json.dumps([call["functions"], call["inputs"]], sort_keys=True)
-        times = found[key].times + 1 if key in found else 1
-        found[key] = Call(call["functions"], call["inputs"], times)
-    return list(found.values())
+        times = distinct[key].times + 1 if key in distinct else 1
+        distinct[key] = Call(call["functions"], call["inputs"], times)
+    return list(distinct.values())
 
 
 def operator_tests(network: Network, name: str, rules: Rules) -> list[dict[str, Any]]:
@@ -137,11 +137,11 @@ def operator_tests(network: Network, name: str, rules: Rules) -> list[dict[str, 
     """
     if not network.calls:
         raise UsageError(f"{name}: none of its operators can be measured: {_listed(network.left_out)}")
-    taken: set[str] = set()
+    identifiers: set[str] = set()
     tests = []
     for call in network.calls:
         backward = {"run_backward": True} if has_backward(call.functions, rules) else {}
-        identifier = _identifier(call, taken)
+        identifier = _identifier(call, identifiers)
         tests.append(
             {"identifier": identifier, "operator": call.functions[0], **backward, "inputs": [_short(call.inputs)]}
         )
@@ -189,14 +189,17 @@ def network_spec(
     schema: str | None = None,
 ) -> str:
     """The text of a spec with ``tests``, which are those of the network's calls, and perhaps of itself."""
-    given = ", ".join(f"{one} {_joined(what.shape)} {what.dtype}" for one, what in inputs.items())
+    input_words = ", ".join(
+        f"{input_name} {_joined(tensor.shape)} {tensor.dtype}" for input_name, tensor in inputs.items()
+    )
     times = sum(call.times for call in network.calls)
-    left = f" Left out: {_listed(network.left_out)}." if network.left_out else ""
+    left_out = f" Left out: {_listed(network.left_out)}." if network.left_out else ""
     head = {
         **({"$schema": schema} if schema else {}),
         "framework": framework,
-        "description": f"The operator calls of {name} ({given}), as {framework} {network.version} infers them: {times} "
-        f"calls, {len(network.calls)} of them distinct; the end of each name says how often it is made.{left}",
+        "description": f"The operator calls of {name} ({input_words}), as {framework} {network.version} infers them: "
+        f"{times} calls, {len(network.calls)} of them distinct; the end of each name says how often it is made."
+        f"{left_out}",
     }
     return spec_text(head, tests)
 
@@ -214,17 +217,17 @@ def has_backward(functions: Sequence[str], rules: Rules) -> bool:
     )
 
 
-def _identifier(call: Call, taken: set[str]) -> str:
+def _identifier(call: Call, used: set[str]) -> str:
     """``convolution_1x3x224x224_64x3x7x7_times2``: operator, its first two shapes, count; then a number if need be."""
     stem = call.functions[0].rpartition(".")[2].lower().strip("_")
-    shapes = [_joined(one["shape"]) for one in _tensors(call.inputs)][:2]
+    shapes = [_joined(tensor["shape"]) for tensor in _tensors(call.inputs)][:2]
     while len("_".join([stem, *shapes])) > MAX_IDENTIFIER - 12:
         shapes.pop()
     base = "_".join([stem, *shapes])
-    for number in range(1, len(taken) + 2):
+    for number in range(1, len(used) + 2):
         identifier = f"{base}{f'-{number}' if number > 1 else ''}_times{call.times}"
-        if f"{base}{number}" not in taken:
-            taken.add(f"{base}{number}")
+        if f"{base}{number}" not in used:
+            used.add(f"{base}{number}")
             return identifier
     raise AssertionError("there are more numbers than names")
 
@@ -240,8 +243,8 @@ def _short(inputs: Mapping[str, Any]) -> dict[str, Any]:
     def short(value: Any) -> Any:
         if not isinstance(value, dict) or "shape" not in value:
             return value
-        said = {key: one for key, one in value.items() if (key, one) != ("dtype", "float32")}
-        return value["shape"] if set(said) == {"shape"} else said
+        fields = {key: field for key, field in value.items() if (key, field) != ("dtype", "float32")}
+        return value["shape"] if set(fields) == {"shape"} else fields
 
     return {name: [short(item) for item in value] if name == "args" else short(value) for name, value in inputs.items()}
 

@@ -57,14 +57,14 @@ def ask_registry(build: Build, framework: Framework, namespaces: Sequence[str] =
         functions = {
             name: Function(
                 name,
-                one["registered"],
-                dict(one["arguments"]),
-                one.get("hybrid"),
-                one.get("dtype", False),
-                one.get("kind", "function"),
-                one.get("dtypes"),
+                entry["registered"],
+                dict(entry["arguments"]),
+                entry.get("hybrid"),
+                entry.get("dtype", False),
+                entry.get("kind", "function"),
+                entry.get("dtypes"),
             )
-            for name, one in answer["functions"].items()
+            for name, entry in answer["functions"].items()
         }
         return Registry(answer["version"], answer["registered"], functions)
 

@@ -44,7 +44,7 @@ def test_text(test: Mapping[str, Any]) -> str:
     if len(text) + 4 <= _WIDTH:
         return f"    {text}"
     head = {key: value for key, value in test.items() if key != "inputs"}
-    inputs = ",\n".join(f"      {json.dumps(one)}" for one in test["inputs"])
+    inputs = ",\n".join(f"      {json.dumps(inputs_of_case)}" for inputs_of_case in test["inputs"])
     return f'    {json.dumps(head)[:-1]}, "inputs": [\n{inputs}\n    ]}}'
 
 

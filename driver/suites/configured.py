@@ -29,17 +29,17 @@ _FOLLOWED = {"environment_type": ("virtualenv", "uv"), "dvcs": ("git",)}  # valu
 
 
 @dataclass(frozen=True)
-class Configured:
+class SuiteSettings:
     """``repository``: the project's, a URL or an absolute path; ``branch``: the first of those named, None for the
     repository's default branch (``HEAD``); both None where the configuration says nothing. ``not_followed``: a line for
     each thing that it asks for and that isn't done."""
 
     repository: str | None = None
     branch: str | None = None
-    not_followed: tuple[str, ...] = ()
+    ignored_settings: tuple[str, ...] = ()
 
 
-def configured(suite: Suite) -> Configured:
+def read_suite_settings(suite: Suite) -> SuiteSettings:
     """What the configuration of the suite says; nothing where it has none.
 
     Raises:
@@ -47,43 +47,47 @@ def configured(suite: Suite) -> Configured:
     """
     for folder in list(suite.folder.parents)[:_ABOVE]:
         if (folder / CONFIGURATION).is_file():
-            said = read_configuration(folder / CONFIGURATION)
-            repository = said.get("repo")
+            configuration = read_configuration(folder / CONFIGURATION)
+            repository = configuration.get("repo")
             if isinstance(repository, str) and not is_url(repository):
                 # Of a suite that was taken out of a repository, the files alone are there: it is that repository.
                 here = str((folder / repository).resolve())
                 taken_out = suite.commit is not None and f"@{suite.commit}" in suite.pinned
                 taken_out = taken_out and not os.path.isabs(repository)
                 repository = _place_of(suite) if taken_out and not (folder / repository / ".git").exists() else here
-            found = repository if isinstance(repository, str) else None
-            return Configured(found, _branch_of(said), not_followed(said))
-    return Configured()
+            url_or_path = repository if isinstance(repository, str) else None
+            return SuiteSettings(url_or_path, _branch_of(configuration), ignored_settings(configuration))
+    return SuiteSettings()
 
 
-def not_followed(said: Mapping[str, Any]) -> tuple[str, ...]:
+def ignored_settings(configuration: Mapping[str, Any]) -> tuple[str, ...]:
     """A line for each thing that the configuration asks for and that isn't done."""
-    lines = [f"{CONFIGURATION}: {name}: ignored: {why}" for name, why in _IGNORED.items() if _asks(said, name)]
-    branches, matrix = said.get("branches"), said.get("matrix")
+    lines = [f"{CONFIGURATION}: {name}: ignored: {why}" for name, why in _IGNORED.items() if _asks(configuration, name)]
+    branches, matrix = configuration.get("branches"), configuration.get("matrix")
     if isinstance(branches, list) and len(branches) > 1:
-        first = _branch_of(said) or "the repository's default branch"
+        first = _branch_of(configuration) or "the repository's default branch"
         lines.append(f"{CONFIGURATION}: branches: the first one is used, {first} (others: --branch)")
     if isinstance(matrix, dict):
-        ignored = [one for one in ("env", "env_nobuild") if matrix.get(one)]
-        lines += [f"{CONFIGURATION}: matrix.{one}: ignored: use --env" for one in ignored]
+        ignored = [name for name in ("env", "env_nobuild") if matrix.get(name)]
+        lines += [f"{CONFIGURATION}: matrix.{name}: ignored: use --env" for name in ignored]
         several = [
-            name for name, versions in packages_of(said).items() if isinstance(versions, list) and len(versions) > 1
+            name
+            for name, versions in packages_of(configuration).items()
+            if isinstance(versions, list) and len(versions) > 1
         ]
-        lines += [f"{CONFIGURATION}: matrix: of several versions of {one}, the first is used" for one in several]
+        lines += [
+            f"{CONFIGURATION}: matrix: of several versions of {package}, the first is used" for package in several
+        ]
     return tuple(lines)
 
 
-def _asks(said: Mapping[str, Any], name: str) -> bool:
-    return bool(said.get(name)) and said[name] not in _FOLLOWED.get(name, ())
+def _asks(configuration: Mapping[str, Any], name: str) -> bool:
+    return bool(configuration.get(name)) and configuration[name] not in _FOLLOWED.get(name, ())
 
 
-def _branch_of(said: Mapping[str, Any]) -> str | None:
+def _branch_of(configuration: Mapping[str, Any]) -> str | None:
     """The first branch that is named; None for the repository's default branch, which asv calls ``HEAD``, too."""
-    branches = said.get("branches")
+    branches = configuration.get("branches")
     first = branches[0] if isinstance(branches, list) and branches else None
     return first if isinstance(first, str) and first != "HEAD" else None
 

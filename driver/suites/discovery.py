@@ -100,20 +100,20 @@ def suite_environment(build: Build, framework: Framework, env: Mapping[str, str]
 
 def _read(answer: Mapping[str, Any]) -> Discovered:
     modules = answer["modules"]
-    found = (_benchmark(one) for module in modules for one in module["benchmarks"])
+    benchmarks = (_benchmark(entry) for module in modules for entry in module["benchmarks"])
     problems = tuple(str(line) for module in modules for line in module["problems"])
     failed = {str(line).partition(":")[0].partition(" ")[0] for line in problems}
     imported = frozenset(str(module["module"]) for module in modules) - failed
-    return Discovered(tuple(found), problems, imported)
+    return Discovered(tuple(benchmarks), problems, imported)
 
 
-def _benchmark(one: Mapping[str, Any]) -> Benchmark:
+def _benchmark(entry: Mapping[str, Any]) -> Benchmark:
     return Benchmark(
         **{
-            **one,
-            "names": tuple(one["names"]),
-            "values": tuple(map(tuple, one["values"])),
-            "skipped": frozenset(one["skipped"]),
+            **entry,
+            "names": tuple(entry["names"]),
+            "values": tuple(map(tuple, entry["values"])),
+            "skipped": frozenset(entry["skipped"]),
         }
     )
 
@@ -132,11 +132,11 @@ class SuiteCase:
         return self.benchmark.case_name(self.parameters)
 
 
-def all_cases(found: Mapping[Side, Discovered]) -> list[SuiteCase]:
+def all_cases(discovered: Mapping[Side, Discovered]) -> list[SuiteCase]:
     """What any side has, in the order of the first that has it; a benchmark is described as by that side."""
     cases: dict[str, SuiteCase] = {}
     for side in SIDES:
-        for benchmark in found[side].benchmarks if side in found else ():
+        for benchmark in discovered[side].benchmarks if side in discovered else ():
             for parameters in benchmark.parameters():
                 name = benchmark.case_name(parameters)
                 before = cases.get(name)
@@ -147,19 +147,20 @@ def all_cases(found: Mapping[Side, Discovered]) -> list[SuiteCase]:
     return list(cases.values())
 
 
-def problems_of(found: Mapping[Side, Discovered]) -> list[str]:
+def problems_of(discovered: Mapping[Side, Discovered]) -> list[str]:
     """What is wrong with the suite, each line once, with the side where it is not all of them."""
     sides: dict[str, list[str]] = {}
-    for side, one in found.items():
-        for line in dict.fromkeys(one.problems):
+    for side, suite in discovered.items():
+        for line in dict.fromkeys(suite.problems):
             sides.setdefault(line, []).append(side)
-    return [line if len(on) == len(found) else f"{', '.join(on)}: {line}" for line, on in sides.items()]
+    return [line if len(on) == len(discovered) else f"{', '.join(on)}: {line}" for line, on in sides.items()]
 
 
-def skipped_by_parameters(found: Mapping[Side, Discovered], names: Iterable[str]) -> int:
+def skipped_by_parameters(discovered: Mapping[Side, Discovered], names: Iterable[str]) -> int:
     """How many sets of parameters the benchmarks of these names skip by themselves, on any side."""
-    wanted = set(names)
+    chosen_names = set(names)
     by_side: Sequence[int] = [
-        sum(len(one.skipped) for one in side.benchmarks if one.name in wanted) for side in found.values()
+        sum(len(benchmark.skipped) for benchmark in side.benchmarks if benchmark.name in chosen_names)
+        for side in discovered.values()
     ]
     return max(by_side, default=0)

@@ -71,12 +71,12 @@ class SuiteWork:
         copies = {side: root / side[0] / suite.folder.name for side in SIDES}
         for copy in copies.values():
             if not copy.exists():
-                copy_suite(suite, _made(copy.parent))
+                copy_suite(suite, _make_folder(copy.parent))
         return cls(suite, root, copies)
 
     def place(self, side: Side) -> Path:
         """Where a side's benchmarks work."""
-        return _made(self.root / side[0] / "work")
+        return _make_folder(self.root / side[0] / "work")
 
     def on_side(self, side: Side, build: Build) -> Build:
         """The build, with the variables that say where its copy is."""
@@ -106,19 +106,21 @@ class SuiteWork:
     ) -> list[str]:
         """Run each of these; returns a line for each that failed, whose cases then fail. ``env`` has the user's
         variables."""
-        written = {side: _Written(self.copies[side], _made(self.place(side) / "written")) for side in builds}
+        written = {
+            side: _WrittenFiles(self.copies[side], _make_folder(self.place(side) / "written")) for side in builds
+        }
         for order in orders:
             side, name = order.side, order.benchmark
             log.info("setup_cache of %s on the %s", name, side)
             folder = self.place(side) / order.key
             environment = suite_environment(builds[side], framework, env)
             why = self._make_cache(builds[side], side, framework, name, folder, order.limit_s, environment)
-            kept = written[side].keep()  # also after a failure, or the next one would be blamed for it
-            why = why or kept
+            copy_problem = written[side].keep()  # also after a failure, or the next one would be blamed for it
+            why = why or copy_problem
             if why is not None:
                 (folder / FAILED_FILE).write_text(f"setup_cache of {name}: {why}", encoding="utf-8")
-        for one in written.values():
-            one.put_back()
+        for files in written.values():
+            files.put_back()
         return [line for line in map(self.problem, orders) if line is not None]
 
     def _make_cache(
@@ -132,7 +134,7 @@ class SuiteWork:
         environment: Mapping[str, str],
     ) -> str | None:
         """Why it could not be made; None if it was."""
-        _made(folder)
+        _make_folder(folder)
         most = min(CACHE_BYTES, shutil.disk_usage(folder).free - RESERVE_BYTES)
         if most <= 0:
             return f"less than {RESERVE_BYTES >> 20} MiB are free on the disk of {folder.parent}"
@@ -148,7 +150,7 @@ class SuiteWork:
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         if size > most:
             shutil.rmtree(folder)
-            _made(folder)
+            _make_folder(folder)
             return f"wrote {size >> 20} MiB, more than {most >> 20}"
         return None
 
@@ -162,10 +164,10 @@ def _limits(chosen: Sequence[SuiteCase]) -> dict[str, float]:
     """The folder of each ``setup_cache`` -> seconds that it may take: the most of its benchmarks, the same on each
     side."""
     limits: dict[str, float] = {}
-    for one in (case.benchmark for case in chosen):
-        if one.setup_cache is not None:
-            own = one.setup_cache_timeout or one.timeout or DEFAULT_TIMEOUT_S
-            limits[one.setup_cache] = max(own, limits.get(one.setup_cache, 0.0))
+    for benchmark in (case.benchmark for case in chosen):
+        if benchmark.setup_cache is not None:
+            own = benchmark.setup_cache_timeout or benchmark.timeout or DEFAULT_TIMEOUT_S
+            limits[benchmark.setup_cache] = max(own, limits.get(benchmark.setup_cache, 0.0))
     return limits
 
 
@@ -173,49 +175,51 @@ def _needed(chosen: Sequence[SuiteCase]) -> dict[tuple[str, Side], str]:
     """Of each ``setup_cache``, by its folder, and each side: the first benchmark that the side has, by whose name it is
     run there."""
     needed: dict[tuple[str, Side], str] = {}
-    for one in chosen:
-        for side in one.sides if one.benchmark.setup_cache is not None else ():
-            needed.setdefault((str(one.benchmark.setup_cache), side), one.benchmark.name)
+    for case in chosen:
+        for side in case.sides if case.benchmark.setup_cache is not None else ():
+            needed.setdefault((str(case.benchmark.setup_cache), side), case.benchmark.name)
     return needed
 
 
-class _Written:
+class _WrittenFiles:
     """What setup_cache writes into a side's copy of the suite. Some suites clear there what an earlier one has written:
     asv runs the benchmarks of one before the next, while here all are run before any benchmark."""
 
     def __init__(self, copy: Path, stash: Path) -> None:
         self._copy, self._stash = copy, stash
-        self._known = self._files(copy)
-        self._own = frozenset(self._known)
+        self._states = self._files(copy)
+        self._own_files = frozenset(self._states)
 
     def keep(self) -> str | None:
         """Keep what the last one wrote; returns why it can't be kept, if it can't: then it is removed."""
-        found = self._files(self._copy)
-        new = [path for path, state in found.items() if path not in self._own and self._known.get(path) != state]
+        states = self._files(self._copy)
+        new = [
+            path for path, state in states.items() if path not in self._own_files and self._states.get(path) != state
+        ]
         if sum((self._copy / path).stat().st_size for path in new) > CACHE_BYTES:
             for path in new:
                 (self._copy / path).unlink()
-            self._known = self._files(self._copy)
+            self._states = self._files(self._copy)
             return f"wrote more than {CACHE_BYTES >> 20} MiB into the suite's folder"
         _copy_files(self._copy, new, self._stash)
-        self._known = found
+        self._states = states
         return None
 
     def put_back(self) -> None:
         """All that was kept is there again."""
-        gone = [path for path in self._files(self._stash) if not (self._copy / path).exists()]
-        _copy_files(self._stash, gone, self._copy)
+        missing = [path for path in self._files(self._stash) if not (self._copy / path).exists()]
+        _copy_files(self._stash, missing, self._copy)
 
     def _files(self, folder: Path) -> dict[Path, tuple[int, int]]:
         """Each file, and what changes when it is written: its size and time."""
-        found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-        return {path.relative_to(folder): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
+        paths = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        return {path.relative_to(folder): (path.stat().st_size, path.stat().st_mtime_ns) for path in paths}
 
 
 def _copy_files(source: Path, paths: Sequence[Path], destination: Path) -> None:
     try:
         for path in paths:
-            _made((destination / path).parent)
+            _make_folder((destination / path).parent)
             shutil.copy2(source / path, destination / path)
     except OSError as error:
         raise RunError(f"{error.filename or destination}: {error.strerror}: free some space, or set TMPDIR") from None
@@ -251,6 +255,6 @@ def _sweep() -> None:
                 os.close(descriptor)
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -9,7 +9,7 @@ import pytest
 from toy_framework import Toy, leftovers
 
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.driver.builds.transfer import found_at, pack, sha256_of, unpack
+from opduel.driver.builds.transfer import build_at, pack, sha256_of, unpack
 from opduel.records import Build, RunError
 
 
@@ -49,12 +49,12 @@ def test_an_environment_of_a_python_elsewhere_gets_the_one_here(made: Build, tmp
 
 
 def test_the_build_that_is_there_already_is_found_by_its_digest(made: Build, tmp_path: Path) -> None:
-    found = found_at(made.directory, made.digest)
+    found = build_at(made.directory, made.digest)
     assert found is not None
     assert found.interpreter == made.interpreter
-    assert found_at(made.directory, "another") is None
-    assert found_at(str(tmp_path), made.digest) is None
-    assert found_at(None, made.digest) is None
+    assert build_at(made.directory, "another") is None
+    assert build_at(str(tmp_path), made.digest) is None
+    assert build_at(None, made.digest) is None
 
 
 def test_what_is_damaged_or_another_build_is_refused(made: Build, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from opduel.driver.builds.package_build import Donor, lay_over, overlaid
+from opduel.driver.builds.package_build import Donor, lay_over, overlay
 from opduel.records import Commit, RunError
 
 SITE = "lib/python3.11/site-packages"
@@ -79,4 +79,4 @@ def test_a_donor_that_is_pruned_meanwhile_is_said(donor: Path, fresh: Path, tmp_
     with pytest.raises(
         RunError, match=r"^.*donor: was removed from the build cache while 1+ was being laid .* \(.*\): try again$"
     ):
-        overlaid(commit, Donor(donor, {}), fresh, tmp_path / "new")
+        overlay(commit, Donor(donor, {}), fresh, tmp_path / "new")

@@ -11,8 +11,8 @@ from opduel.driver.builds.package_sources import (
     Rules,
     blob_id,
     installed_as,
+    installed_path,
     load_rules,
-    placed,
     read_project,
     sources_of,
 )
@@ -84,13 +84,13 @@ def test_where_tests_are_laid(tmp_path: Path) -> None:
     whole = f"100644 blob {blob_id(content, '0' * 40)}"
     tests = {"src/toy/tests/test_toy.py": whole, "src/toy/tests/test_made.py": blob, "other/tests/test_no.py": blob}
     theirs = sources_of({"src/toy/fast.py": blob, **tests}, RULES)
-    assert placed("src/toy/tests/test_toy.py", theirs, tmp_path) == "toy/tests/test_toy.py"
-    assert placed("src/toy/tests/test_new.py", theirs, tmp_path) == "toy/tests/test_new.py"
-    assert placed("other/tests/test_no.py", theirs, tmp_path) is None
-    assert placed("other/tests/test_new.py", theirs, tmp_path) is None
+    assert installed_path("src/toy/tests/test_toy.py", theirs, tmp_path) == "toy/tests/test_toy.py"
+    assert installed_path("src/toy/tests/test_new.py", theirs, tmp_path) == "toy/tests/test_new.py"
+    assert installed_path("other/tests/test_no.py", theirs, tmp_path) is None
+    assert installed_path("other/tests/test_new.py", theirs, tmp_path) is None
     for path in ("src/toy/tests/test_made.py", "src/toy/fast.py"):
         with pytest.raises(NotInstalledError):
-            placed(path, theirs, tmp_path)
+            installed_path(path, theirs, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from opduel.driver.suites.configured import Configured, configured, not_followed
+from opduel.driver.suites.configured import SuiteSettings, ignored_settings, read_suite_settings
 from opduel.driver.suites.source import Suite, open_suite
 
 URL = "https://git.example/made.git"
@@ -36,7 +36,7 @@ def suite_in(folder: Path, **said: Any) -> Suite:
 def test_repository_and_branch(
     said: dict[str, Any], repository: str | None, branch: str | None, tmp_path: Path
 ) -> None:
-    found = configured(suite_in(tmp_path / "bench", **said))
+    found = read_suite_settings(suite_in(tmp_path / "bench", **said))
     assert (found.repository, found.branch) == (repository and repository.format(tmp_path), branch)
 
 
@@ -46,18 +46,18 @@ def test_of_a_suite_at_a_commit_it_is_that_repository(tmp_path: Path) -> None:
     for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "Benchmarks"]):
         subprocess.run([*git, *words], check=True)
     suite = open_suite(f"{tmp_path / 'made'}@main:bench", tmp_path / "cache", tmp_path / "scratch")
-    assert configured(suite).repository == str(tmp_path / "made")
+    assert read_suite_settings(suite).repository == str(tmp_path / "made")
 
 
 def test_a_folder_without_configuration_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "bench.py").write_text("def time_it(): pass\n")
     suite = open_suite(str(tmp_path / "own"), tmp_path, tmp_path)
-    assert configured(suite) == Configured()
+    assert read_suite_settings(suite) == SuiteSettings()
 
 
 def test_what_is_ignored_is_a_line_each() -> None:
-    lines = not_followed(
+    lines = ignored_settings(
         {
             "repo": "..",
             "branches": ["main", "old"],
@@ -74,12 +74,14 @@ def test_what_is_ignored_is_a_line_each() -> None:
         "matrix: of several",
     )
     assert [line.startswith(f"asv.conf.json: {one}") for line, one in zip(lines, words, strict=True)] == [True] * 5
-    assert not_followed({"repo": "..", "branches": ["main"], "install_command": []}) == ()
-    (line,) = not_followed({"environment_type": "conda", "dvcs": "git"})  # pandas'
+    assert ignored_settings({"repo": "..", "branches": ["main"], "install_command": []}) == ()
+    (line,) = ignored_settings({"environment_type": "conda", "dvcs": "git"})  # pandas'
     assert line == "asv.conf.json: environment_type: ignored: every build has a virtual environment of its own"
-    assert not_followed({"environment_type": "virtualenv", "dvcs": "git"}) == ()  # NumPy's
-    (line,) = not_followed({"regressions_thresholds": {"m.time_one": 0.01}, "show_commit_url": "https://git.example/"})
+    assert ignored_settings({"environment_type": "virtualenv", "dvcs": "git"}) == ()  # NumPy's
+    (line,) = ignored_settings(
+        {"regressions_thresholds": {"m.time_one": 0.01}, "show_commit_url": "https://git.example/"}
+    )
     assert line.endswith("regressions_thresholds: ignored: use --threshold")
-    assert not_followed({"matrix": {"req": None}}) == ()
-    (line,) = not_followed({"branches": ["HEAD", "old"]})
+    assert ignored_settings({"matrix": {"req": None}}) == ()
+    (line,) = ignored_settings({"branches": ["HEAD", "old"]})
     assert "the first one is used, the repository's default branch (" in line
