@@ -1,7 +1,6 @@
-"""A run that each kind of host measures by itself: a run on a fleet for each, at the same time; one report of them all.
+"""A run that each kind of host measures by itself: one run on the fleet for each kind, merged into one report.
 
-Each is as ``run_fleet`` makes it, in a thread of its own. What is the caller's (its log, its progress) is used in the
-caller's thread alone.
+Each is a ``run_fleet`` in a thread. The caller's log and progress are used in the caller's thread only.
 """
 
 import contextlib
@@ -32,7 +31,7 @@ from opduel.records.files import UnreadableError, parse_json
 from opduel.records.text import counted
 
 POLL_S = 0.2
-GRACE_S = 10.0  # for the caller's thread to do what a kind's asked for, once it was interrupted
+GRACE_S = 10.0  # for the caller's thread to serve a request after an interrupt
 KIND = "fleet kinds"  # of this run's text in a log
 
 log = logging.getLogger(__name__)
@@ -44,11 +43,11 @@ def run_across(
     on_progress: Callable[[Progress], None] = lambda _: None,
     suite: ChosenSuite | None = None,
 ) -> Report:
-    """Measure all cases on each kind of host (``choice.each_kind``), but a case that has a kind already on that alone.
+    """Measure all cases on each kind of host (``choice.each_kind``); a case that has a kind, on that one only.
 
-    A row of the report is a case on a kind of host. A kind that has no host in time, or whose run failed, has rows
-    without figures, and the run is then not completed. The kinds that are there when a run begins are its kinds; with a
-    log, also of every further start.
+    A row of the report is a case on a kind of host. A kind without a host in time, or whose run failed, has rows
+    without figures, and the run is incomplete. The kinds are those of the hosts at the start; a resumed run takes them
+    from its log.
 
     Raises:
         UsageError, InterruptedRunError, RunError: as ``run_fleet``, of all kinds.
@@ -57,23 +56,23 @@ def run_across(
         rows = rows_of(request.cases, _kinds(request, choice, client))
         kinds = list(dict.fromkeys(row.kind for row in rows if row.kind is not None))
         log.info("fleet: %s of host: %s", counted(len(kinds), "kind"), ", ".join(kinds))
-        runs = [_of_kind(request, rows, kind) for kind in kinds]
+        runs = [_kind_run(request, rows, kind) for kind in kinds]
         measure = run_fleet if suite is None else partial(run_fleet, suite=suite)
         return _Runs(runs, choice, measure, on_progress).finish(rows, request.log)
 
 
 def rows_of(cases: Sequence[Case], kinds: Sequence[str]) -> list[Case]:
-    """Each case on each of the kinds; one that has a kind already on that alone."""
+    """Return each case on each of the kinds; a case that has a kind, on that one only."""
     return [row for case in cases for row in ([case] if case.kind else map(case.of_kind, kinds))]
 
 
 def _kinds(request: RunRequest, choice: FleetChoice, client: Client) -> Sequence[str]:
-    """The kinds that measure the cases that are of none yet. RunError: no host is there in time."""
+    """Return the kinds that measure the cases without a kind. Raise RunError if no host is there in time."""
     if choice.platforms or all(case.kind for case in request.cases):
         return choice.platforms
     run = _identity(request)
-    if found := _kept_kinds(request, run):
-        return found
+    if logged_kinds := _kept_kinds(request, run):
+        return logged_kinds
     wait_for_hosts(client, choice)
     kinds = kinds_there(client, choice)
     if not kinds:
@@ -87,7 +86,7 @@ def _kinds(request: RunRequest, choice: FleetChoice, client: Client) -> Sequence
 
 
 def _identity(request: RunRequest) -> str:
-    """Of what is measured: another run in the same log may have other kinds."""
+    """Return what identifies the run, since another run in the same log may have other kinds."""
     builds = [request.control.digest, request.treatment.digest]
     return fingerprint(
         {"builds": builds, "cases": [case.measured_by() for case in request.cases], "seed": request.seed}
@@ -95,7 +94,7 @@ def _identity(request: RunRequest) -> str:
 
 
 def _kept_kinds(request: RunRequest, run: str) -> list[str]:
-    """The kinds that the run began with, if its log says so."""
+    """Return the kinds in the run's log; [] if there are none."""
     for text in request.log.rounds() if request.log else ():
         with contextlib.suppress(UnreadableError):
             entry = parse_json(text)
@@ -104,14 +103,14 @@ def _kept_kinds(request: RunRequest, run: str) -> list[str]:
     return []
 
 
-def _of_kind(request: RunRequest, rows: Sequence[Case], kind: str) -> "_KindRun":
-    """The part of the request that hosts of this kind measure; the rows of others are of the same family."""
+def _kind_run(request: RunRequest, rows: Sequence[Case], kind: str) -> "_KindRun":
+    """Return the part of the request that hosts of this kind measure; the other rows are of the same family."""
     first = request.first_measurement
     failed = first.failed if first else frozenset()
     own = [row for row in rows if row.kind == kind]
-    others = [row for row in rows if row.kind != kind and row.metric in SAMPLED and row.id not in failed]
+    other_rows = [row for row in rows if row.kind != kind and row.metric in SAMPLED and row.id not in failed]
     first = first and first.by_kind.get(kind, first)
-    return _KindRun(kind, replace(request, cases=own, elsewhere=len(others), first_measurement=first))
+    return _KindRun(kind, replace(request, cases=own, other_comparisons=len(other_rows), first_measurement=first))
 
 
 @dataclass(frozen=True)
@@ -131,27 +130,27 @@ class _Runs:
         on_progress: Callable[[Progress], None],
     ) -> None:
         self._runs, self._choice, self._measure_on, self._on_progress = runs, choice, measure, on_progress
-        self._asked: queue.SimpleQueue[tuple[Callable[[], None], Future[None]]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[tuple[Callable[[], None], Future[None]]] = queue.SimpleQueue()
         self._progress: dict[str, Progress] = {}
         self._reports: dict[str, Report] = {}
-        self._why: dict[str, str] = {}  # kind -> why it has no report
+        self._reasons: dict[str, str] = {}  # kind -> why it has no report
         self._crash: BaseException | None = None
         self._interrupted: str | None = None
 
     def finish(self, rows: Sequence[Case], rounds: RoundLog | None) -> Report:
-        """The report of all. Raises RunError: there is none of any kind."""
-        kept = () if rounds is None else tuple(rounds.rounds())
+        """Measure all kinds and return the merged report. Raise RunError if no kind has one."""
+        logged_texts = () if rounds is None else tuple(rounds.rounds())
         threads = []
-        for one in self._runs:
-            relayed = None if rounds is None else _RelayedLog(kept, rounds, self._in_callers_thread)
-            own = replace(one, request=replace(one.request, log=relayed))
-            threads.append(threading.Thread(target=self._measure, args=(own,), name=one.kind, daemon=True))
+        for kind_run in self._runs:
+            relayed = None if rounds is None else _RelayedLog(logged_texts, rounds, self._in_callers_thread)
+            own = replace(kind_run, request=replace(kind_run.request, log=relayed))
+            threads.append(threading.Thread(target=self._measure, args=(own,), name=kind_run.kind, daemon=True))
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
             try:
                 self._serve()
-                self._tell()
+                self._report_progress()
             except KeyboardInterrupt as error:
                 if self._interrupted is not None:
                     raise
@@ -160,91 +159,95 @@ class _Runs:
             raise self._crash
         return self._merged(rows)
 
-    def _measure(self, one: _KindRun) -> None:
-        """In a thread of its own: the run of one kind."""
+    def _measure(self, kind_run: _KindRun) -> None:
+        """Measure one kind, in its thread."""
         try:
-            choice = replace(self._choice, kind=one.kind)
-            self._reports[one.kind] = self._measure_on(one.request, choice, lambda told: self._hear(one.kind, told))
+            choice = replace(self._choice, kind=kind_run.kind)
+            self._reports[kind_run.kind] = self._measure_on(
+                kind_run.request, choice, lambda progress: self._hear(kind_run.kind, progress)
+            )
         except OpduelError as error:
-            self._why[one.kind] = str(error)
-            log.warning("fleet: %s: %s", one.kind, error)
+            self._reasons[kind_run.kind] = str(error)
+            log.warning("fleet: %s: %s", kind_run.kind, error)
         except KeyboardInterrupt as error:
-            self._why[one.kind] = str(error)
-        except BaseException as error:  # a fault of ours, which the caller's thread raises
+            self._reasons[kind_run.kind] = str(error)
+        except BaseException as error:  # a bug, which the caller's thread raises
             self._crash = error
 
     def _hear(self, kind: str, progress: Progress) -> None:
-        """Called in a kind's thread. KeyboardInterrupt: all is to end."""
+        """Keep a kind's progress, in its thread. Raise KeyboardInterrupt if all runs are to end."""
         self._progress[kind] = progress
         if self._interrupted is not None or self._crash is not None:
             raise KeyboardInterrupt(self._interrupted or "another kind's run has failed")
 
     def _in_callers_thread(self, action: Callable[[], None]) -> None:
-        """Called in a kind's thread: have the caller's thread do it, and wait for that. OSError: it was interrupted."""
-        done: Future[None] = Future()
-        self._asked.put((action, done))
-        while not done.done():
-            wait([done], GRACE_S)
-            if self._interrupted is not None and not done.done():
+        """Have the caller's thread do it, and wait, in a kind's thread. Raise OSError if that was interrupted."""
+        outcome: Future[None] = Future()
+        self._requests.put((action, outcome))
+        while not outcome.done():
+            wait([outcome], GRACE_S)
+            if self._interrupted is not None and not outcome.done():
                 raise OSError("interrupted")
-        done.result()
+        outcome.result()
 
     def _serve(self) -> None:
-        """Do what threads asked for; wait a moment for the first."""
+        """Do what the kinds' threads request, for ``POLL_S``."""
         end = time.monotonic() + POLL_S
-        while (left := end - time.monotonic()) > 0:
+        while (remaining_s := end - time.monotonic()) > 0:
             try:
-                action, done = self._asked.get(timeout=left)
+                action, outcome = self._requests.get(timeout=remaining_s)
             except queue.Empty:
                 return
             try:
                 action()
             except Exception as error:
-                done.set_exception(error)
+                outcome.set_exception(error)
             except BaseException:  # a signal: the thread must not wait for ever
-                done.set_exception(OSError("interrupted"))
+                outcome.set_exception(OSError("interrupted"))
                 raise
             else:
-                done.set_result(None)
+                outcome.set_result(None)
 
-    def _tell(self) -> None:
-        told = list(self._progress.values())
-        if not told or self._interrupted is not None:
+    def _report_progress(self) -> None:
+        progress_of_kinds = list(self._progress.values())
+        if not progress_of_kinds or self._interrupted is not None:
             return
-        cases = sum(len(one.request.cases) for one in self._runs)
-        done = sum(one.cases - one.open_cases for one in told)
+        cases = sum(len(kind_run.request.cases) for kind_run in self._runs)
+        settled_cases = sum(progress.cases - progress.open_cases for progress in progress_of_kinds)
         rounds, elapsed_s, left_s = (
-            sum(one.rounds for one in told),
-            max(one.elapsed_s for one in told),
-            max(one.left_s for one in told),
+            sum(progress.rounds for progress in progress_of_kinds),
+            max(progress.elapsed_s for progress in progress_of_kinds),
+            max(progress.left_s for progress in progress_of_kinds),
         )
-        self._on_progress(Progress(rounds, cases - done, cases, elapsed_s, left_s))
+        self._on_progress(Progress(rounds, cases - settled_cases, cases, elapsed_s, left_s))
 
     def _merged(self, rows: Sequence[Case]) -> Report:
         parts = [
-            KindReport(one.kind, self._reports.get(one.kind), self._why.get(one.kind, "not measured"))
-            for one in self._runs
+            KindReport(
+                kind_run.kind, self._reports.get(kind_run.kind), self._reasons.get(kind_run.kind, "not measured")
+            )
+            for kind_run in self._runs
         ]
         if not self._reports:
             if self._interrupted is not None:
                 raise InterruptedRunError(f"nothing was measured: {self._interrupted}")
             raise RunError("; ".join(dict.fromkeys(part.why for part in parts)))
-        resumable = any(one.request.log is not None for one in self._runs)
+        resumable = any(kind_run.request.log is not None for kind_run in self._runs)
         return merge_kinds(parts, rows, self._interrupted is not None, resumable)
 
 
 @dataclass(frozen=True)
 class _RelayedLog:
-    """The caller's log as a kind's thread uses it. ``kept``: the texts that it had at the start."""
+    """The caller's log as a kind's thread uses it; ``texts`` were in it at the start."""
 
-    kept: Sequence[str]
+    texts: Sequence[str]
     log: RoundLog
     in_callers_thread: Callable[[Callable[[], None]], None]
 
     def rounds(self) -> Sequence[str]:
-        """As ``RoundLog`` has it, as of the start."""
-        return self.kept
+        """Return the texts at the start, as ``RoundLog``."""
+        return self.texts
 
     def keep(self, text: str) -> None:
-        """As ``RoundLog`` has it."""
+        """Append a text, as ``RoundLog``."""
         self.in_callers_thread(lambda: self.log.keep(text))

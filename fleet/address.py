@@ -1,4 +1,4 @@
-"""Where a fleet is, and which of its hosts are wanted."""
+"""A fleet's address, and the choice of its hosts."""
 
 import re
 from dataclasses import dataclass
@@ -20,14 +20,15 @@ class FleetAddress:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether connections need certificates."""
+        """Return whether connections need certificates."""
         return self.text.startswith("tls:")
 
 
 def parse_address(text: str, option: str = "--fleet") -> FleetAddress:
-    """
+    """Parse a fleet's address, given to ``option``.
+
     Raises:
-        UsageError: it is no address of a fleet.
+        UsageError: it is not an address of a fleet.
     """
     kind, _, number = text.partition(":")
     if kind == LOCAL:
@@ -41,12 +42,13 @@ def parse_address(text: str, option: str = "--fleet") -> FleetAddress:
 
 @dataclass(frozen=True)
 class FleetChoice:
-    """What ``--fleet`` and the options with it ask for. ``tags``: a host must have them all; ``hosts`` and
-    ``excluded``: by name, where any are given; ``timeout_s``: how long to wait for the fleet, and for a host of the
-    kind that is wanted; ``priority``: of shards that wait for the same host those with the highest go first;
-    ``silence_s``: a host that says nothing for so long is given up.
-    ``across``: each kind of host measures every case; ``platforms``: tags that stand for kinds, in their place;
-    ``kind``: hosts of this kind alone."""
+    """The fleet and its hosts, by the options of ``--fleet``.
+
+    ``tags``: a host must have them all. ``hosts``, ``excluded``: names of hosts. ``timeout_s``: how long to wait for
+    the fleet, and for a suitable host. ``priority``: of shards that wait for the same host the highest goes first.
+    ``silence_s``: a host that sends nothing for so long is given up. ``across``: each kind of host measures every case;
+    ``platforms``: tags that are used in place of kinds; ``kind``: only hosts of this kind.
+    """
 
     address: FleetAddress
     certificates: Path
@@ -61,18 +63,18 @@ class FleetChoice:
     silence_s: float = 900.0
 
     def wants(self, name: str, tags: frozenset[str], kind: str | None = None) -> bool:
-        """Whether a host of this name, with these tags and of this kind may measure."""
+        """Return whether a host of this name, with these tags and of this kind, may measure."""
         named = not self.hosts or name in self.hosts
         return named and name not in self.excluded and set(self.tags) <= tags and self.kind in (None, kind)
 
     @property
     def each_kind(self) -> bool:
-        """Whether each kind of host measures every case."""
+        """Return whether each kind of host measures every case."""
         return self.across or bool(self.platforms)
 
     @property
     def words(self) -> str:
-        """What hosts are wanted, in words."""
+        """Describe a suitable host in words."""
         parts = [f"the tag {tag}" for tag in self.tags]
         parts += [f"a name among {', '.join(self.hosts)}"] if self.hosts else []
         parts += [f"another name than {', '.join(self.excluded)}"] if self.excluded else []

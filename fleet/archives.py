@@ -1,4 +1,4 @@
-"""What only the client's host has, sent to those that need it: builds of commits, a suite's files, files of cases."""
+"""Archives that only the client can make, sent to hosts that need them: builds of commits, a suite, files of cases."""
 
 import contextlib
 import logging
@@ -24,51 +24,51 @@ from opduel.records import Case, ModelFile, RunError
 PIECE = 8 * 2**20  # bytes
 
 log = logging.getLogger(__name__)
-# By address of a host: several runs of this process may send it the same build, as nights and bisections do.
+# By a host's address, since several runs of this process (nights, bisections) may send it the same build.
 _sending: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 @dataclass(frozen=True)
 class _Content:
-    """What can be sent. ``packed`` writes it to a path, and returns where it lies then, and that file's SHA-256."""
+    """Something that can be sent. ``packed`` writes it to a path, and returns the file to send and its SHA-256."""
 
     name: str
     packed: Callable[[Path], tuple[Path, str]]
 
 
 class Archives:
-    """What hosts can't have by themselves, by its digest; packed when the first host needs it."""
+    """The archives of a run by digest; each is packed when the first host needs it."""
 
     def __init__(self, folder: Path, request: RunRequest, suite: ChosenSuite | None) -> None:
-        """The builds that were made of a commit; the suite; the files of the cases, fetched for this host."""
+        """Collect the builds of commits, the suite, and the files of the cases that were fetched on this host."""
         self._folder, self._suite, self._framework = folder, suite, request.framework
         self._contents: dict[str, _Content] = {}
         self._packed: dict[str, tuple[Path, str]] = {}  # digest -> the archive, and its SHA-256
         for build in (request.control, request.treatment):
             if build.commit is not None and build.directory is not None:
-                self._contents[build.digest] = _Content(build.requested, _into(partial(pack, build)))
+                self._contents[build.digest] = _Content(build.requested, _packer(partial(pack, build)))
         if suite is not None:
             name = f"the suite {suite.suite.name}"
-            self._contents[suite.suite.digest] = _Content(name, _into(partial(pack_suite, suite.suite)))
+            self._contents[suite.suite.digest] = _Content(name, _packer(partial(pack_suite, suite.suite)))
         self._of_all = tuple(self._contents)  # needed by every case
         for file in (file for case in request.cases for file in case.files.values()):
             if file.path is not None:
-                self._contents[checksum_of(file)] = _Content(file.location, partial(_as_it_is, file))
+                self._contents[checksum_of(file)] = _Content(file.location, partial(_unpacked_file, file))
 
     @classmethod
     @contextlib.contextmanager
     def of(cls, request: RunRequest, suite: ChosenSuite | None) -> Iterator["Archives"]:
-        """Of a run."""
+        """Yield the archives of a run, which lie in a temporary folder."""
         with tempfile.TemporaryDirectory(prefix="opduel-archives-") as folder:
             yield cls(Path(folder), request, suite)
 
     def needed_by(self, cases: Sequence[Case]) -> tuple[str, ...]:
-        """The digests of all that these cases need."""
+        """Return the digests of all that these cases need."""
         files = dict.fromkeys(checksum_of(file) for case in cases for file in case.files.values())
         return (*self._of_all, *(digest for digest in files if digest in self._contents))
 
     def suite_for(self, cases: Sequence[Case]) -> SuiteJob | None:
-        """What a host needs to know of the suite for these cases."""
+        """Return the suite's part of a job with these cases; None without a suite."""
         if self._suite is None:
             return None
         suite, variables = self._suite.suite, self._framework.suite_variables
@@ -76,7 +76,7 @@ class Archives:
         return SuiteJob(suite.digest, suite.folder.name, suite.requirements, dict(variables), orders)
 
     def send(self, client: Client, host: str, address: str, digests: Sequence[str]) -> str | None:
-        """Send these to a host, one after the other; returns why it could not take one.
+        """Send archives to a host, and return why it could not take one, or None.
 
         Raises:
             OSError: the host can't be reached.
@@ -95,22 +95,22 @@ class Archives:
         if digest not in self._packed:
             self._packed[digest] = content.packed(self._folder / digest)
         path, sha256 = self._packed[digest]
-        whole = path.stat().st_size
-        log.info("fleet: sending %s (%.1f MB) to %s", content.name, whole / 1e6, host)
+        size = path.stat().st_size
+        log.info("fleet: sending %s (%.1f MB) to %s", content.name, size / 1e6, host)
         with path.open("rb") as file:
-            while (piece := file.read(PIECE)) or not whole:
+            while (piece := file.read(PIECE)) or not size:
                 offset = file.tell() - len(piece)
-                told = client.run(receive, digest, sender, offset, piece, whole, sha256, workers=[address])
-                if (why := told[address]) or not whole:
+                reply_by_address = client.run(receive, digest, sender, offset, piece, size, sha256, workers=[address])
+                if (why := reply_by_address[address]) or not size:
                     return None if why is None else str(why)
         return None
 
 
-def _into(pack_it: Callable[[Path], str]) -> Callable[[Path], tuple[Path, str]]:
+def _packer(pack_it: Callable[[Path], str]) -> Callable[[Path], tuple[Path, str]]:
     return lambda archive: (archive, pack_it(archive))
 
 
-def _as_it_is(file: ModelFile, _: Path) -> tuple[Path, str]:
+def _unpacked_file(file: ModelFile, _: Path) -> tuple[Path, str]:
     try:
         if (path := original_of(file)) is not None:
             return path, sha256_of(path)

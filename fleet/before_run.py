@@ -1,4 +1,4 @@
-"""A host's own command before it measures a shard: to drop caches, to wait until it has cooled down."""
+"""A host's own command before each shard, such as to drop caches or to wait until the processor is cool."""
 
 import contextlib
 import os
@@ -11,24 +11,27 @@ from collections.abc import Callable
 from opduel.records.text import one_line
 
 POLL_S = 0.2
-SAID_EVERY_S = 30.0  # whoever hears nothing of a host for minutes gives it up
+EVENT_EVERY_S = 30.0  # a client gives up a host that sends nothing for minutes
 _TAIL = 2000  # bytes of its output
 
 
-def run_before(command: str, timeout_s: float, say: Callable[[], None]) -> str | None:
-    """Run the shell command; returns why the host can't measure then, in one line: it failed, or took too long, and was
-    killed with all that it started. ``say`` is called at its start and now and then. An exception ends it, too."""
+def run_before(command: str, timeout_s: float, report_progress: Callable[[], None]) -> str | None:
+    """Run the shell command. If it fails or takes too long, return why in one line, else None.
+
+    At the end, also by an exception, it is killed with all that it started. ``report_progress`` is called at its start
+    and every ``EVENT_EVERY_S``.
+    """
     began = time.monotonic()
-    said = began - SAID_EVERY_S
+    last_report = began - EVENT_EVERY_S
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             command, shell=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
         try:
             while process.poll() is None:
-                if time.monotonic() - said >= SAID_EVERY_S:
-                    said = time.monotonic()
-                    say()
+                if time.monotonic() - last_report >= EVENT_EVERY_S:
+                    last_report = time.monotonic()
+                    report_progress()
                 if time.monotonic() - began > timeout_s:
                     return f"--before_run took more than {timeout_s:g} s: it was ended, and nothing is measured here"
                 with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""What each host of a fleet does at the moment, from what hosts say; for those who watch."""
+"""The present activity of each host of a fleet, by its events, for the progress display."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,31 +17,31 @@ class HostStates:
 
     @property
     def all(self) -> tuple[HostProgress, ...]:
-        """In the order of their names."""
+        """Return the hosts in the order of their names."""
         return tuple(self._hosts[name] for name in sorted(self._hosts))
 
     def see(self, names: Iterable[str]) -> None:
-        """These hosts are there now; of the others, those that have nothing to do are forgotten."""
+        """Record which hosts are there now; absent ones without a shard are removed."""
         there = set(names)
-        self._hosts = {name: one for name, one in self._hosts.items() if name in there or one.doing != IDLE}
+        self._hosts = {name: state for name, state in self._hosts.items() if name in there or state.doing != IDLE}
         for name in there:
             if self._hosts.get(name, HostProgress(name, LOST)).doing == LOST:
                 self._hosts[name] = HostProgress(name, IDLE)
 
     def hear(self, event: Mapping[str, Any], shard: int, cases: int) -> None:
-        """A host said something of the shard of this number, with so many cases."""
+        """Update a host by its event about a shard of so many cases."""
         name, kind = str(event["host"]), event["event"]
-        known = self._hosts.get(name)
-        if known is None or known.shard != shard or kind == "began":
-            known = HostProgress(name, PREPARES, shard, 0, cases)
+        state = self._hosts.get(name)
+        if state is None or state.shard != shard or kind == "began":
+            state = HostProgress(name, PREPARES, shard, 0, cases)
         if kind == "before_run":
-            known = replace(known, doing=BEFORE)
+            state = replace(state, doing=BEFORE)
         elif kind == "progress":
             phase = "verify" if event.get("verifying") else "round"
-            known = replace(known, doing=f"{phase} {event['rounds']}", cases_done=event["cases"] - event["open"])
-        self._hosts[name] = known
+            state = replace(state, doing=f"{phase} {event['rounds']}", cases_done=event["cases"] - event["open"])
+        self._hosts[name] = state
 
-    def ended(self, name: str | None, why: str = IDLE) -> None:
-        """A host is done with its shard, or why it won't be; None: no host had begun with it."""
+    def end_shard(self, name: str | None, why: str = IDLE) -> None:
+        """Record that a host (None: no host had begun) has ended its shard, or why it does not."""
         if name is not None:
             self._hosts[name] = HostProgress(name, why)

@@ -1,4 +1,4 @@
-"""Which hosts of a fleet are there, of those that a run wants."""
+"""The hosts of a fleet that are there and suit a run."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,8 +13,8 @@ from opduel.records import RunError
 POLL_S = 0.3
 
 
-def _wanted(client: Client, choice: FleetChoice) -> Iterator[tuple[str, str, str | None]]:
-    """Of the measuring hosts that are wanted the name, the worker's address, and the kind."""
+def _wanted_hosts(client: Client, choice: FleetChoice) -> Iterator[tuple[str, str, str | None]]:
+    """Yield name, worker's address and kind of each suitable host."""
     for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
         resources = worker.get("resources") or {}
         tags = frozenset(tag for tag in choice.tags if tag_resource(tag) in resources)
@@ -24,21 +24,21 @@ def _wanted(client: Client, choice: FleetChoice) -> Iterator[tuple[str, str, str
 
 
 def hosts_of(client: Client, choice: FleetChoice) -> dict[str, str]:
-    """The names of the measuring hosts that are wanted -> their workers' addresses."""
-    return {name: address for name, address, _ in _wanted(client, choice)}
+    """Return the workers' addresses of the suitable hosts, by name."""
+    return {name: address for name, address, _ in _wanted_hosts(client, choice)}
 
 
 def kinds_there(client: Client, choice: FleetChoice) -> list[str]:
-    """The kinds of the measuring hosts that are wanted, in alphabetical order."""
-    return sorted({kind for _, _, kind in _wanted(client, choice) if kind is not None})
+    """Return the kinds of the suitable hosts, in alphabetical order."""
+    return sorted({kind for _, _, kind in _wanted_hosts(client, choice) if kind is not None})
 
 
 def wait_for_hosts(
     client: Client, choice: FleetChoice, while_waiting: Callable[[], None] = lambda: None
 ) -> dict[str, str]:
-    """The wanted hosts' names and addresses: those there now, or the first to come. RunError: none in time."""
+    """Return the suitable hosts, by name; wait for the first one. Raise RunError if none comes in time."""
     end = time.monotonic() + choice.timeout_s
-    while not (found := hosts_of(client, choice)):
+    while not (address_by_name := hosts_of(client, choice)):
         while_waiting()
         if time.monotonic() > end:
             workers = client.scheduler_info(n_workers=-1)["workers"].values()
@@ -48,4 +48,4 @@ def wait_for_hosts(
                 f"(workers there: {there}): start one with opduel fleet worker"
             )
         time.sleep(POLL_S)
-    return found
+    return address_by_name

@@ -1,4 +1,4 @@
-"""What goes to a host and what comes back: plain data, the same on both ends, and opduel's version with it."""
+"""The job that is sent to a host, and its answer: plain data, with opduel's version."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,24 +12,24 @@ from opduel.harness.run_request import FindCauses, RunRequest
 from opduel.records import Build, Case, RunConfiguration
 
 JOB, REPORT, REFUSAL, ROUNDS, LOG = "job.pickle", "report.json", "refusal.txt", "rounds", "log.txt"  # in its folder
-FINISH = b"f"  # said to the process that measures
+FINISH = b"f"  # sent to the measuring process
 DISK_FULL = 4  # its exit code when it cannot write what it measured
 BUILDS, MODELS = "builds", "models"  # a host's folders of archives, and of files of cases
-SLOT = "opduel"  # the resource of which each measuring host has one, so that it measures one shard at a time
+SLOT = "opduel"  # a Dask resource, one on each measuring host, so that it measures one shard at a time
 
 KIND_RESOURCE = "opduel kind "  # and then a host's kind (``opduel.fleet.kinds``)
 
 
 def tag_resource(tag: str) -> str:
-    """The resource by which hosts with this tag are known."""
+    """Return the Dask resource of hosts with this tag."""
     return f"opduel tag {tag}"
 
 
 def shard_configuration(request: RunRequest, shard: Shard, hosts: int) -> RunConfiguration:
-    """The run's configuration for one of its shards, on one of so many hosts.
+    """Return the run's configuration for one of its shards, on one of so many hosts.
 
-    Of the time budget (s) it has what its host may spend on it.  The most rounds are those of the whole run even where
-    they follow from thresholds that only cases of other shards have: the looks at all cases have to be the same.
+    Its time budget (s) is the shard's part. Its most rounds are those of the whole run, because the looks at all cases
+    must be the same, even if they follow from thresholds of other shards' cases.
     """
     budget = request.configuration.time_budget
     if budget is not None:
@@ -39,9 +39,9 @@ def shard_configuration(request: RunRequest, shard: Shard, hosts: int) -> RunCon
 
 @dataclass(frozen=True)
 class SuiteJob:
-    """A suite, as the job needs it: an archive of its files is sent, whose digest is ``digest``; they are imported as
-    ``package``. ``requirements``: what builds of requirements have for it. ``variables``: those of the workers
-    of both sides. ``caches``: every ``setup_cache`` that the job's cases need, to be run on its host."""
+    """A suite's part of a job: the ``digest`` of the archive of its files, which are imported as ``package``;
+    ``requirements`` that builds need for it; ``variables`` of the workers on both sides; and ``caches``, each
+    ``setup_cache`` that the job's cases need, which its host runs."""
 
     digest: str
     package: str
@@ -54,12 +54,11 @@ class SuiteJob:
 class Job:
     """One shard, to be measured on one host.
 
-    ``run`` identifies what is measured and how, and which start of it this is or goes on with; ``key`` the shard in it.
-    ``control`` and
-    ``treatment`` are the client's records of the builds: a host makes its own of what was asked for, and compares the
-    digests.  ``elsewhere``: comparisons of the same family on other hosts.  ``kept``: by host, the rounds that it
-    measured of this shard, as it sent them.  ``env``: variables of the workers, which may be secrets.  ``sent``: the
-    digests of what no host can have by itself, so that it is sent: builds of commits, the suite, files of cases.
+    ``run`` identifies the run and its first start, ``key`` the shard. ``control`` and ``treatment`` are the client's
+    records of the builds: a host makes its own builds, and compares the digests. ``other_comparisons`` counts those of
+    the same family on other hosts. ``rounds_by_host`` are the rounds that hosts have sent of this shard. ``env`` are
+    variables of the workers, which may be secrets. ``sent`` are the digests of archives that the client sends: builds
+    of commits, the suite, files of cases.
     """
 
     run: str
@@ -71,12 +70,12 @@ class Job:
     seed: int
     configuration: RunConfiguration
     labels: Mapping[str, Any]
-    elsewhere: int
+    other_comparisons: int
     suspects_only: bool = False
     first_measurement: FirstMeasurement | None = None
     find_causes: FindCauses | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    rounds_by_host: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sent: Sequence[str] = ()
     suite: SuiteJob | None = None
     version: str = __version__
@@ -84,9 +83,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a job on a host: ``report``, the document in JSON; ``refusal``, why this host can't measure it, in
-    one line; or ``needs``, the digests of what it has to be sent. The report of a host that was asked to
-    finish has the cases that were settled; without any there is none of these."""
+    """A host's answer to a job: ``report``, the document in JSON; ``refusal``, one line why this host can't measure it;
+    or ``needs``, the digests of the archives that it lacks. If the host was asked to finish, the report has the settled
+    cases; without any, the answer has none of the three."""
 
     host: str
     key: str

@@ -1,4 +1,4 @@
-"""Kinds of hosts: what decides a host's speed and code paths, as a short name; and of which kind a host is."""
+"""Kinds of hosts: a short name of what decides a host's speed and code paths."""
 
 import hashlib
 import platform
@@ -11,22 +11,22 @@ from opduel.harness.host import PROC, gpu_models, text_of
 from opduel.records.case import KIND_NAME
 
 FEATURES = ("avx", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
-_STEPS = (FEATURES[:6], FEATURES[6:])  # of each, processors usually have those before what they have
+_STEPS = (FEATURES[:6], FEATURES[6:])  # a processor with one of them usually has those before it
 _LONGEST = 64
 _NOISE = re.compile(r"\((r|tm)\)|\b(cpu|processor)\b", re.IGNORECASE)
 
 
 def features_of(cpuinfo: str) -> list[str]:
-    """Of ``FEATURES`` those that the processor has, by the text of ``/proc/cpuinfo``."""
-    found = set((_value(cpuinfo, "flags") or _value(cpuinfo, "Features")).split())
-    return [feature for feature in FEATURES if feature in found]
+    """Return those of ``FEATURES`` that the processor has, by the text of ``/proc/cpuinfo``."""
+    flags = set((_value(cpuinfo, "flags") or _value(cpuinfo, "Features")).split())
+    return [feature for feature in FEATURES if feature in flags]
 
 
 def host_kind(proc: Path = PROC) -> str:
-    """This machine's kind: its processor's model, the instructions that it has, and its GPU's model.
+    """Return this machine's kind: its processor's model, instructions, and GPU model.
 
-    ``intel-xeon-platinum-8375c-2.90ghz+avx512_vnni``: of the instructions the newest are named, or all where the
-    machine hides some of those before.
+    Such as ``intel-xeon-platinum-8375c-2.90ghz+avx512_vnni``: of the instructions only the newest, or all if the
+    machine hides some of the older ones.
     """
     cpuinfo = text_of(proc / "cpuinfo")
     parts = [_value(cpuinfo, name) for name in ("CPU implementer", "CPU part")]
@@ -36,8 +36,8 @@ def host_kind(proc: Path = PROC) -> str:
 
 
 def kind_of(resources: Mapping[str, object], platforms: Sequence[str]) -> str | None:
-    """The kind of a host with these resources: of ``platforms`` (tags) the last one that it has, if any are given, so
-    that what is special can be named after what is general: ``avx2,avx512f``. None: it is of none of them."""
+    """Return the kind of a host with these resources: with ``platforms`` (tags), the last of them that it has, so that
+    a special tag can follow a general one, as in ``avx2,avx512f``. None if it has none."""
     if platforms:
         return next((tag for tag in reversed(platforms) if tag_resource(tag) in resources), None)
     marked = (name.removeprefix(KIND_RESOURCE) for name in resources if name.startswith(KIND_RESOURCE))
@@ -45,20 +45,20 @@ def kind_of(resources: Mapping[str, object], platforms: Sequence[str]) -> str | 
 
 
 def _value(cpuinfo: str, name: str) -> str:
-    """What the first processor says of itself by this name; empty where it says nothing."""
-    found = re.search(rf"^{name}\s*:\s*(.*)$", cpuinfo, re.MULTILINE)
-    return found[1].strip() if found else ""
+    """Return the first processor's value of this name; empty if there is none."""
+    match = re.search(rf"^{name}\s*:\s*(.*)$", cpuinfo, re.MULTILINE)
+    return match[1].strip() if match else ""
 
 
 def _newest(features: Iterable[str]) -> list[str]:
-    """The last of the features, where all before it are there, too; else all."""
+    """Return the last of the features if all before it are there, else all."""
     own = list(features)
-    whole = own and any(tuple(own) == steps[: len(own)] for steps in _STEPS)
-    return own[-1:] if whole else own
+    is_gapless = own and any(tuple(own) == steps[: len(own)] for steps in _STEPS)
+    return own[-1:] if is_gapless else own
 
 
 def _short(name: str) -> str:
-    """The name, of which a digest stands for the end where it is long."""
+    """Return the name; the end of a long one is replaced by a digest."""
     if len(name) <= _LONGEST:
         return name
     return f"{name[: _LONGEST - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

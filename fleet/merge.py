@@ -1,4 +1,4 @@
-"""One report of the reports of many shards.  Pure: reports in, a report out."""
+"""Merging of the reports of shards, and of kinds of host, into one report."""
 
 import dataclasses
 from collections.abc import Container, Mapping, Sequence
@@ -10,22 +10,22 @@ from opduel.harness.host import merged_noise
 from opduel.records import FLAGGED, ONE_SIDED, SAMPLED, Case, Comparison, HostRecord, Report, RunRecord
 
 NOT_MEASURED = "not measured: the fleet had not come to it when the run ended"
-_MAY_BE_FLAGGED = ("inconclusive", *ONE_SIDED)  # a shard's verdicts that a flag doesn't contradict
+_MAY_BE_FLAGGED = ("inconclusive", *ONE_SIDED)  # a shard's verdicts that can become a flag
 _SUMS = ("rounds", "timed_s", "aa_cases", "not_broken_down")
 
 
 @dataclass(frozen=True)
 class HostReport:
-    """A shard's report, and the name of the host that it was measured on. ``whole``: no case of it went to another."""
+    """A shard's report, and its host's name. ``is_whole``: no case of the shard moved to another host."""
 
     host: str
     report: Report
-    whole: bool = True
+    is_whole: bool = True
 
 
 @dataclass(frozen=True)
 class KindReport:
-    """The report of the hosts of one kind; None where there is none, ``why`` says why."""
+    """The report of one kind of host; if there is none, ``why`` is the reason."""
 
     kind: str
     report: Report | None
@@ -33,57 +33,63 @@ class KindReport:
 
 
 def merge_kinds(kinds: Sequence[KindReport], rows: Sequence[Case], interrupted: bool, has_log: bool) -> Report:
-    """The report of a run that each kind of host measured: ``rows`` are the cases of each kind, in order.
+    """Return the report of a run that each kind of host measured; ``rows`` are the cases of each kind, in order.
 
-    Verdicts and q values stay those of the kinds, each of which counted the rows of the others as p = 1: whatever is
-    found on one kind changes nothing on another.
+    Verdicts and q values stay those of each kind, whose correction counted the rows of the others as p = 1: so a
+    finding on one kind changes nothing on another.
 
     Raises:
         ValueError: no kind has a report.
     """
-    parts = [HostReport(one.kind, one.report) for one in kinds if one.report is not None]
+    parts = [
+        HostReport(kind_report.kind, kind_report.report) for kind_report in kinds if kind_report.report is not None
+    ]
     if not parts:
         raise ValueError("no kind of host has a report")
-    none = {one.kind for one in kinds if one.report is None}
-    found = {one.case: one for part in parts for one in part.report.comparisons}
+    kinds_without_report = {kind_report.kind for kind_report in kinds if kind_report.report is None}
+    comparison_by_row = {comparison.case: comparison for part in parts for comparison in part.report.comparisons}
     hosts = [(part.host, host) for part in parts for host in part.report.run["fleet"]["hosts"]]
-    reasons = {one.kind: one.why if one.report is None else one.report.run.stop_reason for one in kinds}
+    reasons = {
+        kind_report.kind: kind_report.why if kind_report.report is None else kind_report.report.run.stop_reason
+        for kind_report in kinds
+    }
     runs = [part.report.run for part in parts]
     merged = _merged_run(parts)
-    skipped = {one["case"] for one in merged["skipped"]}
-    kept = tuple(row for row in rows if row.id not in skipped)
+    skipped = {skipped_case["case"] for skipped_case in merged["skipped"]}
+    rows_to_report = tuple(row for row in rows if row.id not in skipped)
     record = merged | {
         "started": min(str(run.started) for run in runs),
         "finished": max(str(run.finished) for run in runs),
         "wall_s": max(run.wall_s or 0.0 for run in runs),
-        "complete": merged["complete"] and not none,
+        "complete": merged["complete"] and not kinds_without_report,
         "stop_reason": "; ".join(f"{kind}: {reason}" for kind, reason in reasons.items() if reason) or None,
-        "aborted": merged["aborted"] or bool(none),
+        "aborted": merged["aborted"] or bool(kinds_without_report),
         "interrupted": interrupted or merged["interrupted"],
-        "resumable": merged["resumable"] or (bool(none) and has_log),
+        "resumable": merged["resumable"] or (bool(kinds_without_report) and has_log),
         "fleet": {
             "hosts": [{**host, "kind": kind} for kind, host in hosts],
             "kinds": [
                 {
-                    "name": one.kind,
-                    "hosts": [host["name"] for kind, host in hosts if kind == one.kind],
-                    "stop_reason": reasons[one.kind],
+                    "name": kind_report.kind,
+                    "hosts": [host["name"] for kind, host in hosts if kind == kind_report.kind],
+                    "stop_reason": reasons[kind_report.kind],
                 }
-                for one in kinds
+                for kind_report in kinds
             ],
             "given_up": sum(run["fleet"].get("given_up", 0) for run in runs),
         },
     }
     comparisons = [
         dataclasses.replace(
-            found.get(row.id) or Comparison.without_figures(row, "inconclusive", note=_not_measured(row.kind, none)),
+            comparison_by_row.get(row.id)
+            or Comparison.without_figures(row, "inconclusive", note=_not_measured(row.kind, kinds_without_report)),
             kind=row.kind,
         )
-        for row in kept
+        for row in rows_to_report
     ]
     first = parts[0].report
     host = HostRecord(_merged_host([part.report.host for part in parts]))
-    return Report(RunRecord(record), first.control, first.treatment, host, comparisons, cases=kept)
+    return Report(RunRecord(record), first.control, first.treatment, host, comparisons, cases=rows_to_report)
 
 
 def _not_measured(kind: str | None, without_report: Container[str]) -> str:
@@ -96,19 +102,19 @@ def merge(
     looks: Looks,
     alpha: float,
     run: Mapping[str, Any],
-    elsewhere: int = 0,
+    other_comparisons: int = 0,
     given_up: int = 0,
 ) -> Report:
-    """The report of a run whose ``cases`` were measured in ``parts``; ``run`` has what is known of the whole run, in
-    place of what its parts say.  ``elsewhere``: comparisons of the same family in other runs, whose p counts as 1.
+    """Return the report of a run whose ``cases`` were measured in ``parts``. ``run`` has the keys of the whole run,
+    which replace those of the parts. ``other_comparisons`` are of the same family in other runs, and count as p = 1.
 
-    Each shard was corrected for all of the run's comparisons, with p = 1 for those of other shards.  With what these
-    came to, the correction can only find more: a case that its shard left open, or settled on one side only, is flagged
-    if it is now, in a run without a verification (of which it would need its own), on a host that was not disturbed.
+    Each shard was corrected for all of the run's comparisons, with p = 1 for those of other shards. With their real p
+    values, the correction can only flag more: so a case that its shard left open, or decided on one side only, may be
+    flagged now; not in a run with a verification, which the case would need too, and not on a disturbed host.
 
-    ``given_up``: how many comparisons were begun on a slow host, left open there, and made on another. Each was a
-    chance to be flagged, and belongs to the family with p = 1. Shards did not know of those that came later: what they
-    flagged and all attempts together don't is withdrawn.
+    ``given_up`` comparisons were begun on a slow host, left open there, and made on another. Each attempt was a chance
+    to be flagged, and belongs to the family with p = 1. Shards did not know of later attempts, so a flag that does not
+    survive all of them is withdrawn.
 
     Raises:
         ValueError: there are no parts, or two have a case in common.
@@ -116,85 +122,99 @@ def merge(
     if not parts:
         raise ValueError("no part of the run was measured")
     first = parts[0].report
-    found: dict[str, Comparison] = {}
+    comparison_by_case: dict[str, Comparison] = {}
     skipped: set[str] = set()
     for part in parts:
-        skipped |= {one.case for one in part.report.run.skipped}
-        for one in part.report.comparisons:
-            if one.case in found:
-                raise ValueError(f"{one.case} was measured twice")
-            found[one.case] = dataclasses.replace(one, host=part.host)
+        skipped |= {comparison.case for comparison in part.report.run.skipped}
+        for comparison in part.report.comparisons:
+            if comparison.case in comparison_by_case:
+                raise ValueError(f"{comparison.case} was measured twice")
+            comparison_by_case[comparison.case] = dataclasses.replace(comparison, host=part.host)
     for part in parts:
-        found |= {one.case: one for one in _found_by_all(part, found, looks, alpha, elsewhere + given_up)}
-    q_values = _q_values(list(found.values()), elsewhere + given_up)
+        comparison_by_case |= {
+            comparison.case: comparison
+            for comparison in _flagged_by_all(part, comparison_by_case, looks, alpha, other_comparisons + given_up)
+        }
+    q_values = _q_values(list(comparison_by_case.values()), other_comparisons + given_up)
     if given_up:
-        found = {case_id: _despite_attempts(one, q_values.get(case_id), alpha) for case_id, one in found.items()}
+        comparison_by_case = {
+            case_id: _withdraw_if_lost(comparison, q_values.get(case_id), alpha)
+            for case_id, comparison in comparison_by_case.items()
+        }
     comparisons = [
-        dataclasses.replace(found[case.id], q_value=q_values.get(case.id))
-        if case.id in found
+        dataclasses.replace(comparison_by_case[case.id], q_value=q_values.get(case.id))
+        if case.id in comparison_by_case
         else Comparison.without_figures(case, "inconclusive", note=NOT_MEASURED)
         for case in cases
         if case.id not in skipped
     ]
-    kept = tuple(case for case in cases if case.id not in skipped)
+    cases_to_report = tuple(case for case in cases if case.id not in skipped)
     record = {**_merged_run(parts), **run, "fleet": {"hosts": _hosts(parts), "given_up": given_up}}
     if record.get("suite"):
         record["suite"] = {**record["suite"], "problems": _problems_of_suite(parts, record["suite"]["problems"])}
     host = HostRecord(_merged_host([part.report.host for part in parts]))
-    return Report(RunRecord(record), first.control, first.treatment, host, comparisons, cases=kept)
+    return Report(RunRecord(record), first.control, first.treatment, host, comparisons, cases=cases_to_report)
 
 
-def _p_value(one: Comparison) -> float:
-    return 1.0 if one.p_value is None or one.failure is not None else one.p_value
+def _p_value(comparison: Comparison) -> float:
+    return 1.0 if comparison.p_value is None or comparison.failure is not None else comparison.p_value
 
 
-def _q_values(comparisons: Sequence[Comparison], elsewhere: int) -> dict[str, float]:
-    """By case, of those that were tested; the family is all that are sampled, and so many others."""
-    family = [one for one in comparisons if one.metric in SAMPLED]
-    corrected = benjamini_hochberg([*map(_p_value, family), *[1.0] * elsewhere])[: len(family)]
-    return {one.case: q for one, q in zip(family, corrected, strict=True) if one.p_value is not None}
+def _q_values(comparisons: Sequence[Comparison], other_comparisons: int) -> dict[str, float]:
+    """Return the q values of the tested cases; the family is all sampled comparisons, and so many others."""
+    family = [comparison for comparison in comparisons if comparison.metric in SAMPLED]
+    corrected = benjamini_hochberg([*map(_p_value, family), *[1.0] * other_comparisons])[: len(family)]
+    return {
+        comparison.case: q for comparison, q in zip(family, corrected, strict=True) if comparison.p_value is not None
+    }
 
 
-def _despite_attempts(one: Comparison, q_value: float | None, alpha: float) -> Comparison:
-    """The comparison, withdrawn if it is flagged and all attempts together don't flag it."""
-    if one.verdict not in FLAGGED or q_value is None or q_value <= alpha:
-        return one
-    note = "; ".join(filter(None, (f"{one.verdict} if no case had been begun on two hosts", one.note)))
-    return dataclasses.replace(one, verdict="inconclusive", suspected=one.verdict, note=note)
+def _withdraw_if_lost(comparison: Comparison, q_value: float | None, alpha: float) -> Comparison:
+    """Return the comparison; a flag that the q value of all attempts does not support is withdrawn."""
+    if comparison.verdict not in FLAGGED or q_value is None or q_value <= alpha:
+        return comparison
+    note = "; ".join(filter(None, (f"{comparison.verdict} if no case had been begun on two hosts", comparison.note)))
+    return dataclasses.replace(comparison, verdict="inconclusive", suspected=comparison.verdict, note=note)
 
 
-def _found_by_all(
-    part: HostReport, found: Mapping[str, Comparison], looks: Looks, alpha: float, elsewhere: int
+def _flagged_by_all(
+    part: HostReport, comparison_by_case: Mapping[str, Comparison], looks: Looks, alpha: float, other_comparisons: int
 ) -> list[Comparison]:
-    """The part's comparisons that are flagged only with the p values of all others; none of a part that has lost its
-    open cases, since the prior of the noise was of all."""
+    """Return the part's comparisons that are flagged only with the p values of all others. A part whose open cases
+    moved has none, since its prior of the noise included them."""
     report = part.report
     validity = report.run.validity
-    if not part.whole:
+    if not part.is_whole:
         return []
     if report.configuration.verify or report.run.get("replicates") or (validity.hold and not validity.valid):
         return []
-    own = {one.case: one for one in report.comparisons if one.metric in SAMPLED}
+    own = {comparison.case: comparison for comparison in report.comparisons if comparison.metric in SAMPLED}
     cases = [case for case in report.cases if case.id in own]
-    others = [_p_value(one) for one in found.values() if one.case not in own and one.metric in SAMPLED]
+    other_p_values = [
+        _p_value(comparison)
+        for comparison in comparison_by_case.values()
+        if comparison.case not in own and comparison.metric in SAMPLED
+    ]
     again = RunAnalysis(
         cases,
         {case.id: own[case.id].samples for case in cases},
         {case.id: failure for case in cases if (failure := own[case.id].failure) is not None},
         looks,
         alpha,
-        injected=frozenset(case_id for case_id, one in own.items() if one.injected),
-        other_p_values=[*others, *[1.0] * elsewhere],
+        injected=frozenset(case_id for case_id, comparison in own.items() if comparison.injected),
+        other_p_values=[*other_p_values, *[1.0] * other_comparisons],
     ).comparisons()
     return [
-        dataclasses.replace(one, host=part.host, work=own[one.case].work, breakdown=own[one.case].breakdown)
-        for one in again
-        if one.verdict in FLAGGED and own[one.case].verdict in _MAY_BE_FLAGGED
+        dataclasses.replace(
+            comparison, host=part.host, work=own[comparison.case].work, breakdown=own[comparison.case].breakdown
+        )
+        for comparison in again
+        if comparison.verdict in FLAGGED and own[comparison.case].verdict in _MAY_BE_FLAGGED
     ]
 
 
 def _merged_run(parts: Sequence[HostReport]) -> dict[str, Any]:
-    """The keys of ``run`` that follow from those of the parts."""
+    """Return the keys of ``run`` that follow from those of the parts."""
     runs = [part.report.run for part in parts]
     merged = dict(runs[0])
     for key in _SUMS:
@@ -215,36 +235,36 @@ def _merged_run(parts: Sequence[HostReport]) -> dict[str, Any]:
         "resumable": any(run.resumable for run in runs),
         "resumed": [],
         "forecast": None,
-        "skipped": [one for run in runs for one in run.get("skipped") or ()],
-        "incidents": [one for run in runs for one in run.get("incidents") or ()],
+        "skipped": [skipped_case for run in runs for skipped_case in run.get("skipped") or ()],
+        "incidents": [incident for run in runs for incident in run.get("incidents") or ()],
         "validity": {
             **validities[0],
-            "valid": all(one.get("valid") is not False for one in validities),
+            "valid": all(validity.get("valid") is not False for validity in validities),
             "reasons": list(
                 dict.fromkeys(
                     f"{part.host}: {reason}" if several else reason
-                    for part, one in zip(parts, validities, strict=True)
-                    for reason in one.get("reasons") or ()
+                    for part, validity in zip(parts, validities, strict=True)
+                    for reason in validity.get("reasons") or ()
                 )
             ),
             "frequency_mhz": validities[0].get("frequency_mhz") if len(parts) == 1 else None,
-            "aa_checks": [check for one in validities for check in one.get("aa_checks") or ()],
+            "aa_checks": [check for validity in validities for check in validity.get("aa_checks") or ()],
         },
     }
 
 
-def _problems_of_suite(parts: Sequence[HostReport], known: Sequence[str]) -> list[str]:
-    """What is wrong with the suite: what was known before, and on which hosts its ``setup_cache`` failed."""
+def _problems_of_suite(parts: Sequence[HostReport], first_problems: Sequence[str]) -> list[str]:
+    """Return the suite's problems: the first ones, and on which hosts its ``setup_cache`` failed."""
     of_hosts: dict[str, list[str]] = {}
     for part in parts:
         for line in (part.report.run.get("suite") or {}).get("problems") or ():
             of_hosts.setdefault(line, []).append(part.host)
-    new = (f"{', '.join(dict.fromkeys(on))}: {line}" for line, on in of_hosts.items() if line not in known)
-    return [*known, *new]
+    new = (f"{', '.join(dict.fromkeys(on))}: {line}" for line, on in of_hosts.items() if line not in first_problems)
+    return [*first_problems, *new]
 
 
 def _hosts(parts: Sequence[HostReport]) -> list[dict[str, Any]]:
-    """What each host was and did."""
+    """Return an entry for each host: what it measured, and its record."""
     by_host: dict[str, list[Report]] = {}
     for part in parts:
         by_host.setdefault(part.host, []).append(part.report)
@@ -263,7 +283,7 @@ def _hosts(parts: Sequence[HostReport]) -> list[dict[str, Any]]:
 
 
 def _merged_host(hosts: Sequence[HostRecord]) -> dict[str, Any]:
-    """What all have in common; the processors' models are all named. Noise is that of all times together."""
+    """Return what all hosts have in common, with the models of all processors, and the noise of all times together."""
     merged: dict[str, Any] = {}
     for key in hosts[-1]:
         values = [host.get(key) for host in hosts]

@@ -1,4 +1,4 @@
-"""The report of a run on a fleet, of the parts that were measured and of how it went."""
+"""The report of a run on a fleet, made of its parts and its timing."""
 
 import math
 import secrets
@@ -14,8 +14,8 @@ from opduel.records import SAMPLED, Report, RunError
 
 
 @dataclass(frozen=True)
-class Course:
-    """When a run began, how long it took, why it was stopped (None: it was not), and whether by a signal."""
+class RunTiming:
+    """A run's start, seconds, reason why it was stopped (None: it was not), and whether by a signal."""
 
     started: datetime
     wall_s: float
@@ -23,20 +23,20 @@ class Course:
     interrupted: bool
 
 
-def of_family(request: RunRequest, given_up: int) -> int:
-    """How many comparisons attempts that were given up stand for: with several kinds of host as many of each, so that
-    the levels of all kinds together stay alpha."""
+def count_attempts(request: RunRequest, given_up: int) -> int:
+    """Return how many comparisons the given-up attempts count as: those of each kind of host, so that all kinds
+    together keep the level alpha."""
     own = sum(case.metric in SAMPLED for case in request.cases)
-    return given_up * (1 + math.ceil(request.elsewhere / max(1, own)))
+    return given_up * (1 + math.ceil(request.other_comparisons / max(1, own)))
 
 
 def _goes_on(part: HostReport) -> bool:
-    """Whether its host would go on with the part, with more time."""
+    """Return whether the part could go on with more time."""
     return bool(part.report.run.resumable) and part.report.run.is_cut_short
 
 
-def report_of(request: RunRequest, parts: Sequence[HostReport], course: Course, given_up: int) -> Report:
-    """The report of all parts; ``given_up``: how many comparisons were begun on a host and made on another.
+def report_of(request: RunRequest, parts: Sequence[HostReport], course: RunTiming, given_up: int) -> Report:
+    """Return the report of all parts; ``given_up`` comparisons were begun on one host and made on another.
 
     Raises:
         InterruptedRunError: a signal ended the run before a part was measured.
@@ -47,13 +47,13 @@ def report_of(request: RunRequest, parts: Sequence[HostReport], course: Course, 
         raise error(f"nothing was measured: {course.stopped}")
     reasons = [part.report.run.stop_reason for part in parts if part.report.run.is_cut_short]
     reasons = [course.stopped, *reasons] if course.stopped else reasons
-    own = {
+    run = {
         "id": f"{course.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
         "started": course.started.isoformat(timespec="seconds"),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "configuration": asdict(request.configuration),
         "time_budget": request.configuration.time_budget,
-        # Of what was measured before, or ahead, this start has seen only the end.
+        # A shard of an earlier start, or measured ahead, took longer than this start shows.
         "wall_s": max(course.wall_s, *(part.report.run.wall_s or 0.0 for part in parts)),
         "complete": not reasons,
         "stop_reason": "; ".join(dict.fromkeys(filter(None, reasons))) or None,
@@ -62,5 +62,5 @@ def report_of(request: RunRequest, parts: Sequence[HostReport], course: Course, 
         **request.labels,
     }
     looks = plan_looks(request.max_rounds)
-    elsewhere = request.elsewhere + of_family(request, given_up) - given_up
-    return merge(parts, request.cases, looks, request.configuration.alpha, own, elsewhere, given_up)
+    other_comparisons = request.other_comparisons + count_attempts(request, given_up) - given_up
+    return merge(parts, request.cases, looks, request.configuration.alpha, run, other_comparisons, given_up)

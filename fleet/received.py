@@ -1,7 +1,7 @@
-"""What a host was sent, made use of: files of cases in its cache, a suite's files and what their setup_cache makes.
+"""Use of the archives that a host received: files of cases, and a suite with what its setup_cache makes.
 
-A suite lies in a folder of the run, with a copy for each side, and stays there for the run's next shards: a setup_cache
-may take minutes, and is run once on each host.
+A suite lies in a folder of the run, with a copy for each side, and stays there for the run's next shards, because a
+setup_cache may take minutes; it is run once on each host.
 """
 
 import os
@@ -20,12 +20,12 @@ from opduel.harness.models import checksum_of, fetch_files, place_of
 from opduel.records import Build, Case, ModelFile, RunError
 from opduel.records.measurement import Side
 
-KEPT_SUITES = 4  # runs, of which a host keeps the suite: a search measures several steps at once
+KEPT_SUITES = 4  # runs whose suites a host keeps, since a search measures several steps at once
 _SUITE, _UNFINISHED = "suite", "unfinished"
 
 
 def cases_with_files(cases: Sequence[Case], host_folder: Path) -> list[Case]:
-    """The cases with their files on this host: those that were sent, else fetched. OpduelError: one can't be had."""
+    """Return the cases with their files on this host, sent or fetched. Raise OpduelError if one can't be had."""
     archives, cache = host_folder / BUILDS, host_folder / MODELS
     sent = set()
 
@@ -37,12 +37,14 @@ def cases_with_files(cases: Sequence[Case], host_folder: Path) -> list[Case]:
         return replace(file, location=str(archive), filename=place_of(file, cache).name)
 
     local = [replace(case, files={name: here(file) for name, file in case.files.items()}) for case in cases]
-    found = fetch_files(local, cache)
+    fetched = fetch_files(local, cache)
     for archive in sent:
-        archive.unlink(missing_ok=True)  # it is in the cache now
+        archive.unlink(missing_ok=True)  # its file is in the cache now
     return [
-        replace(case, files={name: replace(file, path=one.files[name].path) for name, file in case.files.items()})
-        for case, one in zip(cases, found, strict=True)
+        replace(
+            case, files={name: replace(file, path=fetched_case.files[name].path) for name, file in case.files.items()}
+        )
+        for case, fetched_case in zip(cases, fetched, strict=True)
     ]
 
 
@@ -50,7 +52,7 @@ class SuiteHere:
     """The suite of a job on this host."""
 
     def __init__(self, job: Job, suite: SuiteJob, host_folder: Path) -> None:
-        """Unpack it, unless an earlier shard of the run did. RunError: the archive is damaged, or the disk is full."""
+        """Unpack the suite unless an earlier shard did. Raise RunError if the archive is damaged or the disk full."""
         self._job, self._suite = job, suite
         self._root = host_folder / job.run / _SUITE
         self._forget_other_runs(host_folder)
@@ -64,22 +66,22 @@ class SuiteHere:
             self._work = SuiteWork.within(own, self._root)
 
     def framework(self, framework: Framework) -> Framework:
-        """The framework with what the suite needs in builds and workers."""
+        """Return the framework with what the suite needs in builds and workers."""
         return framework.of_suite(self._suite.variables, self._suite.requirements)
 
     def prepare(self, builds: Mapping[Side, Build], framework: Framework) -> tuple[dict[Side, Build], list[str]]:
-        """The builds as this host's workers need them, when each ``setup_cache`` that the job's cases need was run; and
-        a line for each that failed."""
+        """Run each ``setup_cache`` that the job's cases need. Return the builds for this host's workers, and a line for
+        each failure."""
         sides = {side: self._work.on_side(side, build) for side, build in builds.items()}
-        if left := [order for order in self._suite.caches if not self._work.is_made(order)]:
+        if caches_to_make := [order for order in self._suite.caches if not self._work.is_made(order)]:
             with self._unfinished():
-                self._work.make_caches(sides, framework.of_suite({}), left, self._job.env)
+                self._work.make_caches(sides, framework.of_suite({}), caches_to_make, self._job.env)
         problems = map(self._work.problem, self._suite.caches)
         return sides, [line for line in problems if line is not None]
 
     @contextmanager
     def _unfinished(self) -> Iterator[None]:
-        """What is left of it if this ends early is made again from the beginning."""
+        """Mark the folder as unfinished during the ``with``, so that it is made again if this ends early."""
         try:
             self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self._root / _UNFINISHED).touch()
@@ -89,9 +91,9 @@ class SuiteHere:
             raise RunError(f"{self._root}: {error.strerror}: free some space, or give --folder") from None
 
     def _forget_other_runs(self, host_folder: Path) -> None:
-        """Keep the suites of the runs that were measured last; the process that measures is alone on its host."""
+        """Remove all suites but those of the latest runs; no other process of this host measures meanwhile."""
         with suppress(OSError):
             os.utime(self._root)
-        others = [one for one in host_folder.glob(f"*/{_SUITE}") if one != self._root]
-        for old in sorted(others, key=lambda one: one.stat().st_mtime, reverse=True)[KEPT_SUITES - 1 :]:
+        other_suites = [folder for folder in host_folder.glob(f"*/{_SUITE}") if folder != self._root]
+        for old in sorted(other_suites, key=lambda folder: folder.stat().st_mtime, reverse=True)[KEPT_SUITES - 1 :]:
             shutil.rmtree(old, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What the log of a fleet's run has of it: its shards, their rounds and reports, and what has moved."""
+"""The log of a run on a fleet: its shards, their rounds and reports, and the cases that moved."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,13 +18,12 @@ KIND = "fleet"  # of this run's texts in a log
 
 @dataclass
 class LoggedRun:
-    """What the log has of a run.
+    """A run as its log has it. Keys are those of shards.
 
-    ``shards`` are by key, those that were moved included. ``finished`` has their reports, and ``earlier`` the reports
-    of those that go on, as they have more time now; ``rounds`` has the rounds of each on each host. ``moved``: the keys
-    of shards that were made of other shards' open cases, and how many comparisons had been begun on a host, and left to
-    another, when each was made; ``given_up``: how many have been by now. ``start`` identifies the run's first start:
-    what hosts keep of others is no part of it.
+    ``shards`` includes those made of moved cases. ``finished`` has their reports, ``earlier`` the reports of shards
+    that go on because they have more time now, and ``rounds`` the rounds of each shard by host. ``given_up`` counts the
+    comparisons that were begun on one host and left to another; ``moved`` has this count at the time when a shard was
+    made of moved cases. ``start`` identifies the run's first start, so that hosts' folders of other runs are not used.
     """
 
     shards: dict[str, Shard] = field(default_factory=dict)
@@ -83,7 +82,7 @@ def read_run(request: RunRequest, run: str, cost: Callable[[Case], float]) -> Lo
             (logged.earlier if goes_on else logged.finished)[key] = host_report
         elif entry["event"] == "moved" and key in logged.shards and key not in logged.finished:
             text = entry["report"]
-            part = None if text is None else HostReport(entry["host"], from_text(text), whole=False)
+            part = None if text is None else HostReport(entry["host"], from_text(text), is_whole=False)
             logged.move(run, key, part, shards(entry["shards"]))
     return logged
 
@@ -99,7 +98,7 @@ def _goes_on(report: Report, had_s: float | None, request: RunRequest) -> bool:
 
 
 def identity(request: RunRequest) -> str:
-    """Identify all that has to be the same for one start to go on with the shards of another."""
+    """Return a digest of all that must be the same for a start to resume another one's shards."""
     configuration = asdict(request.configuration)
     del configuration["time_budget"]
     return fingerprint(
@@ -115,13 +114,12 @@ def identity(request: RunRequest) -> str:
 
 
 def folder_of(run: str, start: str) -> str:
-    """Identifies what hosts keep of a run's first start, and of those that go on with it: a run that is made again
-    finds nothing there."""
+    """Return the name of the run's folder on hosts; another first start of the same run has another one."""
     return fingerprint({"run": run, "start": start})
 
 
 def key_of(run: str, shard: Shard) -> str:
-    """Identifies a shard in its run."""
+    """Return the key of a shard in its run."""
     return f"{shard.number}-{fingerprint({'run': run, 'cases': [case.id for case in shard.cases]})}"
 
 
@@ -131,13 +129,13 @@ def ids_of(shards: Iterable[Shard]) -> list[list[str]]:
 
 
 def count_samples(text: str) -> int:
-    """Count the samples of a round, as a host sends it."""
+    """Return the number of samples in a round's text, as a host sends it."""
     entry = json.loads(text)
     return len(entry["result"]["samples"]) if entry.get("kind") == "round" else 0
 
 
 def _entries(request: RunRequest, run: str) -> Iterator[dict[str, Any]]:
-    """Return what this run's log has of it; whatever is damaged, or another's, is passed over."""
+    """Yield the log's entries of this run; damaged ones, and those of other runs, are skipped."""
     texts: Sequence[str] = request.log.rounds() if request.log else ()
     for text in texts:
         try:

@@ -1,4 +1,4 @@
-"""TLS in both directions: who has a certificate of the fleet's own authority belongs to it, nobody else does."""
+"""Mutual TLS: whoever has a certificate of the fleet's own authority belongs to the fleet."""
 
 import datetime
 import os
@@ -21,7 +21,7 @@ MAKE_THEM = "make them with: opduel fleet certificates FOLDER, and copy {} to ea
 
 
 def make_certificates(folder: Path, days: int) -> list[Path]:
-    """Write a certificate of the fleet that is valid for so many days, and an authority where there is none yet.
+    """Write a certificate that is valid for so many days, and the fleet's authority if there is none yet.
 
     Raises:
         UsageError: the folder has an authority that can't be read.
@@ -33,7 +33,7 @@ def make_certificates(folder: Path, days: int) -> list[Path]:
             raise UsageError(f"{folder}: has only one of {AUTHORITY} and {AUTHORITY_KEY}: give another folder")
         authority, authority_key = _authority(folder)
         key = ec.generate_private_key(ec.SECP256R1())
-        made = (
+        certificate = (
             _builder("opduel fleet", authority.subject, key.public_key(), days)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(
@@ -46,33 +46,33 @@ def make_certificates(folder: Path, days: int) -> list[Path]:
             .sign(authority_key, hashes.SHA256())
         )
         _write_key(folder / KEY, key)
-        write_atomically(folder / CERTIFICATE, made.public_bytes(serialization.Encoding.PEM))
+        write_atomically(folder / CERTIFICATE, certificate.public_bytes(serialization.Encoding.PEM))
     except OSError as error:
         raise RunError(f"{folder}: certificates cannot be written ({error.strerror}): give another folder") from None
     return [folder / name for name in NEEDED]
 
 
 def _authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """The folder's authority, made if there is none."""
+    """Return the folder's authority; create it if there is none."""
     if (folder / AUTHORITY).exists():
         try:
-            found = x509.load_pem_x509_certificate((folder / AUTHORITY).read_bytes())
+            certificate = x509.load_pem_x509_certificate((folder / AUTHORITY).read_bytes())
             key = serialization.load_pem_private_key((folder / AUTHORITY_KEY).read_bytes(), None)
             assert isinstance(key, ec.EllipticCurvePrivateKey)
         except (ValueError, TypeError, AssertionError):
             raise UsageError(f"{folder}: {AUTHORITY} or {AUTHORITY_KEY} is damaged: give another folder") from None
-        return found, key
+        return certificate, key
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "opduel fleet authority")])
-    made = (
+    new_certificate = (
         _builder("opduel fleet authority", name, key.public_key(), AUTHORITY_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
     _write_key(folder / AUTHORITY_KEY, key)
-    write_atomically(folder / AUTHORITY, made.public_bytes(serialization.Encoding.PEM))
-    return made, key
+    write_atomically(folder / AUTHORITY, new_certificate.public_bytes(serialization.Encoding.PEM))
+    return new_certificate, key
 
 
 def _builder(name: str, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
@@ -89,7 +89,7 @@ def _builder(name: str, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days:
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    """Readable by its owner alone, from the first byte on."""
+    """Write a key that only its owner can read, from the first byte on."""
     content = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -101,7 +101,7 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
 
 
 def security_of(folder: Path, option: str = "--fleet_certificates") -> Security:
-    """What connections of all kinds are secured with, in both directions.
+    """Return Dask's settings of TLS for all connections.
 
     Raises:
         UsageError: a file is missing or damaged, or the certificate has expired or is not the authority's.
@@ -123,15 +123,15 @@ def security_of(folder: Path, option: str = "--fleet_certificates") -> Security:
         own.verify_directly_issued_by(authority)
     except Exception:
         raise UsageError(f"{option} {folder}: {CERTIFICATE} is not of the authority {AUTHORITY}: {MAKE_THEM}") from None
-    ends = own.not_valid_after_utc
-    if ends < datetime.datetime.now(datetime.UTC):
+    expiry = own.not_valid_after_utc
+    if expiry < datetime.datetime.now(datetime.UTC):
         raise UsageError(
-            f"{option} {folder}: {CERTIFICATE} expired on {ends:%Y-%m-%d}: make a new one with "
+            f"{option} {folder}: {CERTIFICATE} expired on {expiry:%Y-%m-%d}: make a new one with "
             "opduel fleet certificates, in the folder that has the authority's key"
         )
     names = {
-        f"tls_{role}_{what}": str(paths[file])
+        f"tls_{role}_{suffix}": str(paths[file])
         for role in ("scheduler", "worker", "client")
-        for what, file in (("cert", CERTIFICATE), ("key", KEY))
+        for suffix, file in (("cert", CERTIFICATE), ("key", KEY))
     }
     return Security(tls_ca_file=str(paths[AUTHORITY]), require_encryption=True, **names)

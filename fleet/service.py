@@ -1,4 +1,4 @@
-"""The parts of a fleet that run: a scheduler, a worker on each measuring host, and a client's connection."""
+"""The services of a fleet: the scheduler, the worker on each measuring host, and a client's connection."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ import platformdirs
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 
 from opduel.fleet.address import FleetAddress, FleetChoice
-from opduel.fleet.dashboard import LOOPBACK, TOPIC, DashboardAddress, described
+from opduel.fleet.dashboard import LOOPBACK, TOPIC, DashboardAddress, describe_dashboard
 from opduel.fleet.host import HostPlugin, HostSettings
 from opduel.fleet.job import KIND_RESOURCE, SLOT, tag_resource
 from opduel.fleet.kinds import features_of, host_kind
@@ -56,14 +56,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """What a measuring host is started with; ``kind``: what ``--across hosts`` tells hosts apart by."""
+    """The options of a measuring host; ``kind`` is its kind for ``--across hosts``."""
 
     settings: HostSettings
     tags: tuple[str, ...] = ()
     kind: str = field(default_factory=host_kind)
 
     def of_nanny(self, security: Security | None) -> dict[str, Any]:
-        """The arguments of Dask's nanny: a worker with one slot, and the host's tags."""
+        """Return the arguments of Dask's nanny: a worker with one slot, and the host's kind and tags."""
         return {
             "nthreads": 1,
             "name": self.settings.name,
@@ -78,20 +78,19 @@ class WorkerOptions:
 
 
 def default_folder() -> Path:
-    """Where a host keeps its shards."""
+    """Return the folder in which a host keeps its shards."""
     return platformdirs.user_cache_path("opduel") / "fleet"
 
 
 def host_tags(proc: Path = PROC) -> list[str]:
-    """What this machine is, as tags: ``linux-x86_64``, the instructions that its processor has, ``gpu``."""
-    found = [f"{platform.system()}-{platform.machine()}".lower()]
-    found += features_of(text_of(proc / "cpuinfo"))
-    return [*found, "gpu"] if Path("/dev/nvidia0").exists() else found
+    """Return this machine's tags: ``linux-x86_64``, the instructions that its processor has, ``gpu``."""
+    tags = [f"{platform.system()}-{platform.machine()}".lower()]
+    tags += features_of(text_of(proc / "cpuinfo"))
+    return [*tags, "gpu"] if Path("/dev/nvidia0").exists() else tags
 
 
 def run_scheduler(address: FleetAddress, security: Security | None, dashboard: DashboardAddress | None = None) -> None:
-    """Run a scheduler at this address until a signal ends it, and its dashboard if one is asked for. RunError: one of
-    the addresses can't be listened at."""
+    """Run a scheduler, and its dashboard if given, until a signal ends it. Raise RunError for an address in use."""
 
     async def serve() -> None:
         place = dashboard or DashboardAddress(LOOPBACK, 0)
@@ -110,19 +109,19 @@ def run_scheduler(address: FleetAddress, security: Security | None, dashboard: D
             log.info("scheduler at %s", scheduler.address)
             if dashboard is not None:
                 _tell_of_dashboard(scheduler, dashboard)
-            await _ended()
+            await _signal()
 
     routes = dask.config.get(PAGES)
     _run(serve(), {PAGES: routes} if dashboard is not None else {})
 
 
-def _tell_of_dashboard(scheduler: Scheduler, asked: DashboardAddress) -> None:
-    """Log where it is, and leave it where clients find it. RunError: Dask took another port."""
+def _tell_of_dashboard(scheduler: Scheduler, address: DashboardAddress) -> None:
+    """Log the dashboard's address, and publish it for clients. Raise RunError if Dask took another port."""
     server: Any = scheduler.http_server
     port = server.port
-    if asked.port not in (0, port):
-        raise RunError(f"--dashboard {asked.host}:{asked.port}: the port is in use: give another")
-    where = DashboardAddress(asked.host, port)
+    if address.port not in (0, port):
+        raise RunError(f"--dashboard {address.host}:{address.port}: the port is in use: give another")
+    where = DashboardAddress(address.host, port)
     scheduler.log_event(TOPIC, {"host": where.host, "port": where.port})
     log.info("dashboard at %s", where.link(own_name()))
     if where.is_open:
@@ -130,40 +129,40 @@ def _tell_of_dashboard(scheduler: Scheduler, asked: DashboardAddress) -> None:
 
 
 def dashboard_of(client: Client, choice: FleetChoice) -> str | None:
-    """What to say of the fleet's dashboard; None: it has none."""
+    """Return a description of the fleet's dashboard; None if it has none."""
     events = client.get_events(TOPIC)
-    return described(events[-1][1], choice.address) if events else None
+    return describe_dashboard(events[-1][1], choice.address) if events else None
 
 
 def run_worker(address: FleetAddress, options: WorkerOptions, security: Security | None) -> None:
-    """Be a measuring host until a signal ends it; a scheduler that can't be reached is tried again and again."""
+    """Run a worker until a signal ends it; retry a scheduler that can't be reached."""
 
     async def serve() -> None:
-        ended = asyncio.ensure_future(_ended())
-        while not ended.done():
+        signal_came = asyncio.ensure_future(_signal())
+        while not signal_came.done():
             nanny = Nanny(address.text, **options.of_nanny(security))
             try:
                 started = asyncio.ensure_future(nanny.start())
-                await asyncio.wait({started, ended}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({started, signal_came}, return_when=asyncio.FIRST_COMPLETED)
                 if started.done():
                     await started
                     log.info("%s measures for %s", options.settings.name, address.text)
                     await asyncio.wait(
-                        {asyncio.ensure_future(nanny.finished()), ended}, return_when=asyncio.FIRST_COMPLETED
+                        {asyncio.ensure_future(nanny.finished()), signal_came}, return_when=asyncio.FIRST_COMPLETED
                     )
             except Exception as error:
                 log.warning("%s: %s; trying again", address.text, _why(error))
             finally:
                 with contextlib.suppress(Exception):
                     await nanny.close(timeout=30)
-            if not ended.done():
-                await asyncio.wait({ended}, timeout=RETRY_S)
+            if not signal_came.done():
+                await asyncio.wait({signal_came}, timeout=RETRY_S)
 
     _run(serve())
 
 
 def _why(error: BaseException) -> str:
-    """What lies behind an error of Dask's, in one line."""
+    """Return the first cause of an error of Dask's, in one line."""
     while error.__cause__ is not None:
         error = error.__cause__
     if "CERTIFICATE" in str(error) or "certificate" in str(error):
@@ -177,8 +176,8 @@ def _run(served: Any, settings: Mapping[str, Any] = MappingProxyType({})) -> Non
         asyncio.run(served)
 
 
-async def _ended() -> None:
-    """Until the first signal."""
+async def _signal() -> None:
+    """Wait for the first signal."""
     heard = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -187,14 +186,14 @@ async def _ended() -> None:
 
 
 def _quiet() -> None:
-    """What Dask logs is of no use to people who don't run Dask."""
+    """Silence Dask's own log, which is of no use to people who don't know Dask."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     logging.getLogger("tornado").setLevel(logging.CRITICAL)
 
 
 @contextlib.contextmanager
 def connect(choice: FleetChoice) -> Iterator[Client]:
-    """A client of the fleet. Raises UsageError: bad certificates. RunError: no scheduler of this fleet answers."""
+    """Yield a client of the fleet. Raise UsageError for bad certificates, RunError if no scheduler of it answers."""
     _quiet()
     address = choice.address
     security = security_of(choice.certificates) if address.is_encrypted else None
@@ -214,7 +213,7 @@ def connect(choice: FleetChoice) -> Iterator[Client]:
 
 
 class _LocalFleets:
-    """The fleets on this machine that are in use, each by one or several clients of this process."""
+    """The fleets on this machine (``local:N``), each shared by the clients of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -222,7 +221,7 @@ class _LocalFleets:
 
     @contextlib.contextmanager
     def started(self, count: int) -> Iterator[SpecCluster]:
-        """A fleet of so many workers, which ends with its last client."""
+        """Yield a fleet of so many workers, which ends with its last client."""
         with self._lock:
             if count not in self._used:
                 stack = contextlib.ExitStack()
@@ -245,7 +244,7 @@ _LOCAL = _LocalFleets()
 
 @contextlib.contextmanager
 def _local_fleet(count: int) -> Iterator[SpecCluster]:
-    """Workers on this machine, for a try: each has processors of its own as far as there are enough."""
+    """Yield a cluster of workers on this machine; each has processors of its own if there are enough."""
     allowed = sorted(os.sched_getaffinity(0))
     each = len(allowed) // count
     workers = {}
@@ -264,5 +263,5 @@ def _local_fleet(count: int) -> Iterator[SpecCluster]:
 
 
 def own_name() -> str:
-    """What a host is called if nobody says otherwise."""
+    """Return a host's default name."""
     return host_name() or socket.gethostname()

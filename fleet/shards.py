@@ -1,4 +1,4 @@
-"""A run's cases in parts, each measured on one host.  Pure: cases and costs in, parts out."""
+"""Division of a run's cases into shards, each of which one host measures. No Dask."""
 
 import math
 import random
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from opduel.records import Case
 
-FEWEST = 8  # cases of a shard: with fewer, they say too little of each other's noise
+FEWEST = 8  # cases of a shard: fewer tell too little about each other's noise
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Cases that one host measures, as a run of their own. ``share``: of what all of the run's cases cost."""
+    """Cases that one host measures, as a run of their own. ``share``: their part of the cost of all cases, 0 to 1."""
 
     number: int
     cases: tuple[Case, ...]
@@ -20,13 +20,13 @@ class Shard:
 
 
 def cut(cases: Sequence[Case], cost: Callable[[Case], float], hosts: int, seed: int) -> list[Shard]:
-    """The cases in shards, in the order in which hosts are to take them, for so many hosts.
+    """Return the cases in shards for so many hosts, in the order in which hosts take them when they are free.
 
-    Hosts take the next shard as soon as they are free.  Each shard costs half of a host's part of what is left, so that
-    hosts end together although nobody knows how fast each is (guided self-scheduling, Polychronopoulos and Kuck 1987,
-    IEEE Transactions on Computers C-36; half as in factoring, Hummel, Schonberg and Flynn 1992).  What is left for
-    shards of ``FEWEST`` cases is shared out evenly.  Cases are drawn in random order, so that the noise of those of a
-    shard is like that of all; those that measure the same by several metrics stay together.
+    Each shard costs half of a host's part of the remaining cost, so that hosts of unknown speeds end together (guided
+    self-scheduling, Polychronopoulos and Kuck 1987, IEEE Transactions on Computers C-36; half as in factoring, Hummel,
+    Schonberg and Flynn 1992). The last cases, enough for shards of ``FEWEST``, are divided evenly. The order of cases
+    is random, so that the noise in a shard is like that of all; cases that measure the same by several metrics stay
+    together.
 
     Raises:
         ValueError: ``hosts`` is not positive.
@@ -36,37 +36,37 @@ def cut(cases: Sequence[Case], cost: Callable[[Case], float], hosts: int, seed: 
     groups: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         groups.setdefault((case.time_id, case.context), []).append(case)
-    left = random.Random(f"shards {seed}").sample(list(groups.values()), len(groups))
-    costs = [sum(map(cost, group)) for group in left]
-    whole = sum(costs) or 1.0
+    groups_left = random.Random(f"shards {seed}").sample(list(groups.values()), len(groups))
+    costs = [sum(map(cost, group)) for group in groups_left]
+    total_cost = sum(costs) or 1.0
     parts: list[list[list[Case]]] = []
-    while left:
+    while groups_left:
         most = sum(costs) / (2 * hosts)
         count, spent = 0, 0.0
-        while count < len(left) and (count == 0 or spent + costs[count] / 2 <= most):
+        while count < len(groups_left) and (count == 0 or spent + costs[count] / 2 <= most):
             spent += costs[count]
             count += 1
         if count < FEWEST:
             break
-        parts.append(left[:count])
-        del left[:count], costs[:count]
-    parts += _evenly(left, costs, hosts)
+        parts.append(groups_left[:count])
+        del groups_left[:count], costs[:count]
+    parts += _evenly(groups_left, costs, hosts)
     order = {case.id: number for number, case in enumerate(cases)}
     shards = []
     for number, part in enumerate(parts):
         own = sorted((case for group in part for case in group), key=lambda case: order[case.id])
-        shards.append(Shard(number, tuple(own), sum(map(cost, own)) / whole))
+        shards.append(Shard(number, tuple(own), sum(map(cost, own)) / total_cost))
     return shards
 
 
-def _evenly(left: Sequence[list[Case]], costs: Sequence[float], hosts: int) -> list[list[list[Case]]]:
-    """Groups in shards of about equal cost: as many for each host as give each ``FEWEST``, or as many as there are."""
-    if not left:
+def _evenly(groups: Sequence[list[Case]], costs: Sequence[float], hosts: int) -> list[list[list[Case]]]:
+    """Return groups in shards of about equal cost: as many per host as leave ``FEWEST`` in each, at least one shard."""
+    if not groups:
         return []
-    count = hosts * (len(left) // (FEWEST * hosts)) or min(hosts, math.ceil(len(left) / FEWEST))
+    count = hosts * (len(groups) // (FEWEST * hosts)) or min(hosts, math.ceil(len(groups) / FEWEST))
     shards: list[list[list[Case]]] = [[] for _ in range(count)]
     loads = [0.0] * count
-    for group, cost in sorted(zip(left, costs, strict=True), key=lambda one: -one[1]):
+    for group, cost in sorted(zip(groups, costs, strict=True), key=lambda pair: -pair[1]):
         lightest = min(range(count), key=lambda number: (loads[number], len(shards[number])))
         shards[lightest].append(group)
         loads[lightest] += cost

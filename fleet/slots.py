@@ -1,7 +1,7 @@
-"""Which of the runs of this process gives a host its next shard. Pure: no Dask.
+"""Turns of the runs of this process, such as a bisection and what it measures ahead, at the hosts of a fleet. No Dask.
 
-Dask puts a task on a host at once, and leaves it there while another host becomes free. So no more shards are under way
-than there are hosts, of all runs together, and the most urgent run is next.
+Dask assigns a task to a host at once, and leaves it there when another host becomes free. So all runs together submit
+no more shards than there are hosts, and the most urgent run is next.
 """
 
 import threading
@@ -9,11 +9,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 
-FRESH_S = 2.0  # a run that has not asked again for so long does not hold up others
+FRESH_S = 2.0  # a waiting run that has not asked for so long no longer holds up others
 
 
 class Slots:
-    """Of one fleet; runs are told apart by any object of theirs."""
+    """The hosts of one fleet, as slots for shards. A run is identified by any object."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -22,31 +22,34 @@ class Slots:
         self._waiting: dict[object, tuple[int, float]] = {}  # priority, and when it asked last
 
     def take(self, run: object, priority: int, hosts: int) -> bool:
-        """Whether a run may submit one more shard; one that may not asks again soon. Of runs that wait the one with the
-        highest priority is next."""
+        """Return whether a run may submit one more shard. If not, it asks again soon; of the waiting runs, the one with
+        the highest priority is next."""
         with self._lock:
             now = self._clock()
             self._waiting[run] = priority, now
-            others = (asked for one, asked in self._waiting.items() if one is not run)
-            overtaken = any(other > priority and now - asked < FRESH_S for other, asked in others)
-            if overtaken or sum(self._under_way.values()) >= hosts:
+            is_overtaken = any(
+                other_priority > priority and now - asked_at < FRESH_S
+                for other_run, (other_priority, asked_at) in self._waiting.items()
+                if other_run is not run
+            )
+            if is_overtaken or sum(self._under_way.values()) >= hosts:
                 return False
             self._under_way[run] = self._under_way.get(run, 0) + 1
             del self._waiting[run]
             return True
 
     def free(self, hosts: int) -> int:
-        """How many of so many hosts no run has given a shard."""
+        """Return how many of so many hosts have no shard."""
         with self._lock:
             return max(0, hosts - sum(self._under_way.values()))
 
     def keep(self, run: object, shards: int) -> None:
-        """So many shards of the run are under way now."""
+        """Record how many shards the run has submitted now."""
         with self._lock:
             self._under_way[run] = shards
 
     def leave(self, run: object) -> None:
-        """The run has ended."""
+        """Remove a run that has ended."""
         with self._lock:
             self._under_way.pop(run, None)
             self._waiting.pop(run, None)

@@ -33,9 +33,9 @@ class RunRequest:
     that replace the control, for cases of the metric "error" alone. ``suspects_only``: after its first look, measure
     only cases that look changed. ``env``: variables for the workers of both sides, whose values may be secrets.
     ``first_measurement``: the earlier run whose flagged cases this run replicates. ``prior_runs``: earlier runs on this
-    host, for planning alone. ``elsewhere``: see ``MeasurementPlan``. ``callgrind``: the folder for callgrind's files of
-    explained cases where ``profile_output`` is not set. ``usual_rounds``: the most rounds of a case, unless
-    ``configuration`` sets them. ``find_causes``: what adds causes to the run's comparisons (``opduel.causes``), if any.
+    host, for planning alone. ``other_comparisons``: ``elsewhere`` of ``MeasurementPlan``. ``callgrind``: the folder for
+    callgrind's files of explained cases where ``profile_output`` is not set. ``usual_rounds``: the most rounds of a
+    case, unless ``configuration`` sets them. ``find_causes``: adds causes to the run's comparisons (``opduel.causes``).
     """
 
     framework: Framework
@@ -51,7 +51,7 @@ class RunRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     first_measurement: FirstMeasurement | None = None
     prior_runs: PriorRuns | None = None
-    elsewhere: int = 0
+    other_comparisons: int = 0
     callgrind: Path | None = None
     usual_rounds: int = USUAL_ROUNDS
     find_causes: "FindCauses | None" = None
@@ -114,7 +114,7 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         budget_words="" if budget is None else f"the time budget of {budget:g} s",
         first_measurement=request.first_measurement,
         prior_runs=request.prior_runs,
-        elsewhere=request.elsewhere,
+        elsewhere=request.other_comparisons,
     )
 
 

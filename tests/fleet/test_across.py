@@ -51,12 +51,12 @@ class Hosts:
 
     def __init__(self) -> None:
         self.there = ["new", "old"]
-        self.asked: dict[str, RunRequest] = {}
+        self.request_by_kind: dict[str, RunRequest] = {}
         self.do: Callable[[str, RunRequest, Callable[[Progress], None]], None] = lambda *_: None
 
     def run(self, request: RunRequest, choice: FleetChoice, on_progress: Callable[[Progress], None]) -> Report:
         assert choice.kind is not None
-        self.asked[choice.kind] = request
+        self.request_by_kind[choice.kind] = request
         self.do(choice.kind, request, on_progress)
         fleet = {"hosts": [{"name": f"host-{choice.kind}"}]}
         return report([comparison(case.id) for case in request.cases], fleet=fleet, id=f"run-{choice.kind}")
@@ -64,29 +64,29 @@ class Hosts:
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
-    made = Hosts()
+    fleet_hosts = Hosts()
     monkeypatch.setattr(across, "connect", lambda _: contextlib.nullcontext())
     monkeypatch.setattr(across, "wait_for_hosts", lambda *_: {"host": "there"})
-    monkeypatch.setattr(across, "kinds_there", lambda *_: made.there)
-    monkeypatch.setattr(across, "run_fleet", made.run)
-    return made
+    monkeypatch.setattr(across, "kinds_there", lambda *_: fleet_hosts.there)
+    monkeypatch.setattr(across, "run_fleet", fleet_hosts.run)
+    return fleet_hosts
 
 
 def a_request(**changes: Any) -> RunRequest:
-    made = RunRequest(get_framework("mxnet"), CONTROL, TREATMENT, CASES, seed=1)
-    return replace(made, **changes)
+    request = RunRequest(get_framework("mxnet"), CONTROL, TREATMENT, CASES, seed=1)
+    return replace(request, **changes)
 
 
 def test_each_kind_is_asked_for_all_cases_in_the_family_of_all(hosts: Hosts) -> None:
-    found = across.run_across(a_request(), BY_TAG)
-    assert [one.case for one in found.comparisons] == [
+    report = across.run_across(a_request(), BY_TAG)
+    assert [row.case for row in report.comparisons] == [
         *("a@old", "a@new", "b@old", "b@new", "b@old/memory", "b@new/memory", "b@old/error", "b@new/error")
     ]
-    assert {kind: [case.id for case in one.cases] for kind, one in hosts.asked.items()} == {
+    assert {kind: [case.id for case in request.cases] for kind, request in hosts.request_by_kind.items()} == {
         kind: [f"a@{kind}", f"b@{kind}", f"b@{kind}/memory", f"b@{kind}/error"] for kind in ("old", "new")
     }
     # the sampled rows of the other kind; an error is not tested
-    assert {kind: one.elsewhere for kind, one in hosts.asked.items()} == {"old": 3, "new": 3}
+    assert {kind: request.other_comparisons for kind, request in hosts.request_by_kind.items()} == {"old": 3, "new": 3}
 
 
 def test_rows_of_an_earlier_report_go_to_their_kinds(hosts: Hosts) -> None:
@@ -94,10 +94,13 @@ def test_rows_of_an_earlier_report_go_to_their_kinds(hosts: Hosts) -> None:
     firsts = {kind: FirstMeasurement({}, {}, frozenset({kind}), ()) for kind in ("old", "new")}
     first = FirstMeasurement({}, {}, frozenset(), (), failed=frozenset({"b@new"}), by_kind=firsts)
     hosts.there = []  # it is known which kinds are wanted
-    found = across.run_across(a_request(cases=rows, first_measurement=first), BY_HOST)
-    assert [one.case for one in found.comparisons] == ["a@new", "b@new", "b@old"]
-    assert {kind: one.elsewhere for kind, one in hosts.asked.items()} == {"new": 1, "old": 1}  # of b@new nothing
-    assert {kind: one.first_measurement for kind, one in hosts.asked.items()} == firsts
+    report = across.run_across(a_request(cases=rows, first_measurement=first), BY_HOST)
+    assert [row.case for row in report.comparisons] == ["a@new", "b@new", "b@old"]
+    assert {kind: request.other_comparisons for kind, request in hosts.request_by_kind.items()} == {
+        "new": 1,
+        "old": 1,
+    }  # of b@new nothing
+    assert {kind: request.first_measurement for kind, request in hosts.request_by_kind.items()} == firsts
 
 
 def test_the_kinds_of_a_run_are_those_that_it_began_with(hosts: Hosts) -> None:
@@ -105,13 +108,13 @@ def test_the_kinds_of_a_run_are_those_that_it_began_with(hosts: Hosts) -> None:
     first = across.run_across(a_request(log=log), BY_HOST)
     hosts.there = ["newest", "old"]
     again = across.run_across(a_request(log=log), BY_HOST)
-    assert [one.kind for one in again.comparisons] == [one.kind for one in first.comparisons]
+    assert [row.kind for row in again.comparisons] == [row.kind for row in first.comparisons]
     other = across.run_across(a_request(log=log, seed=2), BY_HOST)  # another run
-    assert {one.kind for one in other.comparisons} == {"newest", "old"}
+    assert {row.kind for row in other.comparisons} == {"newest", "old"}
 
 
 def test_the_callers_log_and_progress_are_used_in_its_thread(hosts: Hosts) -> None:
-    log, told, caller = Log(), [], threading.get_ident()
+    log, progress_reports, caller = Log(), [], threading.get_ident()
     log.texts.append("kept before")
 
     def do(kind: str, request: RunRequest, on_progress: Callable[[Progress], None]) -> None:
@@ -124,12 +127,12 @@ def test_the_callers_log_and_progress_are_used_in_its_thread(hosts: Hosts) -> No
 
     def hear(progress: Progress) -> None:
         assert threading.get_ident() == caller
-        told.append(progress)
+        progress_reports.append(progress)
 
     hosts.do = do
     across.run_across(a_request(log=log), BY_TAG, hear)
     assert sorted(log.texts[1:]) == [f"{kind} {number}" for kind in ("new", "old") for number in range(3)]
-    assert told[-1].cases == 8
+    assert progress_reports[-1].cases == 8
 
 
 def test_what_cannot_be_kept_is_an_error_where_it_was_measured(hosts: Hosts) -> None:
@@ -137,18 +140,18 @@ def test_what_cannot_be_kept_is_an_error_where_it_was_measured(hosts: Hosts) -> 
         def keep(self, text: str) -> None:
             raise OSError(28, "No space left on device")
 
-    seen = []
+    errors = []
 
     def do(kind: str, request: RunRequest, on_progress: object) -> None:
         assert request.log is not None
         try:
             request.log.keep(json.dumps(kind))
         except OSError as error:
-            seen.append(error.errno)
+            errors.append(error.errno)
 
     hosts.do = do
     across.run_across(a_request(log=Full()), BY_TAG)
-    assert seen == [28, 28]
+    assert errors == [28, 28]
 
 
 def test_a_kind_that_fails_leaves_the_others(hosts: Hosts) -> None:
@@ -157,9 +160,9 @@ def test_a_kind_that_fails_leaves_the_others(hosts: Hosts) -> None:
             raise RunError("no worker is there")
 
     hosts.do = do
-    found = across.run_across(a_request(), BY_TAG)
-    assert (found.run.aborted, found.run.stop_reason) == (True, "new: no worker is there")
-    assert {one.kind for one in found.comparisons if one.rounds} == {"old"}
+    report = across.run_across(a_request(), BY_TAG)
+    assert (report.run.aborted, report.run.stop_reason) == (True, "new: no worker is there")
+    assert {row.kind for row in report.comparisons if row.rounds} == {"old"}
 
 
 def test_without_any_it_is_the_error_of_each_once(hosts: Hosts) -> None:
@@ -211,6 +214,6 @@ def test_an_interruption_keeps_what_was_measured(hosts: Hosts) -> None:
             until_interrupted(kind, request, on_progress)
 
     hosts.do = do
-    found = across.run_across(a_request(log=Log()), BY_TAG, interrupt)
-    assert (found.run.interrupted, found.run.resumable) == (True, True)
-    assert {one.kind for one in found.comparisons if one.rounds} == {"old"}
+    report = across.run_across(a_request(log=Log()), BY_TAG, interrupt)
+    assert (report.run.interrupted, report.run.resumable) == (True, True)
+    assert {row.kind for row in report.comparisons if row.rounds} == {"old"}

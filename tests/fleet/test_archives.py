@@ -29,13 +29,13 @@ def test_two_senders_of_one_build_do_not_disturb_each_other(tmp_path: Path, work
     (tmp_path / "host").mkdir()
     archive = tmp_path / "archive"
     archive.write_bytes(CONTENT)
-    rest = len(CONTENT), sha256_of(archive), worker
-    assert receive(DIGEST, "a", 0, CONTENT[:400], *rest) is None
-    assert receive(DIGEST, "b", 0, CONTENT[:500], *rest) is None
-    assert receive(DIGEST, "a", 400, CONTENT[400:], *rest) is None
-    assert receive(DIGEST, "b", 500, CONTENT[500:], *rest) is None
+    arguments = len(CONTENT), sha256_of(archive), worker
+    assert receive(DIGEST, "a", 0, CONTENT[:400], *arguments) is None
+    assert receive(DIGEST, "b", 0, CONTENT[:500], *arguments) is None
+    assert receive(DIGEST, "a", 400, CONTENT[400:], *arguments) is None
+    assert receive(DIGEST, "b", 500, CONTENT[500:], *arguments) is None
     assert (tmp_path / "host" / BUILDS / DIGEST).read_bytes() == CONTENT
-    assert receive(DIGEST, "c", 0, CONTENT[:-1] + b"!", *rest) == "an archive arrived damaged"
+    assert receive(DIGEST, "c", 0, CONTENT[:-1] + b"!", *arguments) == "an archive arrived damaged"
 
 
 def test_what_several_runs_want_to_send_is_sent_once(
@@ -58,20 +58,20 @@ def test_what_several_runs_want_to_send_is_sent_once(
         return sha256_of(path)
 
     monkeypatch.setattr(archives, "pack", pack)
-    said: list[str | None] = []
+    answers: list[str | None] = []
 
     def send(number: int) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         client: Any = SimpleNamespace(run=run)
-        said.append(Archives(folder, request, None).send(client, "bench-1", "tcp://bench-1:1", [DIGEST]))
+        answers.append(Archives(folder, request, None).send(client, "bench-1", "tcp://bench-1:1", [DIGEST]))
 
     threads = [threading.Thread(target=send, args=(number,)) for number in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(20)
-    assert said == [None, None, None]
+    assert answers == [None, None, None]
     assert len(pieces) == len(CONTENT) / 100
     assert len(set(pieces)) == 1
     assert (tmp_path / "host" / BUILDS / DIGEST).read_bytes() == CONTENT

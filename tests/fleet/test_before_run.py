@@ -39,20 +39,20 @@ def test_one_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Pat
 
 
 def test_it_is_reported_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opduel.fleet.before_run.SAID_EVERY_S", 0.2)
-    said: list[float] = []
-    assert run_before("sleep 0.7", LONG_S, lambda: said.append(time.monotonic())) is None
-    assert len(said) > 1
+    monkeypatch.setattr("opduel.fleet.before_run.EVENT_EVERY_S", 0.2)
+    report_times: list[float] = []
+    assert run_before("sleep 0.7", LONG_S, lambda: report_times.append(time.monotonic())) is None
+    assert len(report_times) > 1
 
 
 def test_an_interrupt_ends_it(tmp_path: Path) -> None:
     """As that of a measuring process whose worker has gone."""
-    begun, wrote = tmp_path / "begun", tmp_path / "wrote"
+    start_file, wrote = tmp_path / "begun", tmp_path / "wrote"
     code = "import sys; from opduel.fleet.before_run import run_before; run_before(sys.argv[1], 60, lambda: None)"
-    command = [sys.executable, "-c", code, f"touch {begun}; sleep 1; touch {wrote}; sleep 60"]
+    command = [sys.executable, "-c", code, f"touch {start_file}; sleep 1; touch {wrote}; sleep 60"]
     with subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL) as process:
         end = time.monotonic() + LONG_S
-        while not begun.exists():
+        while not start_file.exists():
             assert time.monotonic() < end
             time.sleep(0.02)
         process.send_signal(2)

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from opduel.fleet.address import parse_address
-from opduel.fleet.dashboard import DashboardAddress, described, parse_dashboard
+from opduel.fleet.dashboard import DashboardAddress, describe_dashboard, parse_dashboard
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ from opduel.fleet.dashboard import DashboardAddress, described, parse_dashboard
     ],
 )
 def test_addresses(text: str, host: str, port: int, is_open: bool) -> None:
-    found = parse_dashboard(text)
-    assert (found.host, found.port, found.is_open) == (host, port, is_open)
+    address = parse_dashboard(text)
+    assert (address.host, address.port, address.is_open) == (host, port, is_open)
 
 
 @pytest.mark.parametrize("text", ["", ":8787", "here", "a:b:1", "65536", "http://a:1"])
@@ -44,7 +44,7 @@ def test_what_is_no_address(text: str) -> None:
     ],
 )
 def test_what_a_client_is_told(host: str, scheduler: str, words: str) -> None:
-    assert described({"host": host, "port": 8787}, parse_address(scheduler)) == words
+    assert describe_dashboard({"host": host, "port": 8787}, parse_address(scheduler)) == words
 
 
 def test_one_on_all_addresses_is_linked_by_the_name_of_its_machine() -> None:

@@ -29,9 +29,9 @@ def test_a_host_has_its_time_for_the_shard_and_never_more_than_the_run(
     share: float, hosts: int, seconds: float
 ) -> None:
     request = REQUEST.configured(time_budget=100.0)
-    made = shard_configuration(request, Shard(0, tuple(CASES), share), hosts)
-    assert made.time_budget == seconds
-    assert replace(made, time_budget=100.0, max_rounds=None) == request.configuration
+    configuration = shard_configuration(request, Shard(0, tuple(CASES), share), hosts)
+    assert configuration.time_budget == seconds
+    assert replace(configuration, time_budget=100.0, max_rounds=None) == request.configuration
     assert shard_configuration(REQUEST, Shard(0, tuple(CASES), share), hosts) == RunConfiguration(
         max_rounds=REQUEST.max_rounds
     )

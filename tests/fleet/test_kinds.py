@@ -57,7 +57,7 @@ def test_long_names_differ_and_stay_names(tmp_path: Path) -> None:
     first = host_kind(proc(tmp_path, X86.format("Long " * 30, "avx")))
     second = host_kind(proc(tmp_path, X86.format("Long " * 30, "avx avx2")))
     assert first != second
-    assert all(KIND_NAME.fullmatch(one) for one in (first, second, host_kind()))
+    assert all(KIND_NAME.fullmatch(name) for name in (first, second, host_kind()))
 
 
 def test_a_host_is_of_the_last_of_the_platforms_that_it_has() -> None:

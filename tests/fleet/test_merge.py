@@ -26,33 +26,40 @@ def samples(case: Case, change: float, sd: float = 0.003) -> list[PairSample]:
 
 
 def shard(
-    cases: Sequence[Case], changes: Sequence[float], elsewhere: int, looks: Looks = LOOKS, **changed: Any
+    cases: Sequence[Case], changes: Sequence[float], other_comparisons: int, looks: Looks = LOOKS, **changed: Any
 ) -> Report:
     """A shard's report, of a run with so many comparisons elsewhere."""
     measured = {case.id: samples(case, change) for case, change in zip(cases, changes, strict=True)}
     failures = changed.pop("failures", {})
-    comparisons = RunAnalysis(cases, measured, failures, looks, ALPHA, other_p_values=(1.0,) * elsewhere).comparisons()
+    comparisons = RunAnalysis(
+        cases, measured, failures, looks, ALPHA, other_p_values=(1.0,) * other_comparisons
+    ).comparisons()
     return replace(report(comparisons, **{"complete": True, **changed}), cases=tuple(cases))
 
 
 def merged(parts: Sequence[tuple[str, Report]], cases: Sequence[Case]) -> Report:
-    return merge([HostReport(host, one) for host, one in parts], cases, LOOKS, ALPHA, {"id": "whole"})
+    return merge([HostReport(host, part) for host, part in parts], cases, LOOKS, ALPHA, {"id": "whole"})
 
 
 def test_each_case_has_its_host_and_the_order_is_the_runs() -> None:
     cases = [a_case(name) for name in "abcd"]
     parts = [("one", shard([cases[1], cases[3]], [0.1, 0.0], 2)), ("two", shard([cases[0], cases[2]], [0.0, 0.0], 2))]
-    whole = merged(parts, cases)
-    assert [(one.case, one.host) for one in whole.comparisons] == [
+    merged_report = merged(parts, cases)
+    assert [(comparison.case, comparison.host) for comparison in merged_report.comparisons] == [
         ("a", "two"),
         ("b", "one"),
         ("c", "two"),
         ("d", "one"),
     ]
-    assert [one.verdict for one in whole.comparisons] == ["unchanged", "regressed", "unchanged", "unchanged"]
-    assert [host["name"] for host in whole.run["fleet"]["hosts"]] == ["one", "two"]
-    assert whole.run.id == "whole"
-    assert (whole.control, whole.treatment) == (CONTROL, TREATMENT)
+    assert [comparison.verdict for comparison in merged_report.comparisons] == [
+        "unchanged",
+        "regressed",
+        "unchanged",
+        "unchanged",
+    ]
+    assert [host["name"] for host in merged_report.run["fleet"]["hosts"]] == ["one", "two"]
+    assert merged_report.run.id == "whole"
+    assert (merged_report.control, merged_report.treatment) == (CONTROL, TREATMENT)
 
 
 def test_what_a_shard_flags_is_flagged_whatever_the_others_come_to() -> None:
@@ -60,17 +67,17 @@ def test_what_a_shard_flags_is_flagged_whatever_the_others_come_to() -> None:
     few = shard(cases[:2], [0.1, 0.0], 38)
     many = shard(cases[2:], [0.0] * 38, 2)
     assert few.comparisons[0].verdict == "regressed"
-    whole = merged([("one", few), ("two", many)], cases)
-    assert whole.comparisons[0].verdict == "regressed"
-    assert whole.comparisons[0].q_value is not None
-    assert whole.comparisons[0].q_value <= ALPHA
+    merged_report = merged([("one", few), ("two", many)], cases)
+    assert merged_report.comparisons[0].verdict == "regressed"
+    assert merged_report.comparisons[0].q_value is not None
+    assert merged_report.comparisons[0].q_value <= ALPHA
 
 
-def a_part(own: Sequence[Case], changes: Sequence[float], elsewhere: int, looks: Looks) -> Report:
+def a_part(own: Sequence[Case], changes: Sequence[float], other_comparisons: int, looks: Looks) -> Report:
     """A shard with these changes; so many further comparisons are made elsewhere."""
     measured = {case.id: samples(case, change, 0.006)[:5] for case, change in zip(own, changes, strict=True)}
-    made = RunAnalysis(own, measured, {}, looks, ALPHA, other_p_values=(1.0,) * elsewhere).comparisons()
-    return replace(report(made, complete=True), cases=tuple(own))
+    comparisons = RunAnalysis(own, measured, {}, looks, ALPHA, other_p_values=(1.0,) * other_comparisons).comparisons()
+    return replace(report(comparisons, complete=True), cases=tuple(own))
 
 
 def smallest_flagged(case: Case, looks: Looks) -> float:
@@ -96,23 +103,23 @@ def test_what_a_verification_has_not_confirmed_is_not_flagged_afterwards() -> No
     cases = [a_case(f"c{number}") for number in range(2)]
     first = shard(cases[:1], [0.021], 1, configuration={"verify": True})
     assert first.comparisons[0].finding is None
-    whole = merged([("one", first), ("two", shard(cases[1:], [0.5], 1))], cases)
-    assert whole.comparisons[0].finding is None
+    merged_report = merged([("one", first), ("two", shard(cases[1:], [0.5], 1))], cases)
+    assert merged_report.comparisons[0].finding is None
 
 
 def test_a_case_nobody_came_to_is_inconclusive_and_says_so() -> None:
     cases = [a_case("a"), a_case("b")]
-    whole = merged([("one", shard(cases[:1], [0.0], 1))], cases)
-    assert (whole.comparisons[1].verdict, whole.comparisons[1].note) == ("inconclusive", NOT_MEASURED)
+    merged_report = merged([("one", shard(cases[:1], [0.0], 1))], cases)
+    assert (merged_report.comparisons[1].verdict, merged_report.comparisons[1].note) == ("inconclusive", NOT_MEASURED)
 
 
 def test_failures_count_as_ones_in_the_family() -> None:
     cases = [a_case("a"), a_case("b")]
     broken = {"b": Failure("treatment", "crash", "signal 11")}
     parts = [("one", shard(cases[:1], [0.1], 1)), ("two", shard(cases[1:], [0.1], 1, failures=broken))]
-    whole = merged(parts, cases)
-    assert [one.verdict for one in whole.comparisons] == ["regressed", "failed"]
-    assert whole.comparisons[0].q_value == pytest.approx(2 * (whole.comparisons[0].p_value or 0.0))
+    merged_report = merged(parts, cases)
+    assert [comparison.verdict for comparison in merged_report.comparisons] == ["regressed", "failed"]
+    assert merged_report.comparisons[0].q_value == pytest.approx(2 * (merged_report.comparisons[0].p_value or 0.0))
 
 
 def test_a_disturbed_host_is_named_and_its_verdicts_stay_as_they_are() -> None:
@@ -122,9 +129,9 @@ def test_a_disturbed_host_is_named_and_its_verdicts_stay_as_they_are() -> None:
         ("one", shard(cases[:1], [0.0], 1, validity=disturbed)),
         ("two", shard(cases[1:], [0.0], 1, validity={"valid": True, "hold": True, "reasons": [], "aa_checks": []})),
     ]
-    whole = merged(parts, cases)
-    assert whole.run.validity.valid is False
-    assert whole.run.validity.reasons == ("one: busy",)
+    merged_report = merged(parts, cases)
+    assert merged_report.run.validity.valid is False
+    assert merged_report.run.validity.reasons == ("one: busy",)
 
 
 def test_no_case_is_counted_twice() -> None:
@@ -145,13 +152,17 @@ def test_what_ended_a_part_early_is_said_of_the_whole() -> None:
         ),
         ("two", replace(shard(cases[1:], [0.0], 1), run={"complete": True, "rounds": 4})),
     ]
-    whole = merged(parts, cases)
-    assert (whole.run.complete, whole.run.stop_reason, whole.run.rounds) == (False, "the time is up", 7)
+    merged_report = merged(parts, cases)
+    assert (merged_report.run.complete, merged_report.run.stop_reason, merged_report.run.rounds) == (
+        False,
+        "the time is up",
+        7,
+    )
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=8), min_size=1, max_size=6))
 def test_no_host_flags_what_all_together_do_not(hosts: list[list[float]]) -> None:
-    """With p = 1 for the comparisons elsewhere, as ``Job.elsewhere`` has it."""
+    """With p = 1 for the comparisons elsewhere, as ``Job.other_comparisons`` has it."""
     everything = [p for own in hosts for p in own]
     together = iter(benjamini_hochberg(everything))
     for own in hosts:
@@ -167,22 +178,22 @@ def test_cases_that_were_begun_twice_are_two_in_the_family() -> None:
 
     def part(size: float) -> Report:
         changes = [size] + [0.0] * 29
-        measured = {case.id: samples(case, one, 0.006)[:5] for case, one in zip(cases, changes, strict=True)}
+        measured = {case.id: samples(case, change, 0.006)[:5] for case, change in zip(cases, changes, strict=True)}
         return replace(
             report(RunAnalysis(cases, measured, {}, looks, ALPHA).comparisons(), complete=True), cases=tuple(cases)
         )
 
-    flagged = next(one for one in map(part, sizes) if one.comparisons[0].verdict == "regressed")
+    flagged = next(candidate for candidate in map(part, sizes) if candidate.comparisons[0].verdict == "regressed")
     q_value = flagged.comparisons[0].q_value or 0.0
     for given_up in (0, 3, 60):
-        found = merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, given_up=given_up).comparisons[0]
-        assert found.q_value == pytest.approx(q_value * (30 + given_up) / 30)
-        assert found.verdict == ("regressed" if found.q_value <= ALPHA else "inconclusive")
-    assert (found.verdict, found.suspected) == ("inconclusive", "regressed")
-    both = merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, elsewhere=30, given_up=3).comparisons[0]
+        merged_report = merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, given_up=given_up).comparisons[0]
+        assert merged_report.q_value == pytest.approx(q_value * (30 + given_up) / 30)
+        assert merged_report.verdict == ("regressed" if merged_report.q_value <= ALPHA else "inconclusive")
+    assert (merged_report.verdict, merged_report.suspected) == ("inconclusive", "regressed")
+    both = merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, other_comparisons=30, given_up=3).comparisons[0]
     assert both.q_value == pytest.approx(q_value * 63 / 30), "those of other kinds of host count, too"
     assert merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, given_up=3).run["fleet"]["given_up"] == 3
-    assert found.note.startswith("regressed if no case had been begun on two hosts")
+    assert merged_report.note.startswith("regressed if no case had been begun on two hosts")
 
 
 def test_a_part_that_lost_its_open_cases_is_not_weighed_again() -> None:
@@ -191,8 +202,8 @@ def test_a_part_that_lost_its_open_cases_is_not_weighed_again() -> None:
 
     alone = smallest_flagged(cases[0], looks)
     few, many = a_part(cases[:1], [alone], 59, looks), a_part(cases[1:], [0.5] * 59, 1, looks)
-    for whole, finding in ((True, "regressed"), (False, None)):
-        parts = [HostReport("one", few, whole), HostReport("two", many)]
+    for is_whole, finding in ((True, "regressed"), (False, None)):
+        parts = [HostReport("one", few, is_whole), HostReport("two", many)]
         assert merge(parts, cases, looks, ALPHA, {}).comparisons[0].finding == finding
 
 
@@ -215,7 +226,10 @@ def test_a_second_chance_is_paid_for(counted: bool, low: float, high: float) -> 
     for _ in range(runs):
         first, second = ([rng.random() for _ in range(cases)] for _ in range(2))
         stay = [p <= ALPHA / cases for p in first]
-        final = [one if stays else other for one, other, stays in zip(first, second, stay, strict=True)]
+        final = [
+            first_value if stays else second_value
+            for first_value, second_value, stays in zip(first, second, stay, strict=True)
+        ]
         given_up = stay.count(False) if counted else 0
         wrong += min(benjamini_hochberg([*final, *(1.0,) * given_up])) <= ALPHA
     assert low < wrong / runs < high
@@ -223,10 +237,14 @@ def test_a_second_chance_is_paid_for(counted: bool, low: float, high: float) -> 
 
 def test_what_is_wrong_with_a_suite_names_the_hosts_on_which_it_is() -> None:
     cases = [a_case(name) for name in "abc"]
-    known, own = "x: cannot be imported", "control: setup_cache of one.A: OSError: no data set"
+    first_problem, own = "x: cannot be imported", "control: setup_cache of one.A: OSError: no data set"
     parts = [
         HostReport(host, shard([case], [0.0], 2, suite={"name": "s", "problems": problems}))
-        for host, case, problems in zip("oto", cases, ([known], [known, own], [known, own]), strict=True)
+        for host, case, problems in zip(
+            "oto", cases, ([first_problem], [first_problem, own], [first_problem, own]), strict=True
+        )
     ]
-    whole = merge(parts, cases, LOOKS, ALPHA, {"id": "whole", "suite": {"name": "s", "problems": [known]}})
-    assert whole.run["suite"] == {"name": "s", "problems": [known, f"t, o: {own}"]}
+    merged_report = merge(
+        parts, cases, LOOKS, ALPHA, {"id": "whole", "suite": {"name": "s", "problems": [first_problem]}}
+    )
+    assert merged_report.run["suite"] == {"name": "s", "problems": [first_problem, f"t, o: {own}"]}

@@ -19,7 +19,7 @@ ALPHA = 0.05
 NAMES = ("a", "b")
 
 
-def of_kind(kind: str, changes: Sequence[float], elsewhere: int, **run: Any) -> Report:
+def of_kind(kind: str, changes: Sequence[float], other_comparisons: int, **run: Any) -> Report:
     """The report of one kind whose only host measured a case for each change."""
     cases = [a_case(name).of_kind(kind) for name, _ in zip(NAMES, changes, strict=False)]
     spread = [0.003 * (number % 7 - 3) for number in range(15)]
@@ -30,10 +30,10 @@ def of_kind(kind: str, changes: Sequence[float], elsewhere: int, **run: Any) -> 
         ]
         for case, change in zip(cases, changes, strict=True)
     }
-    made = RunAnalysis(cases, samples, {}, LOOKS, ALPHA, other_p_values=(1.0,) * elsewhere).comparisons()
-    part = replace(report(made, **{"complete": True, **run}), cases=tuple(cases))
-    told = {"id": f"run-{kind}", "complete": True, **run}
-    return merge([HostReport(f"host-{kind}", part)], cases, LOOKS, ALPHA, told, elsewhere)
+    comparisons = RunAnalysis(cases, samples, {}, LOOKS, ALPHA, other_p_values=(1.0,) * other_comparisons).comparisons()
+    part = replace(report(comparisons, **{"complete": True, **run}), cases=tuple(cases))
+    record = {"id": f"run-{kind}", "complete": True, **run}
+    return merge([HostReport(f"host-{kind}", part)], cases, LOOKS, ALPHA, record, other_comparisons)
 
 
 def rows(*kinds: str) -> list[Case]:
@@ -42,23 +42,29 @@ def rows(*kinds: str) -> list[Case]:
 
 def test_each_row_is_a_case_on_a_kind_with_its_own_verdict() -> None:
     parts = [KindReport("old", of_kind("old", [0.1, 0.0], 2)), KindReport("new", of_kind("new", [0.0, 0.0], 2))]
-    whole = merge_kinds(parts, rows("old", "new"), False, False)
-    found = [(one.case, one.any_kind, one.kind, one.host, one.verdict) for one in whole.comparisons]
-    assert found == [
+    merged_report = merge_kinds(parts, rows("old", "new"), False, False)
+    rows_of_report = [
+        (comparison.case, comparison.any_kind, comparison.kind, comparison.host, comparison.verdict)
+        for comparison in merged_report.comparisons
+    ]
+    assert rows_of_report == [
         ("a@old", "a", "old", "host-old", "regressed"),
         ("a@new", "a", "new", "host-new", "unchanged"),
         ("b@old", "b", "old", "host-old", "unchanged"),
         ("b@new", "b", "new", "host-new", "unchanged"),
     ]
-    assert [case.id for case in whole.cases] == [one.case for one in whole.comparisons]
-    fleet = whole.run.fleet
+    assert [case.id for case in merged_report.cases] == [comparison.case for comparison in merged_report.comparisons]
+    fleet = merged_report.run.fleet
     assert fleet is not None
-    assert [(one.name, one.hosts, one.stop_reason) for one in fleet.kinds] == [
+    assert [(comparison.name, comparison.hosts, comparison.stop_reason) for comparison in fleet.kinds] == [
         ("old", ("host-old",), None),
         ("new", ("host-new",), None),
     ]
-    assert [(one.name, one.kind) for one in fleet.hosts] == [("host-old", "old"), ("host-new", "new")]
-    assert (whole.run.complete, whole.run.aborted, whole.run.stop_reason) == (True, False, None)
+    assert [(comparison.name, comparison.kind) for comparison in fleet.hosts] == [
+        ("host-old", "old"),
+        ("host-new", "new"),
+    ]
+    assert (merged_report.run.complete, merged_report.run.aborted, merged_report.run.stop_reason) == (True, False, None)
 
 
 def test_what_one_kind_finds_changes_nothing_on_another() -> None:
@@ -66,29 +72,36 @@ def test_what_one_kind_finds_changes_nothing_on_another() -> None:
     quiet = of_kind("new", [0.021, 0.0], 2)
     for changes in ([0.0, 0.0], [0.5, 0.5]):
         parts = [KindReport("old", of_kind("old", changes, 2)), KindReport("new", quiet)]
-        whole = merge_kinds(parts, rows("old", "new"), False, False)
-        assert [(one.verdict, one.q_value, one.p_value) for one in whole.comparisons if one.kind == "new"] == [
-            (one.verdict, one.q_value, one.p_value) for one in quiet.comparisons
-        ]
+        merged_report = merge_kinds(parts, rows("old", "new"), False, False)
+        assert [
+            (comparison.verdict, comparison.q_value, comparison.p_value)
+            for comparison in merged_report.comparisons
+            if comparison.kind == "new"
+        ] == [(comparison.verdict, comparison.q_value, comparison.p_value) for comparison in quiet.comparisons]
 
 
 def test_a_kind_without_a_report_leaves_the_others_and_says_why() -> None:
     parts = [KindReport("old", of_kind("old", [0.1, 0.0], 2)), KindReport("new", None, "no host of it is there")]
-    whole = merge_kinds(parts, rows("old", "new"), False, True)
-    assert [one.verdict for one in whole.comparisons] == ["regressed", "inconclusive", "unchanged", "inconclusive"]
-    assert whole.comparisons[1].note == "not measured on a host of the kind new"
-    assert (whole.run.complete, whole.run.aborted, whole.run.resumable) == (False, True, True)
-    assert whole.run.stop_reason == "new: no host of it is there"
+    merged_report = merge_kinds(parts, rows("old", "new"), False, True)
+    assert [comparison.verdict for comparison in merged_report.comparisons] == [
+        "regressed",
+        "inconclusive",
+        "unchanged",
+        "inconclusive",
+    ]
+    assert merged_report.comparisons[1].note == "not measured on a host of the kind new"
+    assert (merged_report.run.complete, merged_report.run.aborted, merged_report.run.resumable) == (False, True, True)
+    assert merged_report.run.stop_reason == "new: no host of it is there"
     with pytest.raises(ValueError, match="no kind of host has a report"):
         merge_kinds(parts[1:], rows("new"), False, False)
 
 
 def test_a_kind_that_ended_early_says_so_with_its_name() -> None:
-    ended = of_kind("new", [0.0], 2, complete=False, stop_reason="the time is up")
-    parts = [KindReport("old", of_kind("old", [0.0, 0.0], 2)), KindReport("new", ended)]
-    whole = merge_kinds(parts, rows("old", "new"), False, False)
-    assert (whole.run.complete, whole.run.stop_reason) == (False, "new: the time is up")
-    assert whole.comparisons[3].note == NOT_MEASURED
+    incomplete = of_kind("new", [0.0], 2, complete=False, stop_reason="the time is up")
+    parts = [KindReport("old", of_kind("old", [0.0, 0.0], 2)), KindReport("new", incomplete)]
+    merged_report = merge_kinds(parts, rows("old", "new"), False, False)
+    assert (merged_report.run.complete, merged_report.run.stop_reason) == (False, "new: the time is up")
+    assert merged_report.comparisons[3].note == NOT_MEASURED
 
 
 def test_a_disturbed_kind_is_named() -> None:
@@ -97,8 +110,8 @@ def test_a_disturbed_kind_is_named() -> None:
         KindReport("old", of_kind("old", [0.0, 0.0], 2, validity=busy)),
         KindReport("new", of_kind("new", [0.0, 0.0], 2)),
     ]
-    whole = merge_kinds(parts, rows("old", "new"), False, False)
-    assert (whole.run.validity.valid, whole.run.validity.reasons) == (False, ("old: busy",))
+    merged_report = merge_kinds(parts, rows("old", "new"), False, False)
+    assert (merged_report.run.validity.valid, merged_report.run.validity.reasons) == (False, ("old: busy",))
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=8), min_size=1, max_size=4))

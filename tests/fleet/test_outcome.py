@@ -11,20 +11,20 @@ from made_samples import a_case
 
 from opduel.comparator import RunAnalysis, plan_looks
 from opduel.fleet.merge import HostReport
-from opduel.fleet.outcome import Course, of_family, report_of
+from opduel.fleet.outcome import RunTiming, count_attempts, report_of
 from opduel.frameworks import get_framework
 from opduel.harness.run_request import RunRequest
 
 
 def request_of(cases: int, kinds: int) -> Any:
-    return SimpleNamespace(cases=[SimpleNamespace(metric="time")] * cases, elsewhere=(kinds - 1) * cases)
+    return SimpleNamespace(cases=[SimpleNamespace(metric="time")] * cases, other_comparisons=(kinds - 1) * cases)
 
 
 @pytest.mark.parametrize(("cases", "kinds", "given_up"), [(30, 1, 4), (30, 2, 4), (7, 5, 3), (1, 3, 1), (40, 4, 0)])
 def test_the_levels_of_all_kinds_add_up_to_alpha(cases: int, kinds: int, given_up: int) -> None:
     """Each kind's level is alpha times the share of the family that its own attempts are."""
     request = request_of(cases, kinds)
-    family = cases + request.elsewhere + of_family(request, given_up)
+    family = cases + request.other_comparisons + count_attempts(request, given_up)
     assert kinds * (cases + given_up) / family == pytest.approx(1)
 
 
@@ -50,13 +50,13 @@ def test_a_run_is_resumable_where_a_host_would_go_on(
         replace(samples.report(RunAnalysis([case], {}, {}, looks).comparisons(), **run), cases=(case,))
         for case, run in zip(cases, parts, strict=True)
     ]
-    course = Course(datetime.now(UTC), 1.0, stopped, False)
-    found = report_of(request, [HostReport("one", each) for each in reports], course, 0)
-    assert found.run.resumable is resumable
+    course = RunTiming(datetime.now(UTC), 1.0, stopped, False)
+    merged_report = report_of(request, [HostReport("one", each) for each in reports], course, 0)
+    assert merged_report.run.resumable is resumable
 
 
 def test_where_some_rows_failed_elsewhere_it_is_no_less() -> None:
     request = request_of(30, 3)
-    request.elsewhere -= 7
-    family = 30 + request.elsewhere + of_family(request, 5)
+    request.other_comparisons -= 7
+    family = 30 + request.other_comparisons + count_attempts(request, 5)
     assert (30 + 5 + 53 + 2 * 5) / family <= 1

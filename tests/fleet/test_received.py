@@ -78,14 +78,14 @@ def job(suite: Suite, run: str = "0" * 16, orders: Sequence[CacheOrder] = ORDERS
 def test_a_host_makes_each_setup_cache_once_in_a_run(suite: Suite, tmp_path: Path) -> None:
     host = host_with(suite, tmp_path / "host")
     for number in range(2):
-        made, problems = SuiteHere(*job(suite), host).prepare(BUILDS_OF_SIDES, FRAMEWORK)
+        builds, problems = SuiteHere(*job(suite), host).prepare(BUILDS_OF_SIDES, FRAMEWORK)
         for side in SIDES:
-            place, copy = made[side].environment["OPDUEL_SUITE_WORK"], Path(made[side].environment["OPDUEL_SUITE"])
+            place, copy = builds[side].environment["OPDUEL_SUITE_WORK"], Path(builds[side].environment["OPDUEL_SUITE"])
             assert Path(place, "cache-Cached", "times.txt").read_text() == "made "
             assert (copy.name, (copy / "data" / "answer.txt").read_text()) == ("bench", "42")
             assert copy.is_relative_to(host)
             assert not (copy / "data" / "answer.txt").is_symlink()
-            assert without_suite(made[side].environment) == BUILD.environment
+            assert without_suite(builds[side].environment) == BUILD.environment
         assert problems == [f"{side}: setup_cache of one.Fails.track_never: OSError: no data set" for side in SIDES], (
             number
         )
@@ -103,10 +103,10 @@ def test_what_was_interrupted_is_made_again(suite: Suite, tmp_path: Path, monkey
     monkeypatch.setattr("opduel.driver.suites.work.SuiteWork._make_cache", stop)
     with pytest.raises(KeyboardInterrupt):
         here.prepare(BUILDS_OF_SIDES, FRAMEWORK)
-    (left,) = host.glob("*/suite")
-    (left / "c" / "bench" / "half").touch()
+    (suite_folder,) = host.glob("*/suite")
+    (suite_folder / "c" / "bench" / "half").touch()
     SuiteHere(*job(suite, orders=()), host)
-    assert not (left / "c" / "bench" / "half").exists()
+    assert not (suite_folder / "c" / "bench" / "half").exists()
 
 
 def test_the_suites_of_the_last_runs_stay(suite: Suite, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_the_suites_of_the_last_runs_stay(suite: Suite, tmp_path: Path) -> None:
     runs = [f"{number:016x}" for number in range(KEPT_SUITES + 2)]
     for run in runs:
         SuiteHere(*job(suite, run, []), host)
-    assert sorted(one.parent.name for one in host.glob("*/suite")) == runs[-KEPT_SUITES:]
+    assert sorted(folder.parent.name for folder in host.glob("*/suite")) == runs[-KEPT_SUITES:]
 
 
 def test_another_suite_than_the_runs_is_refused(suite: Suite, tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ def test_a_file_that_was_sent_is_used_and_the_record_of_it_stays(tmp_path: Path)
     Path(file.location).unlink()
     for _ in range(2):  # it is in the host's cache then
         (there,) = cases_with_files([fetched], host)
-        found = there.files["model"]
-        assert replace(found, path=file.path) == file
-        assert Path(str(found.path)).read_bytes() == b"weights"
-        assert Path(str(found.path)).is_relative_to(host)
+        model = there.files["model"]
+        assert replace(model, path=file.path) == file
+        assert Path(str(model.path)).read_bytes() == b"weights"
+        assert Path(str(model.path)).is_relative_to(host)
         assert not (host / BUILDS / digest).exists()
     with pytest.raises(UsageError, match=r"network: files.model: .*net.bin: cannot be read"):
         cases_with_files([fetched], tmp_path / "another")

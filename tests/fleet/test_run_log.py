@@ -42,8 +42,8 @@ def request(texts: Texts) -> RunRequest:
 
 
 def report_of(cases: Sequence[Case]) -> str:
-    made: Report = report(RunAnalysis(cases, {}, {}, plan_looks(5)).comparisons())
-    return to_bytes(replace(made, cases=tuple(cases))).decode()
+    measured_report: Report = report(RunAnalysis(cases, {}, {}, plan_looks(5)).comparisons())
+    return to_bytes(replace(measured_report, cases=tuple(cases))).decode()
 
 
 def say(texts: Texts, **entry: Any) -> None:
@@ -51,8 +51,8 @@ def say(texts: Texts, **entry: Any) -> None:
 
 
 def read(texts: Texts) -> LoggedRun:
-    made = request(texts)
-    return read_run(made, identity(made), lambda case: 1.0)
+    run_request = request(texts)
+    return read_run(run_request, identity(run_request), lambda case: 1.0)
 
 
 def ids(cases: Sequence[Case]) -> list[str]:
@@ -71,30 +71,30 @@ def test_a_run_that_was_not_begun_has_no_shards() -> None:
 def test_what_moved_is_in_other_shards(settled: int) -> None:
     texts = Texts()
     say(texts, event="cut", shards=[ids(CASES[:4]), ids(CASES[4:])], start="a")
-    begun = read(texts)
-    first = next(iter(begun.shards))
+    before = read(texts)
+    first = next(iter(before.shards))
     say(texts, event="round", key=first, host="slow", text="{}")
     part = report_of(CASES[:settled]) if settled else None
     parts = [ids(CASES[settled:3]), ids(CASES[3:4])]
     say(texts, event="moved", key=first, host="slow", report=part, shards=parts)
-    found = read(texts)
-    assert sorted(case.id for shard in found.shards.values() for case in shard.cases) == ids(CASES)
-    assert [ids(found.shards[key].cases) for key in found.shards if key in found.moved] == parts
-    assert found.given_up == 4 - settled
-    assert set(found.moved.values()) == {found.given_up}
-    assert len({shard.number for shard in found.shards.values()}) == len(found.shards)
-    assert sum(shard.share for shard in found.shards.values()) == pytest.approx(1)
-    assert {key: (one.host, one.whole) for key, one in found.finished.items()} == (
+    logged = read(texts)
+    assert sorted(case.id for shard in logged.shards.values() for case in shard.cases) == ids(CASES)
+    assert [ids(logged.shards[key].cases) for key in logged.shards if key in logged.moved] == parts
+    assert logged.given_up == 4 - settled
+    assert set(logged.moved.values()) == {logged.given_up}
+    assert len({shard.number for shard in logged.shards.values()}) == len(logged.shards)
+    assert sum(shard.share for shard in logged.shards.values()) == pytest.approx(1)
+    assert {key: (host_part.host, host_part.is_whole) for key, host_part in logged.finished.items()} == (
         {first: ("slow", False)} if settled else {}
     )
-    assert not any(found.rounds.get(key) for key in found.moved)
+    assert not any(logged.rounds.get(key) for key in logged.moved)
     # A text that stands there twice changes nothing, and a new shard's report is its own.
     say(texts, event="moved", key=first, host="slow", report=part, shards=parts)
-    key = sorted(found.moved)[0]
-    say(texts, event="report", key=key, host="quick", report=report_of(found.shards[key].cases))
+    key = sorted(logged.moved)[0]
+    say(texts, event="report", key=key, host="quick", report=report_of(logged.shards[key].cases))
     again = read(texts)
-    assert again.shards == found.shards
-    assert again.given_up == found.given_up
+    assert again.shards == logged.shards
+    assert again.given_up == logged.given_up
     assert again.finished[key].host == "quick"
 
 
@@ -104,15 +104,15 @@ def test_a_move_that_was_not_kept_leaves_the_shard_as_it_was() -> None:
     key = next(iter(read(texts).shards))
     say(texts, event="moved", key=key, host="slow", report=report_of(CASES[:2]), shards=[ids(CASES[2:])])
     texts.texts[-1] = texts.texts[-1][:-20]  # a kill cut it off
-    found = read(texts)
-    assert [ids(shard.cases) for shard in found.shards.values()] == [ids(CASES)]
-    assert (found.finished, found.given_up) == ({}, 0)
+    logged = read(texts)
+    assert [ids(shard.cases) for shard in logged.shards.values()] == [ids(CASES)]
+    assert (logged.finished, logged.given_up) == ({}, 0)
 
 
 def cut_short(cases: Sequence[Case], **run: Any) -> str:
-    made: Report = report(RunAnalysis(cases, {}, {}, plan_looks(5)).comparisons())
-    ended = {**made.run, "complete": False, "aborted": False, "resumable": True, **run}
-    return to_bytes(replace(made, cases=tuple(cases), run=RunRecord(ended))).decode()
+    measured_report: Report = report(RunAnalysis(cases, {}, {}, plan_looks(5)).comparisons())
+    record = {**measured_report.run, "complete": False, "aborted": False, "resumable": True, **run}
+    return to_bytes(replace(measured_report, cases=tuple(cases), run=RunRecord(record))).decode()
 
 
 @pytest.mark.parametrize(
@@ -136,11 +136,11 @@ def test_a_shard_that_its_time_cut_short_goes_on_when_there_is_more(
     say(texts, event="cut", shards=[ids(CASES)], start="a")
     key = next(iter(read(texts).shards))
     say(texts, event="report", key=key, host="one", report=cut_short(CASES, **run), time_budget=had_s)
-    asked = replace(request(texts).configured(time_budget=now_s), suspects_only=suspects_only)
-    found = read_run(asked, identity(asked), lambda case: 1.0)
-    assert (list(found.earlier), list(found.finished)) == (([key], []) if goes_on else ([], [key]))
+    run_request = replace(request(texts).configured(time_budget=now_s), suspects_only=suspects_only)
+    logged = read_run(run_request, identity(run_request), lambda case: 1.0)
+    assert (list(logged.earlier), list(logged.finished)) == (([key], []) if goes_on else ([], [key]))
     say(texts, event="report", key=key, host="one", report=cut_short(CASES), time_budget=now_s)
-    assert key in read_run(asked, identity(asked), lambda case: 1.0).finished
+    assert key in read_run(run_request, identity(run_request), lambda case: 1.0).finished
 
 
 @pytest.mark.parametrize(
@@ -151,14 +151,14 @@ def test_so_does_what_its_host_has_of_it(
     had_s: float, now_s: float | None, complete: bool, goes_on: bool, tmp_path: Path
 ) -> None:
     job = Job("run", "key", "python", CONTROL, TREATMENT, CASES, 1, RunConfiguration(time_budget=now_s), {}, 0)
-    kept = tmp_path / "report.json"
-    assert not _is_outdated(job, kept)
-    kept.write_text(
+    path = tmp_path / "report.json"
+    assert not _is_outdated(job, path)
+    path.write_text(
         cut_short(CASES, configuration=asdict(RunConfiguration(time_budget=had_s)), complete=complete), encoding="utf-8"
     )
-    assert _is_outdated(job, kept) is goes_on
-    kept.write_text("{", encoding="utf-8")
-    assert _is_outdated(job, kept)
+    assert _is_outdated(job, path) is goes_on
+    path.write_text("{", encoding="utf-8")
+    assert _is_outdated(job, path)
 
 
 def test_what_hosts_keep_is_of_one_start_and_of_those_that_go_on_with_it() -> None:
@@ -166,4 +166,4 @@ def test_what_hosts_keep_is_of_one_start_and_of_those_that_go_on_with_it() -> No
     say(texts, event="cut", shards=[ids(CASES)], start="a")
     folders = {folder_of("run", read(texts).start), folder_of("run", "b"), folder_of("other", "a")}
     assert len(folders) == 3
-    assert all(re.fullmatch("[0-9a-f]{16}", one) for one in folders)  # as the host's sweep knows them
+    assert all(re.fullmatch("[0-9a-f]{16}", name) for name in folders)  # as the host's sweep knows them

@@ -11,9 +11,9 @@ from opduel.records import UsageError
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("fleet") / "certificates"
-    make_certificates(made, 30)
-    return made
+    certificates = tmp_path_factory.mktemp("fleet") / "certificates"
+    make_certificates(certificates, 30)
+    return certificates
 
 
 def copied(folder: Path, place: Path) -> Path:
@@ -29,10 +29,10 @@ def test_keys_are_for_their_owner_alone(folder: Path) -> None:
 
 
 def test_connections_are_encrypted_in_both_directions(folder: Path) -> None:
-    made = security_of(folder)
-    assert made.require_encryption is True
+    security = security_of(folder)
+    assert security.require_encryption is True
     for role in ("client", "worker", "scheduler"):
-        assert made.get_tls_config_for_role(role)["ca_file"] == str(folder / AUTHORITY)
+        assert security.get_tls_config_for_role(role)["ca_file"] == str(folder / AUTHORITY)
 
 
 def test_a_new_certificate_is_of_the_same_authority(folder: Path, tmp_path: Path) -> None:
@@ -46,8 +46,8 @@ def test_a_new_certificate_is_of_the_same_authority(folder: Path, tmp_path: Path
 def test_what_is_wrong_is_said_in_one_line(folder: Path, tmp_path: Path) -> None:
     def refused(name: str, *names: str, content: bytes = b"", days: int | None = None) -> str:
         place = copied(folder, tmp_path / name)
-        for one in names:
-            (place / one).write_bytes(content)
+        for file_name in names:
+            (place / file_name).write_bytes(content)
         if days is not None:
             make_certificates(place, days)
         with pytest.raises(UsageError) as caught:

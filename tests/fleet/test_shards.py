@@ -17,9 +17,9 @@ def cases(count: int) -> list[Case]:
 
 @given(st.integers(0, 200), st.integers(1, 40), st.integers(0, 5))
 def test_every_case_is_in_one_shard(count: int, hosts: int, seed: int) -> None:
-    made = cases(count)
-    shards = cut(made, lambda case: 1.0 + int(case.id[1:]) % 7, hosts, seed)
-    assert Counter(case.id for shard in shards for case in shard.cases) == Counter(case.id for case in made)
+    all_cases = cases(count)
+    shards = cut(all_cases, lambda case: 1.0 + int(case.id[1:]) % 7, hosts, seed)
+    assert Counter(case.id for shard in shards for case in shard.cases) == Counter(case.id for case in all_cases)
     assert [shard.number for shard in shards] == list(range(len(shards)))
     assert all(shard.cases for shard in shards)
     if shards:
@@ -45,18 +45,18 @@ def test_dear_cases_make_small_shards() -> None:
 
 
 def test_metrics_of_one_case_stay_together() -> None:
-    made = [
+    all_cases = [
         a_case(name if metric == "time" else f"{name}/{metric}", metric=metric)
         for name in (f"c{number}" for number in range(50))
         for metric in ("time", "instructions")
     ]
-    for shard in cut(made, lambda _: 1.0, 3, 2):
+    for shard in cut(all_cases, lambda _: 1.0, 3, 2):
         assert all(count == 2 for count in Counter(case.time_id for case in shard.cases).values())
 
 
 def test_the_seed_decides_which_cases_go_together() -> None:
-    made = cases(100)
-    ids = [[shard.cases for shard in cut(made, lambda _: 1.0, 3, seed)] for seed in (1, 1, 2)]
+    all_cases = cases(100)
+    ids = [[shard.cases for shard in cut(all_cases, lambda _: 1.0, 3, seed)] for seed in (1, 1, 2)]
     assert ids[0] == ids[1] != ids[2]
 
 

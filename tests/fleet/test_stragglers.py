@@ -36,8 +36,8 @@ def under_way(slow: float, elapsed_s: float, cases: int = 200, open_cases: int =
 def test_the_pace_is_the_median_of_the_shards_and_the_mean_of_the_cases() -> None:
     case = a_case()
     five = RunAnalysis([case], {case.id: pairs(case.id, "screening", [0.0] * 5)}, {}, plan_looks(30)).comparisons()
-    made = [report(five, wall_s=seconds) for seconds in (1.0, 2.0, 50.0)]
-    assert pace_of([*made, report([], wall_s=3.0)]) == Pace(0.4, 5.0)
+    reports = [report(five, wall_s=seconds) for seconds in (1.0, 2.0, 50.0)]
+    assert pace_of([*reports, report([], wall_s=3.0)]) == Pace(0.4, 5.0)
     assert pace_of([]) is None
 
 
@@ -77,32 +77,32 @@ def test_a_move_is_expected_to_be_sooner(sizes: tuple[int, int], samples: int, e
     assert anew_s(shard, PACE, idle) >= anew_s(shard, PACE, 64)
 
 
-def one(verdict: str = "inconclusive", **changes: object) -> Comparison:
+def comparison_with(verdict: str = "inconclusive", **changes: object) -> Comparison:
     case = a_case()
     few = pairs(case.id, "screening", [0.0, 0.2, -0.2, 0.1, -0.1])
-    made = RunAnalysis([case], {case.id: few}, {}, plan_looks(30)).comparisons()[0]
-    return replace(made, verdict=verdict, **changes)  # type: ignore[arg-type]
+    comparison = RunAnalysis([case], {case.id: few}, {}, plan_looks(30)).comparisons()[0]
+    return replace(comparison, verdict=verdict, **changes)  # type: ignore[arg-type]
 
 
 def test_which_cases_are_open() -> None:
-    assert one().forecast is not None
-    assert is_open(one())
-    spent = one(forecast=None)
+    assert comparison_with().forecast is not None
+    assert is_open(comparison_with())
+    spent = comparison_with(forecast=None)
     assert spent.p_value is not None
     assert not is_open(spent)
     assert is_open(replace(spent, held_back="unchanged"))
     assert is_open(replace(spent, p_value=None))
     assert is_open(replace(spent, verification=Verification("regressed")))
     assert not is_open(replace(spent, verification=Verification("regressed", "inconclusive", p_value=0.2)))
-    assert not any(is_open(one(verdict)) for verdict in get_args(Verdict) if verdict != "inconclusive")
+    assert not any(is_open(comparison_with(verdict)) for verdict in get_args(Verdict) if verdict != "inconclusive")
 
 
 def test_what_measures_the_same_stays_together() -> None:
     timed, counted, other = a_case("a"), a_case("a/instructions", metric="instructions"), a_case("b")
     assert timed.time_id == counted.time_id
     rows = [
-        replace(one("unchanged"), case=timed.id),
-        replace(one(), case=counted.id),
-        replace(one("unchanged"), case="b"),
+        replace(comparison_with("unchanged"), case=timed.id),
+        replace(comparison_with(), case=counted.id),
+        replace(comparison_with("unchanged"), case="b"),
     ]
     assert open_cases([timed, counted, other], rows) == {timed.id, counted.id}
