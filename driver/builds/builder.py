@@ -1,4 +1,4 @@
-"""What builds commits: one interface, and which builder it is."""
+"""The interface of builders of commits, and the choice of the builder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +20,12 @@ class Builder(Protocol):
     """Builds commits of one repository."""
 
     def strategy(self, commits: Sequence[Commit]) -> str:
-        """How all of these can be built. UsageError: what was asked for does not serve."""
+        """Return the strategy by which all of these can be built. Raise UsageError if the requested one can't build
+        them."""
 
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
-        """The commit's build, from the cache or made now; a compile runs on these processors (None: all). RunError: it
-        can't be built."""
+        """Return the commit's build, from the cache or made now; a compile runs on these processors (None: all).
+        Raise RunError if it can't be built."""
 
     def stop(self) -> None:
         """End a compile that another thread is at, and let none begin until ``resume``."""
@@ -33,14 +34,14 @@ class Builder(Protocol):
         """Let compiles begin again."""
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
-        """Whether the build is there, or needs no compiler."""
+        """Tell whether the build is there, or needs no compiler."""
 
     def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
-        """What building it would mean, in words; ``earlier``: what is built before it."""
+        """Describe how the commit would be built, when the commits ``earlier`` are built before it."""
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
-        """Those that would have to be compiled; and about how many minutes the first of them takes here from nothing,
-        None where that isn't known."""
+        """Return the commits that need a compile, and about how many minutes the first of them takes here without a
+        cache (None: not known)."""
 
 
 def builder_of(
@@ -58,7 +59,7 @@ def builder_of(
 
 
 def platform_of(framework: Framework, name: str) -> Platform:
-    """The platform of that name for the framework's commits. UsageError: there is none, or its data are bad."""
+    """Return the platform of that name for the framework's commits. UsageError: there is none, or its data are bad."""
     builds = framework.builds
     folder = framework.frameworks_dir / DATA if isinstance(builds, PackageBuilds) else framework.specifications
     return load_platform(folder, name, needs_data=not isinstance(builds, ProgramBuilds))

@@ -1,4 +1,4 @@
-"""The build cache: a build is in its place complete, or is not there at all."""
+"""The build cache: a build in its place is complete."""
 
 import errno
 import fcntl
@@ -33,8 +33,8 @@ Maker = Callable[[Path, int], Manifest]
 class BuildCache:
     """Builds by content: ``<directory>/<framework>/<platform>/<key>/``, each with its manifest.
 
-    Any number of processes may share it.  One build is made by one process at a time, in a hidden folder beside its
-    place, and renamed into place when it is whole.
+    Any number of processes may share it.  One process at a time makes a build, in a hidden folder beside its place,
+    and renames it into place when it is complete.
     """
 
     def __init__(self, directory: Path | None = None) -> None:
@@ -43,19 +43,19 @@ class BuildCache:
         self.directory = folder.expanduser().absolute()
 
     def place(self, framework: str, recipe: AnyRecipe) -> Path:
-        """Where that build is, or would be."""
+        """Return the folder of that build, whether it exists or not."""
         return self.folder(framework) / recipe.key
 
     def folder(self, framework: str) -> Path:
-        """Where the framework's builds for this platform lie."""
+        """Return the folder of the framework's builds for this platform."""
         return self.directory / framework / sysconfig.get_platform()
 
     def places(self, framework: str) -> list[Path]:
-        """Where builds of the framework lie, in the order of their names; not all need be whole."""
+        """Return the folders of the framework's builds, sorted by name; some may be incomplete."""
         return sorted(path for path in self.folder(framework).glob("[!.]*") if path.is_dir())
 
     def find(self, framework: str, recipe: AnyRecipe) -> Build | None:
-        """The build if it is there and whole; reads a few files, starts no process, takes no lock.
+        """Return the build if it is complete, else None; this reads a few files, starts no process and takes no lock.
 
         Where it can, it leaves a mark of the time, by which the cache is pruned.
         """
@@ -69,7 +69,7 @@ class BuildCache:
         return build
 
     def find_or_make(self, framework: str, recipe: AnyRecipe, make: Maker) -> Build:
-        """The build, made now if it isn't there.
+        """Return the build; make it if it doesn't exist.
 
         Whatever ends the making (an error, Ctrl-C, SIGTERM) leaves nothing behind; what a killed process left is
         removed first.
@@ -91,7 +91,7 @@ class BuildCache:
 
 
 def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> list[Path]:
-    """Remove builds until the cache takes no more than ``limit_bytes``; returns the places of those removed.
+    """Remove builds, the least recently used first, until the cache takes at most ``limit_bytes``; return their places.
 
     What killed processes left goes first. Left alone: the builds in the folders ``keep``, those that somebody is
     making, what can't be removed, and what is no build. A file that several builds share is counted once, and takes
@@ -128,7 +128,7 @@ def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> 
 
 
 def _files(place: Path) -> list[tuple[tuple[int, int], int]]:
-    """Each file's identity on its disk, and the bytes that it takes there."""
+    """Return each file's identity on its disk, and the bytes that it takes there."""
     files = []
     for folder, _, names in os.walk(place):
         for name in names:
@@ -165,17 +165,17 @@ def remove_unlocked(place: Path) -> bool:
 
 
 def lock_path(place: Path) -> Path:
-    """The lock file of the build that is, or would be, at ``place``."""
+    """Return the lock file of the build that is, or would be, at ``place``."""
     return place.with_name(_LOCK + place.name)
 
 
 def making_path(place: Path) -> Path:
-    """Where the build that comes to lie at ``place`` is made."""
+    """Return the folder in which the build at ``place`` is made."""
     return place.with_name(_MAKING + place.name)
 
 
 def last_used(place: Path) -> float:
-    """When the build at ``place`` was asked for or made, in seconds since 1970; 0 if nobody can tell."""
+    """Return when the build at ``place`` was last used or made, in seconds since 1970; 0 if that can't be read."""
     for path in (place / _USED, place):
         with suppress(OSError):
             return path.stat().st_mtime
@@ -222,7 +222,7 @@ def _discard_unusable(place: Path, recipe: AnyRecipe, aside: Path) -> None:
 
 @contextmanager
 def _locked(place: Path) -> Iterator[int]:
-    """Hold the lock of one build; waits for whoever makes it. Yields the file descriptor that holds it."""
+    """Hold the lock of one build, after waiting for its maker; yield the file descriptor that holds it."""
     with _lock_file(place) as descriptor:
         if not _try_lock(descriptor):
             log.info("waiting for another process that is installing %s", place.name)
@@ -232,7 +232,7 @@ def _locked(place: Path) -> Iterator[int]:
 
 @contextmanager
 def _lock_file(place: Path) -> Iterator[int]:
-    """The build's lock file, open. It is never removed: a lock on a removed file would exclude nobody."""
+    """Open the build's lock file, which is never removed: a lock on a removed file would exclude nobody."""
     descriptor = os.open(lock_path(place), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         yield descriptor
@@ -250,7 +250,7 @@ def _try_lock(descriptor: int) -> bool:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Within it, SIGTERM ends the program by an exception, so that it cleans up; unless it is handled already."""
+    """Let SIGTERM end the program by an exception in this context, so that it cleans up, unless it has a handler."""
     handled = signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
     if handled or threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""From a commit to its build: chooses the strategy, and makes what is missing."""
+"""Build commits of a framework: choose the strategy, and make what is missing."""
 
 import logging
 import shutil
@@ -54,7 +54,7 @@ class CommitBuilder(SourceBuilder):
         self._releases = load_releases(framework)
 
     def strategy(self, commits: Sequence[Commit]) -> str:
-        """By which strategy all of these can be built: "release", "overlay" or "source".
+        """Return the strategy by which all of these can be built: "release", "overlay" or "source".
 
         "auto" takes the first that serves: wheels for releases, then wheels with the commits' own code, then compiling.
 
@@ -78,7 +78,7 @@ class CommitBuilder(SourceBuilder):
         raise UsageError(f"--build {requested}: {unsuitable.short} ({unsuitable.subject}) {self._why_not(requested)}")
 
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
-        """The commit's build, from the cache or made now; a compile runs on these processors (None: all).
+        """Return the commit's build, from the cache or made now; a compile runs on these processors (None: all).
 
         Raises:
             RunError: it can't be built; says why, and for a compile where the log is.
@@ -101,14 +101,14 @@ class CommitBuilder(SourceBuilder):
             )
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
-        """Whether the build is there, or needs no compiler."""
+        """Tell whether the build is there, or needs no compiler."""
         if strategy != "source":
             return True
         library_id = self._source_library_id(commit)
         return cached_library(self._cache, self._framework.name, library_id) is not None
 
     def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
-        """What building it would mean, in words; ``earlier``: what is built before it."""
+        """Describe how the commit would be built, when the commits ``earlier`` are built before it."""
         if strategy == "release":
             release = self._release_of(commit)
             return f"release {release.recipe.request}" if release else "no release"
@@ -128,8 +128,8 @@ class CommitBuilder(SourceBuilder):
         return f"its Python code over the library of {first.short}" if first else "compiled from source"
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
-        """Those whose library would have to be compiled, one for each library; and about how many minutes the first
-        of them takes here from nothing, None where that isn't known.
+        """Return the commits that need a compile, one for each library, and about how many minutes the first takes here
+        without a cache (None: not known).
 
         Raises:
             UsageError: there is no such platform; RunError: a tool is missing.
@@ -146,7 +146,8 @@ class CommitBuilder(SourceBuilder):
     def _plan(
         self, commit: Commit, strategy: str, processors: frozenset[int] | None, leftovers: ExitStack
     ) -> tuple[CommitRecipe, Callable[[], Library]]:
-        """What decides the build, and how to get its library: if compiled, gone when ``leftovers`` ends."""
+        """Return the recipe of the build, and a callable that makes its library; a compiled one is removed when
+        ``leftovers`` ends."""
         code = self._repository.tree(commit, self._data.package)
         if strategy == "overlay":
             donor = self._donor(commit)
@@ -161,7 +162,7 @@ class CommitBuilder(SourceBuilder):
     def _source_library(
         self, commit: Commit, library_id: str, processors: frozenset[int] | None, leftovers: ExitStack
     ) -> Library:
-        """From the cache, or compiled now."""
+        """Return the library from the cache, or compile it."""
         if library := cached_library(self._cache, self._framework.name, library_id):
             return library
         compiler = self._compiler
@@ -195,7 +196,7 @@ class CommitBuilder(SourceBuilder):
         )
 
     def _has_compiled_library(self, commit: Commit) -> bool:
-        """Whether a compiled library for the commit's native sources is in the cache."""
+        """Tell whether a compiled library for the commit's native sources is in the cache."""
         try:
             return self.is_cached(commit, "source")
         except OpduelError:  # no build script, no compiler: then there is none of its making either
@@ -214,11 +215,11 @@ class CommitBuilder(SourceBuilder):
         return library_of_release(release.recipe, packages[0], frozenset(tracked), release.sources)
 
     def _release_of(self, commit: Commit) -> _Release | None:
-        """The release that was made from this very commit."""
+        """Return the release that was made from this very commit."""
         return next((release for release in self._known_releases if release.commit.id == commit.id), None)
 
     def _donor(self, commit: Commit) -> _Release | None:
-        """A release with the commit's native sources."""
+        """Return a release with the commit's native sources."""
         sources = self._sources_of(commit)
         return next((release for release in self._known_releases if release.sources == sources), None)
 

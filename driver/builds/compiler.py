@@ -182,7 +182,8 @@ class Compiler:
             raise RunError("compiling was stopped")
 
     def _build_folder(self) -> Path:
-        """For this script, these tools and flags alone: CMake keeps what it was once told, and by which compiler.
+        """Return a build folder for this script, these tools and flags alone, since CMake remembers its settings and
+        compiler.
 
         What the same flags left under another script or other tools serves nobody any more, and is removed.
         """
@@ -196,7 +197,8 @@ class Compiler:
         return folder
 
     def _environment(self, build: Path, limits: Limits) -> dict[str, str]:
-        """All that the script gets. Paths below our folder are cached by ccache as relative ones, wherever that is."""
+        """Return all that the script gets. Paths below our folder are cached by ccache as relative ones, wherever
+        that is."""
         environment = {name: value for name, value in clean_environment().items() if not _is_dropped(name)}
         environment |= {"BUILD_DIR": str(build), "JOBS": str(limits.jobs), **self._variables}
         if shutil.which("ccache"):
@@ -301,7 +303,7 @@ def _end_session(leader: int) -> None:
 
 
 def _session(leader: int) -> list[int]:
-    """The living processes of a session."""
+    """Return the living processes of a session."""
     processes = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, ProcessLookupError):

@@ -21,7 +21,7 @@ _Model = TypeVar("_Model", bound=Strict)
 
 
 def read_data(path: Path, model: type[_Model], purpose: str) -> _Model:
-    """The file's content; ``purpose`` says what the file is for, to whoever must restore it.
+    """Return the file's content; ``purpose`` says what the file is for, to whoever must restore it.
 
     Raises:
         UsageError: it is missing, isn't YAML or does not fit the model.

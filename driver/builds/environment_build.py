@@ -26,7 +26,7 @@ Export = Callable[[Path], None]  # puts the Python package's files at a commit i
 
 
 def release_build(requested: str, recipe: Recipe, framework: Framework, cache: BuildCache) -> Build:
-    """The published version in the recipe, from the cache or made now.
+    """Return the published version in the recipe, from the cache or made now.
 
     Raises:
         RunError: no interpreter, no network, no wheel, no space, or what was made does not import.
@@ -40,7 +40,7 @@ def release_build(requested: str, recipe: Recipe, framework: Framework, cache: B
 
 
 def locked_build(requested: str, recipe: LockedRecipe, framework: Framework, cache: BuildCache) -> Build:
-    """The environment of the recipe's requirements, from the cache or made now.
+    """Return the environment of the recipe's requirements, from the cache or made now.
 
     Raises:
         RunError: as ``release_build``.
@@ -62,7 +62,7 @@ def commit_build(
     export: Export,
     library: Callable[[], Library],
 ) -> Build:
-    """The commit's build, from the cache or made now; ``library`` is called only if it is made.
+    """Return the commit's build, from the cache or made now; ``library`` is called only if it is made.
 
     Raises:
         RunError: no library, no interpreter, no network, no space, or what was made does not import.
@@ -92,7 +92,7 @@ def commit_build(
 
 
 def named_after(commit: Commit, build: Build) -> Build:
-    """The build as that of this commit: others with the same content may share it."""
+    """Return the build under the name of this commit, since commits with equal content share it."""
     return replace(build, requested=commit.short, commit=commit)
 
 
@@ -144,7 +144,7 @@ def _make(
 def checked_facts(
     interpreter: Path, lock: int, request: str, packages: Mapping[str, str], framework: Framework
 ) -> Facts:
-    """Import what was made for ``request``, and see that its packages are those asked for (name -> version)."""
+    """Import the build of ``request``, and check that it has the packages (name -> version); return its facts."""
     try:
         facts = probe(interpreter, framework, (lock,))
     except ProbeError as error:
@@ -162,14 +162,15 @@ def checked_facts(
 
 
 def own_libraries(facts: Facts, directory: Path) -> dict[str, int]:
-    """The native libraries that lie in the environment, relative to it -> size in bytes."""
+    """Return the native libraries that lie in the environment, relative to it -> size in bytes."""
     root = directory.resolve()
     absolute = {facts.location.resolve() / name: size for name, size in facts.libraries.items()}
     return {str(path.relative_to(root)): size for path, size in absolute.items() if path.is_relative_to(root)}
 
 
 def _digest(facts: Facts, package: Path | None) -> str:
-    """Equal for equal content, wherever and whenever it was made: of a release's libraries, or a commit's files."""
+    """Return the digest of a release's libraries, or a commit's files: equal for equal content, wherever it was
+    made."""
     if package is None:
         own = [name for name in facts.libraries if not Path(name).is_absolute()]
         return facts.digest(libraries={name: sha256_of(facts.location / name) for name in own})
@@ -178,13 +179,13 @@ def _digest(facts: Facts, package: Path | None) -> str:
 
 
 def sha256_of(path: Path) -> str:
-    """Of a file's content, in hexadecimal digits."""
+    """Return the SHA-256 of a file's content, in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def site_packages(directory: Path) -> Path:
-    """The environment's own; RunError if it has none, or several."""
+    """Return the environment's site-packages. Raise RunError if it has none, or several."""
     folders = list(directory.glob("lib/python*/site-packages"))
     if len(folders) != 1:
         raise RunError(f"{directory}: has {len(folders)} folders lib/python*/site-packages instead of one")
@@ -192,7 +193,7 @@ def site_packages(directory: Path) -> Path:
 
 
 def lay(source: Path, destination: Path) -> None:
-    """A hard link, or a copy where that can't be: a library is large, and never written to."""
+    """Hard-link a file to its destination, or copy it if that fails; libraries are large, and never written to."""
     destination.parent.mkdir(parents=True, exist_ok=True)
     destination.unlink(missing_ok=True)
     try:

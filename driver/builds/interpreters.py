@@ -19,7 +19,7 @@ _OPT = Path("/opt")
 
 
 def find_interpreter(python: str) -> Path:
-    """An interpreter whose version is ``python`` ("3.11"), as an absolute path.
+    """Return an interpreter whose version is ``python`` ("3.11"), as an absolute path.
 
     Looked for in this order: the one that runs opduel, PATH, pyenv's versions, uv's own, the usual system folders.
 
@@ -61,7 +61,7 @@ def _pyenv_versions() -> Path:
 
 
 def _pyenv(python: str) -> list[Path]:
-    """pyenv's interpreters of that version, the newest patch release first."""
+    """Return pyenv's interpreters of that version, the newest patch release first."""
     folders = _pyenv_versions().glob(f"{python}*")
     matching = [folder for folder in folders if re.fullmatch(rf"{re.escape(python)}(\.\d+)?", folder.name)]
     newest_first = sorted(matching, key=lambda folder: [int(n) for n in folder.name.split(".")], reverse=True)
@@ -69,7 +69,7 @@ def _pyenv(python: str) -> list[Path]:
 
 
 def _ask(candidate: Path, python: str) -> Path | None:
-    """The interpreter behind ``candidate``, or None if it doesn't run or is another."""
+    """Return the interpreter behind ``candidate``, or None if it doesn't run or is another."""
     if not os.access(candidate, os.X_OK) or candidate.is_dir():
         return None
     try:

@@ -30,7 +30,7 @@ class Library:
 
 
 def native_sources(entries: Mapping[str, str], not_native: Sequence[str]) -> str:
-    """The identity of a commit's native sources: equal for equal content.
+    """Return the identity of a commit's native sources: equal for equal content.
 
     ``entries`` are those of the commit's top level, name -> git's mode, type and hash; of those that match a pattern of
     ``not_native`` it doesn't depend.
@@ -42,20 +42,20 @@ def native_sources(entries: Mapping[str, str], not_native: Sequence[str]) -> str
 
 
 def release_library_id(recipe: Recipe) -> str:
-    """The identity of the library in a release."""
+    """Return the identity of the library in a release."""
     return f"release-{recipe.key}"
 
 
 def source_library_id(
     sources: str, platform: str, script: bytes, toolchain: Sequence[str], flags: Sequence[str]
 ) -> str:
-    """The identity of a library that is compiled: of all that decides its content."""
+    """Return the identity of a library that is compiled: of all that decides its content."""
     content = [sources, platform, hashlib.sha256(script).hexdigest(), list(toolchain), list(flags)]
     return f"source-{hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]}"
 
 
 def library_of_release(recipe: Recipe, package: Path, tracked: Collection[str], sources: str) -> Library:
-    """The library of a release whose package lies at ``package``: all that is no code.
+    """Return the library of a release whose package lies at ``package``: all that is no code.
 
     ``tracked`` are the package's files in the release's commit. Code that is not among them was generated from the
     release's own, and would hide another commit's: it is left behind.
@@ -70,7 +70,7 @@ def library_of_release(recipe: Recipe, package: Path, tracked: Collection[str], 
 
 
 def cached_library(cache: BuildCache, framework: str, library_id: str) -> Library | None:
-    """The library from any commit's whole build in the cache that holds it."""
+    """Return the library from any commit's whole build in the cache that holds it."""
     for place in cache.places(framework):
         try:
             manifest = read_manifest(place) if place.name.startswith("code-") else None

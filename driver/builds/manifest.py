@@ -168,13 +168,13 @@ class Manifest(BaseModel):
         (directory / FILE_NAME).write_text(text, encoding="utf-8")
 
     def build(self, directory: Path) -> Build:
-        """The record of the build, which lies in ``directory``."""
+        """Return the record of the build, which lies in ``directory``."""
         values = self.model_dump(include={field.name for field in fields(Build)})
         return Build(**{**values, "interpreter": str(directory / self.interpreter)}, directory=str(directory))
 
 
 def read_manifest(directory: Path, recipe: AnyRecipe | None = None) -> Manifest:
-    """The manifest in ``directory``, checked against ``recipe`` (if given) and the files; starts no process.
+    """Return the manifest in ``directory``, checked against ``recipe`` (if given) and the files; starts no process.
 
     Raises:
         UnusableBuild: it is missing or damaged, belongs to another recipe, or what it promises isn't there.

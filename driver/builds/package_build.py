@@ -1,4 +1,4 @@
-"""A commit of a Python package in an environment of its own: its wheel, or its code over another commit's build."""
+"""Build a commit of a Python package in an environment of its own: its wheel, or its code over another build."""
 
 import os
 import re
@@ -46,8 +46,8 @@ _COMPILERS = ("cc:", "c++:", "gfortran:")
 
 @dataclass(frozen=True)
 class Donor:
-    """A build with the same native sources: where it is, and of the Python files that differ from its own, path below
-    ``site-packages`` -> content, None for one that is left out."""
+    """A build with the same native sources, and the Python files to change in it: path below ``site-packages`` ->
+    content, None for a removed one."""
 
     place: Path
     files: Mapping[str, bytes | None]
@@ -68,7 +68,7 @@ def package_build(
     cache: BuildCache,
     source: Callable[[], Donor | BuiltWheel],
 ) -> Build:
-    """The commit's build, from the cache or made now; ``source`` is called only if it is made.
+    """Return the commit's build, from the cache or made now; ``source`` is called only if it is made.
 
     Raises:
         RunError: it can't be built, no interpreter, no network, no space, or what was made does not import.
@@ -91,7 +91,8 @@ def package_build(
 def _install(
     commit: Commit, recipe: PackageRecipe, wheel: BuiltWheel, directory: Path, descriptor: int, place: Path
 ) -> tuple[PackagePart, str]:
-    """The wheel in the environment, with what it needs; and what uv said."""
+    """Install the wheel and its requirements into the environment; return the part for the manifest, and uv's
+    output."""
     name, needed = _metadata(wheel.path)
     requested = [*needed, *recipe.beside]
     beside = lock(
@@ -120,8 +121,8 @@ def _install(
 
 
 def overlay(commit: Commit, donor: Donor, directory: Path, home: Path) -> PackagePart:
-    """All that was installed for the donor, with the commit's own Python files; ``home`` is where ``directory`` comes
-    to lie. RunError: the donor is gone, or damaged."""
+    """Make the donor's packages with the commit's own Python files; ``home`` is the final path of ``directory``.
+    Raise RunError if the donor is gone or damaged."""
     try:
         lay_over(donor, directory, home)
         source = read_manifest(donor.place).source  # last: it is whole if its manifest is still there
@@ -135,12 +136,13 @@ def overlay(commit: Commit, donor: Donor, directory: Path, home: Path) -> Packag
 
 
 def lay_over(donor: Donor, directory: Path, home: Path) -> None:
-    """Lay all that was installed for the donor into the fresh environment ``directory``, by hard links, but for its
-    ``files``; bytecode, and what the environment itself has outside ``site-packages``, is left behind. Scripts that
-    name the donor's place name ``home`` instead.
+    """Hard-link all packages of the donor into the fresh environment ``directory``, and write the donor's ``files``.
+
+    Bytecode is left out, and so are the environment's own files outside ``site-packages``. Scripts that name the
+    donor's folder name ``home`` instead.
 
     Raises:
-        RunError: one of both is no environment.
+        RunError: the donor or the directory is no environment.
         OSError: a file can't be read or written.
     """
     theirs, ours = site_packages(donor.place), site_packages(directory)
@@ -164,8 +166,8 @@ def lay_over(donor: Donor, directory: Path, home: Path) -> None:
 
 
 def _lay_outside(path: Path, place: Path, donor: Path, home: Path) -> None:
-    """Lay a file that a wheel put outside ``site-packages``; where a script says which interpreter runs it, ``home``
-    takes the place of the donor's folder, and of that in which the donor was made."""
+    """Lay a file that a wheel put outside ``site-packages``. In a script's interpreter, ``home`` replaces the donor's
+    folder, and the one in which the donor was made."""
     content = path.read_bytes() if path.parent == donor / _SCRIPTS and path.is_file() else b""
     if not content.startswith(b"#!"):
         lay(path, place)
@@ -194,7 +196,7 @@ def _make_manifest(
     descriptor: int,
     so_far: tuple[float, str],
 ) -> Manifest:
-    """The manifest of what was made, once it was imported."""
+    """Import the package, and return the manifest of its build."""
     began, log = so_far
     interpreter = directory / INTERPRETER
     request = f"{part.distribution} at {commit.short}"
@@ -227,12 +229,12 @@ def _make_manifest(
 
 
 def _has_native(libraries: Mapping[str, int], part: PackagePart) -> bool:
-    """Whether the package has compiled modules of its own."""
+    """Tell whether the package has compiled modules of its own."""
     return any(name.startswith((f"{module}/", f"{module}.")) for module in part.imports for name in libraries)
 
 
 def _content(site: Path) -> dict[str, str]:
-    """Every file of the packages, but for bytecode and for what describes their installation -> SHA-256."""
+    """Return the SHA-256 of every file of the packages, without bytecode and metadata."""
     files = (path for path in site.rglob("*") if path.is_file())
     relative = {path.relative_to(site): path for path in files}
     return {
@@ -252,7 +254,7 @@ def _import(interpreter: Path, names: Sequence[str], request: str, framework: Fr
 
 
 def _metadata(wheel: Path) -> tuple[str, list[str]]:
-    """The package's name, and what it needs without extras. BrokenBuildError: it isn't a wheel."""
+    """Return the package's name, and its requirements without extras. Raise BrokenBuildError if it isn't a wheel."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             (name,) = [path for path in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", path)]
@@ -271,7 +273,7 @@ def _metadata(wheel: Path) -> tuple[str, list[str]]:
 
 
 def _imports(wheel: Path, name: str) -> list[str]:
-    """The modules at the top of a wheel that are imported to see that it works: that of the package's name, or all."""
+    """Return the top-level modules of a wheel to import as a check: the one with the package's name, or all."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     modules = {path.split("/")[0] for path in names if path.endswith("/__init__.py") and path.count("/") == 1}
@@ -283,7 +285,7 @@ def _imports(wheel: Path, name: str) -> list[str]:
 
 
 def find_wheel(folder: Path) -> Path:
-    """The one wheel in a folder. BrokenBuildError: there is none, or several."""
+    """Return the only wheel in a folder. Raise BrokenBuildError if there is none, or several."""
     wheels = list(folder.glob("*.whl"))
     if len(wheels) != 1:
         raise BrokenBuildError(f"the build left {len(wheels)} wheels instead of one")

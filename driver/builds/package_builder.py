@@ -1,4 +1,4 @@
-"""From a commit of any Python package to its build: by the package's own build backend, or as an overlay."""
+"""Build commits of any Python package: by the package's own build backend, or as an overlay."""
 
 import logging
 import shutil
@@ -59,7 +59,7 @@ class PackageBuilder(SourceBuilder):
         self._by_tools: dict[str, Compiler] = {}
 
     def strategy(self, commits: Sequence[Commit]) -> str:
-        """How these are built: "source" compiles what has no build yet, "auto" only what can't be laid over one.
+        """Return how these are built: "source" compiles all that have no build, "auto" only those without a donor.
 
         Raises:
             UsageError: what was asked for does not serve; names the commit.
@@ -77,7 +77,7 @@ class PackageBuilder(SourceBuilder):
         return "source" if requested == "source" else "auto"
 
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
-        """The commit's build, from the cache or made now; a compile runs on these processors (None: all).
+        """Return the commit's build, from the cache or made now; a compile runs on these processors (None: all).
 
         Raises:
             RunError: it can't be built; says why, and for a compile where the log is.
@@ -97,7 +97,7 @@ class PackageBuilder(SourceBuilder):
             shutil.rmtree(leftover, ignore_errors=True)
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
-        """Whether the build is there, or needs no compiler; False, too, for what can't be built."""
+        """Tell whether the build exists, or needs no compiler; False, too, for a commit that can't be built."""
         try:
             recipe = self._recipe(commit)
         except OpduelError:  # said when it is built
@@ -107,7 +107,7 @@ class PackageBuilder(SourceBuilder):
         return strategy != "source" and self._donor(commit, recipe) is not None
 
     def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
-        """What building it would mean, in words; ``earlier``: what is built before it."""
+        """Describe how the commit would be built, when the commits ``earlier`` are built before it."""
         try:
             recipe = self._recipe(commit)
         except OpduelError as error:
@@ -129,7 +129,7 @@ class PackageBuilder(SourceBuilder):
         return f"built from source by {recipe.backend}"
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
-        """Those that would have to be compiled, as far as that is known before; how long it takes isn't: None."""
+        """Return the commits that need a compile, as far as can be foreseen; how long one takes isn't known."""
         commit_by_native: dict[str, Commit] = {}
         for commit in commits:
             if self.is_cached(commit, strategy):
@@ -140,7 +140,7 @@ class PackageBuilder(SourceBuilder):
         return list(commit_by_native.values()), None
 
     def _recipe(self, commit: Commit) -> PackageRecipe:
-        """All that decides the commit's build."""
+        """Return the recipe, which has all that decides the commit's build."""
         project, rules, sources = self._facts(commit)
         python = python_of(self._settings.beside) or "{}.{}".format(*sys.version_info)
         if not project.allows(python):
@@ -179,14 +179,16 @@ class PackageBuilder(SourceBuilder):
         return self._facts_by_id[commit.id]
 
     def _built_with(self, project: Project, rules: Rules, python: str) -> LockedRecipe:
-        """What commits with these requirements are built with: the same versions for all that allow them."""
+        """Return the environment in which commits with these requirements are built: with the same versions, where
+        possible."""
         further = (*rules.backends.get(project.backend, ()), *rules.build_requires)
         sdists = self._settings.sdists
         preferred = preferred_path(self._place, "built-with", project.name, python, sdists, further)
         return lock((*project.requires, *further), self._place, sdists=sdists, python=python, preferred=preferred)
 
     def _donor(self, commit: Commit, recipe: PackageRecipe) -> Donor | None:
-        """A build with the commit's native sources, into which its Python code can be put; None: there is none."""
+        """Return a build with the commit's native sources, into which its Python code can be put; None if there is
+        none."""
         for place in self._cache.places(self._framework.name):
             try:
                 manifest = read_manifest(place) if place.name.startswith("code-") else None
@@ -202,8 +204,8 @@ class PackageBuilder(SourceBuilder):
         return None
 
     def _differing_files(self, commit: Commit, other_id: str, place: Path) -> dict[str, bytes | None] | None:
-        """The commit's Python files that differ from those of another one, which the build at ``place`` holds: path
-        there -> content, None for a removed one. None: one of them isn't there as it is in the repository."""
+        """Return the Python files that differ from those of another commit, whose build is at ``place``: path there
+        -> content, None for a removed one. Return None if one isn't installed unchanged."""
         try:
             other = self._facts(self._repository.commit(other_id))[2]
         except UsageError:
@@ -236,7 +238,7 @@ class PackageBuilder(SourceBuilder):
         return wheel
 
     def _compiler(self, commit: Commit, recipe: PackageRecipe, stats_log: Path) -> Compiler:
-        """The compiler for all commits that are built with the same tools, in a folder of their own."""
+        """Return the compiler for all commits that are built with the same tools, in a folder of their own."""
         project, rules, _ = self._facts(commit)
         locked = self._built_with(project, rules, recipe.python)
         environment = locked_build(f"what {project.name} is built with", locked, self._framework, self._cache)
@@ -255,7 +257,7 @@ class PackageBuilder(SourceBuilder):
         return self._by_tools[name]
 
     def _checkout(self, commit: Commit, folder: Path) -> None:
-        """The commit's work tree with its submodules, but for those that reach no build."""
+        """Check out the commit with those submodules that matter for builds."""
         rules = self._facts(commit)[1]
         listing = self._repository.listing(commit)
         modules = [path for path, entry in listing.items() if " commit " in entry and not rules.is_ignored(f"{path}/")]
@@ -267,7 +269,7 @@ class PackageBuilder(SourceBuilder):
 
 
 def _ccache_counts(path: Path) -> dict[str, int]:
-    """What ccache wrote of what it did: a line for each event, and comments."""
+    """Return how often each event is in ccache's log, which has a line for each, and comments."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
     events = ("direct_cache_hit", "preprocessed_cache_hit", "cache_miss")
     return dict(Counter(line for line in lines if line in events))

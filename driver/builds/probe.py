@@ -35,7 +35,7 @@ class Facts:
         return {path: size for path, (size, _) in self.files.items() if ".so" in Path(path).name}
 
     def digest(self, **content: Mapping[str, object]) -> str:
-        """Equal for an equal version, Python, packages and ``content``."""
+        """Return a digest that is equal for an equal version, Python, packages and ``content``."""
         identity = {"version": self.version, "python": self.python, "packages": dict(self.packages), **content}
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 

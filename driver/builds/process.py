@@ -67,7 +67,7 @@ _TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's variables without those that redirect Python or uv and without our secrets, with ``extra`` on top.
+    """Return this process's variables without our secrets and those that redirect Python or uv, with ``extra`` on top.
 
     The user's own index, proxy and cache settings for uv stay.
     """

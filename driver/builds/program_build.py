@@ -21,7 +21,8 @@ _ELF = b"\x7fELF"
 
 
 def program_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:
-    """The program at a path, or of that name among the user's commands; ``environment`` holds variables that it needs.
+    """Return the program at a path, or of that name among the user's commands; ``environment`` holds variables that it
+    needs.
 
     Raises:
         UsageError: there is none, or it can't be executed.

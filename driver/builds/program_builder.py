@@ -1,4 +1,4 @@
-"""From a commit of any program's repository to its build, by the user's script: ``build.sh REPO_DIR DESTINATION``."""
+"""Build commits of any program by the user's script: ``build.sh REPO_DIR DESTINATION``."""
 
 import hashlib
 import logging
@@ -48,11 +48,11 @@ class ProgramBuilder(SourceBuilder):
         self._platform = load_platform(framework.specifications, settings.platform, needs_data=False)
 
     def strategy(self, commits: Sequence[Commit]) -> str:
-        """Always "source": each commit is built by the script."""
+        """Return "source": each commit is built by the script."""
         return "source"
 
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
-        """The commit's build, from the cache or made now; a compile runs on these processors (None: all).
+        """Return the commit's build, from the cache or made now; a compile runs on these processors (None: all).
 
         Raises:
             RunError: it can't be built, or has no such program; says why, and where the log is.
@@ -72,15 +72,15 @@ class ProgramBuilder(SourceBuilder):
         return named_after(commit, replace(build, interpreter=sys.executable, environment=environment))
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
-        """Whether the build is there."""
+        """Tell whether the build exists."""
         return self._cache.find(self._framework.name, self._recipe(commit)) is not None
 
     def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
-        """What building it would mean, in words; ``earlier``: what is built before it."""
+        """Describe how the commit would be built."""
         return "in the build cache" if self.is_cached(commit, strategy) else f"built by {self._platform.script}"
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
-        """Those that have no build yet; how long the script takes isn't known."""
+        """Return the commits without a build; how long the script takes isn't known."""
         return [commit for commit in commits if not self.is_cached(commit, strategy)], None
 
     @cached_property
@@ -98,7 +98,7 @@ class ProgramBuilder(SourceBuilder):
     def _make(
         self, commit: Commit, recipe: ProgramRecipe, directory: Path, processors: frozenset[int] | None
     ) -> Manifest:
-        """The script's destination, copied into the build's folder."""
+        """Run the script, copy its destination into the build's folder, and return the manifest."""
         began = time.monotonic()
         destination = self._work / "destinations" / commit.short
         try:
@@ -134,7 +134,7 @@ class ProgramBuilder(SourceBuilder):
 
 
 def _digest_of(folder: Path) -> str:
-    """Of the names, modes and contents of all files."""
+    """Return a digest of the names, modes and contents of all files."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))

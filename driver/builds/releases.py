@@ -71,7 +71,7 @@ class Releases:
         return list(dict.fromkeys(recipe.package for recipe in self.recipes.values()))
 
     def recipe(self, package: str, version: str) -> Recipe:
-        """The recipe of one release; case, dots and underscores in the name don't matter.
+        """Return the recipe of one release; case, dots and underscores in the name don't matter.
 
         Raises:
             UsageError: it is not in the data; the text lists those that are.

@@ -1,4 +1,4 @@
-"""Builds that are asked for by requirements: resolved once, pinned with hashes, and the same ever after."""
+"""Builds from requirements: resolved once and pinned with hashes, so that they stay the same."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ _PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
 
 @dataclass(frozen=True)
 class LockedRecipe:
-    """All that decides what an environment made of requirements holds.
+    """All that decides the content of an environment made of requirements.
 
     ``locked`` is a requirements file: each package's exact version, and the hashes of its files.
     """
@@ -67,8 +67,8 @@ class LockedRecipe:
 
 
 def requirements_of(request: str) -> tuple[str, ...] | None:
-    """The requirements that ``request`` says: several with spaces between, or the lines of a file that ends in .txt;
-    None if it is another path.
+    """Return the requirements that ``request`` says: several with spaces between, or the lines of a file that ends in
+    .txt; None if it is another path.
 
     Raises:
         UsageError: it is neither, or the file can't be read.
@@ -85,7 +85,7 @@ def requirements_of(request: str) -> tuple[str, ...] | None:
 
 
 def with_packages(requested: Sequence[str], needed: Sequence[str]) -> tuple[str, ...]:
-    """The requirements, and those needed whose package they don't name."""
+    """Return the requirements, and those of ``needed`` for packages that they don't name."""
     names = {_name(line) for line in requested}
     return (*requested, *(line for line in needed if _name(line) not in names))
 
@@ -100,12 +100,13 @@ def lock(
     without: str | None = None,
     besides: Sequence[str] = (),
 ) -> LockedRecipe:
-    """The recipe for the requirements, resolved for the Python that one of them names (``python==3.12``), else for
-    ``python``, else for the one that runs this; ``place`` is the folder in which the answer is kept for the next time.
+    """Return the recipe for the requirements, resolved for the Python that one of them names (``python==3.12``), else
+    for ``python``, else for the one that runs this; ``place`` is the folder in which the answer is kept for the next
+    time.
 
     ``sdists``: source distributions are taken, too. ``preferred``: a file with an answer to similar requirements, whose
     versions are kept where they can be; this answer replaces it, so that a treatment prefers what its control has.
-    ``without``: a package that is left out. ``besides``: further requirements, that nobody asked for and no text names.
+    ``without``: a package that is left out. ``besides``: further requirements, which no message mentions.
 
     Raises:
         UsageError: they can't be met.
@@ -136,14 +137,14 @@ def lock(
 
 
 def preferred_path(place: Path, purpose: str, project: str, python: str, sdists: bool, lines: Sequence[str]) -> Path:
-    """Where the answer that later ones prefer is kept, for requirements that are alike: of one ``purpose`` and project,
-    for one Python, with or without source distributions, and with the same ``lines`` among them."""
+    """Return the file with the answer that later ones prefer, for similar requirements: of one ``purpose`` and
+    project, for one Python, with or without source distributions, and with the same ``lines``."""
     content = json.dumps([python, sdists, list(lines)]).encode()
     return place / f".{purpose}-{project}-{hashlib.sha256(content).hexdigest()[:10]}{_FILE_SUFFIX}"
 
 
 def python_of(requested: Sequence[str]) -> str | None:
-    """The Python that the requirements name, ``3.12``; None if they name none.
+    """Return the Python that the requirements name, ``3.12``; None if they name none.
 
     Raises:
         UsageError: it is no version, or they name two.
@@ -175,7 +176,7 @@ def _resolve(
 
 
 def _lines_of(path: Path) -> tuple[str, ...]:
-    """The requirements in a file, without comments; a line that is continued as one."""
+    """Return the requirements in a file, without comments; continued lines are joined."""
     try:
         text = read_text(path)
     except UnreadableError as error:
@@ -204,6 +205,6 @@ def _check(request: str, requirement: str) -> str:
 
 
 def _name(line: str) -> str:
-    """The name of the package that a line requires, as uv writes it."""
+    """Return the name of the package that a line requires, as uv writes it."""
     name = Requirement(re.sub(r" --hash=\S+", "", line)).name
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -27,7 +27,7 @@ def resolve_build(
     environment: Mapping[str, str] | None = None,
     sdists: bool = False,
 ) -> Build:
-    """The build that ``request`` names, ready to run.
+    """Return the build that ``request`` names, ready to run.
 
     ``request`` is a release (``package==version``), a folder with ``bin/python``, or a Python interpreter; for a
     framework of any package also several requirements, or a file of them; for one of programs, a program.  What is in
@@ -52,7 +52,7 @@ def resolve_build(
 
 
 def recipe_of(request: str, framework: Framework) -> Recipe | None:
-    """The recipe of the release that ``request`` names; None if it is a path, a program, or requirements.
+    """Return the recipe of the release that ``request`` names; None if it is a path, a program, or requirements.
 
     Raises:
         UsageError: none of these can be meant.
@@ -91,7 +91,7 @@ def _misunderstood(request: str, releases: Releases) -> str:
 
 
 def _external_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:
-    """The build at a path: an environment (a folder with bin/python) or a Python interpreter.
+    """Return the build at a path: an environment (a folder with bin/python) or a Python interpreter.
 
     It is inspected each time, for it may have changed; ``environment`` holds variables that it needs.
 

@@ -17,7 +17,7 @@ _PIECE = 2**20
 
 
 def build_at(directory: str | None, digest: str) -> Build | None:
-    """The build in that folder, if it is there, whole, and has that digest."""
+    """Return the build in that folder, if it is complete and has that digest."""
     if directory is None:
         return None
     try:
@@ -61,13 +61,13 @@ def pack_files(folder: Path, names: Sequence[str], archive: Path, dereference: b
 
 
 def sha256_of(path: Path) -> str:
-    """The file's SHA-256, in hexadecimal digits. OSError: it can't be read."""
+    """Return the file's SHA-256, in hexadecimal digits. OSError: it can't be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def unpack(archive: Path, framework: str, digest: str, cache: BuildCache) -> Build:
-    """The build that ``archive`` holds, in the cache; the one that is there already, if there is one.
+    """Put the build in ``archive`` into the cache, unless it is there already, and return it.
 
     Its environment belongs to a Python of the host that made it, and gets this host's of the same version.
 
@@ -96,7 +96,8 @@ def unpack(archive: Path, framework: str, digest: str, cache: BuildCache) -> Bui
 
 
 def _links_as_they_are(member: tarfile.TarInfo, place: str) -> tarfile.TarInfo:
-    """Files must lie within the folder; links may lead to the host's Python. tarfile.FilterError: one doesn't."""
+    """Accept files within the folder, and any link, since links may lead to the host's Python. Raise
+    tarfile.FilterError for other files."""
     return member if member.issym() else tarfile.tar_filter(member, place)
 
 

@@ -1,4 +1,4 @@
-"""Everything that is asked of uv: make an environment, fill it with pins, and say in one line why it could not."""
+"""All uses of uv: make an environment, install pinned packages, and explain a failure in one line."""
 
 import os
 import re
@@ -66,9 +66,9 @@ def resolve(
     preferred: str = "",
     without: str | None = None,
 ) -> str:
-    """The exact version and the hashes of every package that a requirements file comes to, as another such file; from
+    """Return the exact version and hashes of every package that a requirements file needs, as another such file; from
     wheels alone, unless ``sdists``. Versions of ``preferred``, an earlier answer, are kept where they meet the
-    requirements. The package ``without`` is left out of the answer.
+    requirements. The package ``without`` is left out.
 
     Raises:
         UsageError: the requirements can't be met; with uv's own reason.
@@ -115,20 +115,20 @@ def install_wheel(wheel: Path, interpreter: Path, inherit: Sequence[int] = ()) -
 
 
 def version() -> str:
-    """uv's own version, "0.5.1"."""
+    """Return uv's own version, "0.5.1"."""
     words = _uv(["--version"]).stdout.split()
     return words[1] if len(words) > 1 else "unknown"
 
 
 def managed_interpreters(python: str) -> list[Path]:
-    """The interpreter of that version that uv once installed for the user, if any."""
+    """Return the interpreter of that version that uv once installed for the user, if any."""
     command = ["python", "find", "--managed-python", "--no-python-downloads", "--no-project", python]
     outcome = _uv(command)
     return [Path(outcome.stdout.strip())] if outcome.ok and outcome.stdout.strip() else []
 
 
 def explain(outcome: Outcome) -> str:
-    """What uv's output means, with the fix, on one line."""
+    """Return the meaning of uv's output, with the fix, on one line."""
     if outcome.code is None or outcome.code < 0:
         return f"uv was stopped ({outcome.output_tail}): try again"
     reason = _last_cause(outcome.stderr) or outcome.output_tail
@@ -159,13 +159,14 @@ def _uv(arguments: Sequence[str], inherit: Sequence[int] = ()) -> Outcome:
 
 
 def _links() -> dict[str, str]:
-    """The places where pip looks for further wheels (PIP_FIND_LINKS), for uv, unless it has its own (UV_FIND_LINKS)."""
+    """Return the places where pip looks for further wheels (PIP_FIND_LINKS), for uv, unless it has its own
+    (UV_FIND_LINKS)."""
     places = os.environ.get("PIP_FIND_LINKS", "").split()
     return {"UV_FIND_LINKS": ",".join(places)} if places and "UV_FIND_LINKS" not in os.environ else {}
 
 
 def executable() -> str:
-    """Where uv is; RunError if it is not installed."""
+    """Return the path of uv. Raise RunError if it is not installed."""
     beside = Path(sys.executable).with_name("uv")
     path = str(beside) if beside.is_file() else shutil.which("uv")
     if not path:
@@ -174,14 +175,13 @@ def executable() -> str:
 
 
 def _reason(text: str) -> str:
-    """All of uv's reason on one line, but for what it only says about itself: hints, and the kind of error where a
-    cause follows."""
+    """Return uv's whole reason on one line, without its hints, and without the kind of error where a cause follows."""
     reason = text.partition("\nhint:")[0].replace("╰─▶", "cause:")
     reason = re.sub(r"^\s*(?:error|×):?\s*", "", reason)
     return " ".join(reason.rpartition("cause:")[2].split()).rstrip(".")
 
 
 def _last_cause(text: str) -> str:
-    """The innermost reason that uv gives, without its closing formula."""
+    """Return the innermost reason that uv gives, without its closing formula."""
     last = key_line(text).removeprefix("error: ").removeprefix("Because ")
     return re.sub(r" and you require .*", "", last).rstrip(".")

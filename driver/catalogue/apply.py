@@ -1,4 +1,4 @@
-"""Rules and a registry become tests: plain data, as a spec holds it."""
+"""Make a spec's tests, as plain data, from rules and a registry."""
 
 import fnmatch
 import re
@@ -20,14 +20,14 @@ Test = dict[str, Any]
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What a build's operators come to."""
+    """The tests of a build's operators."""
 
     tests: Mapping[str, Sequence[Test]]  # by category
     left_out: Mapping[str, str]  # function or registered operator -> why it is in no category
 
 
 def apply_rules(rules: Rules, registry: Registry) -> Catalogue:
-    """The tests of every category, and what is in none.
+    """Return the tests of every category, and the operators that are in none.
 
     A function that the build lacks is left out; so is one with an argument that no rule covers.
 
@@ -50,12 +50,13 @@ def apply_rules(rules: Rules, registry: Registry) -> Catalogue:
 
 
 def _why(name: str, reasons: Mapping[str, str]) -> str | None:
-    """Why ``name`` is no case, if the rules say so."""
+    """Return the rules' reason why ``name`` has no case, or None."""
     return next((why for pattern, why in reasons.items() if fnmatch.fnmatchcase(name, pattern)), None)
 
 
 def _functions_of(category: Category, rules: Rules, registry: Registry, left_out: dict[str, str]) -> Iterator[Function]:
-    """The functions of a category in the order of its list; of several names for one operator a pattern takes one."""
+    """Return the functions of a category in the order of its list; of several names for one operator a pattern takes
+    one."""
     named = [listed_name for listed_name in category.operators if not _is_pattern(listed_name)]
     identities = {_identity(registry.functions[name]) for name in named if name in registry.functions}
     for listed in category.operators:
@@ -85,12 +86,12 @@ def _is_pattern(text: str) -> bool:
 
 
 def _identity(function: Function) -> tuple[str, str]:
-    """What aliases have in common: the namespace's root and the operator."""
+    """Return what aliases have in common: the namespace's root and the operator."""
     return function.name.partition(".")[0], function.registered or function.name
 
 
 def _test(function: Function, category: Category, rules: Rules) -> Test:
-    """One test with all of an operator's inputs.
+    """Return one test with all of an operator's inputs.
 
     Raises:
         LookupError: with the name of an argument that has no rule.
@@ -125,7 +126,7 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
 
 
 def _rule(function: Function, rules: Rules) -> Operator:
-    """What the rules say of one function: by its name, or else by the first glob over names, as far as it has these
+    """Return the rule of a function: by its name, or of the first matching glob, reduced to the function's
     arguments."""
     if function.name in rules.operators:
         return rules.operators[function.name]
@@ -137,14 +138,13 @@ def _rule(function: Function, rules: Rules) -> Operator:
 
 
 def _dtypes(function: Function, dtypes: Sequence[str], inputs: Mapping[str, Any]) -> Sequence[str]:
-    """The dtypes to make cases of: those that the function takes, if any of its inputs is an array that says none; one
-    without a name otherwise."""
+    """Return those of ``dtypes`` that the function takes, if an input is an array without a dtype; else [""]."""
     accepted = [dtype for dtype in dtypes if function.dtypes is None or dtype in function.dtypes]
     return accepted if accepted and any(map(_is_free, inputs.values())) else [""]
 
 
 def _is_free(value: Any) -> bool:
-    """Whether an input is, or holds, an array that takes the case's dtype."""
+    """Tell whether an input is, or holds, an array that takes the case's dtype."""
     if isinstance(value, list):
         return all(isinstance(item, int) for item in value) or any(map(_is_free, value))
     if not isinstance(value, dict) or "value" in value:
@@ -157,13 +157,15 @@ def _is_free(value: Any) -> bool:
 
 
 def _readable(name: str) -> str:
-    """``nd._internal._power`` as ``internal.power``, ``nd.NDArray.__iadd__`` as ``NDArray.iadd``."""
+    """Return a readable name: ``internal.power`` for ``nd._internal._power``, ``NDArray.iadd`` for
+    ``nd.NDArray.__iadd__``."""
     plain = name.removeprefix("nd.").replace("_internal._", "internal.")
     return re.sub(r"\.__([a-z]+)__$", r".\1", plain)
 
 
 def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Mapping[str, Any]) -> dict[str, Any]:
-    """Argument -> value from the nearest level that has it; the general ones are for tensors and required arguments."""
+    """Return argument -> value from the nearest level that has it; ``general`` is for tensors and required
+    arguments."""
     values: dict[str, Any] = {}
     positional: list[Any] = []  # of arguments that have no name
     args_level = _level(levels, "args")
@@ -196,19 +198,19 @@ def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Ma
 
 
 def _as_positional(value: Any) -> Any:
-    """A value as it stands in a spec's ``args``, which take no plain values and no lists but shapes."""
+    """Return a value in the form of a spec's ``args``, which take no plain values and no lists but shapes."""
     if isinstance(value, list) and not all(isinstance(item, int) for item in value):
         return {"call": "builtins.list", "args": [value]}
     return value if isinstance(value, dict | list) else {"value": value}
 
 
 def _level(levels: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
-    """The nearest level that has an argument."""
+    """Return the nearest level that has an argument."""
     return next((level for level in levels if name in level), None)
 
 
 def _sizes_to_test(available: Sequence[str], allowed: Sequence[str]) -> Sequence[str]:
-    """The sizes to make cases of: those wanted, or all where none of these is there; one without a name for none."""
+    """Return the available sizes that are allowed; all if none of these is, one without a name if there are none."""
     return [size for size in available if size in allowed] or available or [""]
 
 
@@ -217,7 +219,7 @@ def _by_size(value: Any) -> bool:
 
 
 def _sizes(value: Any) -> list[str]:
-    """The sizes that ``value`` speaks of, wherever within it, in the usual order."""
+    """Return the sizes in ``value``, at any depth, in the usual order."""
     sizes: set[str] = set(value) if _by_size(value) else set()
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for item in inner:
@@ -226,7 +228,7 @@ def _sizes(value: Any) -> list[str]:
 
 
 def _pick(value: Any, size: str) -> Any:
-    """``value`` with ``size`` chosen throughout; where there is no such size, the last one that there is."""
+    """Return ``value`` with ``size`` chosen throughout; where it lacks that size, with its last one."""
     if _by_size(value):
         return value.get(size, list(value.values())[-1])
     if isinstance(value, dict):
@@ -235,7 +237,7 @@ def _pick(value: Any, size: str) -> Any:
 
 
 def _uncovered(used: set[str], rules: Rules, registry: Registry, reasons: Mapping[str, str]) -> dict[str, str]:
-    """Registered operators that no used function stands for, and public functions for none of those, with reasons."""
+    """Return, with reasons, the registered operators without a test, and public functions of none of those."""
     covered = {registry.functions[name].registered for name in used} - {None}
     reason_by_operator = {
         registry.functions[name].registered: why for name, why in reasons.items() if name in registry.functions

@@ -1,4 +1,4 @@
-"""A saved network's graph, looked at before a framework is made to read it: nothing in it may be a surprise."""
+"""Check the graph of a saved network before a framework reads it."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def check_graph_file(path: Path) -> None:
 
 
 def _check(graph: Any, depth: int) -> None:
-    """Raises ValueError with field and reason."""
+    """Raise ValueError with field and reason if the graph is invalid."""
     if depth > MAX_DEPTH:
         raise ValueError(f"subgraphs are nested more than {MAX_DEPTH} deep")
     if not isinstance(graph, dict):
@@ -77,7 +77,8 @@ def _check_node(node: Any, number: int, depth: int) -> None:
 
 
 def _check_entry(entry: Any, nodes: int, where: str) -> None:
-    """``[node, output]`` or ``[node, output, version]``, of one of the first ``nodes`` nodes."""
+    """Raise ValueError unless it is ``[node, output]`` or ``[node, output, version]`` of one of the first ``nodes``
+    nodes."""
     if not isinstance(entry, list) or len(entry) not in (2, 3):
         raise ValueError(f"{where} is not [node, output, version]")
     if not _is_index(entry[0], nodes):

@@ -40,7 +40,7 @@ class Source:
 
 
 def network_source(text: str) -> Source:
-    """``resnet18_v1``, ``net-symbol.json``, or ``net.py:Net`` (``net:Net`` for short).
+    """Parse ``resnet18_v1``, ``net-symbol.json``, or ``net.py:Net`` (``net:Net`` for short).
 
     Raises:
         UsageError: a file that isn't there, or a class's name that is none.
@@ -88,7 +88,7 @@ def ask_network(
     inputs: Mapping[str, Input],
     values: Mapping[str, Any] | None = None,
 ) -> Network:
-    """The calls of ``network``, which is written as ``network_source`` takes it.
+    """Return the calls of ``network``, which is written as ``network_source`` takes it.
 
     ``inputs`` are its tensors.  ``values`` are all its inputs as a spec has them, which a block of a Python file needs:
     its constructor's arguments are among them (default: ``inputs``).
@@ -130,7 +130,8 @@ def _distinct(calls: Sequence[Mapping[str, Any]]) -> list[Call]:
 
 
 def operator_tests(network: Network, name: str, rules: Rules) -> list[dict[str, Any]]:
-    """The network's operator calls as a spec's tests; those whose rules name a backward are measured backward, too.
+    """Return the network's operator calls as a spec's tests; those whose rules name a backward are measured backward,
+    too.
 
     Raises:
         UsageError: there are no calls.
@@ -149,7 +150,8 @@ def operator_tests(network: Network, name: str, rules: Rules) -> list[dict[str, 
 
 
 def network_test(text: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec's test of the network itself: ``text`` as ``network_source`` takes it, ``inputs`` as a spec has them.
+    """Return a spec's test of the network itself: ``text`` as ``network_source`` takes it, ``inputs`` as a spec has
+    them.
 
     The files are those on this machine, with their checksums; of parameters beside a symbol the latest are taken.
 
@@ -188,7 +190,7 @@ def network_spec(
     framework: str,
     schema: str | None = None,
 ) -> str:
-    """The text of a spec with ``tests``, which are those of the network's calls, and perhaps of itself."""
+    """Return the text of a spec with ``tests``, which are those of the network's calls, and perhaps of itself."""
     input_words = ", ".join(
         f"{input_name} {_joined(tensor.shape)} {tensor.dtype}" for input_name, tensor in inputs.items()
     )
@@ -205,7 +207,7 @@ def network_spec(
 
 
 def has_backward(functions: Sequence[str], rules: Rules) -> bool:
-    """What the rules say of an operator, by any of its names; no where they don't know it."""
+    """Tell whether the rules give an operator backward cases, by any of its names; False where they don't have it."""
     for function in functions:
         own = rules.operators.get(function)
         if own is not None and own.backward is not None:
@@ -218,7 +220,7 @@ def has_backward(functions: Sequence[str], rules: Rules) -> bool:
 
 
 def _identifier(call: Call, used: set[str]) -> str:
-    """``convolution_1x3x224x224_64x3x7x7_times2``: operator, its first two shapes, count; then a number if need be."""
+    """Return ``convolution_1x3x224x224_64x3x7x7_times2``: operator, its first two shapes, a number if needed, count."""
     stem = call.functions[0].rpartition(".")[2].lower().strip("_")
     shapes = [_joined(tensor["shape"]) for tensor in _tensors(call.inputs)][:2]
     while len("_".join([stem, *shapes])) > MAX_IDENTIFIER - 12:
@@ -238,7 +240,7 @@ def _tensors(inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _short(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs with tensors of the usual kind as their shapes alone."""
+    """Return the inputs with tensors of the usual kind as their shapes alone."""
 
     def short(value: Any) -> Any:
         if not isinstance(value, dict) or "shape" not in value:

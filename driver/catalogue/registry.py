@@ -1,4 +1,4 @@
-"""Asking a build which operators it has: one subprocess in the build's own interpreter."""
+"""Ask a build for its operators, by one subprocess in the build's own interpreter."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -38,12 +38,12 @@ class Registry:
     functions: Mapping[str, Function]  # by name
 
     def own_name(self, name: str) -> str | None:
-        """The operator that is registered as ``name``, by its own name."""
+        """Return the operator that is registered as ``name``, by its own name."""
         return next((own for own, names in self.registered.items() if name in names), None)
 
 
 def ask_registry(build: Build, framework: Framework, namespaces: Sequence[str] = ()) -> Registry:
-    """What ``build`` itself says of its operators; of those in ``namespaces``, for a framework of any package.
+    """Ask ``build`` for its operators, or, of a framework of any package, for those in ``namespaces``.
 
     Raises:
         UsageError: the framework has no registry that could be asked.
@@ -79,7 +79,8 @@ def ask_build(
     failure: str,
     read: Callable[[Mapping[str, Any]], _Answer],
 ) -> _Answer:
-    """What ``read`` makes of the JSON that a script, with its arguments, prints in the build's own interpreter.
+    """Run a script with its arguments in the build's interpreter, and return what ``read`` makes of the JSON that it
+    prints.
 
     Raises:
         RunError: the answer is missing (``failure`` in words) or not understood.
@@ -90,7 +91,7 @@ def ask_build(
 
 
 def read_answer(build: Build, outcome: Outcome, failure: str, read: Callable[[Mapping[str, Any]], _Answer]) -> _Answer:
-    """What ``read`` makes of the JSON that a program of ``build`` has printed. Raises RunError: as ``ask_build``."""
+    """Return what ``read`` makes of the JSON that a program of ``build`` printed. Raise RunError as ``ask_build``."""
     if not outcome.ok:
         raise RunError(f"{build.requested}: {failure}: {outcome.output_tail}")
     try:

@@ -85,14 +85,14 @@ class Rules(Strict):
 
 
 def catalogue_names(framework: Framework) -> list[str]:
-    """The framework's catalogues, by the names of their files of rules."""
+    """Return the framework's catalogues, by the names of their files of rules."""
     return sorted(
         path.stem for path in framework.specifications.glob("*" + SUFFIX) if "categories:" in path.read_text()
     )
 
 
 def load_rules(framework: Framework, name: str = USUAL) -> Rules:
-    """The framework's rules, or those of the catalogue called ``name``, if it has several.
+    """Return the framework's rules, or those of the catalogue called ``name``, if it has several.
 
     Raises:
         UsageError: the file is missing, isn't YAML or says something impossible; names file, field and fix.
@@ -105,7 +105,7 @@ def load_rules(framework: Framework, name: str = USUAL) -> Rules:
 
 
 def _joined(rules: Rules, more: Rules, path: Path) -> Rules:
-    """Both as one; each says what the other doesn't."""
+    """Return both as one; each says what the other doesn't."""
     both: dict[str, Any] = {}
     for field in ("arguments", "categories", "operators", "input_sets", "cannot", "unlisted"):
         ours, theirs = getattr(rules, field), getattr(more, field)

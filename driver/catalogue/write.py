@@ -13,7 +13,7 @@ _WIDTH = 150  # of a line with one test or one input on it
 
 
 def spec_files(catalogue: Catalogue, rules: Rules, framework: str) -> dict[str, str]:
-    """Path within ``specifications/`` -> content. The same catalogue makes the same files."""
+    """Return path within ``specifications/`` -> content; the same catalogue makes the same files."""
     files = {}
     for name, tests in catalogue.tests.items():
         head = {
@@ -32,14 +32,14 @@ def spec_files(catalogue: Catalogue, rules: Rules, framework: str) -> dict[str, 
 
 
 def spec_text(head: Mapping[str, str], tests: Sequence[Mapping[str, Any]]) -> str:
-    """A spec with a line for each field of its head, and then its tests."""
+    """Return a spec with a line for each field of its head, and then its tests."""
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     body = ",\n".join(map(test_text, tests))
     return "{\n" + "\n".join(lines) + f'\n  "tests": [\n{body}\n  ]\n}}\n'
 
 
 def test_text(test: Mapping[str, Any]) -> str:
-    """A test on one line where it fits, else with a line for each of its inputs."""
+    """Return a test on one line where it fits, else with a line for each of its inputs."""
     text = json.dumps(test)
     if len(text) + 4 <= _WIDTH:
         return f"    {text}"

@@ -1,1 +1,1 @@
-"""Suites of benchmarks that somebody else wrote: found, taken at a commit, asked for what they have, and made ready."""
+"""Suites of benchmarks in asv's format: find them, read them at a commit, discover their cases, and prepare them."""

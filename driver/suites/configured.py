@@ -1,4 +1,4 @@
-"""What asv's configuration says of the project beside its suite: where it comes from, and what is ignored here."""
+"""Read the settings of a project in asv's configuration: its repository and branch, and settings ignored here."""
 
 import os
 from collections.abc import Mapping
@@ -30,9 +30,11 @@ _FOLLOWED = {"environment_type": ("virtualenv", "uv"), "dvcs": ("git",)}  # valu
 
 @dataclass(frozen=True)
 class SuiteSettings:
-    """``repository``: the project's, a URL or an absolute path; ``branch``: the first of those named, None for the
-    repository's default branch (``HEAD``); both None where the configuration says nothing. ``not_followed``: a line for
-    each thing that it asks for and that isn't done."""
+    """A suite's configuration.
+
+    ``repository`` is the project's URL or absolute path, ``branch`` its first branch, None for the repository's default
+    branch (``HEAD``); both are None if not configured. ``ignored_settings`` has a line for each setting without effect.
+    """
 
     repository: str | None = None
     branch: str | None = None
@@ -40,7 +42,7 @@ class SuiteSettings:
 
 
 def read_suite_settings(suite: Suite) -> SuiteSettings:
-    """What the configuration of the suite says; nothing where it has none.
+    """Return the settings in the suite's configuration; empty ones if it has none.
 
     Raises:
         UsageError: the configuration can't be read.
@@ -50,7 +52,7 @@ def read_suite_settings(suite: Suite) -> SuiteSettings:
             configuration = read_configuration(folder / CONFIGURATION)
             repository = configuration.get("repo")
             if isinstance(repository, str) and not is_url(repository):
-                # Of a suite that was taken out of a repository, the files alone are there: it is that repository.
+                # A suite that was taken out of a repository is there without it: that is the repository.
                 here = str((folder / repository).resolve())
                 taken_out = suite.commit is not None and f"@{suite.commit}" in suite.pinned
                 taken_out = taken_out and not os.path.isabs(repository)
@@ -61,7 +63,7 @@ def read_suite_settings(suite: Suite) -> SuiteSettings:
 
 
 def ignored_settings(configuration: Mapping[str, Any]) -> tuple[str, ...]:
-    """A line for each thing that the configuration asks for and that isn't done."""
+    """Return a line for each thing that the configuration asks for and that isn't done."""
     lines = [f"{CONFIGURATION}: {name}: ignored: {why}" for name, why in _IGNORED.items() if _asks(configuration, name)]
     branches, matrix = configuration.get("branches"), configuration.get("matrix")
     if isinstance(branches, list) and len(branches) > 1:
@@ -86,12 +88,13 @@ def _asks(configuration: Mapping[str, Any], name: str) -> bool:
 
 
 def _branch_of(configuration: Mapping[str, Any]) -> str | None:
-    """The first branch that is named; None for the repository's default branch, which asv calls ``HEAD``, too."""
+    """Return the first branch that is named; None for the repository's default branch, which asv calls ``HEAD``,
+    too."""
     branches = configuration.get("branches")
     first = branches[0] if isinstance(branches, list) and branches else None
     return first if isinstance(first, str) and first != "HEAD" else None
 
 
 def _place_of(suite: Suite) -> str:
-    """The repository in ``PATH_OR_REPOSITORY@COMMIT[:SUBFOLDER]``."""
+    """Return the repository in ``PATH_OR_REPOSITORY@COMMIT[:SUBFOLDER]``."""
     return suite.pinned.partition(f"@{suite.commit}")[0]

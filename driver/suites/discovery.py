@@ -1,4 +1,4 @@
-"""Asking a build, in its own interpreter, which benchmarks a suite has; and what two builds have together."""
+"""Ask a build, in its own interpreter, for the benchmarks of a suite; and combine those of two builds."""
 
 import itertools
 import math
@@ -21,10 +21,10 @@ Kind = Literal["time", "timeraw", "track", "mem", "peakmem"]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark as a build describes it: all that is known without running it.
+    """A benchmark as a build describes it, without running it.
 
-    ``names`` and ``values`` are those of its parameters; ``skipped`` numbers the sets of values that it skips.
-    ``setup_cache`` names the folder of what is made for it, and for others, once; times are in seconds.
+    ``names`` and ``values`` are those of its parameters; ``skipped`` has the numbers of the sets of values that it
+    skips. ``setup_cache`` is the folder of its cache, which other benchmarks may share; times are in seconds.
     """
 
     name: str
@@ -47,19 +47,19 @@ class Benchmark:
         return math.prod(map(len, self.values))
 
     def parameters(self) -> Iterator[dict[str, str]]:
-        """Each set of parameters that it doesn't skip, name -> text."""
+        """Return each set of parameters that it doesn't skip, name -> text."""
         for number, chosen in enumerate(itertools.product(*self.values)):
             if number not in self.skipped:
                 yield dict(zip(self.names, chosen, strict=True))
 
     def case_name(self, parameters: Mapping[str, str]) -> str:
-        """As asv calls it with these parameters: ``bench_core.Core.time_array(10, 'x')``."""
+        """Return asv's name of it with these parameters: ``bench_core.Core.time_array(10, 'x')``."""
         return f"{self.name}({', '.join(parameters.values())})" if self.names else self.name
 
 
 @dataclass(frozen=True)
 class Discovered:
-    """What one build finds in a suite: its benchmarks, and a line for each module or benchmark that can't be used."""
+    """The benchmarks that one build finds in a suite, and a line for each module or benchmark that can't be used."""
 
     benchmarks: tuple[Benchmark, ...]
     problems: tuple[str, ...]
@@ -69,7 +69,7 @@ class Discovered:
 def discover(
     build: Build, framework: Framework, folder: Path, work: Path, env: Mapping[str, str] | None = None
 ) -> Discovered:
-    """What ``build`` finds in the benchmarks in ``folder``; its modules are imported with ``work`` as working folder,
+    """Return the benchmarks that ``build`` finds in ``folder``; modules are imported with ``work`` as working folder,
     and with the user's variables ``env``.
 
     Raises:
@@ -94,7 +94,7 @@ def discover(
 
 
 def suite_environment(build: Build, framework: Framework, env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What a suite sees before it is measured: as a worker's, with one thread and the user's variables ``env``."""
+    """Return the variables for a suite before it is measured: a worker's, with one thread and the user's ``env``."""
     return {**worker_environment(), **framework.environment(1), **(env or {}), **build.environment}
 
 
@@ -133,7 +133,7 @@ class SuiteCase:
 
 
 def all_cases(discovered: Mapping[Side, Discovered]) -> list[SuiteCase]:
-    """What any side has, in the order of the first that has it; a benchmark is described as by that side."""
+    """Return the cases of all sides, in the order of the first side; it also describes a benchmark that both have."""
     cases: dict[str, SuiteCase] = {}
     for side in SIDES:
         for benchmark in discovered[side].benchmarks if side in discovered else ():
@@ -148,7 +148,7 @@ def all_cases(discovered: Mapping[Side, Discovered]) -> list[SuiteCase]:
 
 
 def problems_of(discovered: Mapping[Side, Discovered]) -> list[str]:
-    """What is wrong with the suite, each line once, with the side where it is not all of them."""
+    """Return the suite's problems, each line once, with the side unless all sides have it."""
     sides: dict[str, list[str]] = {}
     for side, suite in discovered.items():
         for line in dict.fromkeys(suite.problems):
@@ -157,7 +157,7 @@ def problems_of(discovered: Mapping[Side, Discovered]) -> list[str]:
 
 
 def skipped_by_parameters(discovered: Mapping[Side, Discovered], names: Iterable[str]) -> int:
-    """How many sets of parameters the benchmarks of these names skip by themselves, on any side."""
+    """Return how many sets of parameters the benchmarks of these names skip themselves, on the side with the most."""
     chosen_names = set(names)
     by_side: Sequence[int] = [
         sum(len(benchmark.skipped) for benchmark in side.benchmarks if benchmark.name in chosen_names)

@@ -1,4 +1,4 @@
-"""A suite on a host that doesn't have its files: what has to be there; packed where the suite is, unpacked there."""
+"""Bring a suite to another host: list what its cases need there, pack its files here, unpack them there."""
 
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,17 @@ from opduel.records.text import one_line
 
 @dataclass(frozen=True)
 class ChosenSuite:
-    """A suite of which cases were chosen. ``orders``: every ``setup_cache`` that these need; ``keys``: the name of a
-    benchmark that has one -> its folder."""
+    """A suite of which cases were chosen.
+
+    ``orders`` has every ``setup_cache`` that these need; ``keys`` maps the name of a benchmark with one to its folder.
+    """
 
     suite: Suite
     orders: Sequence[CacheOrder]
     keys: Mapping[str, str]
 
     def needed_by(self, cases: Sequence[Case]) -> list[CacheOrder]:
-        """What these cases need."""
+        """Return the orders that these cases need."""
         needed = {self.keys.get(case.operator) for case in cases}
         return [order for order in self.orders if order.key in needed]
 

@@ -1,4 +1,4 @@
-"""Where a suite is: a folder, or a folder of a repository at a commit; taken as it is, with all that identifies it."""
+"""Read a suite from a folder, or from a folder of a repository at a commit, with all that identifies it."""
 
 import hashlib
 import json

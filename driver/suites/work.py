@@ -1,4 +1,4 @@
-"""The folder of a run in which both sides' benchmarks work: each has a copy of the suite, and its ``setup_cache``."""
+"""The folder of a run in which both sides' benchmarks run: each has a copy of the suite, and its ``setup_cache``."""
 
 import fcntl
 import logging
@@ -29,8 +29,8 @@ FAILED_FILE = "failed.txt"  # in place of what setup_cache made: why there is no
 
 @dataclass(frozen=True)
 class CacheOrder:
-    """A ``setup_cache`` to run on one side: by the name of the benchmark ``benchmark``, in the folder ``key``, for
-    ``limit_s`` seconds at most."""
+    """A ``setup_cache`` to run on one side, under the name of a benchmark, in the folder ``key``, for at most
+    ``limit_s`` seconds."""
 
     key: str
     side: Side
@@ -39,8 +39,8 @@ class CacheOrder:
 
 
 def cache_orders(chosen: Sequence[SuiteCase], timeout_s: float | None) -> list[CacheOrder]:
-    """Each ``setup_cache`` that the chosen cases need, once for each side that has one of them. ``timeout_s`` overrides
-    what the suite says, of benchmarks that share it the most."""
+    """Return each ``setup_cache`` that the chosen cases need, once for each side with such a case. ``timeout_s``
+    overrides the suite's own limits."""
     limits, needed = _limits(chosen), _needed(chosen)
     return [
         CacheOrder(key, side, needed[key, side], timeout_s or limit_s)
@@ -52,8 +52,10 @@ def cache_orders(chosen: Sequence[SuiteCase], timeout_s: float | None) -> list[C
 
 @dataclass(frozen=True)
 class SuiteWork:
-    """``root`` has a folder for each side, of equally long names: ``c`` and ``t``. ``folder``: the same, if it is to be
-    removed when nobody has this any more, and at the end of the process."""
+    """A folder ``root`` with a folder for each side, of equally long names: ``c`` and ``t``.
+
+    ``folder`` is the same one if it is to be removed together with this object, or at the end of the process.
+    """
 
     suite: Suite
     root: Path
@@ -62,12 +64,12 @@ class SuiteWork:
 
     @classmethod
     def of(cls, suite: Suite, folder: "tempfile.TemporaryDirectory[str]") -> "SuiteWork":
-        """A copy for either side; what one side's benchmarks write into theirs is not seen by the other."""
+        """Return a copy of the suite for either side, so that neither sees what the other one's benchmarks write."""
         return replace(cls.within(suite, Path(folder.name)), folder=folder)
 
     @classmethod
     def within(cls, suite: Suite, root: Path) -> "SuiteWork":
-        """The same in a folder that stays. Copies that are there already are taken as they are."""
+        """Return the same in a folder that stays. Copies that exist already are used unchanged."""
         copies = {side: root / side[0] / suite.folder.name for side in SIDES}
         for copy in copies.values():
             if not copy.exists():
@@ -75,25 +77,25 @@ class SuiteWork:
         return cls(suite, root, copies)
 
     def place(self, side: Side) -> Path:
-        """Where a side's benchmarks work."""
+        """Return the folder in which a side's benchmarks work."""
         return _make_folder(self.root / side[0] / "work")
 
     def on_side(self, side: Side, build: Build) -> Build:
-        """The build, with the variables that say where its copy is."""
+        """Return the build, with the variables that say where its copy is."""
         variables = {_COPY: str(self.copies[side]), _WORK: str(self.place(side))}
         return replace(build, environment={**build.environment, **variables})
 
     def framework(self, framework: Framework, modules: Sequence[str]) -> Framework:
-        """The framework whose runs are known by this suite, and import these modules before they fork."""
+        """Return the framework whose runs are known by this suite, and import these modules before they fork."""
         variables = {"OPDUEL_SUITE_DIGEST": self.suite.digest, "OPDUEL_SUITE_MODULES": ",".join(modules)}
         return framework.of_suite(variables)
 
     def is_made(self, order: CacheOrder) -> bool:
-        """Whether that ``setup_cache`` was run here, with or without success."""
+        """Tell whether that ``setup_cache`` was run here, with or without success."""
         return (self.place(order.side) / order.key).exists()
 
     def problem(self, order: CacheOrder) -> str | None:
-        """Why that ``setup_cache``, which was run here, failed; None if it didn't."""
+        """Return why that ``setup_cache``, which was run here, failed; None if it didn't."""
         path = self.place(order.side) / order.key / FAILED_FILE
         return f"{order.side}: {path.read_text(encoding='utf-8')}" if path.exists() else None
 
@@ -104,8 +106,8 @@ class SuiteWork:
         orders: Sequence[CacheOrder],
         env: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Run each of these; returns a line for each that failed, whose cases then fail. ``env`` has the user's
-        variables."""
+        """Run each ``setup_cache``, with the user's variables ``env``; return a line for each that failed, whose
+        cases then fail."""
         written = {
             side: _WrittenFiles(self.copies[side], _make_folder(self.place(side) / "written")) for side in builds
         }
@@ -133,7 +135,7 @@ class SuiteWork:
         limit_s: float,
         environment: Mapping[str, str],
     ) -> str | None:
-        """Why it could not be made; None if it was."""
+        """Run a ``setup_cache``; return why it failed, or None."""
         _make_folder(folder)
         most = min(CACHE_BYTES, shutil.disk_usage(folder).free - RESERVE_BYTES)
         if most <= 0:
@@ -156,13 +158,13 @@ class SuiteWork:
 
 
 def without_suite(environment: Mapping[str, str]) -> dict[str, str]:
-    """A build's variables without those that say where its copy is, on the host that has it."""
+    """Return a build's variables without those that say where its copy is, on the host that has it."""
     return {name: value for name, value in environment.items() if name not in (_COPY, _WORK)}
 
 
 def _limits(chosen: Sequence[SuiteCase]) -> dict[str, float]:
-    """The folder of each ``setup_cache`` -> seconds that it may take: the most of its benchmarks, the same on each
-    side."""
+    """Return the seconds that each ``setup_cache`` may take, by its folder: the most of its benchmarks, equal on
+    both sides."""
     limits: dict[str, float] = {}
     for benchmark in (case.benchmark for case in chosen):
         if benchmark.setup_cache is not None:
@@ -172,8 +174,8 @@ def _limits(chosen: Sequence[SuiteCase]) -> dict[str, float]:
 
 
 def _needed(chosen: Sequence[SuiteCase]) -> dict[tuple[str, Side], str]:
-    """Of each ``setup_cache``, by its folder, and each side: the first benchmark that the side has, by whose name it is
-    run there."""
+    """Return, by the folder of a ``setup_cache`` and side, the first benchmark that the side has: it is run there by
+    this name."""
     needed: dict[tuple[str, Side], str] = {}
     for case in chosen:
         for side in case.sides if case.benchmark.setup_cache is not None else ():
@@ -182,8 +184,11 @@ def _needed(chosen: Sequence[SuiteCase]) -> dict[tuple[str, Side], str]:
 
 
 class _WrittenFiles:
-    """What setup_cache writes into a side's copy of the suite. Some suites clear there what an earlier one has written:
-    asv runs the benchmarks of one before the next, while here all are run before any benchmark."""
+    """The files that setup_cache writes into a side's copy of the suite.
+
+    Some suites clear there what an earlier one has written: asv runs the benchmarks of one before the next, while here
+    all are run before any benchmark.
+    """
 
     def __init__(self, copy: Path, stash: Path) -> None:
         self._copy, self._stash = copy, stash
@@ -191,7 +196,7 @@ class _WrittenFiles:
         self._own_files = frozenset(self._states)
 
     def keep(self) -> str | None:
-        """Keep what the last one wrote; returns why it can't be kept, if it can't: then it is removed."""
+        """Keep what the last ``setup_cache`` wrote; if it is too much, remove it and return that as the reason."""
         states = self._files(self._copy)
         new = [
             path for path, state in states.items() if path not in self._own_files and self._states.get(path) != state
@@ -206,12 +211,12 @@ class _WrittenFiles:
         return None
 
     def put_back(self) -> None:
-        """All that was kept is there again."""
+        """Restore all files that were kept and are missing."""
         missing = [path for path in self._files(self._stash) if not (self._copy / path).exists()]
         _copy_files(self._stash, missing, self._copy)
 
     def _files(self, folder: Path) -> dict[Path, tuple[int, int]]:
-        """Each file, and what changes when it is written: its size and time."""
+        """Return each file, and what changes when it is written: its size and time."""
         paths = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
         return {path.relative_to(folder): (path.stat().st_size, path.stat().st_mtime_ns) for path in paths}
 
@@ -226,8 +231,8 @@ def _copy_files(source: Path, paths: Sequence[Path], destination: Path) -> None:
 
 
 def new_work_folder() -> "tempfile.TemporaryDirectory[str]":
-    """A folder for a run, in the system's place for such; those of processes that were killed are removed. RunError: it
-    can't be made."""
+    """Make a temporary folder for a run, and remove those of processes that were killed. Raise RunError if that
+    fails."""
     _sweep()
     try:
         while True:
