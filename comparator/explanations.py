@@ -22,9 +22,9 @@ def explain(analysis: CaseAnalysis, family: int, alpha: float, suspected: Verdic
         why = _why_open(analysis, family, alpha)
     elif test.n:
         rounds_made = f"{test.n} {'was' if test.n == 1 else 'were'} made before the run ended"
-        why = f"its first test takes {analysis.looks.counts[0]} rounds, and {rounds_made}"
+        why = f"its first look takes {analysis.looks.counts[0]} rounds, and {rounds_made}"
     else:
-        why = f"the run ended before this case was measured; its first test takes {analysis.looks.counts[0]} rounds"
+        why = f"the run ended before this case was measured; its first look takes {analysis.looks.counts[0]} rounds"
     return f"looks {suspected}, but is not settled: {why}" if suspected else why
 
 

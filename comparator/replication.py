@@ -15,7 +15,7 @@ def apply_replication(
     failed keeps its failure if the treatment fails again; otherwise both are ``inconclusive``. A flagged case that is
     not in ``again`` keeps its verdict, unless ``not_measured`` says why it could not be measured: then it is
     ``inconclusive``. All other cases stay as they are. A case stays ``suspected`` if the second measurement ended
-    before its first test, or still points the same way. A verdict that the second measurement withheld is withheld.
+    before its first look, or still points the same way. A verdict that the second measurement withheld is withheld.
     """
     return [_replicated(first, again.get(first.case), not_measured) for first in comparisons]
 
@@ -48,7 +48,7 @@ def _flagged(first: Comparison, second: Comparison | None, not_measured: str) ->
 
 
 def _is_open(second: Comparison, verdict: Verdict) -> bool:
-    """Return whether the second measurement ended before its first test, or still suspects the same verdict."""
+    """Return whether the second measurement ended before its first look, or still suspects the same verdict."""
     is_open = second.verdict in ("inconclusive", *ONE_SIDED)
     return is_open and (second.p_value is None or second.suspected == verdict)
 

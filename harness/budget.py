@@ -137,7 +137,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Trip:
+class CaseNeed:
     """A case on its way to its next look.
 
     ``missing``: rounds to it. ``excess``: of a suspect, by how much the interval that made it one lies beyond the
@@ -151,7 +151,7 @@ class Trip:
     closes: bool
 
 
-def affordable(trips: Sequence[Trip], left_s: float, pace: RoundDuration, resumable: bool) -> list[Trip]:
+def affordable(trips: Sequence[CaseNeed], left_s: float, pace: RoundDuration, resumable: bool) -> list[CaseNeed]:
     """Those that the time left takes to their next look; all of them, if it does.
 
     Else the suspects, the largest first, and then the others in the order given, each as long as there is time for it.
@@ -168,18 +168,18 @@ def affordable(trips: Sequence[Trip], left_s: float, pace: RoundDuration, resuma
     return with_all_rounds or _fitting([(trip, 1) for trip in ordered if trip.closes or resumable], left_s, pace)
 
 
-def least_needed(trips: Sequence[Trip], pace: RoundDuration, resumable: bool) -> tuple[float, str]:
+def least_needed(trips: Sequence[CaseNeed], pace: RoundDuration, resumable: bool) -> tuple[float, str]:
     """What ``affordable`` finds no time for, in seconds, and its name: the shortest round that counts for a case, or
     where no single one does the rounds to a case's next look."""
     needs = []
     for trip in trips:
         counts = trip.closes or resumable or trip.missing == 1
         seconds = pace.seconds([(trip.request.case, 1 if counts else trip.missing)])
-        needs.append((seconds, "the next round" if counts else "the next test of a case"))
+        needs.append((seconds, "the next round" if counts else "the next look of a case"))
     return min(needs)
 
 
-def _fitting(trips: Sequence[tuple[Trip, int]], left_s: float, pace: RoundDuration) -> list[Trip]:
+def _fitting(trips: Sequence[tuple[CaseNeed, int]], left_s: float, pace: RoundDuration) -> list[CaseNeed]:
     """Those that fit, one after the other, each for so many rounds."""
     load, chosen = Load(pace), []
     for trip, rounds in trips:
@@ -190,7 +190,7 @@ def _fitting(trips: Sequence[tuple[Trip, int]], left_s: float, pace: RoundDurati
     return chosen
 
 
-def looked_at(trips: Sequence[Trip], left_s: float, pace: RoundDuration) -> list[Trip]:
+def looked_at(trips: Sequence[CaseNeed], left_s: float, pace: RoundDuration) -> list[CaseNeed]:
     """As many of the first of them as the time left takes to their next look."""
     load, most = Load(pace), 0
     for count, trip in enumerate(trips, 1):

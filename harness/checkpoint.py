@@ -277,7 +277,7 @@ class PhaseCheckpoint:
                 round_by_number[stored.number] = stored
         return [round_by_number[number] for number in sorted(round_by_number)]
 
-    def keep(self, result: RoundResult, plan: Round, metric: str, elapsed_s: float) -> None:
+    def keep(self, result: RoundResult, this_round: Round, metric: str, elapsed_s: float) -> None:
         """Keep a finished round, or what there is of one that was cut short."""
         if not self.keeps:
             return
@@ -285,11 +285,11 @@ class PhaseCheckpoint:
         stored = StoredRound(
             run=self._checkpoint.run,
             phase=self._phase,
-            number=plan.number,
+            number=this_round.number,
             metric=metric,
-            fork=plan.fork,
-            planned=_named(plan.requests),
-            aa_cases=tuple(request.case.id for request in plan.aa_cases),
+            fork=this_round.fork,
+            planned=_named(this_round.requests),
+            aa_cases=tuple(request.case.id for request in this_round.aa_cases),
             unmeasured=_named(result.unmeasured),
             result=replace(result, unmeasured=[], aa_cases=aa_cases),
             elapsed_s=elapsed_s,

@@ -23,30 +23,30 @@ class Collector:
         self._case_failures: defaultdict[str, list[Failure]] = defaultdict(list)
         self._failed_starts = 0
 
-    def absorb(self, result: RoundResult, plan: Round) -> None:
+    def absorb(self, result: RoundResult, this_round: Round) -> None:
         """Add what a round measured, and which cases and processes it lost.
 
         Raises:
             RunError: no worker could be started for ``FAILED_STARTS`` rounds in a row.
         """
         findings = self.findings
-        findings.rounds = plan.number + 1
+        findings.rounds = this_round.number + 1
         findings.timed_s += result.timed_s
         for name, seconds in _spending(result).items():
             findings.spent_s[name] = findings.spent_s.get(name, 0.0) + seconds
         for case_id, failure in result.refused.items():
             again = bool(findings.samples[case_id])  # the framework has run it in an earlier round
-            self._absorb_failure(case_id, failure, plan.number, again)
+            self._absorb_failure(case_id, failure, this_round.number, again)
         for sample in result.samples:
             findings.samples[sample.case_id].append(sample)
         for case_id, failure in result.lost.items():
-            self._absorb_failure(case_id, failure, plan.number)
-        incidents = [*result.lost.values(), *self._absorb_aa_samples(result.aa_cases, plan.number)]
+            self._absorb_failure(case_id, failure, this_round.number)
+        incidents = [*result.lost.values(), *self._absorb_aa_samples(result.aa_cases, this_round.number)]
         findings.mhz += result.mhz
         findings.nice = findings.nice if result.nice is None else result.nice
         if result.lost_worker and result.lost_worker not in incidents:
-            findings.incidents.append(Incident(plan.number, None, result.lost_worker, "a fresh pair was started"))
-        started = result.lost_worker is None or len(result.unmeasured) < len(plan.requests)
+            findings.incidents.append(Incident(this_round.number, None, result.lost_worker, "a fresh pair was started"))
+        started = result.lost_worker is None or len(result.unmeasured) < len(this_round.requests)
         self._failed_starts = 0 if started else self._failed_starts + 1
         if result.lost_worker and self._failed_starts >= FAILED_STARTS:
             side = "either" if result.lost_worker.side == "both" else f"the {result.lost_worker.side}"

@@ -29,22 +29,22 @@ T = TypeVar("T")
 Measure = Callable[[Processes, CaseRequest, Round], PairSample]
 
 
-def run_memory_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+def run_memory_round(pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
     """Measure, by the metric of each case, in one fresh process pair; the rest is as in ``run_counter_round``.
 
     The pair is none of ``pool``'s. All cases of a round have one metric; for ``STORAGE``, workers get what that needs.
     """
     bench = pool.bench
-    storage = any(request.case.metric == STORAGE for request in plan.requests)
+    storage = any(request.case.metric == STORAGE for request in this_round.requests)
     environment = {**bench.environment, **(bench.memory_environment if storage else {})}
 
     def start(side: Side, padding: Mapping[str, str]) -> Worker:
         return Worker(side, bench.builds[side], bench.adaptor, {**environment, **padding}, bench.cpus.start)
 
-    run_counter_round(plan, rng, result, start, START_TIMEOUT_S, _measure_memory)
+    run_counter_round(this_round, rng, result, start, START_TIMEOUT_S, _measure_memory)
 
 
-def run_value_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+def run_value_round(pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
     """Measure what the round's cases report of themselves, in one fresh process pair: first one side, then the other,
     in random order, since such a value may be a time. The rest is as in ``run_counter_round``."""
     bench = pool.bench
@@ -52,24 +52,24 @@ def run_value_round(pool: PairPool, plan: Round, rng: random.Random, result: Rou
     def start(side: Side, padding: Mapping[str, str]) -> Worker:
         return Worker(side, bench.builds[side], bench.adaptor, {**bench.environment, **padding}, bench.cpus.start)
 
-    def measure(processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+    def measure(processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
         message = {"op": request.case.metric, "case": request.description(), "seed": request.seed}
         values: dict[Side, float] = {}
         errors: dict[Side, AskError] = {}
         for side in rng.sample(SIDES, 2):
             processes[side].pin(bench.cpus.measure)
             try:
-                values[side] = processes[side].ask(message, time_left(request.case, plan.deadline))["value"]
+                values[side] = processes[side].ask(message, time_left(request.case, this_round.deadline))["value"]
             except AskError as error:
                 errors[side] = error
         if errors:
             raise merged_error(errors)
-        return _value_sample(request, plan, values["control"], values["treatment"])
+        return _value_sample(request, this_round, values["control"], values["treatment"])
 
-    run_counter_round(plan, rng, result, start, START_TIMEOUT_S, measure)
+    run_counter_round(this_round, rng, result, start, START_TIMEOUT_S, measure)
 
 
-def _value_sample(request: CaseRequest, plan: Round, control: float, treatment: float) -> PairSample:
+def _value_sample(request: CaseRequest, this_round: Round, control: float, treatment: float) -> PairSample:
     """Both sides' values as a sample; equal ones have the ratio 1, 0 among them. Raises CaseRefusedError for values
     that have no ratio."""
     values: dict[Side, float] = {"control": control, "treatment": treatment}
@@ -80,11 +80,11 @@ def _value_sample(request: CaseRequest, plan: Round, control: float, treatment: 
         reason = f"reports {control:g} and {treatment:g}: only values above 0, or equal ones, can be compared"
         raise CaseRefusedError(Failure("both", "error", reason))
     log_ratio = 0.0 if control == treatment else math.log(treatment / control)
-    return PairSample(request.case.id, request.stage, plan.number, control, treatment, log_ratio, 1, 1)
+    return PairSample(request.case.id, request.stage, this_round.number, control, treatment, log_ratio, 1, 1)
 
 
 def run_counter_round(
-    plan: Round,
+    this_round: Round,
     rng: random.Random,
     result: RoundResult,
     start: Callable[[Side, Mapping[str, str]], Worker],
@@ -98,7 +98,7 @@ def run_counter_round(
     is interrupted, what was measured is in ``result``.
     """
     began = time.monotonic()
-    result.unmeasured = rng.sample(list(plan.requests), len(plan.requests))
+    result.unmeasured = rng.sample(list(this_round.requests), len(this_round.requests))
     pair: Pair = {}
     with ExitStack() as stack:
         try:
@@ -106,13 +106,13 @@ def run_counter_round(
                 padding = {"OPDUEL_PADDING": "x" * rng.randrange(PADDING_BYTES)}
                 pair[side] = stack.enter_context(start(side, padding))
             # one that isn't ready when the round must end measures nothing
-            limit_s = max(0.001, min(start_timeout_s, plan.deadline - time.monotonic()))
+            limit_s = max(0.001, min(start_timeout_s, this_round.deadline - time.monotonic()))
             at_once({side: pair[side].readying(limit_s) for side in SIDES})
             result.start_s = time.monotonic() - began
-            while result.unmeasured and time.monotonic() < plan.deadline:
-                _measure_case(pair, result.unmeasured.pop(0), plan, result, measure)
+            while result.unmeasured and time.monotonic() < this_round.deadline:
+                _measure_case(pair, result.unmeasured.pop(0), this_round, result, measure)
         except WorkerLostError as error:
-            if not is_out_of_time(error, plan):
+            if not is_out_of_time(error, this_round):
                 result.lost_worker = error.failure
     result.wall_s = time.monotonic() - began
 
@@ -150,25 +150,25 @@ def ask_both(
 
 
 def sample_of(
-    request: CaseRequest, plan: Round, control: float, treatment: float, calls: int, least: float = 0.0
+    request: CaseRequest, this_round: Round, control: float, treatment: float, calls: int, least: float = 0.0
 ) -> PairSample:
     """One value a side as a sample; in the ratio, less than ``least`` counts as that."""
     log_ratio = math.log(max(treatment, least) / max(control, least))
-    return PairSample(request.case.id, request.stage, plan.number, control, treatment, log_ratio, 1, calls)
+    return PairSample(request.case.id, request.stage, this_round.number, control, treatment, log_ratio, 1, calls)
 
 
-def _measure_case(pair: Pair, request: CaseRequest, plan: Round, result: RoundResult, measure: Measure) -> None:
+def _measure_case(pair: Pair, request: CaseRequest, this_round: Round, result: RoundResult, measure: Measure) -> None:
     """Measure one case and note what came of it. Raises WorkerLostError: a worker was lost, and with it the pair."""
     case = request.case
     processes: Processes = {}
     try:
         for side in SIDES:
-            processes[side] = complete(pair[side].beginning(plan.fork))
-        result.samples.append(measure(processes, request, plan))
+            processes[side] = complete(pair[side].beginning(this_round.fork))
+        result.samples.append(measure(processes, request, this_round))
     except CaseRefusedError as error:  # one that only took too long gets another round, as if it had been killed
         (result.lost if error.failure.kind == "timeout" else result.refused)[case.id] = error.failure
     except (CaseLostError, WorkerLostError) as error:
-        if is_out_of_time(error, plan):
+        if is_out_of_time(error, this_round):
             result.unmeasured.append(request)
         else:
             result.lost[case.id] = error.failure
@@ -178,18 +178,18 @@ def _measure_case(pair: Pair, request: CaseRequest, plan: Round, result: RoundRe
         process.end()
 
 
-def _measure_memory(processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+def _measure_memory(processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
     """Both sides' values in bytes: what a call needs, or the peak over several; raises as ``ask_both``."""
-    timeout_s = time_left(request.case, plan.deadline)
+    timeout_s = time_left(request.case, this_round.deadline)
     if request.case.metric == STORAGE:
         answers = ask_both(processes, dict.fromkeys(SIDES, storage_question(request, CALLS)), timeout_s)
         control, treatment = (float(sum(answers[side]["bytes"].values())) for side in SIDES)
     else:
         ask_both(processes, {side: request.message(side) for side in SIDES}, timeout_s)
-        timeout_s = time_left(request.case, plan.deadline)
+        timeout_s = time_left(request.case, this_round.deadline)
         answers = ask_both(processes, {side: {"op": "resident", "calls": CALLS} for side in SIDES}, timeout_s)
         control, treatment = (float(answers[side]["bytes"]) for side in SIDES)
-    return sample_of(request, plan, control, treatment, CALLS, NOTHING)
+    return sample_of(request, this_round, control, treatment, CALLS, NOTHING)
 
 
 def storage_question(request: CaseRequest, calls: int) -> dict[str, Any]:

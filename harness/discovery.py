@@ -28,8 +28,8 @@ def with_values(
     env: Mapping[str, str],
     on_message: Callable[[str], None] = lambda _: None,
 ) -> list[Case]:
-    """The cases, with those of the metric ``value`` replaced by one for each value that their programs print; a case
-    whose program prints none on any side stays, and fails when it is measured. ``tell`` hears what is run.
+    """Return the cases, with those of the metric ``value`` replaced by one for each value that their programs print. A
+    case whose program prints none on any side stays, and fails when it is measured. ``on_message`` hears what is run.
 
     Raises:
         RunError: a worker can't be started. UsageError: as ``run_environment``, and as ``all_cases``.

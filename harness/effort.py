@@ -26,7 +26,7 @@ class Repetitions:
 
 
 PILOT = Repetitions(2, 12)  # the fewest forks that tell what lies between them, and quads that
-PILOT_S = 0.2  # take no longer than this, about (``blocks.plan_blocks``)
+PILOT_S = 0.2  # take no longer than this, about (``block_plan.plan_blocks``)
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Goal:
     information: float
     samples: int
     looks: Sequence[int]
-    pairs_count: bool = False
+    needs_pairs: bool = False
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def choose_repetitions(noise: Noise, costs: Costs, goal: Goal) -> Repetitions:
     second.
     """
     way = cheapest_way(noise, costs, goal)
-    if way and not way.rounds and not goal.pairs_count and goal.looks:
+    if way and not way.rounds and not goal.needs_pairs and goal.looks:
         at_next_look = goal.information * goal.looks[0] / goal.samples
         way = cheapest_way(
             noise, costs, replace(goal, standard_error=1 / math.sqrt(at_next_look), looks=goal.looks[:1])

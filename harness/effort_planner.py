@@ -90,7 +90,7 @@ class EffortPlanner:
         error = math.log1p(case.threshold) / ERRORS_IN_THRESHOLD
         later_looks = [count for count in looks if count > len(samples)]
         return Goal(
-            error, information, len(samples), later_looks, pairs_count=len(samples) < looks[min(1, len(looks) - 1)]
+            error, information, len(samples), later_looks, needs_pairs=len(samples) < looks[min(1, len(looks) - 1)]
         )
 
     def _doubling(self, case_id: str, chosen: Repetitions) -> Repetitions:

@@ -26,7 +26,7 @@ class RunForecast:
 
     ``rounds``: by case id, those to come until the case is precise enough for its threshold, or given up; ``settles``:
     the ids of the cases that come to it; ``seconds``: by case id, of the measuring processor; ``total_s``: of wall time
-    for all of them; ``known``: how many cases something is known of.
+    for all of them; ``known_cases``: how many cases something is known of.
     """
 
     rounds: Mapping[str, int]
@@ -90,7 +90,7 @@ def outlook_words(
     hopeless = [case for case in open_for_good if case.threshold > 0]  # within 0 % nothing can be shown to lie
     total = duration(forecast.total_s)
     count = len(forecast.rounds) - len(open_for_good)
-    words = f"about {total} more to settle {count} of {len(forecast.rounds)} cases on this host if none has changed"
+    words = f"about {total} more to settle {count} of {len(forecast.rounds)} cases if none has changed"
     if forecast.total_s > left_s:
         words += f", {duration(left_s)} left: give a larger --time_budget, a larger --threshold or fewer cases"
     if hopeless:

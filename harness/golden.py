@@ -46,7 +46,7 @@ _FIX = "give a folder that harness.py --golden wrote"
 class GoldenCase:
     """What was computed for one case.
 
-    ``asked`` is all that decides what is computed; ``inputs`` the SHA-256 of the inputs' values, empty where the
+    ``determinants`` is all that decides what is computed; ``inputs`` the SHA-256 of the inputs' values, empty where the
     framework's adaptor has none. ``file`` is relative to the folder, ``sha256`` its checksum. ``differs`` says how the
     build differed from itself in a second process, empty if it didn't. ``failure``: why there are no outputs.
     """

@@ -113,7 +113,7 @@ def callgrind(counting: Counting, paths: Path, more: Sequence[str] = ()) -> list
     ]
 
 
-def run_counting_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+def run_counting_round(pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
     """Count the round's cases in one fresh process pair; the rest is as in ``run_counter_round``.
 
     The pair is none of ``pool``'s.
@@ -133,31 +133,31 @@ def run_counting_round(pool: PairPool, plan: Round, rng: random.Random, result: 
 
     with TemporaryDirectory(prefix="opduel-counts-") as folder:
         count = partial(_count, whole_process=not counting.functions)
-        run_counter_round(plan, rng, result, start, START_TIMEOUT_S, count)
+        run_counter_round(this_round, rng, result, start, START_TIMEOUT_S, count)
 
 
-def _count(processes: Processes, request: CaseRequest, plan: Round, *, whole_process: bool) -> PairSample:
+def _count(processes: Processes, request: CaseRequest, this_round: Round, *, whole_process: bool) -> PairSample:
     """Count one case, perhaps in ``whole`` calls. Raises what ``ask_counts`` does."""
     preparation = {"op": "prepare", "case": request.description(), "seed": request.seed}
     if whole_process:
         preparation["whole_calls"] = True
-    first = ask_counts(processes, dict.fromkeys(SIDES, preparation), request.case, plan)
+    first = ask_counts(processes, dict.fromkeys(SIDES, preparation), request.case, this_round)
     counts = plan_counts({side: int(first[side]["count"]) for side in SIDES}, request.inject)
     messages = {side: {"op": "count", "discard": counts.discard, "calls": counts.calls[side]} for side in SIDES}
-    answers = ask_counts(processes, messages, request.case, plan)
+    answers = ask_counts(processes, messages, request.case, this_round)
     control, treatment = (int(answers[side]["count"]) / counts.scale for side in SIDES)
-    return sample_of(request, plan, control, treatment, counts.scale)
+    return sample_of(request, this_round, control, treatment, counts.scale)
 
 
 def ask_counts(
-    processes: Processes, messages: Mapping[Side, Mapping[str, Any]], case: Case, plan: Round
+    processes: Processes, messages: Mapping[Side, Mapping[str, Any]], case: Case, this_round: Round
 ) -> dict[Side, dict[str, Any]]:
     """Both sides' answers, whose counts are all above 0.
 
     Raises:
         CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
     """
-    answers = ask_both(processes, messages, time_left(case, plan.deadline, SLOWDOWN))
+    answers = ask_both(processes, messages, time_left(case, this_round.deadline, SLOWDOWN))
     if nothing := [side for side in SIDES if int(answers[side]["count"]) <= 0]:
         raise merged_error({side: CaseRefusedError(Failure(side, "error", NOTHING)) for side in nothing})
     return answers

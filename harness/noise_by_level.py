@@ -52,7 +52,7 @@ def _observe(samples: Sequence[PairSample]) -> _Observed:
 
 
 def _winsorised_variance(values: Sequence[float]) -> float:
-    """The variance that the mean of the middle half has, times the number of values (``blocks.middle_mean``)."""
+    """Return the variance of the mean of the middle half (``fork_values.middle_mean``), times the number of values."""
     ordered, dropped = sorted(values), len(values) // 4
     middle = ordered[dropped : len(ordered) - dropped]
     winsorised = [min(max(value, middle[0]), middle[-1]) for value in ordered]

@@ -91,7 +91,7 @@ def ask_results(
 def difference(
     first: Sequence[Array], second: Sequence[Array], tolerance: Tolerance, names: tuple[str, str]
 ) -> Difference:
-    """How ``right`` differs from ``left``; ``names`` are what the two are called."""
+    """Return how ``second`` differs from ``first``; ``names``: what messages call the two."""
     second_by_name = {array.name: array for array in second}
     words, figure, partial = "", 0.0, ""
     if missing := [first_array.name for first_array in first if first_array.name not in second_by_name]:

@@ -108,12 +108,12 @@ class Round:
         return self.repetitions[case_id].quads if case_id in self.repetitions else None
 
 
-def run_round(pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
+def run_round(pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
     """Measure the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
 
     Never raises for what a worker does; when it is interrupted, what was measured is in ``result``.
     """
-    with closing(_Running(pool, plan, rng, result)) as running:
+    with closing(_Running(pool, this_round, rng, result)) as running:
         running.run()
 
 
@@ -206,14 +206,14 @@ class _Share:
         before = [failures[case_id]] if case_id in failures else []
         failures[case_id] = merged_failure([*before, failure])
 
-    def put_together(self, plan: Round) -> None:
+    def put_together(self, this_round: Round) -> None:
         """Samples from the forks that were measured."""
         for request in self.requests:
             case = request.case
             if self.has_failed(case.id):
                 continue
             if values := self.values.get(case.id):
-                self.result.samples.append(pair_sample(request, plan.number, values))
+                self.result.samples.append(pair_sample(request, this_round.number, values))
             else:
                 self.result.unmeasured.append(request)
 
@@ -228,14 +228,14 @@ class _Running:
     each fork of a case is another process. Those of a case that failed are not: an error of a device may stay.
     """
 
-    def __init__(self, pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
-        self._pool, self._plan, self._rng, self._result = pool, plan, rng, result
+    def __init__(self, pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
+        self._pool, self._plan, self._rng, self._result = pool, this_round, rng, result
         self._began = time.monotonic()
-        result.aa_cases = RoundResult() if plan.aa_cases else None
-        self._start = pool.take(aa=not plan.requests)
-        self._shares = [_Share({}, plan.requests, result)]
+        result.aa_cases = RoundResult() if this_round.aa_cases else None
+        self._start = pool.take(aa=not this_round.requests)
+        self._shares = [_Share({}, this_round.requests, result)]
         if result.aa_cases:
-            self._shares.append(_Share({}, plan.aa_cases, result.aa_cases))
+            self._shares.append(_Share({}, this_round.aa_cases, result.aa_cases))
         self._handed_on: dict[
             int, Preparation
         ] = {}  # by the share's place: whose processes its next case on a device gets
@@ -243,7 +243,7 @@ class _Running:
             (share, request)
             for share in self._shares
             for request in share.requests
-            for _ in range(plan.forks_of(request.case.id))
+            for _ in range(this_round.forks_of(request.case.id))
         ]
         self._queue = rng.sample(tasks, len(tasks))
 
@@ -379,6 +379,6 @@ class _Running:
         self._result.timed_s += 1e-9 * sum(block.timed_ns for side in SIDES for block in blocks[side])
 
 
-def is_out_of_time(error: CaseLostError | WorkerLostError, plan: Round) -> bool:
+def is_out_of_time(error: CaseLostError | WorkerLostError, this_round: Round) -> bool:
     """Whether it was the run's time that was up, and not the case's."""
-    return error.failure.kind == "timeout" and time.monotonic() >= plan.deadline
+    return error.failure.kind == "timeout" and time.monotonic() >= this_round.deadline

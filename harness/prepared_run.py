@@ -47,8 +47,8 @@ class RunMeasurement:
     """What a run has measured, and the comparisons that follow from it.
 
     ``comparisons``: of the sampled metrics; ``output_comparisons``: of the metric "error". ``noise``: of the host while
-    rounds were made, and while flagged cases were verified. ``second``: the verification. ``ends``: the end of the time
-    budget, by the monotonic clock.
+    rounds were made, and while flagged cases were verified. ``second``: the verification. ``budget_end``: the end of the
+    time budget, by the monotonic clock.
     """
 
     plan: MeasurementPlan

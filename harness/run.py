@@ -22,7 +22,7 @@ from opduel.harness.run_request import RunRequest, make_bench, plan_measurement
 from opduel.harness.same_inputs import INPUT_CHECK_SHARE, with_other_inputs
 from opduel.harness.schedule import Schedule
 from opduel.harness.validity import Frequency, judge_validity, standing_despite, validity_problems
-from opduel.harness.verification import Verifier, build_comparisons, first_order, without_first_measurement
+from opduel.harness.verification import Verifier, build_comparisons, plan_first_measurement, without_first_measurement
 from opduel.records import Comparison, Report, RunError
 from opduel.records.measurement import SIDES
 
@@ -120,7 +120,7 @@ def measure(run: PreparedRun, on_progress: ReportProgress) -> RunMeasurement:
     findings.failures |= plan.failed
     if output_check.stopped is None and plan.cases:
         after_s = configuration.verifies_after
-        first_plan = plan if after_s is None else first_order(plan, after_s)
+        first_plan = plan if after_s is None else plan_first_measurement(plan, after_s)
         findings = Schedule(bench, first_plan, watch_host, phase).run()
     if output_check.stopped is not None:
         findings.stop(output_check.stopped)

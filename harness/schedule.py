@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from opduel.comparator import InterimAnalysis
 from opduel.harness.aa_selection import Turns
-from opduel.harness.budget import RoundDuration, Trip, affordable, least_needed, looked_at, spent_words
+from opduel.harness.budget import CaseNeed, RoundDuration, affordable, least_needed, looked_at, spent_words
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
 from opduel.harness.collector import Collector
@@ -49,34 +49,34 @@ class Schedule:
     def __init__(
         self,
         bench: Bench,
-        order: MeasurementPlan,
+        plan: MeasurementPlan,
         on_progress: Callable[[Progress], None] = lambda _: None,
         checkpoint: PhaseCheckpoint | None = None,
     ) -> None:
         self._checkpoint = checkpoint or Checkpoint(None, "").phase("first")
-        self._stored = self._checkpoint.rounds(order.cases, order.chosen_aa_cases)
-        first = order.first_measurement  # what made a replication's cases suspects is there before it begins
-        samples = {case.id: list(first.samples[case.id]) if first else [] for case in order.cases}
-        failures = {case_id: failure for case_id, failure in order.failed.items() if case_id in samples}
+        self._stored = self._checkpoint.rounds(plan.cases, plan.chosen_aa_cases)
+        first = plan.first_measurement  # what made a replication's cases suspects is there before it begins
+        samples = {case.id: list(first.samples[case.id]) if first else [] for case in plan.cases}
+        failures = {case_id: failure for case_id, failure in plan.failed.items() if case_id in samples}
         self.findings = MeasurementResult(samples=samples, failures=failures, rounds=first.rounds if first else 0)
-        self._turns = Turns(order.chosen_aa_cases, sum(case.metric == DEFAULT_METRIC for case in order.cases))
-        self._plan = order
+        self._turns = Turns(plan.chosen_aa_cases, sum(case.metric == DEFAULT_METRIC for case in plan.cases))
+        self._plan = plan
         self._on_progress = on_progress
-        seed = f"verify {order.seed}" if first else order.seed
+        seed = f"verify {plan.seed}" if first else plan.seed
         # one that resumes a run doesn't repeat the random choices of those before
         self._rng = random.Random(f"{seed} resumed after {len(self._stored)}" if self._stored else seed)
-        on_device = not all(case.on_processor for case in order.cases)
+        on_device = not all(case.on_processor for case in plan.cases)
         self._pool = PairPool(bench, random.Random(f"pairs {self._rng.random()}"), keeps_arrays=on_device)
-        self._began = time.monotonic() - order.spent_s
+        self._began = time.monotonic() - plan.spent_s
         self._collector = Collector(self.findings, self._turns)
-        self._pace = RoundDuration(order.can_fork)
+        self._pace = RoundDuration(plan.can_fork)
         self.findings.pace = self._pace
-        self._effort = order.planner()
+        self._effort = plan.planner()
         for case_id, costs in self._effort.costs.items():
             self._pace.expect(case_id, costs.of_pilot())
-        self._in_turn = random.Random(f"turn {order.seed}").sample(list(order.cases), len(order.cases))
-        if order.forecast and order.time_budget is not None:
-            self._in_turn = settled_first(self._in_turn, order.forecast)
+        self._in_turn = random.Random(f"turn {plan.seed}").sample(list(plan.cases), len(plan.cases))
+        if plan.forecast and plan.time_budget is not None:
+            self._in_turn = settled_first(self._in_turn, plan.forecast)
         self._outlook = _Outlook()
         self._measured_on = set[str]()  # settled cases in this wave, because the host is disturbed
         self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
@@ -178,11 +178,11 @@ class Schedule:
     def _in_budget(self, interim: Mapping[str, InterimAnalysis]) -> list[CaseRequest]:
         """The open cases, or those of them that the time budget is spent on; notes in ``findings`` why none of them is
         measured on."""
-        order, self.findings.stopped = self._plan, None  # that of the wave before: more may be known of the time now
+        plan, self.findings.stopped = self._plan, None  # that of the wave before: more may be known of the time now
         open_cases = [case for case in self._in_turn if interim[case.id].samples_needed]
         open_cases = [case for case in open_cases if self._is_urgent(case, interim)] or open_cases
         requests = [self._request(case, interim[case.id].stage) for case in open_cases]
-        if order.suspects_only and requests:
+        if plan.suspects_only and requests:
             requests = [
                 request
                 for request in requests
@@ -190,13 +190,13 @@ class Schedule:
             ]
             if not requests:
                 self.findings.stopped = f"no suspect is left; {counted(len(open_cases), 'other case')} undecided"
-        if order.time_budget is None or not requests or not (self.findings.rounds or order.forecast):
+        if plan.time_budget is None or not requests or not (self.findings.rounds or plan.forecast):
             return requests
         trips = []
         for request in requests:
-            place = interim[request.case.id]
-            excess = place.excess if request.stage == "confirmation" else None
-            trips.append(Trip(request, place.samples_needed, excess, self._was_looked_at(request.case, interim)))
+            state = interim[request.case.id]
+            excess = state.excess if request.stage == "confirmation" else None
+            trips.append(CaseNeed(request, state.samples_needed, excess, self._was_looked_at(request.case, interim)))
         unlooked = any(trip.request.stage == "screening" and not trip.closes for trip in trips)
         left_s = self._deadline() - time.monotonic()
         if unlooked:
@@ -210,14 +210,14 @@ class Schedule:
         """Whether a case could still be a regression. One that lies at its threshold, and is as precise as that asks
         for, isn't measured before all others, nor is one that the time left can't make so precise; but all share the
         rounds to their first look."""
-        place = interim[case.id]
-        if not place.may_be_worse or (place.excess or 0.0) > 0 or not self._was_looked_at(case, interim):
-            return place.may_be_worse
+        state = interim[case.id]
+        if not state.may_be_worse or (state.excess or 0.0) > 0 or not self._was_looked_at(case, interim):
+            return state.may_be_worse
         counts = self._plan.looks.of_metric(case.metric).counts
         needed_s = self._effort.seconds_to_goal(case, self._counted()[case.id], counts)
         return needed_s is None or 0 < needed_s < self._deadline() - time.monotonic()
 
-    def _first_looks(self, trips: Sequence[Trip], left_s: float) -> list[CaseRequest]:
+    def _first_looks(self, trips: Sequence[CaseNeed], left_s: float) -> list[CaseRequest]:
         """As many cases as come to their first look in the time left, those first that are settled soonest.
 
         All if that is none in a run that a later start goes on with, or before the first round; and of a run that has
@@ -230,11 +230,11 @@ class Schedule:
             chosen = list(trips[: max(1, len(trips) // FEW)])
         if not chosen and self.findings.rounds and not self._checkpoint.keeps:
             needed_s = min(self._pace.seconds([(trip.request.case, trip.missing)]) for trip in trips)
-            self._stop_for_want_of_time(needed_s, "the first test of another case")
+            self._stop_for_want_of_time(needed_s, "the first look of another case")
             return []
         return [trip.request for trip in chosen or trips]
 
-    def _cheapest_first(self, trips: Sequence[Trip]) -> list[Trip]:
+    def _cheapest_first(self, trips: Sequence[CaseNeed]) -> list[CaseNeed]:
         cases = [trip.request.case for trip in trips]
         expected = forecast_run(self._effort, cases, self._counted(), self._plan.looks)
         if expected is None:
@@ -246,21 +246,21 @@ class Schedule:
         """On a host that is disturbed, the settled cases whose verdicts don't stand yet, as long as they have looks
         left.  Those that changed share the rounds of open cases; the others come when they have them ``alone``, in a
         time budget after those that changed, and not where the budget leaves open cases behind."""
-        order, findings = self._plan, self.findings
+        plan, findings = self._plan, self.findings
         noise = self._checkpoint.noise()
-        if not order.is_disturbed(noise, findings.mhz):
+        if not plan.is_disturbed(noise, findings.mhz):
             return []
-        stand = order.analysis(findings).standing_cases(closing=False)
+        stand = plan.analysis(findings).standing_cases(closing=False)
         doubtful = []
         for case in self._in_turn:
             samples = findings.samples[case.id]
             if case.id in stand or interim[case.id].verdict not in CLAIMS or not case.measure.noisy:
                 continue
             stage = samples[-1].stage
-            if len(self._counted()[case.id]) < order.looks.of_metric(case.metric).counts[-1]:
+            if len(self._counted()[case.id]) < plan.looks.of_metric(case.metric).counts[-1]:
                 doubtful.append(self._request(case, stage))
         changed = [request for request in doubtful if interim[request.case.id].verdict in FLAGGED]
-        if not alone or findings.stopped is not None or (changed and order.time_budget is not None):
+        if not alone or findings.stopped is not None or (changed and plan.time_budget is not None):
             return changed
         return doubtful
 
@@ -271,8 +271,8 @@ class Schedule:
 
     def _was_looked_at(self, case: Case, interim: Mapping[str, InterimAnalysis]) -> bool:
         """Whether it has had a look."""
-        place, first = interim[case.id], self._plan.looks.of_metric(case.metric).counts[0]
-        return (place.next_look or 0) - place.samples_needed >= first
+        state, first = interim[case.id], self._plan.looks.of_metric(case.metric).counts[0]
+        return (state.next_look or 0) - state.samples_needed >= first
 
     def _before_long_rounds(self, wanting: list[CaseRequest]) -> list[CaseRequest]:
         """All of ``wanting``; where a round of them is long, the suspects alone as long as it is their turn.
@@ -317,8 +317,8 @@ class Schedule:
         """Sentinels are never slowed."""
         return [CaseRequest(case, self._plan.seed) for case in aa_cases]
 
-    def _absorb(self, result: RoundResult, plan: Round, metric: str) -> None:
-        screened = {request.case.id for request in plan.requests if request.stage == "screening"}
+    def _absorb(self, result: RoundResult, this_round: Round, metric: str) -> None:
+        screened = {request.case.id for request in this_round.requests if request.stage == "screening"}
         if screened:
             if screened & self._in_wave:  # the next one
                 self._wave_s, self._in_wave = 0.0, set()
@@ -332,7 +332,7 @@ class Schedule:
             own_s = sum(time.spent_s for time in (*result.times.values(), *aa_times.values()))
             rest_s = max(0.0, result.wall_s - result.start_s - own_s)
             self._effort.note_round(result.times, result.start_s, rest_s, self._pool.bench.cpus.can_overlap)
-        self._collector.absorb(result, plan)
+        self._collector.absorb(result, this_round)
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._began

@@ -69,16 +69,16 @@ def aa_problems(checks: Sequence[AACheck]) -> list[str]:
 
 
 def judge_validity(
-    order: MeasurementPlan, findings: MeasurementResult, noise: Mapping[str, Any], spare: int, timed: bool
+    plan: MeasurementPlan, findings: MeasurementResult, noise: Mapping[str, Any], spare: int, timed: bool
 ) -> dict[str, Any]:
     """Whether the run can be trusted, and all that this was judged by: keys of the report's ``run["validity"]``.
 
     ``spare``: as in ``validity_problems``. ``timed``: whether it measured time: nothing disturbs counts.
     """
     frequency = Frequency.of(findings.mhz)
-    cases = [case for case in order.chosen_aa_cases if case.id in findings.aa_cases]
-    first = order.first_measurement
-    priors = first.priors if first else fit_priors(order.cases, findings.samples, order.looks)
+    cases = [case for case in plan.chosen_aa_cases if case.id in findings.aa_cases]
+    first = plan.first_measurement
+    priors = first.priors if first else fit_priors(plan.cases, findings.samples, plan.looks)
     checks = run_aa_checks(cases, findings.aa_cases, priors)
     reasons = [
         *validity_problems(noise["during"], spare, frequency),

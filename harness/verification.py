@@ -20,13 +20,13 @@ FIRST_SHARE = 0.7  # of a time budget, for the first measurement; the second has
 ENDED = "the run ended before"
 
 
-def build_comparisons(order: MeasurementPlan, findings: MeasurementResult) -> list[Comparison]:
+def build_comparisons(plan: MeasurementPlan, findings: MeasurementResult) -> list[Comparison]:
     """Return the comparisons of what was measured; an interrupt is noted in ``findings`` and ignored."""
     try:
-        return order.analysis(findings).comparisons()
+        return plan.analysis(findings).comparisons()
     except KeyboardInterrupt as error:
         findings.stop(error)
-        return build_comparisons(order, findings)
+        return build_comparisons(plan, findings)
 
 
 def without_first_measurement(comparison: Comparison) -> Comparison:
@@ -40,22 +40,22 @@ def without_first_measurement(comparison: Comparison) -> Comparison:
     )
 
 
-def first_order(order: MeasurementPlan, after_s: float = 0.0) -> MeasurementPlan:
+def plan_first_measurement(plan: MeasurementPlan, after_s: float = 0.0) -> MeasurementPlan:
     """The order of a first measurement that leaves time for a wait of ``after_s`` and a second one."""
-    if order.time_budget is None:
-        return order
-    words = f"the first measurement's share, {FIRST_SHARE:.0%} of {order.budget}"
+    if plan.time_budget is None:
+        return plan
+    words = f"the first measurement's share, {FIRST_SHARE:.0%} of {plan.budget}"
     words += f" less a wait of {after_s:g} s," if after_s else ","
-    return replace(order, time_budget=FIRST_SHARE * max(0.0, order.time_budget - after_s), budget_words=words)
+    return replace(plan, time_budget=FIRST_SHARE * max(0.0, plan.time_budget - after_s), budget_words=words)
 
 
 def first_measurement_of(
     report: Report, cases: Sequence[Case], looks: Looks, again: Collection[str], most_aa_cases: int
 ) -> FirstMeasurement:
-    """What a run of its own takes over that replicates the cases ``again`` (ids) of ``report``.
+    """Return what a later run needs of ``report`` to replicate the cases ``again`` (ids).
 
-    ``cases``: all that the report is about, in its order. Its A/A cases are taken, ``most_aa_cases`` at most, without
-    their samples: the new run has its own report, which is judged by itself.
+    ``cases``: all cases of the report, in its order. The new run measures the report's A/A cases, ``most_aa_cases`` at
+    most, again: it has a report of its own, which is judged by itself.
     """
     comparisons = {comparison.case: comparison for comparison in report.comparisons}
     samples = {case_id: comparison.samples for case_id, comparison in comparisons.items()}
@@ -80,14 +80,14 @@ def _screening(samples: Mapping[str, Sequence[PairSample]], again: Iterable[str]
 class Verifier:
     """Measures flagged cases again.
 
-    ``order`` is the whole run's, its time budget included; ``began`` is when that began (``time.monotonic``);
-    ``after_s`` is how long to wait before. ``host`` is the noise meanwhile, as in ``HostMonitor.summary``. Of a
-    verification that ``checkpoint`` knows, what was kept is taken over, and nobody waits again. ``made``: what the
-    second measurement was asked to do, and what it found; None as long as there was none.
+    ``plan``: of the whole run, with its time budget. ``began``: when the run began, by the monotonic clock.
+    ``after_s``: seconds to wait first, unless ``checkpoint`` has rounds of this verification, which count.
+    ``host``: the host's noise during the verification, as in ``HostMonitor.summary``. ``second``: the plan and the
+    result of the second measurement; None before there is one.
     """
 
     bench: Bench
-    order: MeasurementPlan
+    plan: MeasurementPlan
     began: float
     after_s: float
     on_progress: Callable[[Progress], None]
@@ -107,10 +107,10 @@ class Verifier:
             return apply_replication(comparisons, {}, ENDED)
         try:
             self._begin(findings, len(flagged))
-            order = self._second_order(findings, flagged)
-            second = self._measure(order)
-            self.second = order, second
-            again = build_comparisons(order, second)
+            second_plan = self._plan_second(findings, flagged)
+            second = self._measure(second_plan)
+            self.second = second_plan, second
+            again = build_comparisons(second_plan, second)
             self._add(findings, second)
         except KeyboardInterrupt as error:
             findings.stop(error)
@@ -121,7 +121,7 @@ class Verifier:
         """Wait, and keep that the first measurement is over, and why."""
         checkpoint = self.checkpoint
         if checkpoint.verifying:
-            self.began = time.monotonic() - checkpoint.verifying.elapsed_s - self.order.spent_s
+            self.began = time.monotonic() - checkpoint.verifying.elapsed_s - self.plan.spent_s
             return
         end = time.monotonic() + self.after_s
         while (left_s := end - time.monotonic()) > 0:
@@ -129,23 +129,23 @@ class Verifier:
             time.sleep(min(left_s, 1.0))
         checkpoint.keep(Verifying(checkpoint.run, time.monotonic() - self.began, findings.stopped))
 
-    def _second_order(self, findings: MeasurementResult, flagged: set[str]) -> MeasurementPlan:
-        order = self.order
-        cases = [case for case in order.cases if case.id in flagged]
+    def _plan_second(self, findings: MeasurementResult, flagged: set[str]) -> MeasurementPlan:
+        plan = self.plan
+        cases = [case for case in plan.cases if case.id in flagged]
         first = FirstMeasurement(
             _screening(findings.samples, [case.id for case in cases]),
-            fit_priors(order.cases, findings.samples, order.looks),
-            order.injected,
-            tuple(case for case in order.chosen_aa_cases if case.id in findings.aa_cases),
+            fit_priors(plan.cases, findings.samples, plan.looks),
+            plan.injected,
+            tuple(case for case in plan.chosen_aa_cases if case.id in findings.aa_cases),
             findings.rounds,
         )
-        order = replace(order, cases=cases, first_measurement=first, spent_s=0.0, elsewhere=0)
-        if order.time_budget is None:
-            return order
-        left_s = order.time_budget - (time.monotonic() - self.began)
-        return replace(order, time_budget=left_s, budget_words=order.budget)
+        plan = replace(plan, cases=cases, first_measurement=first, spent_s=0.0, elsewhere=0)
+        if plan.time_budget is None:
+            return plan
+        left_s = plan.time_budget - (time.monotonic() - self.began)
+        return replace(plan, time_budget=left_s, budget_words=plan.budget)
 
-    def _measure(self, order: MeasurementPlan) -> MeasurementResult:
+    def _measure(self, plan: MeasurementPlan) -> MeasurementResult:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)
         monitor.begin()
         phase = self.checkpoint.phase("verify", monitor)
@@ -155,7 +155,7 @@ class Verifier:
             monitor.sample()
             self.on_progress(replace(progress, elapsed_s=before_s + progress.elapsed_s))
 
-        second = Schedule(self.bench, order, watch_host, phase).run()
+        second = Schedule(self.bench, plan, watch_host, phase).run()
         self.began = time.monotonic() - before_s - second.wall_s
         self.host = phase.noise()
         return second

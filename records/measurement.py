@@ -8,7 +8,7 @@ from opduel.records.redaction import redact
 Side = Literal["control", "treatment"]
 SIDES: tuple[Side, Side] = ("control", "treatment")
 
-# "screen": the first look at every case. "own": samples taken after the case became a suspect, and for its own sake.
+# "screening": until a case is cleared or looks changed. "confirmation": the fresh samples of a case that looks changed.
 Stage = Literal["screening", "confirmation"]
 STAGES: tuple[Stage, Stage] = ("screening", "confirmation")
 

@@ -83,22 +83,22 @@ class _Counter:
         bench = self.profiling.bench
         return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, self.command)
 
-    def _measure(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+    def _measure(self, processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
         """Count in one case. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
         prepare = {"op": "prepare", "case": request.description(), "seed": request.seed}
-        prepared = self._ask(processes, prepare, request.case, plan)
+        prepared = self._ask(processes, prepare, request.case, this_round)
         calls = plan_calls(max(float(prepared[side]["call_ns"]) for side in SIDES))
         question = {"op": "allocations", "discard": calls // 2, "calls": calls}
-        answers = self._ask(processes, question, request.case, plan)
+        answers = self._ask(processes, question, request.case, this_round)
         parts = {side: parts_of(_read(side, answers[side]), int(answers[side]["calls"])) for side in SIDES}
         numbers, sizes = ({side: parts[side][column] for side in SIDES} for column in (0, 1))
         self.observations.setdefault(request.case.id, []).append((numbers, sizes))
-        return sample_of(request, plan, 1.0, 1.0, calls)
+        return sample_of(request, this_round, 1.0, 1.0, calls)
 
     def _ask(
-        self, processes: Processes, message: Mapping[str, Any], case: Case, plan: Round
+        self, processes: Processes, message: Mapping[str, Any], case: Case, this_round: Round
     ) -> dict[Side, dict[str, Any]]:
-        return ask_both(processes, dict.fromkeys(SIDES, message), time_left(case, plan.deadline, SLOWDOWN))
+        return ask_both(processes, dict.fromkeys(SIDES, message), time_left(case, this_round.deadline, SLOWDOWN))
 
 
 def observe_allocations(

@@ -130,18 +130,18 @@ class _Counter:
         command = callgrind(self.counting, paths, MISS_OPTIONS if self.misses else INSTRUCTION_OPTIONS)
         return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
 
-    def _measure(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+    def _measure(self, processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
         """Count in one case. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
         case = request.case
         prepare = {"op": "prepare", "case": request.description(), "seed": request.seed, "whole_calls": True}
-        one_call = ask_counts(processes, dict.fromkeys(SIDES, prepare), case, plan)
+        one_call = ask_counts(processes, dict.fromkeys(SIDES, prepare), case, this_round)
         discard, calls = plan_calls({side: int(one_call[side]["count"]) for side in SIDES})
         message = {"op": "functions", "discard": discard, "calls": calls}
-        answers = ask_counts(processes, dict.fromkeys(SIDES, message), case, plan)
+        answers = ask_counts(processes, dict.fromkeys(SIDES, message), case, this_round)
         pair = {side: _Profile(self._read(side, case, answers[side]), calls) for side in SIDES}
         self.profiles.setdefault(case.id, []).append(pair)
         control, treatment = (max(1, pair[side].functions.total) / calls for side in SIDES)
-        return sample_of(request, plan, control, treatment, calls)
+        return sample_of(request, this_round, control, treatment, calls)
 
     def _read(self, side: Side, case: Case, answer: Mapping[str, Any]) -> CallgrindProfile:
         """Return what a side has executed, without what it executes around the calls. Raises CaseRefusedError: its

@@ -125,10 +125,10 @@ class _Interview:
             else:
                 self._answers[case_id].failures.append(_describe_failure(failure))
 
-    def _ask(self, processes: Processes, request: CaseRequest, plan: Round) -> PairSample:
+    def _ask(self, processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
         """Ask both sides a case's open questions. Raises CaseRefusedError, CaseLostError, WorkerLostError."""
         case = request.case
-        prepared = self._ask_both(processes, case, {side: request.message(side) for side in SIDES}, plan)
+        prepared = self._ask_both(processes, case, {side: request.message(side) for side in SIDES}, this_round)
         call_ns = {side: float(prepared[side]["call_ns"]) for side in SIDES}
         for question in self._open_questions(case):
             message: dict[str, Any] = {"op": question.op}
@@ -137,14 +137,14 @@ class _Interview:
             self._last_question[case.id] = question.op
             answers = self._answers[case.id]
             try:
-                pair = self._ask_both(processes, case, dict.fromkeys(SIDES, message), plan)
+                pair = self._ask_both(processes, case, dict.fromkeys(SIDES, message), this_round)
                 answers.of.setdefault(question.op, []).append(pair)
             except CaseRefusedError as error:
                 answers.problems[question.op] = _describe_failure(error.failure)
-        return sample_of(request, plan, call_ns["control"], call_ns["treatment"], 1)
+        return sample_of(request, this_round, call_ns["control"], call_ns["treatment"], 1)
 
     def _ask_both(
-        self, processes: Processes, case: Case, messages: Mapping[Side, Mapping[str, Any]], plan: Round
+        self, processes: Processes, case: Case, messages: Mapping[Side, Mapping[str, Any]], this_round: Round
     ) -> dict[Side, Mapping[str, Any]]:
         """Return both sides' answers; each is asked, whatever the other does. Raises CaseRefusedError, CaseLostError,
         WorkerLostError: with the side, or "both"."""
@@ -153,7 +153,7 @@ class _Interview:
         for side in self._rng.sample(SIDES, 2):
             processes[side].pin(self._profiling.bench.cpus.measure)
             try:
-                answers[side] = processes[side].ask(messages[side], time_left(case, plan.deadline))
+                answers[side] = processes[side].ask(messages[side], time_left(case, this_round.deadline))
             except AskError as error:
                 errors[side] = error
         if errors:

@@ -28,7 +28,7 @@ class Subject:
 
     ``refused``: a case that the framework has to refuse. The usual one is the first case, with nothing but an argument
     that it doesn't know. ``missing``: a case whose operator no build has, by default the first with another name.
-    ``kept``: what the builds need as long as there is this: a suite's copies.
+    ``resources``: what has to live as long as the builds are used: a suite's copies.
     """
 
     framework: Framework

@@ -30,7 +30,7 @@ def fetch_files(
     on_download: Callable[[str], None] = lambda _: None,
     limits: Limits | None = None,
 ) -> list[Case]:
-    """The cases with all of their files on this host; each file is fetched once. ``tell`` hears of each download.
+    """Return the cases with all of their files on this host. Each file is fetched once; ``on_download`` hears of it.
 
     Locations are then fit to be kept with a report: without user, password and query.
 

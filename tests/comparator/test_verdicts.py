@@ -104,7 +104,7 @@ def test_without_samples_and_with_one() -> None:
     assert (lone.ci, lone.p_value, lone.q_value, lone.mde, lone.decided_on) == (None,) * 5
     assert (lone.suspected, lone.forecast) == ("regressed", None)
     assert lone.note == (
-        "looks regressed, but is not settled: its first test takes 5 rounds, and 1 was made before the run ended"
+        "looks regressed, but is not settled: its first look takes 5 rounds, and 1 was made before the run ended"
     )
 
 
@@ -181,8 +181,8 @@ EDGE = [0.0198 + 0.004 * x for x in (1, -1, 0.8, -0.8, 0.2, -0.2, 0.5, -0.5, 0.0
 @pytest.mark.parametrize(
     ("log_ratios", "note"),
     [
-        ([], "the run ended before this case was measured; its first test takes 5 rounds"),
-        (quiet(3, 0.0), "its first test takes 5 rounds, and 3 were made before the run ended"),
+        ([], "the run ended before this case was measured; its first look takes 5 rounds"),
+        (quiet(3, 0.0), "its first look takes 5 rounds, and 3 were made before the run ended"),
         (
             SLOWER[:6],
             "looks regressed, but is not settled: the interval, +19.7% to +20.5%, lies beyond the threshold of +2.0%, "

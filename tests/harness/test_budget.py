@@ -14,7 +14,7 @@ from opduel.harness.budget import (
     MOST_EXPLAINED,
     PROFILES_PER_CAUSE,
     RoundDuration,
-    Trip,
+    CaseNeed,
     affordable,
     budget_for,
     count_cause_profiles,
@@ -46,8 +46,8 @@ def paced(
     return pace
 
 
-def trip(name: str, missing: int = 5, excess: float | None = None, closes: bool = True) -> Trip:
-    return Trip(
+def trip(name: str, missing: int = 5, excess: float | None = None, closes: bool = True) -> CaseNeed:
+    return CaseNeed(
         CaseRequest(toy_case(name), 1, stage="screening" if excess is None else "confirmation"), missing, excess, closes
     )
 
@@ -142,7 +142,7 @@ def test_what_there_was_no_time_for_is_what_would_have_been_begun() -> None:
     fresh = [trip("a", excess=0.9, closes=False), trip("b", closes=False)]
     assert affordable(fresh, 5.0, pace, resumable=False) == []
     needed_s, name = least_needed(fresh, pace, resumable=False)
-    assert (needed_s, name) == (pace.seconds([(toy_case("a"), 5)]), "the next test of a case")
+    assert (needed_s, name) == (pace.seconds([(toy_case("a"), 5)]), "the next look of a case")
     assert needed_s > 5.0
     for known, resumable in (([trip("b", excess=0.5), *fresh[:1]], False), (fresh, True)):
         assert least_needed(known, pace, resumable) == (pace.seconds([(toy_case("a"), 1)]), "the next round")

@@ -265,7 +265,7 @@ def test_a_case_that_needs_pairs_rather_than_precision_gets_them_cheaply() -> No
     """Before its second look: the first one, and three fresh pairs after it, take pairs however precise it is."""
     noise, costs = Noise(0.05**2, 0.01**2, 0.001**2), Costs(0.003, 0.02, 0.01, pair_s=1.0)
     precise = Goal(0.004, 1e5, 5, (8, 13))
-    waiting = replace(precise, pairs_count=True)
+    waiting = replace(precise, needs_pairs=True)
     assert choose_repetitions(noise, costs, waiting) == Repetitions(1, costs.free_quads)
     informed = choose_repetitions(noise, costs, precise)
     assert costs.of_round(informed) > costs.of_round(choose_repetitions(noise, costs, waiting))

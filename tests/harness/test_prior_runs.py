@@ -125,15 +125,15 @@ class MadeRounds:
         draw = random.Random(case_id)
         return lambda: self.changes[case_id] + draw.gauss(0, 0.006)
 
-    def __call__(self, pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
-        self.plans.append(replace(plan, repetitions=dict(plan.repetitions)))
-        for request in plan.requests:
+    def __call__(self, pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
+        self.plans.append(replace(this_round, repetitions=dict(this_round.repetitions)))
+        for request in this_round.requests:
             case_id = request.case.id
             ratio = self.made[case_id]()
-            sample = PairSample(case_id, request.stage, plan.number, 1e3, 1e3 * (1 + ratio), ratio, 48, 100, 2)
+            sample = PairSample(case_id, request.stage, this_round.number, 1e3, 1e3 * (1 + ratio), ratio, 48, 100, 2)
             result.samples.append(replace(sample, fork_ratios=((ratio, 0.003), (ratio, 0.003))))
             result.times[case_id] = CaseTime(2, 24, beside_s=self.case_s / 2, quads_s=self.case_s / 2)
-        result.wall_s = self.case_s * len(plan.requests)
+        result.wall_s = self.case_s * len(this_round.requests)
 
 
 class NoisyRounds(MadeRounds):

@@ -189,8 +189,8 @@ def test_a_run_that_gave_up_gives_up_again(no_process: None) -> None:
     assert len(findings.incidents) == FAILED_STARTS
 
 
-def scheduled(log: ListLog, order: MeasurementPlan) -> MeasurementResult:
-    return Schedule(toy_bench(), order, checkpoint=Checkpoint(log, "r").phase("first")).run()
+def scheduled(log: ListLog, plan: MeasurementPlan) -> MeasurementResult:
+    return Schedule(toy_bench(), plan, checkpoint=Checkpoint(log, "r").phase("first")).run()
 
 
 def test_the_time_of_earlier_parts_counts(no_process: None) -> None:

@@ -15,7 +15,7 @@ from opduel.comparator import RunAnalysis, plan_looks
 from opduel.harness.checkpoint import Checkpoint, Verifying, from_text, to_text
 from opduel.harness.run import run_ab
 from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
-from opduel.harness.verification import FIRST_SHARE, Verifier, first_order
+from opduel.harness.verification import FIRST_SHARE, Verifier, plan_first_measurement
 from opduel.records import Case, Comparison, Report
 
 LOOKS = plan_looks(6)
@@ -133,7 +133,7 @@ def test_an_interrupt_while_verifying_keeps_what_it_found() -> None:
     assert case.verdict == "inconclusive"
     assert case.verification is not None
     assert case.verification.rounds == 2
-    assert "its first test takes 3 rounds, and 2 were made before the run ended" in case.note
+    assert "its first look takes 3 rounds, and 2 were made before the run ended" in case.note
     assert case.suspected == "regressed"
     assert case.forecast is not None
     assert case.forecast.rounds == 1
@@ -147,13 +147,13 @@ def first_measurement(*cases: Case) -> tuple[MeasurementPlan, MeasurementResult,
 
 def test_the_first_measurement_leaves_time_for_the_second() -> None:
     order = MeasurementPlan([same()], LOOKS, alpha=0.05, seed=1)
-    assert first_order(order) == order
-    assert first_order(replace(order, time_budget=100.0)).time_budget == pytest.approx(100 * FIRST_SHARE)
+    assert plan_first_measurement(order) == order
+    assert plan_first_measurement(replace(order, time_budget=100.0)).time_budget == pytest.approx(100 * FIRST_SHARE)
 
 
 def test_the_first_measurement_leaves_time_for_the_wait() -> None:
     order = MeasurementPlan([same()], LOOKS, alpha=0.05, seed=1, time_budget=100.0)
-    first = first_order(order, 40.0)
+    first = plan_first_measurement(order, 40.0)
     assert first.time_budget == pytest.approx(60 * FIRST_SHARE)
     assert first.budget == "the first measurement's share, 70% of the time budget of 100 s less a wait of 40 s,"
 
@@ -182,7 +182,7 @@ def test_what_a_resumed_run_spent_before_it_verifies_on_counts() -> None:
 
 def test_a_first_measurement_out_of_time_says_whose_share_that_was() -> None:
     order = replace(MeasurementPlan([same()], LOOKS, alpha=0.05, seed=1), time_budget=1e-3)
-    findings = Schedule(toy_bench(), first_order(order)).run()
+    findings = Schedule(toy_bench(), plan_first_measurement(order)).run()
     assert findings.stopped == "the first measurement's share, 70% of the time budget of 0.001 s, was spent"
     assert findings.resumable
 

@@ -33,9 +33,9 @@ def toy_case(name: str, operator: str = "work", timeout_s: float = 20.0, **input
     return Case(name, operator, "forward", inputs, "float32", "cpu", threshold=0.02, timeout_s=timeout_s)
 
 
-def run_one_round(bench: Bench, plan: Round, seed: int = 1) -> RoundResult:
+def run_one_round(bench: Bench, this_round: Round, seed: int = 1) -> RoundResult:
     """What a round in a fresh pair brings."""
     result, rng = RoundResult(), random.Random(seed)
     with PairPool(bench, rng) as pool:
-        run_round(pool, plan, rng, result)
+        run_round(pool, this_round, rng, result)
     return result
