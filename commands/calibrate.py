@@ -33,6 +33,7 @@ from opduel.harness.power_analysis import Forecast, forecast, noises, threshold_
 from opduel.harness.system_check import Watch, check_system
 from opduel.records import USUAL_ROUNDS, Report, RunError, UsageError, rounds_at
 from opduel.records.atomic import check_folder, user_path, write_atomically
+from opduel.records.command_names import command_name
 from opduel.reporters import read_report, reporter_options
 from opduel.reporters.document import REPORT_NAME
 from opduel.reporters.notify_webhook import VARIABLE as WEBHOOK
@@ -77,7 +78,7 @@ class Calibration:
 def calibrate(arguments: Sequence[str]) -> int:
     """Run, tell, keep; returns the exit code, or raises an OpduelError that has it. ``arguments`` are those of
     harness.py; the spec may be left out."""
-    options = read_options(["-b", DEFAULT_SPEC, *arguments])
+    options = read_options(["-b", DEFAULT_SPEC, *arguments], command_name("calibrate"))
     refuse_single_options(options)
     refuse_round_log(options)
     calibration = _plan_calibration(options, arguments)

@@ -46,7 +46,7 @@ def default_model_cache() -> Path:
 def read_config(path: Path) -> dict[str, Any]:
     """The kept answers, texts by name, and under ``ARGUMENTS`` the default arguments of commands; empty without a file.
     UsageError, which names the field and the fix: the file is not what run_bench.py writes."""
-    fix = "correct it, or run: run_bench.py --reset_options"
+    fix = "correct it, or remove it"
     try:
         data = parse_json(read_text(path, pipes=False))
     except MissingError:

@@ -14,6 +14,7 @@ from opduel.driver.builds.source_builder import STRATEGIES
 from opduel.driver.commit_file import PLACEHOLDER
 from opduel.frameworks import Framework
 from opduel.records import UsageError
+from opduel.records.command_names import command_name
 
 GIB = 2**30
 USUAL_PLATFORM = "host"
@@ -21,7 +22,7 @@ _OURS_TO_CHOOSE = (  # harness.py's, but not here
     *("control", "treatment", "info", "run_type", "regressed_types", "shared_libs", "inject", "verify", "verify_after"),
 )
 
-EPILOG = """Every option of harness.py works here, too; one of them (such as -b) must say what to measure.
+EPILOG = """Every option of {compare} works here, too; one of them (such as -b) must say what to measure.
 Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; 2 wrong usage or input;
 3 not completed: a build failed, the remote can't be reached, or verdicts are held back."""
 
@@ -35,15 +36,17 @@ class DriverOptions:
     base_why: str = ""
 
 
-def parse_driver_options(arguments: Sequence[str] | None) -> DriverOptions:
+def parse_driver_options(arguments: Sequence[str] | None, program: str = "repo_driver.py") -> DriverOptions:
     """Both sets of options. UsageError: one is unknown, malformed, or can't be had together with another."""
-    parsed, remaining = driver_parser().parse_known_args(arguments)
+    parser = driver_parser()
+    parser.prog = program
+    parsed, remaining = parser.parse_known_args(arguments)
     if "-h" in remaining or "--help" in remaining:
-        driver_parser().print_help()
+        parser.print_help()
         raise SystemExit(0)
     own = CommitOptions.of(parsed)
     cache = [f"--exec_dir={own.exec_dir}"] if own.exec_dir else []
-    harness = read_options([*remaining, "-p", own.platforms, *cache], "repo_driver.py")
+    harness = read_options([*remaining, "-p", own.platforms, *cache], program)
     harness.refuse(_OURS_TO_CHOOSE, "the driver chooses builds and kinds of runs itself: leave it out")
     refuse_single_options(harness)
     refuse_round_log(harness)
@@ -62,7 +65,8 @@ def _check(own: CommitOptions) -> None:
             "--bisect_releases: measures releases, not commits: leave out --commit, --base_commit and --interval"
         )
     if not own.ab_testing and not own.bisect_releases and own.local is None:
-        raise UsageError("add --ab_testing: a commit is measured against another one (harness.py measures two builds)")
+        compare = command_name("compare")
+        raise UsageError(f"add --ab_testing: a commit is measured against another one ({compare} measures two builds)")
     _check_branches(own)
     if own.exact_base and not own.base_commit:
         raise UsageError("--exact_base: add --base_commit, or leave it out")
@@ -131,10 +135,11 @@ def driver_parser() -> Parser:
     """The parser of the driver's own options; flag names are AI-PEP's where it has them."""
     parser = Parser(
         prog="repo_driver.py",
-        usage="%(prog)s --ab_testing -b SPEC [options of its own and of harness.py]\n       %(prog)s --local [PATH]",
+        usage=f"%(prog)s --ab_testing -b SPEC [options of its own and of {command_name('compare')}]\n"
+        "       %(prog)s --local [PATH]",
         description="Pull a framework's repository, build a control and a treatment commit, and measure them against "
         "each other, once or continuously.",
-        epilog=EPILOG,
+        epilog=EPILOG.format(compare=command_name("compare")),
         add_help=False,
     )
     parser.options()("-h --help", "show this help message and exit", action="help")

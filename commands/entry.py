@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 from opduel.records import OpduelError, disk_error, is_full
+from opduel.records.command_names import named_for
 from opduel.records.redaction import redact
 from opduel.records.text import one_line, with_short_words
 from opduel.reporters.stream import discard, open_closed_streams
@@ -24,24 +25,21 @@ def run_command(
     name: str,
     action: Callable[[], int],
     level: int = logging.INFO,
-    wording: Callable[[str], str] | None = None,
 ) -> int:
     """Run ``action`` and return the exit code: its own, or that of the OpduelError that it raised.
 
-    Log lines of ``level`` and above are shown; ``wording`` changes their text.
+    Log lines of ``level`` and above are shown; commands are named in them as for a user of ``name``.
 
     The first of the signals ``STOPPING`` raises KeyboardInterrupt; one that is ignored already (nohup) stays so.
     """
     open_closed_streams()
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(redacts)
-    if wording is not None:
-        handler.addFilter(_worded(wording))
     logging.getLogger("opduel").setLevel(level)
     # The level of other libraries: what they do is of no interest.
     logging.basicConfig(format=f"{name}: %(message)s", level=logging.WARNING, handlers=[handler])
     try:
-        with _handled(_stop), _none_is_lost():
+        with _handled(_stop), _none_is_lost(), named_for(name):
             code = _outcome(action)
     except KeyboardInterrupt as error:  # it came just when handlers were set
         log.error("%s", error)
@@ -96,16 +94,6 @@ def redacts(record: logging.LogRecord) -> bool:
     """A filter of log handlers: no line shows a secret, or repeats a very long argument. It lets every line through."""
     record.msg, record.args = with_short_words(redact(record.getMessage())), ()
     return True
-
-
-def _worded(wording: Callable[[str], str]) -> Callable[[logging.LogRecord], bool]:
-    """A filter of log handlers that changes the text and lets every line through."""
-
-    def worded(record: logging.LogRecord) -> bool:
-        record.msg, record.args = wording(record.getMessage()), ()
-        return True
-
-    return worded
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, Comparison, OpduelError, Report, UsageError
 from opduel.records.atomic import check_file, check_folder, write_atomically
+from opduel.records.command_names import command_name
 from opduel.reporters.units import human_change
 
 if TYPE_CHECKING:
@@ -98,7 +99,13 @@ class Fuzz:
         except OSError as error:
             log.error("--fuzz_spec %s: cannot be written (%s): give another path", path, error.strerror)
             return
-        log.info("--fuzz: %d cases written to %s; measure them with: harness.py -b %s", len(small), path, path)
+        log.info(
+            "--fuzz: %d cases written to %s; measure them with: %s -b %s",
+            len(small),
+            path,
+            command_name("compare"),
+            path,
+        )
 
     def _found_in(self, request: RunRequest) -> Path:
         """The file that gets what is found."""
@@ -150,7 +157,7 @@ def spec_text(findings: Sequence["Finding"], request: RunRequest) -> str:
     summary = "; ".join(f"{finding.case.id}: {describe_comparison(finding.comparison)}" for finding in findings)
     head = {
         "framework": request.framework.name,
-        "description": f"Found by harness.py --fuzz with seed {request.seed}, {_name(request.control)} against "
+        "description": f"Found by --fuzz with seed {request.seed}, {_name(request.control)} against "
         f"{_name(request.treatment)}, and made smaller: {summary}.",
     }
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]

@@ -9,6 +9,7 @@ from opduel.commands.entry import DONE
 from opduel.commands.harness_options import HarnessOptions
 from opduel.harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
 from opduel.records import UsageError
+from opduel.records.command_names import option_prefix
 from opduel.reporters.stream import print_result
 
 Row = tuple[str, str, str]
@@ -24,7 +25,8 @@ def list_cases(pattern: str, options: HarnessOptions | None = None) -> int:
     """
     rows = [row for row in (_rows() if options is None else _chosen(options)) if _matches(row, pattern)]
     if not rows:
-        raise UsageError(f"--list: nothing matches {pattern!r}: use a part of a case's id, of an operator or of a spec")
+        fix = "use a part of a case's id, of an operator or of a spec"
+        raise UsageError(f"{option_prefix('list')}nothing matches {pattern!r}: {fix}")
     if sys.stdout.isatty():
         first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
         lines = [f"{row[0]:{first}}  {row[1]:{second}}  {row[2]}\n" for row in rows]

@@ -11,6 +11,7 @@ from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.smoke_check import smoke_check
 from opduel.harness.specs import list_specs, read_plain
 from opduel.records import Build, Case, UsageError
+from opduel.records.command_names import command_name
 
 
 def refuse_unknown_operators(
@@ -49,7 +50,7 @@ def refuse_unknown_operators(
     for operator in named:
         place = f"--operators {operator}" if operator in for_inputs else _place(spec, operator)
         similar = get_close_matches(operator, spec_operators, 3)
-        advice = f"similar: {', '.join(similar)}" if similar else "see run_bench.py --list"
+        advice = f"similar: {', '.join(similar)}" if similar else f"see {command_name('list')}"
         raise UsageError(f"{place}: none of the builds has this operator: {advice}")
 
 

@@ -25,6 +25,7 @@ from opduel.commands.option_types import (
 )
 from opduel.harness.specs.fields import DTYPES, MAX_INPUT_SETS
 from opduel.records import USUAL_ROUNDS, rounds_at
+from opduel.records.command_names import command_name
 from opduel.records.configuration import SMALL_THRESHOLD
 from opduel.records.measurement import Profiler
 from opduel.reporters import add_reporter_options
@@ -58,7 +59,7 @@ def harness_parser() -> Parser:
     add(
         "-b --benchmark_file SPEC",
         "the spec, a file that lists operators and their inputs: a path, or the name of one that comes with "
-        "opduel (conv, smoke, operators/unary; run_bench.py --list shows all); not needed with --operators, "
+        f"opduel (conv, smoke, operators/unary; {command_name('list')} shows all); not needed with --operators, "
         "--category, --inputs, --network or --int64_tensor; with --suite a regular expression, as --bench",
     )
     add(

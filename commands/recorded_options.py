@@ -47,6 +47,11 @@ def recorded(program: str, arguments: Sequence[str]) -> list[str]:
     return [*program.split(), *recorded_command(["", *arguments], KEPT_OPTIONS)[1:]]
 
 
+def recorded_options(program: str, options: HarnessOptions) -> list[str]:
+    """Return the command line of ``program`` that asks for the same run, as reports keep it."""
+    return recorded(program, run_configuration(options).words(name for name in kinds() if name != "program"))
+
+
 def run_configuration(options: HarnessOptions, driver: CommitOptions | None = None) -> RunConfiguration:
     """What a run is asked for by harness.py's options, and by repo_driver.py's own if it is that which measures."""
     value_by_name = {**options.values(), **({} if driver is None else driver.values())}

@@ -52,6 +52,7 @@ from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.harness.cpus import plan_cpus
 from opduel.records import WORSE, Build, OpduelError, UsageError, Verdict
 from opduel.records.atomic import path_part
+from opduel.records.command_names import command_name
 from opduel.records.text import counted
 from opduel.reporters import reporter_options
 from opduel.reporters.base import FindingsReporter
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py") -> int:
     """Measure commits or releases as the options say; returns the exit code, or raises an OpduelError that has it.
     ``program``: what was called, for the report."""
-    options = parse_driver_options(arguments)
+    options = parse_driver_options(arguments, program)
     refuse_suite_options(options.harness)
     if options.own.local is not None:
         options = begin_local(options)
@@ -79,7 +80,9 @@ def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py")
     chosen = None if suite is None else suite.none_yet
     session = plan_session(options.harness, config, command, frameworks_dir, 0, options.own, chosen=chosen)
     mode = "--bisect_releases" if options.own.bisect_releases else "--ab_testing"
-    refuse_two_sided(session.framework, mode, "give a spec of one of them, or compare two builds with harness.py")
+    refuse_two_sided(
+        session.framework, mode, f"give a spec of one of them, or compare two builds with {command_name('compare')}"
+    )
     work = _work_directory(options.own, session)
     with sole_driver(work), logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
         if options.own.local is not None:

@@ -13,6 +13,7 @@ from opduel.commands.options import AddOption, Parser
 from opduel.driver.journal import NOTICE, RUN, Journal
 from opduel.records import RunError, UsageError
 from opduel.records.atomic import user_path
+from opduel.records.command_names import command_name, option_prefix
 from opduel.records.outbox import Delivery, Entry
 from opduel.reporters import read_report
 from opduel.reporters.remote import RemoteReporter
@@ -39,7 +40,7 @@ def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int
         UsageError: other options, no such token, or a token that would go to several servers.
         RunError: the spool can't be read or written.
     """
-    options = _options("--flush", arguments)
+    options = _options("flush", arguments)
     if options.work_dir is not None:
         if retry_refused or give_up:
             option = "--retry_refused" if retry_refused else "--give_up"
@@ -65,9 +66,9 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
         UsageError: one is no report, other options than the remote reporter's, or none that says where to.
         RunError: the spool can't be read or written.
     """
-    options = _options("--send", arguments)
+    options = _options("send", arguments)
     if not options.remote_reporter:
-        raise UsageError("--send: add --remote_reporter, the server to send to")
+        raise UsageError(f"{option_prefix('send')}add --remote_reporter, the server to send to")
     reporters = RemoteReporter.from_options(options)
     for reporter in reporters:
         reporter.check()
@@ -83,11 +84,11 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
     return _print_deliveries(outcomes, sender.spool.directory)
 
 
-def _options(option: str, arguments: Sequence[str]) -> argparse.Namespace:
+def _options(subcommand: str, arguments: Sequence[str]) -> argparse.Namespace:
     """The remote reporter's options, with the token of the config; UsageError if there are others."""
-    parser = Parser(prog=f"run_bench.py {option}")
+    parser = Parser(prog=command_name(subcommand))
     RemoteReporter.add_options(parser.add_argument_group())
-    if option == "--flush":
+    if subcommand == "flush":
         parser.options()("--work_dir DIR", "show what waits in the journal of a driver, and send nothing")
     return with_stored_token(parser.parse_args(arguments), StoredAnswers(config_path()))
 
@@ -99,7 +100,7 @@ def _show_journal(folder: Path) -> int:
         raise UsageError(f"--work_dir {folder}: has no journal: give the folder of a driver")
     with closing(Journal(path)) as journal:
         entries = [entry for kind in (RUN, NOTICE) for entry in journal.outbox.entries(kind)]
-    when = "the next pass of repo_driver.py delivers it"
+    when = "the driver's next pass delivers it"
     return _print_deliveries(
         [
             Delivery(waiting_entry, "waiting", f"{waiting_entry.reason}; {when}" if waiting_entry.reason else when)
@@ -119,8 +120,8 @@ def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refuse
     if sender.token is not None and endpoints is None and len({origin(endpoint) for endpoint in waiting}) > 1:
         places = ", ".join(f"{endpoint} in entry {numbers[endpoint]}" for endpoint in waiting)
         raise UsageError(
-            f"--flush: reports wait for several servers ({places}), and a token is for one of them only: choose it "
-            "with --remote_reporter, or remove an entry whose address is wrong with --give_up NUMBER"
+            f"{option_prefix('flush')}reports wait for several servers ({places}), and a token is for one of them "
+            "only: choose it with --remote_reporter, or remove an entry whose address is wrong with --give_up NUMBER"
         )
     for endpoint in waiting:
         warn_of_open_token(endpoint, sender.token)

@@ -21,6 +21,7 @@ from opduel.frameworks import Framework
 from opduel.harness.single import SingleRequest, run_single
 from opduel.records import DEFAULT_METRIC, Build, RunError, UsageError
 from opduel.records.atomic import check_file, write_atomically
+from opduel.records.command_names import command_name
 from opduel.records.single import BaselineComparison, SingleReport
 from opduel.records.text import counted
 from opduel.reporters import reporter_options
@@ -81,7 +82,10 @@ def refuse_single_options(options: HarnessOptions) -> None:
 
 def refuse_round_log(options: HarnessOptions) -> None:
     """Raise UsageError if anything is asked for that only one run of harness.py can have."""
-    options.refuse(("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of harness.py: leave it out")
+    options.refuse(
+        ("round_log", "profile_output", "fuzz", "fuzz_spec"),
+        f"is for one run of {command_name('compare')}: leave it out",
+    )
 
 
 def run_one_build(options: HarnessOptions, command: Sequence[str]) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.in_build import python_parser
 from opduel.commands.options import Parser, harness_parser
-from opduel.commands.subcommand_names import SUBCOMMANDS, with_subcommands
+from opduel.commands.subcommand_names import SUBCOMMANDS
+from opduel.records.command_names import named_for
 from opduel.records.measurement import SIDES
 from opduel.reporters.formats import FORMATS, described
 
@@ -127,7 +128,12 @@ SMALL: Mapping[str, Callable[[], Parser]] = {
 
 
 def parsers_of(name: str) -> list[Parser]:
-    """The parsers of the options of a subcommand, or of a script."""
+    """Return the parsers of the options of a subcommand, or of a script, which name commands as for its user."""
+    with named_for(name):
+        return _parsers_of(name)
+
+
+def _parsers_of(name: str) -> list[Parser]:
     if name == "run_bench.py":
         from opduel.commands.run_bench import run_bench_parser  # imports what few subcommands need
 
@@ -159,11 +165,6 @@ def merged_parser(name: str) -> Parser:
         for action in group._group_actions:
             if not set(action.option_strings) & set(first._option_string_actions):
                 ours._add_action(action)
-    for action in first._actions:
-        if action.help and action.help != argparse.SUPPRESS:
-            action.help = with_subcommands(action.help, name)
-    first.description = with_subcommands(first.description or "", name)
-    first.epilog = with_subcommands(first.epilog or "", name)
     return first
 
 
@@ -231,7 +232,7 @@ def described_options(name: str, dests: Sequence[str] | None) -> dict[str, Any]:
         raise ValueError(f"{name} has no {', '.join(sorted(missing))}")
     first = parsers[0]
     summary = SUBCOMMANDS.get(name) or " ".join((first.description or "").split())
-    epilog = with_subcommands(first.epilog or "", name) if name in SMALL else ""
+    epilog = (first.epilog or "") if name in SMALL else ""
     return {"description": f"{summary[:1].upper()}{summary[1:].removesuffix('.')}.", "groups": groups, "epilog": epilog}
 
 
@@ -240,7 +241,7 @@ def _entries(action: argparse.Action, parser: argparse.ArgumentParser, name: str
     if isinstance(action, argparse._SubParsersAction):
         return [{"names": subcommand.dest, "help": subcommand.help or ""} for subcommand in action._choices_actions]
     words = parser._get_formatter()._expand_help(action) if action.help else ""
-    return [{"names": _names(action), "help": words if name in SCRIPTS else with_subcommands(words, name)}]
+    return [{"names": _names(action), "help": words}]
 
 
 def _names(action: argparse.Action) -> str:

@@ -15,7 +15,6 @@ from opduel.commands.in_build import run as run_in_build
 from opduel.commands.options import read_options
 from opduel.commands.project import Setting, project_settings, resolve_setting
 from opduel.commands.single import refuse_single_options
-from opduel.commands.subcommand_names import with_subcommands
 from opduel.commands.subcommand_parsers import (
     CONFIGURED,
     completion_parser,
@@ -57,9 +56,7 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         "flush": _flush,
         "completion": _completion,
     }
-    return run_command(
-        f"opduel {name}", lambda: actions[name](remaining), level, lambda text: with_subcommands(text, name)
-    )
+    return run_command(f"opduel {name}", lambda: actions[name](remaining), level)
 
 
 def _without_level(arguments: Sequence[str]) -> tuple[list[str], int]:
@@ -137,7 +134,9 @@ def _drive(name: str, arguments: Sequence[str]) -> int:
 
     settings, _ = _settings(name)
     words = list(arguments)
-    parsed, _remaining = driver_parser().parse_known_args(words)
+    parser = driver_parser()
+    parser.prog = f"opduel {name}"
+    parsed, _remaining = parser.parse_known_args(words)
     own = CommitOptions.of(parsed)
     if name == "local" and own.local is None:
         place = [words.pop(0)] if words and not words[0].startswith("-") else ["."]

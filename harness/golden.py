@@ -39,7 +39,7 @@ MANIFEST = "golden.json"
 KIND, SCHEMA_VERSION = "opduel golden outputs", 2
 MOST_MANIFEST_BYTES = 256 << 20
 MOST_FILE_BYTES = 16 << 30  # of one case, unpacked
-_FIX = "give a folder that harness.py --golden wrote"
+_FIX = "give a folder that --golden wrote"
 
 
 @dataclass(frozen=True)

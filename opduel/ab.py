@@ -1,6 +1,5 @@
 """opduel.compare: two builds measured against each other, from Python; and the report that it returns."""
 
-import json
 import logging
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opduel.commands.fleet import fleet_choice, measurer
 from opduel.commands.harness import plan_run
-from opduel.commands.options import read_options
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.recorded_options import recorded
+from opduel.commands.python_options import inputs_as_json, options_of_arguments, pairs
+from opduel.commands.recorded_options import recorded_options
 from opduel.commands.session import callgrind_folder, requested_reporters, warn_of_report
 from opduel.commands.single import refuse_round_log, refuse_single_options
-from opduel.commands.subcommand_names import with_subcommands
 from opduel.harness.run import InterruptedRunError, run_ab
 from opduel.records import Comparison, OpduelError, Report, RunError, UsageError, Verdict, disk_error
 from opduel.reporters import Reporter, report_all, write_report
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Option -> the argument of ``compare`` that gives it, where it is called otherwise.
+ARGUMENT_NAMES = {"benchmark_file": "spec", "metric": "metrics"}
 Texts = str | Iterable[str]
 Share = float | str  # 0.02 or "2%"
 
@@ -162,38 +163,36 @@ def compare(
         RunError: nothing could be measured.
         KeyboardInterrupt: Ctrl-C; reporters that were named have got what was measured until then.
     """
-    named = {
+    given = {
         "control": control,
         "treatment": treatment,
         "benchmark_file": spec,
         "operators": operators,
-        "inputs": _inputs(inputs),
+        "inputs": inputs_as_json(inputs),
         "metric": metrics,
-        "threshold": _pairs(threshold) if isinstance(threshold, Mapping) else threshold,
+        "threshold": pairs(threshold) if isinstance(threshold, Mapping) else threshold,
         "time_budget": time_budget,
         "max_rounds": max_rounds,
         "seed": seed,
         "verify": verify,
         "busy_host": busy_host,
-        "env": _pairs(env or {}),
+        "env": pairs(env or {}),
     }
-    words = [word for name, value in {**named, **options}.items() for word in _words(name, value)]
     try:
-        return _measure(words, progress)
-    except OpduelError as error:
+        return _measure(options_of_arguments({**given, **options}, ARGUMENT_NAMES), progress)
+    except OpduelError as error:  # of a kind that callers can import
         kind = UsageError if isinstance(error, UsageError) else RunError
-        raise kind(with_subcommands(str(error), "compare")) from None
+        raise kind(str(error)) from None
 
 
-def _measure(words: Sequence[str], progress: bool) -> ABReport:
+def _measure(options: HarnessOptions, progress: bool) -> ABReport:
     """Measure and report as the options say."""
-    options = read_options(words, "opduel compare")
     refuse_single_options(options)
     refuse_round_log(options)
     reporters = requested_reporters(options)
     fleet = fleet_choice(options)
     measurer(options)  # what it lacks is said before anything is built
-    session, request = plan_run(options, {}, recorded("opduel compare", words), reporters)
+    session, request = plan_run(options, {}, recorded_options("opduel compare", options), reporters)
     measure = run_ab if fleet is None else measurer(options, suite=session.choice.suite)
     with callgrind_folder() as callgrind:
         request = replace(request, callgrind=callgrind)
@@ -222,30 +221,3 @@ def _deliver(reporters: Sequence[Reporter], report: Report, callgrind: Path | No
         log.info("%s", line)
     for failure in (*on_disk.failures, *off_disk.failures):
         log.error("%s", failure)
-
-
-def _words(name: str, value: Any) -> list[str]:
-    """An option as a command line has it, nothing for None and False; UsageError for a type that no option takes."""
-    option = f"--{name}"
-    if value is None or value is False:
-        return []
-    if value is True:
-        return [option]
-    if isinstance(value, str | int | float | Path):
-        return [f"{option}={value}"]
-    if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
-        return [word for item in value for word in _words(name, item)]
-    raise UsageError(f"{name}: {value!r}: give a text, a number, a path, or a list of these")
-
-
-def _inputs(inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[str]:
-    """Each of the inputs as JSON; UsageError if they hold something else than plain data."""
-    input_sets = [] if inputs is None else [inputs] if isinstance(inputs, Mapping) else list(inputs)
-    try:
-        return [json.dumps(dict(arguments)) for arguments in input_sets]
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"inputs: {error}: give a dictionary of plain data, or a list of them") from None
-
-
-def _pairs(values: Mapping[str, Any]) -> list[str]:
-    return [f"{name}={value}" for name, value in values.items()]

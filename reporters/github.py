@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from opduel.records import Comparison, Report, RunError, UsageError
+from opduel.records.command_names import command_name
 from opduel.reporters.alerts import is_confirmed
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.kept_comment import keep_comment
@@ -70,7 +71,7 @@ class GithubReporter(FindingsReporter):
         if self._environment.get("GITHUB_ACTIONS") != "true":
             raise UsageError(
                 f"--{self.option}: this is not a step of GitHub Actions (GITHUB_ACTIONS is not true): leave it out, or "
-                "use run_bench.py --convert REPORT --to md"
+                f"use {command_name('convert')} REPORT --to md"
             )
         for name in (_OUTPUT, _SUMMARY):
             if not self._environment.get(name):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from opduel.records import Report, UsageError
+from opduel.records.command_names import command_name
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.kept_comment import KeptComment, keep_comment
 
@@ -39,7 +40,7 @@ class GitlabReporter(FindingsReporter):
         if self._environment.get("GITLAB_CI") != "true":
             raise UsageError(
                 f"--{self.option}: this is not a job of GitLab CI (GITLAB_CI is not true): leave it out, or use "
-                "run_bench.py --convert REPORT --to md"
+                f"{command_name('convert')} REPORT --to md"
             )
 
     def report_findings(self, report: Report, culprits: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from opduel.reporters.opperf_form import opperf_results
 
 KIND = "opduel single-build run"
 _ADAPTER: TypeAdapter[SingleReport] = TypeAdapter(SingleReport)
-_FIX = "give a file that harness.py wrote with --output-format json"
+_FIX = "give a file that --output_file wrote"
 
 
 def single_text(report: SingleReport) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from opduel.driver.builds.process import Outcome, run
 from opduel.records import BrokenBuildError, NoSpaceError, RunError, UsageError
+from opduel.records.command_names import reinstall_words
 from opduel.records.output import key_line
 from opduel.records.redaction import redact
 
@@ -155,7 +156,7 @@ def _uv(arguments: Sequence[str], inherit: Sequence[int] = ()) -> Outcome:
     try:
         return run(command, timeout=_TIMEOUT_S, environment=settings, directory=Path(os.sep), inherit=inherit)
     except OSError as error:
-        raise RunError(f"uv can't be started ({error.strerror}): run `make setup` again") from None
+        raise RunError(f"uv can't be started ({error.strerror}): {reinstall_words()}") from None
 
 
 def _links() -> dict[str, str]:
@@ -170,7 +171,7 @@ def executable() -> str:
     beside = Path(sys.executable).with_name("uv")
     path = str(beside) if beside.is_file() else shutil.which("uv")
     if not path:
-        raise RunError("uv is not installed: run `make setup` to install it beside opduel")
+        raise RunError(f"uv is not installed: {reinstall_words()}")
     return path
 
 

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.records import UsageError
+from opduel.records.command_names import command_name
 
 SUFFIXES = (".json", ".yaml", ".yml")
 FOLDER_NAMES = ("specs", "specifications")
@@ -55,7 +56,7 @@ def _advice(name: str, root: Path) -> str:
     if similar := [by_stem[stem] for stem in get_close_matches(stem_of_name, by_stem, 3)]:
         return f"use a path, or a spec's name; similar: {', '.join(similar)}"
     general = ", ".join(spec for spec in specs if "/" not in spec) or "none"
-    return f"use a path, or a spec's name ({general}; run_bench.py --list shows all)"
+    return f"use a path, or a spec's name ({general}; {command_name('list')} shows all)"
 
 
 def list_specs(*, root: Path = SPECIFICATIONS) -> list[str]:

@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 
 from opduel.records import Report, RunError, UsageError
 from opduel.records.atomic import check_folder, user_path
+from opduel.records.command_names import command_name
 from opduel.records.outbox import Delivery
 from opduel.reporters.base import PartlyReportedError, Reporter
 from opduel.reporters.document import to_bytes
@@ -19,8 +20,6 @@ from opduel.reporters.remote.place import FORM, Place, is_open, parse_place
 from opduel.reporters.remote.post import Payload
 from opduel.reporters.remote.spool import Spool, default_spool, endpoint_of, place_of
 from opduel.reporters.remote.token import VARIABLE, Token, find_token
-
-FLUSH = "run_bench.py --flush"
 
 log = logging.getLogger(__name__)
 
@@ -109,11 +108,14 @@ class RemoteReporter(Reporter):
         if own.state == "waiting":
             details = f"{own.reason}; {_waiting(outcomes)} in {folder}"
             raise RunError(
-                f"{endpoint}: {details}: the next run with this reporter sends what waits, and so does {FLUSH}"
+                f"{endpoint}: {details}: the next run with this reporter sends what waits, and so does "
+                f"{command_name('flush')}"
             )
         if own.state == "refused":
             details = f"{own.reason}; it is kept in {folder}"
-            raise RunError(f"{endpoint} refuses the report: {details}, and {FLUSH} --retry_refused sends it again")
+            raise RunError(
+                f"{endpoint} refuses the report: {details}, and {command_name('flush')} --retry_refused sends it again"
+            )
         raise RunError(f"{endpoint}: nothing was sent, the report in the spool is {own.state}: {own.reason}")
 
     def page(self, report: Report) -> str | None:
@@ -158,7 +160,9 @@ class RemoteReporter(Reporter):
         trouble = f"it can't be kept in {sender.spool.directory} ({getattr(error, 'strerror', None) or error})"
         answer = sender.send(payload, sender.clock() + sender.waits.whole_s)
         if answer.kind != "stored":
-            raise RunError(f"{self.place.endpoint}: {answer.words}; and {trouble}: run_bench.py --send does so later")
+            raise RunError(
+                f"{self.place.endpoint}: {answer.words}; and {trouble}: {command_name('send')} does so later"
+            )
         self._pages[payload.run] = answer.page
         return f"sent: {self.place.endpoint} ({self.place.category}); {trouble}"
 
@@ -195,7 +199,7 @@ def _describe_others(outcomes: Sequence[Delivery]) -> str:
     count = Counter(outcome.state for outcome in outcomes)
     words = [f"; {count['sent']} that waited, too"] if count["sent"] else []
     words += [f"; {_waiting(outcomes)}"] if count["waiting"] else []
-    words += [f"; {count['refused']} refused, see {FLUSH}"] if count["refused"] else []
+    words += [f"; {count['refused']} refused, see {command_name('flush')}"] if count["refused"] else []
     bad = [outcome for outcome in outcomes if outcome.state in ("damaged", "expired")]
-    words += [f"; {bad[0].entry.key} is {bad[0].state}, see {FLUSH}"] if bad else []
+    words += [f"; {bad[0].entry.key} is {bad[0].state}, see {command_name('flush')}"] if bad else []
     return "".join(words)

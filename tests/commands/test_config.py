@@ -95,11 +95,11 @@ def test_the_users_folders_are_honoured(home: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"{", ["not JSON", "--reset_options"]),
-        (b"\xff\xfe", ["not UTF-8", "--reset_options"]),
-        (b"", ["not JSON", "--reset_options"]),
-        (b"[" * 100_000, ["nested too deeply", "--reset_options"]),
-        (b"[]", ["one JSON object", "--reset_options"]),
+        (b"{", ["not JSON", "correct it, or remove it"]),
+        (b"\xff\xfe", ["not UTF-8", "correct it, or remove it"]),
+        (b"", ["not JSON", "correct it, or remove it"]),
+        (b"[" * 100_000, ["nested too deeply", "correct it, or remove it"]),
+        (b"[]", ["one JSON object", "correct it, or remove it"]),
         (b'{"controll": "x"}', ["controll", "control, treatment"]),
         (b'{"control": ""}', ["control: must be a non-empty string"]),
         (b'{"treatment": 1.9}', ["treatment: must be a non-empty string"]),

@@ -85,7 +85,7 @@ def test_what_differed_is_written_small_and_can_be_measured_again(
         assert case.inputs["lhs"][1] <= 8
     assert {case.metric for case in again} == {"time", "error"}
     assert "seed 7" in json.loads(path.read_text())["description"]
-    assert f"harness.py -b {path}" in caplog.text
+    assert f"opduel compare -b {path}" in caplog.text
 
 
 def test_a_signal_ends_shrinking_and_what_is_found_is_written(made_up: None, tmp_path: Path) -> None:
@@ -168,5 +168,5 @@ def test_bad_usage_is_one_line(home: Path, tmp_path: Path, arguments: list[str],
 def test_one_build_alone_and_a_calibration_have_none(home: Path) -> None:
     with pytest.raises(UsageError, match="--fuzz: belongs to an A/B"):
         run_harness(["-b", "smoke", "--single", "--treatment", "mxnet==1.9.1", "--fuzz", "3"])
-    with pytest.raises(UsageError, match="--fuzz: is for one run of harness"):
+    with pytest.raises(UsageError, match="--fuzz: is for one run of opduel compare"):
         calibrate(["--fuzz", "3"])

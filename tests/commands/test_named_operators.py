@@ -68,7 +68,7 @@ def test_what_no_build_has_is_wrong_usage(tried: list[str]) -> None:
         UsageError, match=r"^--operators nd\.addd: none of the builds has this operator: similar: nd\.add"
     ):
         look("nd.add", "nd.addd")
-    with pytest.raises(UsageError, match=r"see run_bench\.py --list"):
+    with pytest.raises(UsageError, match=r"see opduel list"):
         look("nd.qqqqqqqq")
 
 

@@ -179,7 +179,7 @@ def test_what_waits_in_a_drivers_journal_is_shown_and_not_sent(
     monkeypatch.setenv("HOME", str(home))
     for place in (str(home / "work"), "~/work"):
         outcome = bench("--flush", f"--work_dir={place}")
-        words = "the next pass of repo_driver.py delivers it"
+        words = "the driver's next pass delivers it"
         assert (outcome.code, fields(outcome)) == (3, [["waiting", run, words] for run in ("line/benchmark", "alert")])
         assert "notice\tnotify_command 0\t" in outcome.out
     assert "has no journal" in bench("--flush", "--work_dir", str(home / "none")).error_line()

@@ -170,7 +170,7 @@ def test_a_folder_without_a_manifest(copied: Path, content: bytes | None) -> Non
     (copied / MANIFEST).unlink()
     if content is not None:
         (copied / MANIFEST).write_bytes(content)
-    with pytest.raises(UsageError, match=r"golden.json: .*: give a folder that harness.py --golden wrote"):
+    with pytest.raises(UsageError, match=r"golden.json: .*: give a folder that --golden wrote"):
         read_golden(copied)
 
 

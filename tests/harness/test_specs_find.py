@@ -83,7 +83,7 @@ def test_what_is_no_spec(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as caught:
         find_spec(name, root=root)
-    all_there_are = "use a path, or a spec's name (conv, plain, short; run_bench.py --list shows all)"
+    all_there_are = "use a path, or a spec's name (conv, plain, short; opduel list shows all)"
     assert str(caught.value).endswith((all_there_are, "similar: conv", "similar: nets/lstm", "similar: plain"))
     assert len(str(caught.value)) < 300
     assert caught.value.exit_code == 2

@@ -92,7 +92,7 @@ def test_a_server_that_is_down_gets_what_waited_later_the_oldest_first(spool: Sp
             reporter(spool, f"http://localhost:{port}{PATH}|nightly", clock).report(report)
         noun = "1 report waits" if number == 1 else "2 reports wait"
         assert f"no connection (Connection refused); {noun} in {spool.directory}" in str(error.value)
-        assert "--flush" in str(error.value)
+        assert "opduel flush" in str(error.value)
     assert clock.pauses[:5] == [1, 2, 4, 8, 16]
     assert clock.now - 1000 <= 2 * Waits().whole_s
     assert waiting(spool) == ["one", "two"]
@@ -208,7 +208,7 @@ def test_what_is_refused_is_kept_and_explained_and_not_tried_again(spool: Spool,
         (entry,) = spool.entries()
         assert (entry.state, f"it says {status}" in entry.reason) == ("refused", True)
         line = reporter(spool, server.place).report(samples.report(id="two"))  # stops no other
-        assert "; 1 refused, see run_bench.py --flush" in line
+        assert "; 1 refused, see opduel flush" in line
         assert ids(server) == ["one", "two"]
         assert waiting(spool) == ["one"]
         outcomes = sender(spool, Clock()).deliver(retry_refused=True)

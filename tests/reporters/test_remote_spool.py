@@ -155,7 +155,7 @@ def test_without_a_spool_it_is_sent_all_the_same(spool: Spool) -> None:
         assert "database or disk is full" in line
         assert list(server.stored) == ["a"]
         server.faults = [Fault(400)]
-        with pytest.raises(RunError, match=r"it says 400 .*disk is full.*run_bench\.py --send"):
+        with pytest.raises(RunError, match=r"it says 400 .*disk is full.*opduel send"):
             reporter(spool, server).report(samples.report(id="b"))
     assert [entry.key for entry in spool.entries()] == ["waits"]
 

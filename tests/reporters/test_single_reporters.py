@@ -104,7 +104,7 @@ def test_other_documents_are_refused(tmp_path: Path, change: dict[str, object], 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"a": NaN}'])
 def test_what_is_no_document_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "result.json").write_text(content)
-    with pytest.raises(UsageError, match="--output-format json"):
+    with pytest.raises(UsageError, match="a file that --output_file wrote"):
         read_single(tmp_path / "result.json")
 
 

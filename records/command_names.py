@@ -1,0 +1,45 @@
+"""How messages and help name the commands: as ``opduel``, or as a checkout's scripts where one of those was called."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# Subcommand of opduel -> the script that does the same.
+SCRIPTS = {
+    "compare": "harness.py",
+    "measure": "harness.py",
+    "drive": "repo_driver.py",
+    "local": "repo_driver.py",
+    "bisect": "repo_driver.py",
+    "list": "run_bench.py --list",
+    "flush": "run_bench.py --flush",
+    "send": "run_bench.py --send",
+    "convert": "run_bench.py --convert",
+    "calibrate": "run_bench.py --calibrate",
+    "spec-from": "run_bench.py --spec_from",
+}
+_are_scripts = [False]  # of the process: threads are named for in the same way
+
+
+@contextmanager
+def named_for(command: str) -> Iterator[None]:
+    """Within it, commands are named as for a user of ``command``: by scripts if it is one (``harness.py``)."""
+    _are_scripts.append(".py" in command)
+    try:
+        yield
+    finally:
+        _are_scripts.pop()
+
+
+def command_name(subcommand: str) -> str:
+    """Return what to call for a subcommand: ``opduel list``, or ``run_bench.py --list``."""
+    return SCRIPTS[subcommand] if _are_scripts[-1] else f"opduel {subcommand}"
+
+
+def option_prefix(subcommand: str) -> str:
+    """Return how a message of a subcommand begins: ``--list: `` where it is an option of run_bench.py, else empty."""
+    return f"{SCRIPTS[subcommand].partition(' ')[2]}: " if _are_scripts[-1] else ""
+
+
+def reinstall_words() -> str:
+    """Return what repairs the installation."""
+    return "run `make setup`" if _are_scripts[-1] else "install opduel again"
