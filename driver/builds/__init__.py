@@ -1,4 +1,4 @@
-"""Builds: from what the user asked for to an interpreter that imports the framework, kept in a cache."""
+"""Builds: turn what the user asked for into an interpreter that imports the framework, and keep it in a cache."""
 
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.releases import Recipe, Releases, load_releases

@@ -1,4 +1,4 @@
-"""Compiling a native library: the platform's build script on a work tree, bounded in time and space, its log kept."""
+"""Compile a native library: run the platform's build script on a work tree, limited in time and space, with a log."""
 
 import fcntl
 import logging
@@ -64,8 +64,8 @@ class Limits:
 class Compiler:
     """Compiles in ``folder``, which it keeps: a work tree, and one build folder for each set of flags.
 
-    What is kept makes the next compile short; it is never what a build is made of. While ``stopped`` is set, no
-    compile begins.
+    These files make the next compile shorter, but are never part of a build. While ``stopped`` is set, no compile
+    begins.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Compiler:
 
 
 class _ScriptFailedError(BrokenBuildError):
-    """The build script failed by its own account: perhaps because of what an earlier compile left."""
+    """The build script failed; the leftovers of an earlier compile may be the reason."""
 
 
 class _Sole:

@@ -1,4 +1,4 @@
-"""Reading a framework's data files: YAML, checked against a model, with errors that name file, field and fix."""
+"""Read a framework's data files: YAML, checked against a model, with errors that name file, field and fix."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from opduel.records.validation import explain
 
 
 class Strict(BaseModel):
-    """A part of a data file: no fields but its own, no conversions."""
+    """A part of a data file, without unknown fields and conversions."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 

@@ -1,4 +1,4 @@
-"""Finding an interpreter of a given Python version on this machine, one that truly runs. Never downloads one."""
+"""Find a working interpreter of a given Python version on this machine; never download one."""
 
 import os
 import re

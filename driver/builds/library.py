@@ -1,4 +1,4 @@
-"""Native libraries: which sources they stand for, and where one that exists can be taken from."""
+"""Native libraries: the identity of their sources, and where to take an existing one from."""
 
 import hashlib
 import json
@@ -16,10 +16,10 @@ _CODE = (".py", ".pyc", ".pyi", ".pyx")
 
 @dataclass(frozen=True)
 class Library:
-    """A native library and all that lies with it in the Python package.
+    """A native library with the files that belong to it in the Python package.
 
-    ``files``: path within the package -> where it lies; ``sources``: identity of the native sources; ``toolchain``
-    and ``flags`` as in the manifest, empty for a library taken from a release.
+    ``files`` maps a path within the package to its file; ``sources`` is the identity of the native sources;
+    ``toolchain`` and ``flags`` are those of the manifest, empty for a library taken from a release.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The manifest of a cached build: written last, believed only if every word of it holds."""
+"""The manifest of a cached build: written last, and checked against the files when it is read."""
 
 import hashlib
 import json
@@ -18,14 +18,14 @@ FILE_NAME = "manifest.json"
 
 
 class UnusableBuild(Exception):
-    """What is in the build's place is not a complete build; the text says why."""
+    """The folder has no complete build; the text says why."""
 
 
 @dataclass(frozen=True)
 class CommitRecipe:
-    """Commits with equal recipes share one build.
+    """All that decides the build of a framework's commit; commits with equal recipes share one build.
 
-    ``code`` is git's hash of the Python package's folder; ``library`` the identity of the native library
+    ``code`` is git's hash of the Python package's folder, ``library`` the identity of the native library
     (``opduel.driver.builds.library``); ``pins`` name every package of the environment with its exact version.
     """
 
@@ -53,12 +53,12 @@ class CommitRecipe:
 
 @dataclass(frozen=True)
 class PackageRecipe:
-    """Of any Python package: commits with equal recipes share one build.
+    """All that decides the build of a Python package's commit; commits with equal recipes share one build.
 
     ``native`` is the identity of the native sources, ``code`` that of the Python code
-    (``opduel.driver.builds.package_sources``); ``toolchain`` what the compilers and other tools say of their version,
-    ``script`` the identity of the build script, ``flags`` the build backend's settings; ``built_with`` a requirements
-    file of exactly what it was built with, ``beside`` the requirements that the environment has to meet besides the
+    (``opduel.driver.builds.package_sources``). ``toolchain`` has the versions of compilers and other tools, ``script``
+    is the identity of the build script, ``flags`` are the build backend's settings. ``built_with`` is a requirements
+    file with exact versions of what it was built with; ``beside`` are requirements of the environment besides the
     package's own.
     """
 
@@ -88,8 +88,8 @@ class PackageRecipe:
 
 @dataclass(frozen=True)
 class ProgramRecipe:
-    """Of a program's commit: ``script`` is the build script's identity, ``flags`` its further arguments, ``toolchain``
-    what the tools say of their version."""
+    """All that decides the build of a program's commit: ``script`` is the build script's identity, ``flags`` its
+    further arguments, ``toolchain`` the versions of the tools."""
 
     commit: str
     script: str
@@ -112,7 +112,7 @@ AnyRecipe = Recipe | CommitRecipe | LockedRecipe | PackageRecipe | ProgramRecipe
 
 
 class PackagePart(BaseModel):
-    """Of a package's build: the commit whose files it has, and how its native part came about."""
+    """The part of a manifest for builds of packages: the commit, and the origin of its native part."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -125,7 +125,7 @@ class PackagePart(BaseModel):
 
 
 class NativePart(BaseModel):
-    """Of a commit's build: the native library in it, and where that came from."""
+    """The part of a manifest for builds of a framework's commits: the native library, and its origin."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -138,7 +138,7 @@ class NativePart(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What ``manifest.json`` holds. Paths are relative to the build's directory, so that the cache can be moved."""
+    """The content of ``manifest.json``. Paths are relative to the build's directory, so that the cache can be moved."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

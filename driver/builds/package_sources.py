@@ -159,7 +159,7 @@ def sources_of(listing: Mapping[str, str], rules: Rules) -> Sources:
 
 
 class NotInstalledError(Exception):
-    """A file was changed while it was installed, or not installed."""
+    """A file is not installed unchanged."""
 
 
 def installed_path(path: str, theirs: Sources, site: Path) -> str | None:

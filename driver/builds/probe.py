@@ -1,4 +1,4 @@
-"""Asking an interpreter what it imports: version, Python, packages and files, in one subprocess."""
+"""Ask an interpreter what it imports: version, Python, packages and files, in one subprocess."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ class ProbeError(OpduelError):
 
 @dataclass(frozen=True)
 class Facts:
-    """What a build says of itself."""
+    """The facts about a build that its own interpreter reports."""
 
     version: str
     python: str

@@ -1,4 +1,4 @@
-"""Running a program of a build: in a clean environment, bounded in time, and why it failed in one line."""
+"""Run a program of a build in a clean environment with a time limit, and explain a failure in one line."""
 
 import os
 import selectors
@@ -35,8 +35,8 @@ _LOOK_S = 0.1  # how often is looked whether a process that prints nothing has e
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended; ``code`` is negative for a signal and None for a time-out, or, ``flooded``, for one that was
-    stopped because it printed too much."""
+    """How a program ended; ``code`` is negative for a signal, and None if it took too long or, ``flooded``, printed
+    too much."""
 
     code: int | None
     stdout: str

@@ -1,4 +1,4 @@
-"""The data file of a framework's releases: which there are, on which Python, with which pins."""
+"""The data file of a framework's releases, with their Python and pins."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ _Python = Annotated[str, StringConstraints(pattern=r"^3\.[0-9]+$")]
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that decides what a release's environment holds."""
+    """All that decides the content of a release's environment."""
 
     package: str
     version: str
@@ -56,7 +56,7 @@ class Environment(Strict):
 
 @dataclass(frozen=True)
 class Releases:
-    """What can be asked for, and the builds that are used when nothing is, if any. A framework may have no releases."""
+    """The releases of a framework, which may have none, and the default builds, if any."""
 
     framework: str
     default_control: str | None

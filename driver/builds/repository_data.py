@@ -1,4 +1,4 @@
-"""The data files of a framework's repository: where commits come from, and what of them decides a build."""
+"""The data files of a framework's repository: where its commits come from, and how they are built."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _CommitId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 
 
 class RepositoryData(Strict):
-    """What ``repository.yaml`` says; the file itself has the words for it."""
+    """The content of ``repository.yaml``, which explains its fields."""
 
     remote: str
     package: str
@@ -39,10 +39,10 @@ class _PlatformFile(Strict):
 
 @dataclass(frozen=True)
 class Platform:
-    """How commits are compiled for one kind of machine: the script, and what it needs (``tools``) or takes if it is
-    there (``optional_tools``).
+    """How commits are compiled on one kind of machine: the script, the ``tools`` that it needs, and the
+    ``optional_tools`` that it can use.
 
-    ``processor_minutes``: what compiling all of it takes, in minutes of one processor; None where nobody has measured.
+    ``processor_minutes`` is the time of a full compile, in minutes of one processor; None where nobody has measured it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""From what the user wrote to a build: tells a release from a path, and picks the strategy."""
+"""Turn the user's request into a build: tell a release from a path, and choose the strategy."""
 
 import os
 import re

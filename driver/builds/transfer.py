@@ -1,4 +1,5 @@
-"""Builds of commits on other hosts: packed where they were compiled, and unpacked into another host's build cache."""
+"""Copy builds of commits to other hosts: pack them where they were compiled, and unpack them into another build
+cache."""
 
 import hashlib
 import os

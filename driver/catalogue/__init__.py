@@ -1,1 +1,1 @@
-"""The catalogue: a build's own registry and rules that are data become specs, one a category."""
+"""The catalogue: specs, one for each category, from a build's own registry and rules in data files."""

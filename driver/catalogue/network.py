@@ -1,4 +1,4 @@
-"""A network's distinct operator calls as a spec: asked of a build, which infers their shapes and types."""
+"""Make a spec of a network's distinct operator calls, whose shapes and types a build infers."""
 
 import fnmatch
 import glob
@@ -24,7 +24,7 @@ MAX_IDENTIFIER = 90  # the spec's own limit, less a number
 
 @dataclass(frozen=True)
 class Input:
-    """What a network is given: a shape, and a dtype."""
+    """An input of a network: its shape and dtype."""
 
     shape: Sequence[int]
     dtype: str = "float32"
@@ -32,7 +32,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a network comes from: a model that the framework brings, a saved symbol, or a class of a Python file."""
+    """The source of a network: a model of the framework, a saved symbol, or a class in a Python file."""
 
     name: str  # of the model, of the symbol's file without its suffixes, or of the class
     symbol: Path | None = None
@@ -74,7 +74,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Network:
-    """What a network does."""
+    """The operator calls of a network."""
 
     version: str  # the framework's that was asked
     calls: Sequence[Call]  # in the order of their first

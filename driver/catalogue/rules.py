@@ -1,4 +1,4 @@
-"""The data file of the catalogue: categories, what each argument is given, and what can't be run."""
+"""The data file of the catalogue: categories, values of arguments, and functions that can't be run."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -43,7 +43,7 @@ class Category(Strict):
 
 
 class Operator(Strict):
-    """What one operator has in place of its category's. A name may be a glob; the first that matches holds."""
+    """The rule of one operator, which replaces its category's values. A name may be a glob; the first match counts."""
 
     inputs: dict[str, Any] = Field(default_factory=dict)
     cases: dict[str, dict[str, Any]] = Field(default_factory=dict)

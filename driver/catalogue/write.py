@@ -1,4 +1,4 @@
-"""The catalogue's specs as files: one a category, and the bundle that lists them."""
+"""Write the catalogue's specs: a file for each category, and the bundle that lists them."""
 
 import json
 from collections.abc import Mapping, Sequence

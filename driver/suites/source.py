@@ -36,16 +36,16 @@ _PARTS = re.compile(
 
 
 class SuiteChangedError(RunError):
-    """The suite is no longer what it was when the command began: nothing can be measured until it begins again."""
+    """The suite has changed since the command began, so that nothing can be measured until it begins again."""
 
 
 @dataclass(frozen=True)
 class Suite:
     """A suite's files, in a folder of ours or of the user's.
 
-    ``name`` is the project's, or the folder's. ``digest`` is that of the files, whatever they were taken from.
-    ``dirty``: the folder has changes that its ``commit`` hasn't; None where there is no commit. ``requirements``: what
-    the suite's configuration says that its benchmarks need.
+    ``name`` is the project's, or the folder's. ``digest`` is that of the files, wherever they come from. ``dirty``
+    tells whether the folder has changes that its ``commit`` has not; None without a commit. ``requirements`` are those
+    of the benchmarks in the suite's configuration.
     """
 
     requested: str
