@@ -52,9 +52,9 @@ class FunctionCost:
     defined, or near that: empty and 0 where that isn't known. ``callers`` has what it executed with all that it calls
     in turn, by who called it; a function that calls itself isn't among its callers. ``looked_at`` are those of its own
     instructions of which it is known whether they work on vectors, and ``vectors`` those that do, by the vectors' size
-    in bytes. ``mispredicted`` are its own branches that were mispredicted, where these were counted. ``hot`` are the
-    instructions that it executes most, if it has a good part of all and that is known: addresses, in order, and how far
-    the next lies that is executed at all.
+    in bytes. ``mispredicted`` are its own branches that were mispredicted, where these were counted. ``hot`` has the
+    addresses, in order, of the instructions that it executes most, if it has a good part of all and that is known;
+    ``hot_of`` is the cost of the function that these are of: of several that are counted as one the largest.
     """
 
     self_cost: int = 0
@@ -66,9 +66,7 @@ class FunctionCost:
     vectors: dict[int, int] = field(default_factory=dict)
     mispredicted: int = 0
     hot: tuple[int, ...] = field(default=(), compare=False)
-    hot_of: int = field(
-        default=0, compare=False
-    )  # the cost of the function that ``hot`` is of: of several that are counted as one the largest
+    hot_of: int = field(default=0, compare=False)
 
     def add(self, other: "FunctionCost") -> None:
         """Count what another function executes itself, and its calls; its callers are left out."""

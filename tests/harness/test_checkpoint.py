@@ -115,9 +115,9 @@ def test_a_log_of_another_run_is_passed_over(
 ) -> None:
     first, texts = stopped
     log, foreign = ListLog(texts), len(texts)
-    read_suite_settings = {name: value for name, value in changes.items() if name in ("alpha", "max_rounds")}
-    others = {name: value for name, value in changes.items() if name not in read_suite_settings}
-    second = run_ab(replace(asked(log, same(), **read_suite_settings), **others))
+    configured = {name: value for name, value in changes.items() if name in ("alpha", "max_rounds")}
+    others = {name: value for name, value in changes.items() if name not in configured}
+    second = run_ab(replace(asked(log, same(), **configured), **others))
     assert f"{foreign} of {foreign} entries are of other cases, builds or settings" in caplog.text
     assert second.run["resumed"] == []
     assert second.run["id"] != first.run["id"]
