@@ -1,7 +1,7 @@
 """Choice of a host that is so slow that idle hosts would settle its open cases sooner; estimates only, no Dask.
 
-A case moves as a whole: another host measures it from the start. docs/explanation/statistics.md, "Many hosts", says why
-that does not bias verdicts, and docs/explanation/fleet.md what it gains.
+A case moves as a whole: another host measures it from the start. docs/explanation/statistics.md, "Cases that move",
+says why that does not bias verdicts, and docs/explanation/fleet.md what it gains.
 """
 
 import statistics

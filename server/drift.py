@@ -118,7 +118,7 @@ class DriftAnalysis:
             if now == self._stamp or (self._worker is not None and self._worker.is_alive()):
                 return
             self._began = time.monotonic()
-            self._worker = threading.Thread(target=self._work, args=(now,), daemon=True, name="weighing")
+            self._worker = threading.Thread(target=self._work, args=(now,), daemon=True, name="analysis")
             self._worker.start()
 
     def _work(self, stamp: Stamp) -> None:

@@ -49,12 +49,6 @@ def drift_filters(
     return {name: words_of(value) or None for name, value in texts.items()}
 
 
-@router.get("/creep")
-def old_page() -> Response:
-    """Redirect from the page's former address."""
-    return RedirectResponse("/drift", 308)
-
-
 @router.get("/drift")
 def drift_page(
     request: Request,

@@ -207,7 +207,7 @@ class AnalysedSeries(Base):
     is stored as a ``BuildName``. ``branch`` is empty if the runs name none.
     """
 
-    __tablename__ = "weighed_series"
+    __tablename__ = "analysed_series"
     __table_args__ = (UniqueConstraint("case_number", "platform", "threads", "branch"),)
 
     number: Mapped[int] = mapped_column(primary_key=True)
@@ -244,7 +244,7 @@ class ChangePoint(Base):
     __table_args__ = (Index(None, "series_number"), Index(None, "changed"))
 
     number: Mapped[int] = mapped_column(primary_key=True)
-    series_number: Mapped[int] = mapped_column(ForeignKey("weighed_series.number", ondelete="CASCADE"))
+    series_number: Mapped[int] = mapped_column(ForeignKey("analysed_series.number", ondelete="CASCADE"))
     kind: Mapped[str]
     before: Mapped[dict[str, Any]]
     after: Mapped[dict[str, Any]]

@@ -12,7 +12,7 @@ LIMITS = {"scaling_min_freq": 900_000, "scaling_max_freq": 3_000_000}
 
 @pytest.fixture
 def policies(tmp_path: Path) -> Path:
-    """The part of sysfs with cpufreq, of processors with two policies."""
+    """Return the part of sysfs with cpufreq, of processors with two policies."""
     folder = tmp_path / "cpufreq"
     for number in (0, 2):
         (folder / f"policy{number}").mkdir(parents=True)

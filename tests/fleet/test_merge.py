@@ -28,7 +28,7 @@ def samples(case: Case, change: float, sd: float = 0.003) -> list[PairSample]:
 def shard(
     cases: Sequence[Case], changes: Sequence[float], other_comparisons: int, looks: Looks = LOOKS, **changed: Any
 ) -> Report:
-    """A shard's report, of a run with so many comparisons elsewhere."""
+    """Return a shard's report, of a run with so many comparisons elsewhere."""
     measured = {case.id: samples(case, change) for case, change in zip(cases, changes, strict=True)}
     failures = changed.pop("failures", {})
     comparisons = RunAnalysis(
@@ -74,14 +74,14 @@ def test_what_a_shard_flags_is_flagged_whatever_the_others_come_to() -> None:
 
 
 def a_part(own: Sequence[Case], changes: Sequence[float], other_comparisons: int, looks: Looks) -> Report:
-    """A shard with these changes; so many further comparisons are made elsewhere."""
+    """Return a shard with these changes; so many further comparisons are made elsewhere."""
     measured = {case.id: samples(case, change, 0.006)[:5] for case, change in zip(own, changes, strict=True)}
     comparisons = RunAnalysis(own, measured, {}, looks, ALPHA, other_p_values=(1.0,) * other_comparisons).comparisons()
     return replace(report(comparisons, complete=True), cases=tuple(own))
 
 
 def smallest_flagged(case: Case, looks: Looks) -> float:
-    """The smallest change that is flagged where the case is the only one."""
+    """Return the smallest change that is flagged where the case is the only one."""
     sizes = [size / 1000 for size in range(20, 400, 5)]
     return next(size for size in sizes if a_part([case], [size], 0, looks).comparisons[0].verdict == "regressed")
 

@@ -20,7 +20,7 @@ NAMES = ("a", "b")
 
 
 def of_kind(kind: str, changes: Sequence[float], other_comparisons: int, **run: Any) -> Report:
-    """The report of one kind whose only host measured a case for each change."""
+    """Return the report of one kind whose only host measured a case for each change."""
     cases = [a_case(name).of_kind(kind) for name, _ in zip(NAMES, changes, strict=False)]
     spread = [0.003 * (number % 7 - 3) for number in range(15)]
     samples = {

@@ -47,7 +47,7 @@ class Fails:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
-    """A suite with a file of data, linked from elsewhere."""
+    """Return a suite with a file of data, linked from elsewhere."""
     folder = tmp_path / "own" / "bench"
     (folder / "data").mkdir(parents=True)
     (folder / "one.py").write_text(CODE)
@@ -64,7 +64,7 @@ ORDERS = [order(name, side) for name in ("Cached", "Fails") for side in SIDES]
 
 
 def host_with(suite: Suite, folder: Path) -> Path:
-    """A host that was sent the suite."""
+    """Return a host that was sent the suite."""
     (folder / BUILDS).mkdir(parents=True)
     pack_suite(suite, folder / BUILDS / suite.digest)
     return folder
@@ -140,7 +140,7 @@ def test_only_what_the_cases_of_a_shard_need_is_prepared(suite: Suite) -> None:
 
 
 def network(folder: Path, content: bytes = b"weights") -> Case:
-    """A case whose file only the client has."""
+    """Return a case whose file only the client has."""
     file = folder / "client" / "net.bin"
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(content)

@@ -29,7 +29,7 @@ PACE = Pace(sample_s=0.3, rounds=5.0)
 
 
 def under_way(slow: float, elapsed_s: float, cases: int = 200, open_cases: int = 200) -> UnderWay:
-    """A shard on a host that takes so many times as long as a usual one."""
+    """Return a shard on a host that takes so many times as long as a usual one."""
     return UnderWay(cases, open_cases, int(elapsed_s / (PACE.sample_s * slow)), elapsed_s)
 
 

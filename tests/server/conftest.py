@@ -11,7 +11,7 @@ from results_server import CASES, COMMIT_URL, RUNS, RunningServer, running_serve
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """A PostgreSQL server of our own."""
+    """Yield a PostgreSQL server of our own."""
     binaries = programs()
     if binaries is None:
         pytest.skip("no PostgreSQL server here: bash .ci/tools installs it")
@@ -21,7 +21,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database, of one kind and of the other."""
+    """Return an empty database, of one kind and of the other."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/results.sqlite"
     postgres: Postgres = request.getfixturevalue("postgres")
@@ -30,14 +30,14 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RunningServer]:
-    """A server on an SQLite database of its own."""
+    """Yield a server on an SQLite database of its own."""
     with running_server(tmp_path) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server that anybody may read, with a history in which it is known what changed; nobody posts to it."""
+    """Yield a server that anybody may read, with a history in which it is known what changed; nobody posts to it."""
     with running_server(tmp_path_factory.mktemp("nights"), open_read=True, commit_url=COMMIT_URL) as server:
         for report in made_reports(RUNS, CASES, newest_samples_only=True):
             assert server.post(report).status_code == 201

@@ -61,7 +61,7 @@ def made_host_reports(
 
 
 def _measured(comparison: Comparison, spread: float, rng: np.random.Generator) -> Comparison:
-    """A case that has not changed, with that spread between process pairs."""
+    """Return a case that has not changed, with that spread between process pairs."""
     values = [float(value) for value in rng.normal(0, spread, PAIRS)]
     pairs = [
         PairSample(comparison.case, "screening", i, 1e5, 1e5 * math.exp(v), v, 8, 640) for i, v in enumerate(values)
@@ -123,7 +123,7 @@ def _report(
 
 
 def _check(comparison: Comparison) -> dict[str, Any]:
-    """An A/A check with the case's own figures."""
+    """Return an A/A check with the case's own figures."""
     return {
         "case": comparison.case,
         "ratio": comparison.ratio,

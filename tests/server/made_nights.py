@@ -43,13 +43,13 @@ TRUTH: dict[int, tuple[Change, ...]] = {
 
 
 def case_id(number: int) -> str:
-    """The id of the case of that number."""
+    """Return the id of the case of that number."""
     operator = _OPERATORS[number % len(_OPERATORS)].lower()
     return f"{operator}_{number // (2 * len(_OPERATORS))}/{('forward', 'backward')[number // len(_OPERATORS) % 2]}"
 
 
 def level(number: int, commit: int, nights: int) -> float:
-    """The true log level of a case at a commit, 0 being that of the release and the first commit."""
+    """Return the true log level of a case at a commit, 0 being that of the release and the first commit."""
     return sum(
         change.each * min(max(commit - int(change.first * nights) + 1, 0), change.count)
         for change in TRUTH.get(number, ())
@@ -152,7 +152,7 @@ def _release() -> Build:
 
 
 def commit_id(night: int) -> str:
-    """The 40 digits of a night's commit."""
+    """Return the 40 digits of a night's commit."""
     return hashlib.sha1(f"commit {night}".encode()).hexdigest()
 
 

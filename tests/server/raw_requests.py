@@ -9,7 +9,7 @@ from results_server import RunningServer
 
 
 def raw(server: RunningServer, request: bytes) -> bytes:
-    """The answer to the bytes of a request, sent as they are."""
+    """Return the answer to the bytes of a request, sent as they are."""
     host = urlsplit(server.url)
     with socket.create_connection((host.hostname, host.port), timeout=30) as connection:
         connection.sendall(request)

@@ -25,7 +25,7 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with two runs, of which the second has a cause."""
+    """Yield a server with two runs, of which the second has a cause."""
     pytest.importorskip("mcp", reason="the extra mcp is not installed: run `make setup`")
     slow = samples.comparison("slow", "regressed", 2.0, cause=Cause("two calls of numpy.prod", (SEEN,)))
     with running_server(tmp_path_factory.mktemp("agents"), mcp=True) as running:

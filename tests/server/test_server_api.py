@@ -18,7 +18,7 @@ from opduel.server.app import EXAMPLE
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with five runs: one on another platform, one from a commit, one with injected slowdowns."""
+    """Yield a server with five runs: one on another platform, one from a commit, one with injected slowdowns."""
     commit = Commit("ab" * 20, 1_700_000_000, "Ann <ann@example.org>", "Softmax: 50% quicker")
     reports = [
         numbered(0),
@@ -35,7 +35,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def description(filled: RunningServer) -> dict[str, Any]:
-    """The OpenAPI document; it needs no token."""
+    """Return the OpenAPI document; it needs no token."""
     with filled.client(None) as client:
         document: dict[str, Any] = client.get("/api/openapi.json").json()
     return document

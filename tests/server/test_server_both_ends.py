@@ -22,25 +22,25 @@ from opduel.reporters.remote.token import Token
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RunningServer]:
-    """A server that takes what is little larger than a sample."""
+    """Yield a server that takes what is little larger than a sample."""
     with running_server(tmp_path, max_report_bytes=20_000) as running:
         yield running
 
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Spool:
-    """An empty spool."""
+    """Return an empty spool."""
     return Spool(tmp_path / "spool")
 
 
 def reporter(server: RunningServer, spool: Spool, token: str | None) -> RemoteReporter:
-    """One that reports to ``server`` with ``token``."""
+    """Return one that reports to ``server`` with ``token``."""
     credentials = None if token is None else Token(token, "a test")
     return RemoteReporter(parse_place(f"{server.url}{REPORTS}|nightly"), Sender(spool, credentials, Waits()))
 
 
 def waiting(spool: Spool) -> list[str]:
-    """The runs in the spool."""
+    """Return the runs in the spool."""
     return [entry.key for entry in spool.entries()]
 
 

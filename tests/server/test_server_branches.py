@@ -59,7 +59,7 @@ def keep(server: RunningServer, reports: Sequence[Report], category: str = "nigh
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with two branches, in a category each, and runs that name none; nobody posts to it."""
+    """Yield a server with two branches, in a category each, and runs that name none; nobody posts to it."""
     with running_server(tmp_path_factory.mktemp("two"), open_read=True) as server:
         keep(server, nights("main", 1.08, category="unary"), "nightly", analyse=False)
         keep(server, nights("v1.x", 1.2, first=100, category="unary"), "weekly", analyse=False)
@@ -166,7 +166,7 @@ def test_a_history_is_weighed_from_the_runs_of_a_category(tmp_path: Path) -> Non
         assert f"{2 * NIGHTS + 1} builds and {2 * NIGHTS} runs" in get(server, path)
         page = get(server, path, category="nightly")
         assert f"{NIGHTS + 1} builds and {NIGHTS} runs" in page
-        assert "Only runs of this category have been weighed." in page
+        assert "Only runs of this category have been analysed." in page
         assert "+30" not in page
         assert '<option value="trial">' in page
 
@@ -211,7 +211,7 @@ def test_what_named_no_branch_becomes_the_first_branchs_own(tmp_path: Path, data
 
 
 def acknowledged_point(server: RunningServer, branch: str) -> tuple[int, str]:
-    """The change point of a branch that somebody acknowledged: its number, and the note."""
+    """Return the change point of a branch that somebody acknowledged: its number, and the note."""
     (point,) = points(server, state="acknowledged", branch=branch)
     return point["number"], point["acknowledgement"]["note"]
 

@@ -16,7 +16,7 @@ from test_server_pages import HOSTILE_PATHS, hostile
 
 @pytest.fixture
 def visited(page: Page, nights: RunningServer) -> Page:
-    """A page that may ask no other host for anything."""
+    """Return a page that may ask no other host for anything."""
 
     def refuse_other_hosts(request: Request) -> None:
         assert request.url.startswith((nights.url, "data:")), request.url
@@ -300,7 +300,7 @@ def test_a_browser_logs_in_and_comes_back_to_where_it_wanted(page: Page, server:
     assert server.read_token not in page.content()
     page.get_by_role("button", name="Log out").click()
     page.wait_for_url("**/login")
-    page.goto(f"{server.url}/creep")
+    page.goto(f"{server.url}/drift")
     assert "/login" in page.url
 
 

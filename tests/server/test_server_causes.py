@@ -31,7 +31,7 @@ CAUSE = Cause(
 
 
 def explained(number: int) -> Report:
-    """A run with a case that has a cause, and one that has none."""
+    """Return a run with a case that has a cause, and one that has none."""
     slow = samples.comparison("slow", "regressed", 2.0, cause=CAUSE)
     return replace(numbered(number), comparisons=(slow, samples.comparison("same")))
 

@@ -29,7 +29,7 @@ COMMAND = [sys.executable, "-m", "opduel.server"]
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The state folder in ``folder``, and no database named."""
+    """Return the state folder in ``folder``, and no database named."""
     variables = {name: value for name, value in os.environ.items() if name != "OPDUEL_DATABASE"}
     return {**variables, "XDG_STATE_HOME": str(folder / "state"), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -62,7 +62,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 @contextmanager
 def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server on any free port, and its address as it says it."""
+    """Yield a server on any free port, and its address as it says it."""
     command = [*COMMAND, "--port", "0", *arguments]
     process = subprocess.Popen(command, cwd=ROOT, env=environment(folder), stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None

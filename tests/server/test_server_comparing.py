@@ -16,7 +16,7 @@ from opduel.server.comparing import in_words
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Iterator[RunningServer]:
-    """A server without runs that anybody may read."""
+    """Yield a server without runs that anybody may read."""
     with running_server(tmp_path, open_read=True) as server:
         yield server
 
@@ -67,7 +67,7 @@ def test_the_newer_build_is_compared_with_the_older_one(empty: RunningServer, re
 
 
 def from_builds(number: int, control: tuple[str, int] | None, treatment: tuple[str, int], ratio: float) -> Report:
-    """A report of one case, between a commit (or the sample's release, for None) and another commit."""
+    """Return a report of one case, between a commit (or the sample's release, for None) and another commit."""
     sides = []
     for side, build in ((samples.CONTROL, control), (samples.TREATMENT, treatment)):
         commit = None if build is None else Commit(build[0], build[1], "A <a@example.org>", "Change something")

@@ -9,7 +9,7 @@ from results_server import RunningServer, running_server
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server without runs."""
+    """Yield a server without runs."""
     with running_server(tmp_path_factory.mktemp("forms")) as running:
         yield running
 

@@ -102,7 +102,7 @@ def series(server: RunningServer) -> dict[str, AnalysedSeries]:
 
 @pytest.fixture
 def analysed(monkeypatch: pytest.MonkeyPatch) -> list[Series]:
-    """The series that were weighed, in order."""
+    """Return the series that were weighed, in order."""
     calls: list[Series] = []
     really = drift._analysed
 

@@ -26,7 +26,7 @@ FLEET_RUNS, CASES = 30, 40
 
 @pytest.fixture(scope="module")
 def fleet_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server that anybody may read, with four hosts of a fleet, one of which became noisier, and another one."""
+    """Yield a server that anybody may read, with four hosts of a fleet, one of which became noisier, and a fifth."""
     with running_server(tmp_path_factory.mktemp("hosts"), open_read=True) as server:
         for report in made_host_reports(FLEET_RUNS, CASES, Noise(factor=4)):
             assert server.post(report).status_code == 201
@@ -53,7 +53,7 @@ def measured(case: str, *log_ratios: float, **changes: Any) -> Any:
 
 
 def plain(number: int, name: str | None, spread: float = 0.01, cases: int = 10, **changes: Any) -> Report:
-    """A run on one host; all its cases have that spread."""
+    """Return a run on one host; all its cases have that spread."""
     comparisons = tuple(measured(f"case {case}", spread, -spread, 2 * spread, 0.0) for case in range(cases))
     report = replace(numbered(number, **changes), comparisons=comparisons, cases=())
     return replace(report, host={**report.host, "name": name, "machine": "x86_64"})  # type: ignore[arg-type]

@@ -14,13 +14,13 @@ from opduel.server.models import Case, Run
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server that takes a little more than a sample."""
+    """Yield a server that takes a little more than a sample."""
     with running_server(tmp_path_factory.mktemp("ingest"), max_report_bytes=100_000) as running:
         yield running
 
 
 def changed(path: str, value: Any) -> bytes:
-    """A post whose field at ``path`` (keys and indices with dots between) is ``value``."""
+    """Return a post whose field at ``path`` (keys and indices with dots between) is ``value``."""
     document = body(numbered(1))
     *parents, last = path.split(".")
     place: Any = document
@@ -31,7 +31,7 @@ def changed(path: str, value: Any) -> bytes:
 
 
 def without(path: str) -> bytes:
-    """A post that lacks the field of the report's run."""
+    """Return a post that lacks the field of the report's run."""
     document = body(numbered(1))
     del document["report"]["run"][path]
     return json.dumps(document).encode()

@@ -38,7 +38,7 @@ def _soon_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def large_report(number: int, **changes: Any) -> Report:
-    """A report that is large here."""
+    """Return a report that is large here."""
     return numbered(number, command=["x" * 2 * SMALL], **changes)
 
 
@@ -94,7 +94,7 @@ def test_one_that_would_take_too_much_memory_is_refused(tmp_path: Path, monkeypa
 
 
 def children() -> list[psutil.Process]:
-    """The processes that work on large reports now."""
+    """Return the processes that work on large reports now."""
     pids = []
     for process in psutil.Process().children(recursive=True):
         try:
@@ -147,7 +147,7 @@ def test_a_process_that_is_killed_leaves_nothing_and_the_sender_comes_again(
 
 @pytest.fixture
 def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[RunningServer, ExitStack]]:
-    """A server that is receiving as many large reports as it receives at once, and what ends them."""
+    """Yield a server that is receiving as many large reports as it receives at once, and what ends them."""
     jobs_in_use: list[subprocess_jobs.SubprocessJobs] = []
     place = subprocess_jobs.SubprocessJobs.place
 

@@ -22,7 +22,7 @@ from opduel.server.models import Base, Case, Result, Run
 
 @pytest.fixture
 def database(database_url: str) -> Database:
-    """An empty database."""
+    """Return an empty database."""
     return Database(database_url)
 
 
@@ -64,7 +64,7 @@ def test_the_reasons_of_verdicts_are_stored(tmp_path: Path, database_url: str) -
 
 
 def reasons(database: Database) -> tuple[list[tuple[str, str | None]], list[str | None]]:
-    """The notes of all results, and why runs aren't trusted."""
+    """Return the notes of all results, and why runs aren't trusted."""
     with database.reading() as session:
         results = session.execute(select(Case.case, Result.note).join(Case).order_by(Result.run_number, Case.case))
         return [(case, note) for case, note in results], list(

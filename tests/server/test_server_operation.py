@@ -15,7 +15,7 @@ from opduel.server import upload as receiving
 
 
 def log_in(server: RunningServer, token: str, **headers: str) -> httpx.Response:
-    """The answer to a login with these headers, ``_`` for ``-`` in their names."""
+    """Return the answer to a login with these headers, ``_`` for ``-`` in their names."""
     with server.client(None) as client:
         named = {"Referer": f"{server.url}/login"} | {name.replace("_", "-"): value for name, value in headers.items()}
         return client.post("/login", data={"token": token}, headers=named)

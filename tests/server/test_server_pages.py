@@ -69,13 +69,13 @@ def empty(tmp_path: Path) -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server without runs; nobody posts to it."""
+    """Yield a server without runs; nobody posts to it."""
     with running_server(tmp_path_factory.mktemp("untouched"), open_read=True) as server:
         yield server
 
 
 def compared(control: str, treatment: str, number: int, ratio: float = 1.05, **changes: Any) -> Report:
-    """A report of one case between builds that are named by what they are."""
+    """Return a report of one case between builds that are named by what they are."""
     report = numbered(number, **changes)
     sides = [
         replace(side, requested=name, digest=name.encode().hex(), version=f"1.{ord(name[0])}")
@@ -113,7 +113,7 @@ def test_every_link_of_every_page_leads_somewhere(nights: RunningServer) -> None
 
 def test_what_drifted_and_what_stepped_comes_first_and_nothing_else(nights: RunningServer) -> None:
     page = get_page(nights, "/drift")
-    while "Being weighed" in page.text:
+    while "Being analysed" in page.text:
         page = get_page(nights, "/drift")
     with nights.client(None) as client:
         rows = re.findall(r'<th scope="row".*?</tr>', client.get("/drift").text, re.DOTALL)
@@ -284,7 +284,7 @@ def test_platforms_and_threads_have_histories_of_their_own(empty: RunningServer)
 
 
 def hostile(number: int) -> Report:
-    """A report with ``PAYLOAD`` in every text that the server takes one in."""
+    """Return a report with ``PAYLOAD`` in every text that the server takes one in."""
     report = numbered(
         number,
         platform=PAYLOAD,

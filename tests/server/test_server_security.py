@@ -26,7 +26,7 @@ LIMIT = 200_000
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with one run, that takes no large bodies."""
+    """Yield a server with one run, that takes no large bodies."""
     with running_server(tmp_path_factory.mktemp("security"), max_report_bytes=LIMIT) as running:
         assert running.post(numbered(1)).status_code == 201
         yield running
@@ -50,7 +50,7 @@ def test_reading_needs_a_token_that_may(server: RunningServer, path: str) -> Non
 
 
 def forge(token: str) -> str:
-    """A token with the public part of ``token`` and another secret one."""
+    """Return a token with the public part of ``token`` and another secret one."""
     return token[:-43] + "A" * 43
 
 
@@ -95,7 +95,7 @@ def test_open_read_lets_anybody_read_and_nobody_write(tmp_path: Path) -> None:
 
 
 def logged_in(server: RunningServer, token: str, **form: str) -> httpx.Response:
-    """The answer to a login."""
+    """Return the answer to a login."""
     with server.client(None) as client:
         return client.post("/login", data={"token": token, **form}, headers={"Origin": server.url})
 

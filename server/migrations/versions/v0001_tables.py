@@ -74,7 +74,7 @@ def downgrade() -> None:
     """Drop the tables, with all that is in them."""
     for table, *names in _INDEXES:
         op.drop_index(op.f("_".join(("ix", table, *names))), table)
-    for table in ("sessions", "tokens", "case_noise", "host_runs", "notices", "change_points", "weighed_series"):
+    for table in ("sessions", "tokens", "case_noise", "host_runs", "notices", "change_points", "analysed_series"):
         op.drop_table(table)
     for table in ("causes", "results", "documents", "cases", "runs"):
         op.drop_table(table)
@@ -92,7 +92,7 @@ _INDEXES = (
 
 def _create_history_tables() -> None:
     op.create_table(
-        "weighed_series",
+        "analysed_series",
         sa.Column("number", sa.Integer(), primary_key=True),
         _foreign_key("case_number", "cases.number"),
         *_columns(sa.Text(), "platform", "branch"),
@@ -105,7 +105,7 @@ def _create_history_tables() -> None:
     op.create_table(
         "change_points",
         sa.Column("number", sa.Integer(), primary_key=True),
-        _foreign_key("series_number", "weighed_series.number"),
+        _foreign_key("series_number", "analysed_series.number"),
         *_columns(sa.Text(), "kind"),
         *_columns(sa.Text(), "acknowledged_by", "note", nullable=True),
         *_columns(sa.JSON(), "before", "after"),
