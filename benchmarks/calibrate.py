@@ -223,7 +223,7 @@ def summary(report: Report) -> str:
 
 def table_lines(runs: Sequence[CalibrationRun], settings: Settings) -> list[str]:
     """Return what the runs are of, and a section for each load."""
-    hosts = Counter(f"{run.report.host['cpu_model']}, {run.report.host['logical_cpus']} CPUs" for run in runs)
+    hosts = Counter(f"{run.report.host.cpu_model}, {run.report.host.logical_cpus} CPUs" for run in runs)
     names = [f"{host}{f' ({count} runs)' if len(hosts) > 1 else ''}" for host, count in hosts.items()]
     control = "a second installation" if settings.installations else "itself"
     lines = [f"{settings.build} against {control}, {settings.spec}, on {' and '.join(names)}"]

@@ -5,7 +5,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class CalibrationRun:
 
 def to_line(planned: PlannedRun, options: Sequence[str], report: Report, commit: str | None) -> str:
     """Return the line, without its end, of a run that opduel made at ``commit``."""
-    run, host = report.run, report.host
+    run, course, machine = report.run, asdict(report.run), asdict(report.host)
     document = {
         "schema_version": SCHEMA_VERSION,
         "step": vars(planned),
@@ -62,9 +62,9 @@ def to_line(planned: PlannedRun, options: Sequence[str], report: Report, commit:
         "build": report.control.requested,
         "version": report.control.version,
         "commit": commit,
-        "run": {key: run.get(key) for key in RUN_KEYS},
+        "run": {key: course[key] for key in RUN_KEYS},
         "nice": run.cpus.nice,
-        "max_rounds": run.get("max_rounds"),
+        "max_rounds": run.max_rounds,
         "alpha": report.configuration.alpha,
         "validity": {
             "valid": run.validity.valid,
@@ -72,8 +72,8 @@ def to_line(planned: PlannedRun, options: Sequence[str], report: Report, commit:
             "reasons": list(run.validity.reasons),
             "aa_checks": [{"flagged": check.flagged, "ratio": check.ratio} for check in run.validity.aa_checks],
         },
-        "host": {key: host.get(key) for key in HOST_KEYS},
-        "load": {key: (host.get("during") or {}).get(key) for key in LOAD_KEYS},
+        "host": {key: machine[key] for key in HOST_KEYS},
+        "load": {key: (machine["during"] or {}).get(key) for key in LOAD_KEYS},
         "comparisons": [_comparison_document(comparison) for comparison in report.comparisons],
     }
     return json.dumps(document, separators=(",", ":"), allow_nan=False)
@@ -133,8 +133,8 @@ def _parse_run(document: Mapping[str, Any]) -> CalibrationRun:
     planned = PlannedRun(**document["step"])
     build = Build("", document["build"], "release", "", document["version"], "", "")
     configuration = {"max_rounds": document["max_rounds"], "alpha": document["alpha"], "inject": planned.inject}
-    run = RunRecord(document["run"], validity=document["validity"], configuration=configuration)
-    host = HostRecord(document["host"], during=document["load"])
+    run = RunRecord.of({**document["run"], "validity": document["validity"], "configuration": configuration})
+    host = HostRecord.of({**document["host"], "during": {"seconds": 0.0, **document["load"]}})
     comparisons = tuple(_parse_comparison(row, planned.threshold) for row in document["comparisons"])
     return CalibrationRun(planned, tuple(document["options"]), Report(run, build, build, host, comparisons))
 

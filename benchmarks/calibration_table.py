@@ -92,8 +92,8 @@ def single_pairs_line(runs: Iterable[CalibrationRun]) -> str:
 
 def neighbours_lines(reports: Iterable[Report]) -> list[str]:
     """Return how many processors other processes used in a run's mean, or nothing if no host measured it."""
-    loads = (report.host.get("during", {}).get("neighbours") for report in reports)
-    means = sorted(load["mean"] for load in loads if load)
+    loads = (report.host.during and report.host.during.neighbours for report in reports)
+    means = sorted(load.mean for load in loads if load)
     if not means:
         return []
     middle, limits = f"{statistics.median(means):.2f}", f"{means[0]:.3f} to {means[-1]:.3f}"

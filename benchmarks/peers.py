@@ -244,7 +244,7 @@ def run_tool(tool: Tool, bench: Bench, session: Session, folder: Path, opduel_se
         wall_s = time.monotonic() - start
     host = {
         "cpus": sorted(os.sched_getaffinity(0)),
-        "cpu_model": host_fingerprint()["cpu_model"],
+        "cpu_model": host_fingerprint().cpu_model,
         "kernel": platform.release(),
         "load": os.getloadavg()[0],
     }

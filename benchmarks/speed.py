@@ -37,10 +37,11 @@ def timed_run(build: str, spec: str, seed: int, options: Sequence[str], folder: 
 def print_run(seed: int, seconds: float, report: Report) -> None:
     """Print the cost of a case, and the parts of the run's time."""
     run, cases = report.run, len(report.comparisons)
-    print(f"\nrun {seed}: {cases} cases, {run['rounds']} process pairs, {seconds:.1f} s from command to exit, ", end="")
+    print(f"\nrun {seed}: {cases} cases, {run.rounds} process pairs, {seconds:.1f} s from command to exit, ", end="")
     print(f"{seconds / cases:.2f} s a case; {report.count('unchanged')} unchanged")
-    parts = {**run["spent_s"], "deciding": run["wall_s"] - sum(run["spent_s"].values())}
-    parts["before and after the run"] = seconds - run["wall_s"]
+    wall_s = run.wall_s or 0.0
+    parts = {**run.spent_s, "deciding": wall_s - sum(run.spent_s.values())}
+    parts["before and after the run"] = seconds - wall_s
     for name, part_s in parts.items():
         print(f"  {name:28s} {part_s:6.1f} s  {part_s / seconds:4.0%}")
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from opduel.harness.specs import (
     validate,
 )
 from opduel.records import METRICS, VALUE, Case, OpduelError, UsageError, split_kind
+from opduel.records.run_record import SuiteRecord
 from opduel.records.text import counted
 
 EVERYTHING = "all"  # the spec where only operators or categories are named
@@ -44,8 +45,7 @@ FROM_COMMAND_LINE = "inputs"
 class Choice:
     """What is to be measured. ``path`` is the spec's; None for inputs from the command line alone, and for a suite.
 
-    ``framework`` is set where the cases need one that knows more than the registry's; ``labels`` are kept in the
-    report's ``run``.
+    ``framework`` is set where the cases need one that knows more than the registry's.
     """
 
     framework_name: str
@@ -53,9 +53,9 @@ class Choice:
     cases: Sequence[Case]
     label: str = FROM_COMMAND_LINE  # in place of the path
     framework: Framework | None = None
-    labels: Mapping[str, Any] = field(default_factory=dict)
     resources: object = None  # what the cases need as long as they are measured
     suite: ChosenSuite | None = None  # what they are of
+    suite_record: SuiteRecord | None = None  # what the report says of it
     draws: bool = False  # whether the run's seed draws some of their sizes
 
     @property

@@ -1,12 +1,11 @@
 """The harness as the driver knows it: runs that can be resumed, and reports that are delivered once."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from opduel.commands.builds import warn_of_python
 from opduel.commands.entry import log
@@ -134,7 +133,7 @@ class HarnessAdapter:
         sides = suite.on_sides({"control": order.control, "treatment": order.treatment})
         session = self._session
         choice = suite.choose(sides, session.seed)
-        labels = {**session.labels, **choice.labels}
+        labels = replace(session.labels, suite=choice.suite_record)
         framework = choice.framework or session.framework
         self._measuring = replace(session, framework=framework, choice=choice, cases=choice.cases, labels=labels)
         return replace(order, control=sides["control"], treatment=sides["treatment"])
@@ -191,13 +190,14 @@ class HarnessAdapter:
     def _request(self, order: RunOrder) -> RunRequest:
         session = self._measuring
         request = session.request(order.control, order.treatment)
-        labels: Mapping[str, Any] = {
-            **session.labels,
-            "info": info_document(order.control, order.treatment),
-            "branch": order.branch,
-            **({"spec_seed": session.seed} if session.choice.draws and session.seed != self._seed_of(order) else {}),
-            **({"replicates": order.replicates.run.id} if order.replicates else {}),
-        }
+        draws_by_other_seed = session.choice.draws and session.seed != self._seed_of(order)
+        labels = replace(
+            session.labels,
+            info=info_document(order.control, order.treatment),
+            branch=order.branch,
+            spec_seed=session.seed if draws_by_other_seed else None,
+            replicates=order.replicates.run.id if order.replicates else None,
+        )
         cases = self._cases(order.cases)
         seed = self._seed_of(order)
         budget = request.configuration.time_budget

@@ -16,7 +16,7 @@ from opduel.commands.harness_options import HarnessOptions
 from opduel.frameworks import Framework
 from opduel.harness.host import host_fingerprint
 from opduel.harness.prior_runs import PriorRuns, Setting, learn
-from opduel.records import HostRecord, Report, UsageError
+from opduel.records import Report, UsageError
 from opduel.records.atomic import user_path
 from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json
 from opduel.records.redaction import without_user
@@ -55,7 +55,7 @@ def read_prior_runs(options: HarnessOptions, framework: Framework, config: Mappi
     place: str | None = options.prior_runs
     if place is None:
         return None
-    setting = Setting(framework.name, options.threads, bool(options.wipe_cache), HostRecord(host_fingerprint()))
+    setting = Setting(framework.name, options.threads, bool(options.wipe_cache), host_fingerprint())
     if is_server(place):
         server = _Server(_address(place), _token(place, options, config))
         prior_runs = learn(server.reports(None if framework.has_own_sides else framework.name), setting)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, TextIO
+from typing import TextIO
 
 from opduel.causes import find_causes
 from opduel.commands.case_selection import (
@@ -24,7 +24,6 @@ from opduel.commands.case_selection import (
 from opduel.commands.config import default_reports, with_stored_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
-from opduel.commands.option_rules import refuse_options
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.prior_runs import read_prior_runs
 from opduel.commands.progress import minutes
@@ -36,9 +35,10 @@ from opduel.harness.instructions import require_counting
 from opduel.harness.prior_runs import PriorRuns
 from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.run_request import RunRequest, forecast
-from opduel.records import Build, Case, Report, RunConfiguration, RunError, RunRecord, UsageError, usual_rounds
+from opduel.records import Build, Case, Report, RunConfiguration, RunError, UsageError, usual_rounds
 from opduel.records.atomic import check_folder
 from opduel.records.measurement import Side
+from opduel.records.run_record import CommonRunRecord, RunLabels
 from opduel.records.text import counted
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
 from opduel.reporters.local import FolderReporter, LocalReporter, report_on_disk
@@ -57,7 +57,7 @@ class Session:
     cases: Sequence[Case]
     seed: int
     reporters: Sequence[Reporter]
-    labels: Mapping[str, Any]
+    labels: RunLabels
     configuration: RunConfiguration
     prior_runs: PriorRuns | None = None
 
@@ -116,15 +116,8 @@ def plan_session(
         _refuse_what_two_lack(framework, options, choice, needed)
     require_counting(framework, choice.cases)
     require_functions(framework.adaptor, needed)
-    labels = {
-        "spec": choice.name,
-        "spec_path": str(choice.path) if choice.path else None,
-        "branch": None,
-        "command": list(command),
-        "info": None,
-        "suite": None,
-        **choice.labels,
-    }
+    spec_path = str(choice.path) if choice.path else None
+    labels = RunLabels(spec=choice.name, spec_path=spec_path, command=tuple(command), suite=choice.suite_record)
     configuration = run_configuration(options, driver)
     program = command[0] if command else configuration.program
     configuration = dataclasses.replace(configuration, run_type=run_type, program=program)
@@ -181,8 +174,8 @@ def _run_type(options: HarnessOptions) -> str:
 def _check_verify_after(options: HarnessOptions) -> None:
     """Raise UsageError if ``--verify_after`` is given without ``--verify``, or leaves nothing of the time budget."""
     after, budget = options.verify_after, options.time_budget
-    if not options.verify:
-        refuse_options(options, "no verification")
+    if after is not None and not options.verify:
+        raise UsageError("--verify_after: works only with --verify: add that, or leave it out")
     if after is not None and budget is not None and after >= budget:
         raise UsageError(f"--verify_after {after:g}: the time budget of {budget:g} s includes the wait: increase it")
 
@@ -245,7 +238,7 @@ def log_forecast(request: RunRequest) -> None:
     )
 
 
-def log_profiles(run: RunRecord) -> None:
+def log_profiles(run: CommonRunRecord) -> None:
     """Log where a run's profiles are, and which cases have none."""
     profiles = run.profile_output
     if profiles is None:

@@ -7,14 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import platformdirs
 
 from opduel.commands.case_selection import Choice, pick_cases, require_two_to_inject, sample_cases
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.option_rules import refuse_options
 from opduel.commands.single import is_single
 from opduel.driver.suites.configured import read_suite_settings
 from opduel.driver.suites.discovery import (
@@ -33,6 +31,7 @@ from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.records import METRICS, Build, Case, UsageError, case_id_for
 from opduel.records.measurement import Side
 from opduel.records.redaction import redact
+from opduel.records.run_record import SuiteRecord
 from opduel.records.text import counted
 
 log = logging.getLogger(__name__)
@@ -41,6 +40,10 @@ SHOWN = 5  # problems in the log; the report has them all
 # What a benchmark of a kind measures by itself, and what else it can be measured by.
 OWN = {"time": "time", "timeraw": "time", "track": "value", "mem": "value", "peakmem": "process_memory"}
 FURTHER = {"time": ("memory", "process_memory")}
+REFUSED = (
+    *("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions"),
+    *("input_sets", "int64_tensor", "program", "command_args", "string_map"),
+)
 
 
 class SuiteSelection:
@@ -54,7 +57,7 @@ class SuiteSelection:
         """
         assert options.suite is not None
         suite_framework(options.framework)
-        refuse_options(options, "a suite")
+        options.refuse(REFUSED, "is not for a suite's benchmarks: leave it out")
         self.options = options
         self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
         for pattern in self.patterns:
@@ -140,7 +143,7 @@ class SuiteSelection:
             problems += self.work.make_caches(sides, self.framework, orders, options.env)
         _log_problems(problems)
         framework = self.work.framework(self.framework, _modules(chosen, benchmarks_by_side))
-        labels = {"suite": self._record(benchmarks_by_side, chosen, problems)}
+        record = self._record(benchmarks_by_side, chosen, problems)
         keys = {
             suite_case.benchmark.name: suite_case.benchmark.setup_cache
             for suite_case in chosen
@@ -148,7 +151,9 @@ class SuiteSelection:
         }
         suite = ChosenSuite(self.suite, orders, keys)
         name = self.suite.name
-        return Choice(self.framework.name, None, cases, name, framework, labels, resources=self.work, suite=suite)
+        return Choice(
+            self.framework.name, None, cases, name, framework, resources=self.work, suite=suite, suite_record=record
+        )
 
     def _is_chosen(self, name: str) -> bool:
         return not self.patterns or any(re.search(pattern, name) for pattern in self.patterns)
@@ -172,7 +177,7 @@ class SuiteSelection:
 
     def _record(
         self, benchmarks_by_side: Mapping[Side, Discovered], chosen: Sequence[SuiteCase], problems: Sequence[str]
-    ) -> dict[str, Any]:
+    ) -> SuiteRecord:
         """What the report says of the suite."""
         benchmarks = {suite_case.benchmark.name: suite_case.benchmark for suite_case in chosen}
         one_sided = {
@@ -180,22 +185,30 @@ class SuiteSelection:
             for suite_case in chosen
             if len(suite_case.sides) < len(benchmarks_by_side)
         }
-        return {
-            **self.suite.record(),
-            "benchmarks": {
+        suite = self.suite
+        return SuiteRecord(
+            requested=suite.requested,
+            pinned=suite.pinned,
+            folder=str(suite.folder),
+            name=suite.name,
+            digest=suite.digest,
+            commit=suite.commit,
+            dirty=suite.dirty,
+            requirements=suite.requirements,
+            benchmarks={
                 name: {"version": benchmark.version, "kind": benchmark.kind, "pretty_name": benchmark.pretty_name}
                 for name, benchmark in benchmarks.items()
             },
-            "one_sided": one_sided,
-            "skipped_by_parameters": skipped_by_parameters(benchmarks_by_side, benchmarks),
-            "problems": list(problems),
-        }
+            one_sided=one_sided,
+            skipped_by_parameters=skipped_by_parameters(benchmarks_by_side, benchmarks),
+            problems=tuple(problems),
+        )
 
 
 def refuse_suite_options(options: HarnessOptions) -> None:
     """Raise UsageError if a suite is to be run by what runs none, or options of a suite are given without one."""
     if options.suite is None:
-        refuse_options(options, "no suite")
+        options.refuse(("bench", "higher_is_better"), "is for a suite's benchmarks: add --suite, or leave it out")
     elif options.golden is not None or is_single(options):
         raise UsageError("--suite: needs two builds: add --control, and leave out the options of a single build")
 

@@ -10,9 +10,9 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
-from pydantic import ConfigDict, Field, create_model
+from pydantic import ConfigDict, create_model
 from pydantic._internal._docs_extraction import extract_docstrings_from_cls
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,8 +26,8 @@ from opduel.commands.run_bench import run_bench_parser  # noqa: E402
 from opduel.commands.spec_from import spec_from_parser  # noqa: E402
 from opduel.driver.catalogue.rules import Rules  # noqa: E402
 from opduel.harness.specs.schema import schema_text  # noqa: E402
-from opduel.records.json_object import JsonObject  # noqa: E402
 from opduel.records.report import Report  # noqa: E402
+from opduel.records.run_record import CommonRunRecord, RunLabels  # noqa: E402
 from opduel.server.command_line import server_parser  # noqa: E402
 
 PARSERS = {
@@ -39,7 +39,6 @@ PARSERS = {
     "fleet": fleet_parser,
     "catalogue": catalogue_parser,
 }
-RECORDS = {record.__name__: record for record in JsonObject.__subclasses__()}
 TYPES = {"boolean": "`true` or `false`", "null": "null"}
 
 
@@ -161,23 +160,14 @@ def report_schema() -> dict[str, Any]:
     """Return the JSON Schema of a report: every field is always written, and described by its docstring."""
     document = create_model("Document", __config__=ConfigDict(use_attribute_docstrings=True), report=(Report, ...))
     definitions = document.model_json_schema(mode="serialization")["$defs"]
-    for record in RECORDS.values():
-        definitions |= _record_schemas(record)
+    for base in (RunLabels, CommonRunRecord):  # pydantic takes the texts of a class's own fields only
+        for name, text in extract_docstrings_from_cls(base, use_inspect=True).items():
+            definitions["RunRecord"]["properties"][name]["description"] = text
     for part in definitions.values():
         part.pop("required", None)
         for field in part.get("properties", {}).values():
             field.pop("default", None)
     return {**definitions.pop("Report"), "$defs": definitions}
-
-
-def _record_schemas(record: type[JsonObject]) -> dict[str, Any]:
-    """Return the JSON Schema of a JSON object's keys, and those of the dataclasses within, by name."""
-    meanings = extract_docstrings_from_cls(record, use_inspect=True)
-    fields: dict[str, Any] = {
-        name: (kind, Field(description=meanings.get(name))) for name, kind in get_type_hints(record).items()
-    }
-    schema = create_model(record.__name__, __doc__=record.__doc__, **fields).model_json_schema(mode="serialization")
-    return {**schema.pop("$defs", {}), record.__name__: schema}
 
 
 def described(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,8 +197,8 @@ def _paragraphs(text: str) -> str:
 
 def _type(field: Mapping[str, Any]) -> str:
     """Describe a field's type, with links to the objects on the page."""
-    name = field["$ref"].rpartition("/")[2] if "$ref" in field else field.get("title")
-    if "$ref" in field or name in RECORDS:
+    if "$ref" in field:
+        name = field["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     for key in ("anyOf", "oneOf"):
         if key in field:

@@ -10,7 +10,7 @@ from math import inf
 from typing import Protocol
 
 from opduel.driver.journal import RUN, Journal, Rounds
-from opduel.records import FLAGGED, Build, Report, RunError, RunRecord, UsageError
+from opduel.records import FLAGGED, Build, Report, RunError, UsageError
 from opduel.records.outbox import Attempt, Entry
 
 TRIES = 3  # of a measurement that could not be trusted
@@ -189,7 +189,7 @@ class Runs:
             self._journal.forget_run(name)
         elif report.is_open and self._gets_more(name, report, order.budgets):
             # The interim report gets an id of its own, because the run's last report has the run's id.
-            record = RunRecord(report.run, id=f"{report.run.id}-open-{order.budgets}", continues=True)
+            record = replace(report.run, id=f"{report.run.id}-open-{order.budgets}", continues=True)
             report = replace(report, run=record)
             self._journal.finish_run(f"{name}/open-{order.budgets}", self._harness.dump(report))
         else:

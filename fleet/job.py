@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from opduel import __version__
 from opduel.driver.suites.work import CacheOrder
 from opduel.fleet.shards import Shard
 from opduel.harness.measurement_plan import FirstMeasurement
 from opduel.harness.run_request import FindCauses, RunRequest
-from opduel.records import Build, Case, RunConfiguration
+from opduel.records import Build, Case, RunConfiguration, RunLabels
 
 JOB, REPORT, REFUSAL, ROUNDS, LOG = "job.pickle", "report.json", "refusal.txt", "rounds", "log.txt"  # in its folder
 FINISH = b"f"  # sent to the measuring process
@@ -69,7 +68,7 @@ class Job:
     cases: Sequence[Case]
     seed: int
     configuration: RunConfiguration
-    labels: Mapping[str, Any]
+    labels: RunLabels
     other_comparisons: int
     suspects_only: bool = False
     first_measurement: FirstMeasurement | None = None

@@ -3,15 +3,14 @@
 import dataclasses
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from opduel.comparator import Looks, RunAnalysis, benjamini_hochberg
 from opduel.harness.host import merged_noise
 from opduel.records import FLAGGED, ONE_SIDED, SAMPLED, Case, Comparison, HostRecord, Report, RunRecord
+from opduel.records.run_record import FleetHostRecord, FleetKindRecord, FleetRecord, SuiteRecord
 
 NOT_MEASURED = "not measured: the fleet had not come to it when the run ended"
 _MAY_BE_FLAGGED = ("inconclusive", *ONE_SIDED)  # a shard's verdicts that can become a flag
-_SUMS = ("rounds", "timed_s", "aa_cases", "not_broken_down")
 
 
 @dataclass(frozen=True)
@@ -48,37 +47,38 @@ def merge_kinds(kinds: Sequence[KindReport], rows: Sequence[Case], interrupted: 
         raise ValueError("no kind of host has a report")
     kinds_without_report = {kind_report.kind for kind_report in kinds if kind_report.report is None}
     comparison_by_row = {comparison.case: comparison for part in parts for comparison in part.report.comparisons}
-    hosts = [(part.host, host) for part in parts for host in part.report.run["fleet"]["hosts"]]
+    hosts = [(part.host, host) for part in parts for host in _fleet(part.report).hosts]
     reasons = {
         kind_report.kind: kind_report.why if kind_report.report is None else kind_report.report.run.stop_reason
         for kind_report in kinds
     }
     runs = [part.report.run for part in parts]
     merged = _merged_run(parts)
-    skipped = {skipped_case["case"] for skipped_case in merged["skipped"]}
+    skipped = {skipped_case.case for skipped_case in merged.skipped}
     rows_to_report = tuple(row for row in rows if row.id not in skipped)
-    record = merged | {
-        "started": min(str(run.started) for run in runs),
-        "finished": max(str(run.finished) for run in runs),
-        "wall_s": max(run.wall_s or 0.0 for run in runs),
-        "complete": merged["complete"] and not kinds_without_report,
-        "stop_reason": "; ".join(f"{kind}: {reason}" for kind, reason in reasons.items() if reason) or None,
-        "aborted": merged["aborted"] or bool(kinds_without_report),
-        "interrupted": interrupted or merged["interrupted"],
-        "resumable": merged["resumable"] or (bool(kinds_without_report) and has_log),
-        "fleet": {
-            "hosts": [{**host, "kind": kind} for kind, host in hosts],
-            "kinds": [
-                {
-                    "name": kind_report.kind,
-                    "hosts": [host["name"] for kind, host in hosts if kind == kind_report.kind],
-                    "stop_reason": reasons[kind_report.kind],
-                }
+    record = dataclasses.replace(
+        merged,
+        started=min(str(run.started) for run in runs),
+        finished=max(str(run.finished) for run in runs),
+        wall_s=max(run.wall_s or 0.0 for run in runs),
+        complete=bool(merged.complete) and not kinds_without_report,
+        stop_reason="; ".join(f"{kind}: {reason}" for kind, reason in reasons.items() if reason) or None,
+        aborted=merged.aborted or bool(kinds_without_report),
+        interrupted=interrupted or merged.interrupted,
+        resumable=merged.resumable or (bool(kinds_without_report) and has_log),
+        fleet=FleetRecord(
+            hosts=tuple(dataclasses.replace(host, kind=kind) for kind, host in hosts),
+            kinds=tuple(
+                FleetKindRecord(
+                    name=kind_report.kind,
+                    hosts=tuple(host.name for kind, host in hosts if kind == kind_report.kind),
+                    stop_reason=reasons[kind_report.kind],
+                )
                 for kind_report in kinds
-            ],
-            "given_up": sum(run["fleet"].get("given_up", 0) for run in runs),
-        },
-    }
+            ),
+            given_up=sum(_fleet(part.report).given_up for part in parts),
+        ),
+    )
     comparisons = [
         dataclasses.replace(
             comparison_by_row.get(row.id)
@@ -88,8 +88,13 @@ def merge_kinds(kinds: Sequence[KindReport], rows: Sequence[Case], interrupted: 
         for row in rows_to_report
     ]
     first = parts[0].report
-    host = HostRecord(_merged_host([part.report.host for part in parts]))
-    return Report(RunRecord(record), first.control, first.treatment, host, comparisons, cases=rows_to_report)
+    host = _merged_host([part.report.host for part in parts])
+    report = Report(record, first.control, first.treatment, host, comparisons, cases=rows_to_report)
+    return report.without_secrets()
+
+
+def _fleet(report: Report) -> FleetRecord:
+    return report.run.fleet or FleetRecord()
 
 
 def _not_measured(kind: str | None, without_report: Container[str]) -> str:
@@ -101,12 +106,11 @@ def merge(
     cases: Sequence[Case],
     looks: Looks,
     alpha: float,
-    run: Mapping[str, Any],
     other_comparisons: int = 0,
     given_up: int = 0,
 ) -> Report:
-    """Return the report of a run whose ``cases`` were measured in ``parts``. ``run`` has the keys of the whole run,
-    which replace those of the parts. ``other_comparisons`` are of the same family in other runs, and count as p = 1.
+    """Return the report of a run whose ``cases`` were measured in ``parts``. ``other_comparisons`` are of the same
+    family in other runs, and count as p = 1.
 
     Each shard was corrected for all of the run's comparisons, with p = 1 for those of other shards. With their real p
     values, the correction can only flag more: so a case that its shard left open, or decided on one side only, may be
@@ -149,11 +153,9 @@ def merge(
         if case.id not in skipped
     ]
     cases_to_report = tuple(case for case in cases if case.id not in skipped)
-    record = {**_merged_run(parts), **run, "fleet": {"hosts": _hosts(parts), "given_up": given_up}}
-    if record.get("suite"):
-        record["suite"] = {**record["suite"], "problems": _problems_of_suite(parts, record["suite"]["problems"])}
-    host = HostRecord(_merged_host([part.report.host for part in parts]))
-    return Report(RunRecord(record), first.control, first.treatment, host, comparisons, cases=cases_to_report)
+    record = dataclasses.replace(_merged_run(parts), fleet=FleetRecord(hosts=_hosts(parts), given_up=given_up))
+    host = _merged_host([part.report.host for part in parts])
+    return Report(record, first.control, first.treatment, host, comparisons, cases=cases_to_report)
 
 
 def _p_value(comparison: Comparison) -> float:
@@ -186,7 +188,7 @@ def _flagged_by_all(
     validity = report.run.validity
     if not part.is_whole:
         return []
-    if report.configuration.verify or report.run.get("replicates") or (validity.hold and not validity.valid):
+    if report.configuration.verify or report.run.replicates or (validity.hold and not validity.valid):
         return []
     own = {comparison.case: comparison for comparison in report.comparisons if comparison.metric in SAMPLED}
     cases = [case for case in report.cases if case.id in own]
@@ -213,85 +215,82 @@ def _flagged_by_all(
     ]
 
 
-def _merged_run(parts: Sequence[HostReport]) -> dict[str, Any]:
-    """Return the keys of ``run`` that follow from those of the parts."""
+def _merged_run(parts: Sequence[HostReport]) -> RunRecord:
+    """Return what follows from the runs of the parts."""
     runs = [part.report.run for part in parts]
-    merged = dict(runs[0])
-    for key in _SUMS:
-        merged[key] = sum(run.get(key) or 0 for run in runs)
     spent: dict[str, float] = {}
     for run in runs:
         for name, seconds in run.spent_s.items():
             spent[name] = spent.get(name, 0.0) + seconds
-    reasons = [part.report.run.stop_reason for part in parts if part.report.run.is_cut_short]
+    stop_reasons = [run.stop_reason for run in runs if run.is_cut_short]
     several = len({part.host for part in parts}) > 1
-    validities = [run.get("validity") or {} for run in runs]
-    return merged | {
-        "spent_s": spent,
-        "complete": not reasons,
-        "stop_reason": "; ".join(dict.fromkeys(filter(None, reasons))) or None,
-        "aborted": any(run.aborted for run in runs),
-        "interrupted": any(run.interrupted for run in runs),
-        "resumable": any(run.resumable for run in runs),
-        "resumed": [],
-        "forecast": None,
-        "skipped": [skipped_case for run in runs for skipped_case in run.get("skipped") or ()],
-        "incidents": [incident for run in runs for incident in run.get("incidents") or ()],
-        "validity": {
-            **validities[0],
-            "valid": all(validity.get("valid") is not False for validity in validities),
-            "reasons": list(
-                dict.fromkeys(
-                    f"{part.host}: {reason}" if several else reason
-                    for part, validity in zip(parts, validities, strict=True)
-                    for reason in validity.get("reasons") or ()
-                )
-            ),
-            "frequency_mhz": validities[0].get("frequency_mhz") if len(parts) == 1 else None,
-            "aa_checks": [check for validity in validities for check in validity.get("aa_checks") or ()],
-        },
-    }
+    disturbances = [
+        f"{part.host}: {reason}" if several else reason for part in parts for reason in part.report.run.validity.reasons
+    ]
+    return dataclasses.replace(
+        runs[0],
+        rounds=sum(run.rounds or 0 for run in runs),
+        timed_s=sum(run.timed_s or 0.0 for run in runs),
+        aa_cases=sum(run.aa_cases or 0 for run in runs),
+        not_broken_down=sum(run.not_broken_down for run in runs),
+        spent_s=spent,
+        complete=not stop_reasons,
+        stop_reason="; ".join(dict.fromkeys(filter(None, stop_reasons))) or None,
+        aborted=any(run.aborted for run in runs),
+        interrupted=any(run.interrupted for run in runs),
+        resumable=any(run.resumable for run in runs),
+        resumed=(),
+        forecast=None,
+        skipped=tuple(skipped_case for run in runs for skipped_case in run.skipped),
+        incidents=tuple(incident for run in runs for incident in run.incidents),
+        validity=dataclasses.replace(
+            runs[0].validity,
+            valid=all(run.validity.valid is not False for run in runs),
+            reasons=tuple(dict.fromkeys(disturbances)),
+            frequency_mhz=runs[0].validity.frequency_mhz if len(parts) == 1 else None,
+            aa_checks=tuple(check for run in runs for check in run.validity.aa_checks),
+        ),
+    )
 
 
-def _problems_of_suite(parts: Sequence[HostReport], first_problems: Sequence[str]) -> list[str]:
-    """Return the suite's problems: the first ones, and on which hosts its ``setup_cache`` failed."""
+def with_problems_of_hosts(suite: SuiteRecord, parts: Sequence[HostReport]) -> SuiteRecord:
+    """Return the suite with its problems: the first ones, and on which hosts its ``setup_cache`` failed."""
     of_hosts: dict[str, list[str]] = {}
     for part in parts:
-        for line in (part.report.run.get("suite") or {}).get("problems") or ():
+        for line in part.report.run.suite.problems if part.report.run.suite else ():
             of_hosts.setdefault(line, []).append(part.host)
-    new = (f"{', '.join(dict.fromkeys(on))}: {line}" for line, on in of_hosts.items() if line not in first_problems)
-    return [*first_problems, *new]
+    new = (f"{', '.join(dict.fromkeys(on))}: {line}" for line, on in of_hosts.items() if line not in suite.problems)
+    return dataclasses.replace(suite, problems=(*suite.problems, *new))
 
 
-def _hosts(parts: Sequence[HostReport]) -> list[dict[str, Any]]:
+def _hosts(parts: Sequence[HostReport]) -> tuple[FleetHostRecord, ...]:
     """Return an entry for each host: what it measured, and its record."""
     by_host: dict[str, list[Report]] = {}
     for part in parts:
         by_host.setdefault(part.host, []).append(part.report)
-    return [
-        {
-            "name": name,
-            "shards": len(reports),
-            "cases": sum(len(report.comparisons) for report in reports),
-            "rounds": sum(report.run.rounds or 0 for report in reports),
-            "wall_s": sum(report.run.wall_s or 0.0 for report in reports),
-            "valid": all(report.run.validity.valid is not False for report in reports),
-            "host": dict(_merged_host([report.host for report in reports])),
-        }
+    return tuple(
+        FleetHostRecord(
+            name=name,
+            shards=len(reports),
+            cases=sum(len(report.comparisons) for report in reports),
+            rounds=sum(report.run.rounds or 0 for report in reports),
+            wall_s=sum(report.run.wall_s or 0.0 for report in reports),
+            valid=all(report.run.validity.valid is not False for report in reports),
+            host=_merged_host([report.host for report in reports]),
+        )
         for name, reports in sorted(by_host.items())
-    ]
+    )
 
 
-def _merged_host(hosts: Sequence[HostRecord]) -> dict[str, Any]:
+def _merged_host(hosts: Sequence[HostRecord]) -> HostRecord:
     """Return what all hosts have in common, with the models of all processors, and the noise of all times together."""
-    merged: dict[str, Any] = {}
-    for key in hosts[-1]:
-        values = [host.get(key) for host in hosts]
-        if key in ("before", "during", "verifying"):
-            merged[key] = merged_noise(values)
-        elif all(value == values[0] for value in values):
-            merged[key] = values[0]
-        else:
-            merged[key] = None
+    names = [field.name for field in dataclasses.fields(HostRecord)]
+    shared = {name for name in names if all(getattr(host, name) == getattr(hosts[0], name) for host in hosts)}
     models = list(dict.fromkeys(filter(None, (host.cpu_model for host in hosts))))
-    return merged | {"cpu_model": " and ".join(models) or None}
+    return dataclasses.replace(
+        HostRecord(**{name: getattr(hosts[0], name) for name in shared}),
+        cpu_model=" and ".join(models) or None,
+        before=merged_noise([host.before for host in hosts]),
+        during=merged_noise([host.during for host in hosts]),
+        verifying=merged_noise([host.verifying for host in hosts]),
+    )

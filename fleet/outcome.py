@@ -3,11 +3,11 @@
 import math
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from opduel.comparator import plan_looks
-from opduel.fleet.merge import HostReport, merge
+from opduel.fleet.merge import HostReport, merge, with_problems_of_hosts
 from opduel.harness.run import InterruptedRunError
 from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED, Report, RunError
@@ -47,20 +47,24 @@ def report_of(request: RunRequest, parts: Sequence[HostReport], course: RunTimin
         raise error(f"nothing was measured: {course.stopped}")
     reasons = [part.report.run.stop_reason for part in parts if part.report.run.is_cut_short]
     reasons = [course.stopped, *reasons] if course.stopped else reasons
-    run = {
-        "id": f"{course.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
-        "started": course.started.isoformat(timespec="seconds"),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "configuration": asdict(request.configuration),
-        "time_budget": request.configuration.time_budget,
-        # A shard of an earlier start, or measured ahead, took longer than this start shows.
-        "wall_s": max(course.wall_s, *(part.report.run.wall_s or 0.0 for part in parts)),
-        "complete": not reasons,
-        "stop_reason": "; ".join(dict.fromkeys(filter(None, reasons))) or None,
-        **({"aborted": True, "interrupted": course.interrupted} if course.stopped else {}),
-        "resumable": request.log is not None and (course.stopped is not None or any(_goes_on(part) for part in parts)),
-        **request.labels,
-    }
     looks = plan_looks(request.max_rounds)
     other_comparisons = request.other_comparisons + count_attempts(request, given_up) - given_up
-    return merge(parts, request.cases, looks, request.configuration.alpha, run, other_comparisons, given_up)
+    report = merge(parts, request.cases, looks, request.configuration.alpha, other_comparisons, given_up)
+    labels = request.labels
+    run = replace(
+        report.run,
+        **vars(replace(labels, suite=with_problems_of_hosts(labels.suite, parts) if labels.suite else None)),
+        id=f"{course.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
+        started=course.started.isoformat(timespec="seconds"),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        configuration=request.configuration,
+        time_budget=request.configuration.time_budget,
+        # A shard of an earlier start, or measured ahead, took longer than this start shows.
+        wall_s=max(course.wall_s, *(part.report.run.wall_s or 0.0 for part in parts)),
+        complete=not reasons,
+        stop_reason="; ".join(dict.fromkeys(filter(None, reasons))) or None,
+        aborted=course.stopped is not None or report.run.aborted,
+        interrupted=course.interrupted if course.stopped else report.run.interrupted,
+        resumable=request.log is not None and (course.stopped is not None or any(_goes_on(part) for part in parts)),
+    )
+    return replace(report, run=run).without_secrets()

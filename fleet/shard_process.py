@@ -33,7 +33,7 @@ from opduel.frameworks import Framework, get_framework
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import InterruptedRunError, run_ab
 from opduel.harness.run_request import RunRequest
-from opduel.records import Build, OpduelError, Report, RunError, RunRecord
+from opduel.records import Build, OpduelError, Report, RunError
 from opduel.records.atomic import write_atomically
 from opduel.records.build import PROGRAM_VARIABLE
 from opduel.records.measurement import Side
@@ -139,7 +139,9 @@ def _measure(folder: Path, host_folder: Path, exec_dir: Path | None, before: Cal
     if suite:
         with _reporting_activity():
             builds, problems = suite.prepare(builds, framework)
-        labels = {**labels, "suite": {**labels["suite"], "problems": [*labels["suite"]["problems"], *problems]}}
+        if labels.suite:
+            record = dataclasses.replace(labels.suite, problems=(*labels.suite.problems, *problems))
+            labels = dataclasses.replace(labels, suite=record)
     request = RunRequest(
         framework=framework,
         control=builds["control"],
@@ -172,11 +174,17 @@ def _without_open_cases(report: Report) -> Report:
     settled = [comparison for comparison in report.comparisons if comparison.case not in moving]
     if not settled:
         raise KeyboardInterrupt("no case was settled")
-    completed = {"complete": True, "aborted": False, "interrupted": False, "resumable": False, "stop_reason": None}
-    cases = tuple(case for case in report.cases if case.id not in moving)
-    return dataclasses.replace(
-        report, run=RunRecord({**report.run, **completed, "forecast": None}), comparisons=settled, cases=cases
+    run = dataclasses.replace(
+        report.run,
+        complete=True,
+        aborted=False,
+        interrupted=False,
+        resumable=False,
+        stop_reason=None,
+        forecast=None,
     )
+    cases = tuple(case for case in report.cases if case.id not in moving)
+    return dataclasses.replace(report, run=run, comparisons=settled, cases=cases)
 
 
 def _build(

@@ -8,12 +8,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any
 
 from opduel.comparator import Looks, describe_forecast
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.pair import RoundResult
 from opduel.records import Case, Comparison
+from opduel.records.run_record import BudgetRecord
 
 SPENT_S = 1.0  # with less left than this, a budget is spent
 # What is kept of a time budget for profiles, which are made after measuring: no more than a share, and no more than
@@ -251,8 +251,8 @@ def with_seconds(
 
 def budget_for(
     comparisons: Sequence[Comparison], wall_s: float, share: float, profiled: int = 0
-) -> dict[str, Any] | None:
-    """The report's ``run["forecast"]``: the time budget that would settle most of the open cases that can be settled.
+) -> BudgetRecord | None:
+    """The time budget that would settle most of the open cases that can be settled.
 
     ``wall_s`` is what the run has taken; ``share``: the part of a budget that its first measurement gets; ``profiled``:
     how many cases are profiled after it.
@@ -268,4 +268,4 @@ def budget_for(
     settles = math.ceil(MOST * len(seconds_to_settle))
     budget_s = with_profiling((wall_s + seconds_to_settle[settles - 1]) / share, profiled)
     budget = ROUNDED_TO_S * math.ceil(budget_s / ROUNDED_TO_S)
-    return {"time_budget": float(budget), "settles": settles, "open": len(open_cases)}
+    return BudgetRecord(time_budget=float(budget), settles=settles, open=len(open_cases))

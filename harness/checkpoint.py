@@ -16,32 +16,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from opduel.harness.case_request import CaseRequest
 from opduel.harness.host import HostMonitor, merged_noise
 from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan
 from opduel.harness.pair import Round, RoundResult
 from opduel.harness.pair_pool import Bench
-from opduel.records import Case, PairSample, RunConfiguration, Stage
+from opduel.records import Case, HostRecord, PairSample, RunConfiguration, Stage
 from opduel.records.case import METRICS
+from opduel.records.host_record import NoiseRecord
 from opduel.records.validation import explain
 
 FORMAT = 1  # raised when older texts would be misread
 Phase = Literal["first", "verify"]
-SPREAD = {"min", "max", "mean"}
-
-
-def _require_spreads(noise: dict[str, Any]) -> dict[str, Any]:
-    if not isinstance(noise.get("seconds"), int | float):
-        raise ValueError("seconds are missing")
-    if any(isinstance(measure, dict) and set(measure) != SPREAD for measure in noise.values()):
-        raise ValueError("a spread is not min, max and mean")
-    return noise
-
-
-# A phase of HostMonitor.summary.
-Noise = Annotated[dict[str, dict[str, float] | int | float | None], AfterValidator(_require_spreads)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 
@@ -93,7 +81,7 @@ class StoredRound:
     unmeasured: tuple[tuple[str, Stage], ...]
     result: RoundResult  # but for the requests that went unmeasured
     elapsed_s: NotNegative  # of the phase until the round was kept, all processes together
-    noise: Noise | None  # of the host, from this process's beginning of the phase on
+    noise: NoiseRecord | None  # of the host, from this process's beginning of the phase on
     kind: Literal["round"] = "round"
 
     @property
@@ -132,7 +120,7 @@ def fingerprint(parts: Mapping[str, Any]) -> str:
 
 
 def identity_of(
-    framework: str, configuration: RunConfiguration, plan: MeasurementPlan, bench: Bench, host: Mapping[str, Any]
+    framework: str, configuration: RunConfiguration, plan: MeasurementPlan, bench: Bench, host: HostRecord
 ) -> str:
     """The fingerprint of all that has to be the same for a start to go on with the rounds of another."""
     return fingerprint(
@@ -148,7 +136,7 @@ def identity_of(
             "verifies": configuration.verifies_after is not None,
             "threads": configuration.threads,
             "environment": dict(bench.environment),
-            "cpu": host["cpu_model"],
+            "cpu": host.cpu_model,
             **({"wipe_cache": bench.wiping.size} if bench.wiping else {}),
             **({"elsewhere": plan.elsewhere} if plan.elsewhere else {}),
             **({"replicates": _identity_of_first(plan.first_measurement)} if plan.first_measurement else {}),
@@ -297,15 +285,14 @@ class PhaseCheckpoint:
         )
         self._checkpoint.keep(stored)
 
-    def _noise(self) -> Noise | None:
+    def _noise(self) -> NoiseRecord | None:
         """In this process, until now."""
         if self._monitor is None:
             return None
         self._monitor.sample()
-        noise: Noise | None = self._monitor.summary()["during"]
-        return noise
+        return self._monitor.during
 
-    def noise(self) -> Noise | None:
+    def noise(self) -> NoiseRecord | None:
         """The host's, over all processes that measured this phase: of each until its last round was kept, and of
         this one until now."""
         return merged_noise([*(part[-1].noise for part in self._checkpoint.parts(self._phase)), self._noise()])

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from opduel.records import RunError, UsageError
+from opduel.records.host_record import RooflineRecord
 from opduel.records.output import key_line
 
 _SYS = Path("/sys")
@@ -152,9 +152,8 @@ def largest_cache(cpus: Path = _CPUS) -> int:
     return max(sizes)
 
 
-def measure_roofline(cpus: CpuPlan, threads: int, environment: Mapping[str, str]) -> dict[str, Any]:
-    """``gflops`` (10^9 operations a second of a matrix product, by dtype), ``gbytes`` (10^9 bytes a second of a copy
-    of ``copied_bytes``, reading and writing counted), and ``threads``: on the measuring processors, in about a second.
+def measure_roofline(cpus: CpuPlan, threads: int, environment: Mapping[str, str]) -> RooflineRecord:
+    """Measure the peak rates of ``threads`` on the measuring processors, in about a second.
 
     ``environment`` is that of the workers: a variable of the user's own that slows a library down, or that gives it
     more threads, changes the roof of either or of neither.
@@ -177,8 +176,7 @@ def measure_roofline(cpus: CpuPlan, threads: int, environment: Mapping[str, str]
                 env={**environment, **ours},
                 check=True,
             )
-        rates: dict[str, Any] = json.loads(finished.stdout)
+        return RooflineRecord.of(json.loads(finished.stdout))
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         words = key_line(error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error))
         raise RunError(f"--roofline: could not be measured ({words}): leave it out") from None
-    return rates

@@ -16,6 +16,7 @@ from opduel.harness.pair_pool import Bench
 from opduel.harness.process import STEP_TIMEOUT_S
 from opduel.records import Case, Failure
 from opduel.records.measurement import Side
+from opduel.records.run_record import ForksRecord
 
 WATCHING = {"OPDUEL_WATCH_FORKS": "1"}  # read by harness/worker/main.py
 
@@ -37,11 +38,11 @@ def with_checked_forks(
     return framework
 
 
-def forks_record(framework: Framework, cases: Sequence[Case], threads: int) -> dict[str, Any]:
-    """What a report's ``run["forks"]`` says: how many cases were to be measured in forks, and how many each alone in a
+def forks_record(framework: Framework, cases: Sequence[Case], threads: int) -> ForksRecord:
+    """Return how many cases were to be measured in forks, and how many each alone in a
     process; of the latter, what was found on the builds, if that is why."""
     forked = sum(framework.can_fork(threads_of(case, threads), case.context) for case in cases)
-    return {"forked": forked, "alone": len(cases) - forked, "reason": framework.unforked or None}
+    return ForksRecord(forked=forked, alone=len(cases) - forked, reason=framework.unforked or None)
 
 
 def why_not(answer: list[dict[str, Any]] | Failure, threads: int) -> str:

@@ -193,6 +193,7 @@ def _write_manifest(request: GoldenRequest, folder: Path, golden_cases: Mapping[
     if all(golden_case.failure is not None for golden_case in golden_cases.values()):
         shutil.rmtree(folder / "outputs")
         return
+    host = host_fingerprint()
     manifest = Manifest(
         SCHEMA_VERSION,
         request.framework.name,
@@ -202,7 +203,7 @@ def _write_manifest(request: GoldenRequest, folder: Path, golden_cases: Mapping[
         len(golden_cases) == len(request.cases),
         request.build,
         golden_cases,
-        {name: value for name, value in host_fingerprint().items() if name in ("cpu_model", "kernel", "machine")},
+        {name: getattr(host, name) for name in ("cpu_model", "kernel", "machine")},
         recorded_environment(request.env, request.env, request.framework.name),
     )
     text = json.dumps({"kind": KIND, **asdict(manifest)}, indent=1, allow_nan=False, default=str)

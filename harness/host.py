@@ -7,13 +7,15 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psutil
+
+from opduel.records.host_record import HostRecord, MeasureRecord, NoiseRecord
 
 T = TypeVar("T")
 PROC = Path("/proc")
@@ -25,35 +27,35 @@ _STAT_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "s
 _BUSY_FIELDS = ("user", "nice", "system", "irq", "softirq")
 
 
-def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> dict[str, Any]:
-    """What the host is, as JSON data; None for whatever it doesn't tell. Keys and units: ``HostRecord``."""
+def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> HostRecord:
+    """What the host is, without its noise; None for whatever it doesn't tell."""
     first = text_of(proc / "cpuinfo").partition("\n\n")[0]  # of several CPUs
     cpuinfo = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
     memory, swap = _tolerant(psutil.virtual_memory), _tolerant(psutil.swap_memory)
     flags = cpuinfo.get("flags")
-    return {
-        "name": host_name(),
-        "cpu_model": cpuinfo.get("model name"),
-        "gpus": gpu_models(proc),
-        "logical_cpus": os.cpu_count(),
-        "allowed_cpus": sorted(os.sched_getaffinity(0)),
-        "governors": _governors(sys_folder),
-        "frequency_mhz": _frequency(),
-        "kernel": f"{platform.system()} {platform.release()}",
-        "machine": platform.machine(),
-        "hypervisor": None if flags is None else "hypervisor" in flags.split(),
-        "memory_total": memory and memory.total,
-        "memory_available": memory and memory.available,
-        "swap_total": swap and swap.total,
-        "swap_used": swap and swap.used,
-        "python": sys.version.split()[0],
-    }
+    return HostRecord(
+        name=host_name(),
+        cpu_model=cpuinfo.get("model name"),
+        gpus=gpu_models(proc),
+        logical_cpus=os.cpu_count(),
+        allowed_cpus=tuple(sorted(os.sched_getaffinity(0))),
+        governors=_governors(sys_folder),
+        frequency_mhz=_frequency(),
+        kernel=f"{platform.system()} {platform.release()}",
+        machine=platform.machine(),
+        hypervisor=None if flags is None else "hypervisor" in flags.split(),
+        memory_total=memory and memory.total,
+        memory_available=memory and memory.available,
+        swap_total=swap and swap.total,
+        swap_used=swap and swap.used,
+        python=sys.version.split()[0],
+    )
 
 
-def gpu_models(proc: Path = PROC) -> list[str]:
+def gpu_models(proc: Path = PROC) -> tuple[str, ...]:
     """The models of the GPUs that NVIDIA's driver knows, as often as each is there."""
     texts = map(text_of, sorted((proc / "driver/nvidia/gpus").glob("*/information")))
-    return [match[1] for text in texts if (match := re.search(r"^Model:\s*(\S.*?)\s*$", text, re.M))]
+    return tuple(match[1] for text in texts if (match := re.search(r"^Model:\s*(\S.*?)\s*$", text, re.M)))
 
 
 def host_name() -> str | None:
@@ -167,15 +169,19 @@ class HostMonitor:
         self.sample()
         self._begin = len(self._samples) - 1
 
-    def summary(self) -> dict[str, Any]:
-        """``{"before": ..., "during": ...}``, each a ``NoiseRecord``; None without any sample."""
-        if self._begin is None:
-            return {"before": _summed(self._samples), "during": None}
-        return {"before": _summed(self._samples[: self._begin + 1]), "during": _summed(self._samples[self._begin :])}
+    @property
+    def before(self) -> NoiseRecord | None:
+        """The noise until the run began; None without any sample."""
+        return _noise(self._samples if self._begin is None else self._samples[: self._begin + 1])
+
+    @property
+    def during(self) -> NoiseRecord | None:
+        """The noise since the run began; None if it hasn't."""
+        return None if self._begin is None else _noise(self._samples[self._begin :])
 
 
-def _summed(samples: Sequence[HostSample]) -> dict[str, Any] | None:
-    """One phase: {min, max, mean} of each measure. Means are over time, the extremes those of the intervals."""
+def _noise(samples: Sequence[HostSample]) -> NoiseRecord | None:
+    """One phase. Means are over time, the extremes those of the intervals."""
     if not samples:
         return None
     first, last = samples[0], samples[-1]
@@ -183,49 +189,61 @@ def _summed(samples: Sequence[HostSample]) -> dict[str, Any] | None:
     shares = {name: _spread([interval.get(name) for interval in intervals], phase.get(name)) for name in SHARES}
     if len(samples) == 1:  # the kernel's own average over the last 10 s
         shares |= {f"{name}_pressure": _spread([first.pressure_avg10.get(name)]) for name in PRESSURES}
-    return {
-        "samples": len(samples),
-        "seconds": last.time_s - first.time_s,
-        "load": _spread([sample.load for sample in samples]),
+    return NoiseRecord(
+        samples=len(samples),
+        seconds=last.time_s - first.time_s,
+        load=_spread([sample.load for sample in samples]),
         **shares,
-        "available_memory": _spread([sample.available_memory for sample in samples]),
-        "oom_kills": None if first.oom_kills is None or last.oom_kills is None else last.oom_kills - first.oom_kills,
-    }
+        available_memory=_spread([sample.available_memory for sample in samples]),
+        oom_kills=None if first.oom_kills is None or last.oom_kills is None else last.oom_kills - first.oom_kills,
+    )
 
 
-def merged_noise(parts: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
-    """One phase of ``HostMonitor.summary`` from those of its parts: extremes over all, means weighted by seconds.
+def merged_noise(parts: Sequence[NoiseRecord | None]) -> NoiseRecord | None:
+    """One phase from its parts: extremes over all, means weighted by seconds.
 
     So a mean stays the share of all time watched, as if the parts had been one.
     """
     phases = [part for part in parts if part]
     if len(phases) < 2:
-        return dict(phases[0]) if phases else None
-    seconds = [part["seconds"] for part in phases]
-    return {key: _merged([part.get(key) for part in phases], seconds) for key in phases[-1]}
+        return phases[0] if phases else None
+    seconds = [part.seconds for part in phases]
+    merged = {
+        name: _merged([getattr(part, name) for part in phases], seconds)
+        for name in ("load", *SHARES, "available_memory")
+    }
+    return NoiseRecord(
+        samples=_total(part.samples for part in phases),
+        seconds=sum(seconds),
+        **merged,
+        oom_kills=_total(part.oom_kills for part in phases),
+    )
 
 
-def _merged(measures: Sequence[Any], seconds: Sequence[float]) -> Any:
-    """Spreads become one; counts and seconds are summed; what no part tells is None."""
+def _total(counts: Iterable[int | None]) -> int | None:
+    """The sum of what is known; None if nothing is."""
+    known_counts = [count for count in counts if count is not None]
+    return sum(known_counts) if known_counts else None
+
+
+def _merged(measures: Sequence[MeasureRecord | None], seconds: Sequence[float]) -> MeasureRecord | None:
     weighted = [(measure, weight) for measure, weight in zip(measures, seconds, strict=True) if measure is not None]
     if not weighted:
         return None
-    if not isinstance(weighted[0][0], Mapping):
-        return sum(measure for measure, _ in weighted)
     total_s = sum(weight for _, weight in weighted)
     weights = [weight / total_s if total_s else 1 / len(weighted) for _, weight in weighted]
-    return {
-        "min": min(spread["min"] for spread, _ in weighted),
-        "max": max(spread["max"] for spread, _ in weighted),
-        "mean": sum(weight * spread["mean"] for weight, (spread, _) in zip(weights, weighted, strict=True)),
-    }
+    return MeasureRecord(
+        min=min(measure.min for measure, _ in weighted),
+        max=max(measure.max for measure, _ in weighted),
+        mean=sum(weight * measure.mean for weight, (measure, _) in zip(weights, weighted, strict=True)),
+    )
 
 
-def _spread(values: Sequence[float | None], mean: float | None = None) -> dict[str, float] | None:
-    numbers = [value for value in values if value is not None]
+def _spread(values: Sequence[float | None], mean: float | None = None) -> MeasureRecord | None:
+    numbers = [float(value) for value in values if value is not None]
     if not numbers:
         return None
-    return {"min": min(numbers), "max": max(numbers), "mean": sum(numbers) / len(numbers) if mean is None else mean}
+    return MeasureRecord(min=min(numbers), max=max(numbers), mean=sum(numbers) / len(numbers) if mean is None else mean)
 
 
 def _between(start: HostSample, end: HostSample) -> dict[str, float | None]:
@@ -271,11 +289,11 @@ def _tolerant(call: Callable[[], T]) -> T | None:
         return None
 
 
-def _governors(sys_folder: Path) -> list[str] | None:
+def _governors(sys_folder: Path) -> tuple[str, ...] | None:
     """The distinct frequency governors of all CPUs; None where there are none, as on most VMs."""
     files = (sys_folder / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     names = {text_of(file).strip() for file in files} - {""}
-    return sorted(names) or None
+    return tuple(sorted(names)) or None
 
 
 def _frequency() -> dict[str, float | None] | None:

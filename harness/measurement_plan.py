@@ -4,7 +4,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from opduel.comparator import Looks, Prior, RunAnalysis
 from opduel.harness.aa_selection import draw_aa_cases
@@ -14,6 +13,8 @@ from opduel.harness.effort_planner import EffortPlanner
 from opduel.harness.forecast import RunForecast, forecast_run
 from opduel.harness.prior_runs import PriorRuns
 from opduel.records import DEFAULT_METRIC, METRICS, Case, Effort, Failure, Incident, PairSample
+from opduel.records.host_record import NoiseRecord
+from opduel.records.run_record import RunNoiseRecord
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class MeasurementPlan:
     suspects_only: bool = False  # beyond the first look
     failed: Mapping[str, Failure] = field(default_factory=dict)
     budget_words: str = ""  # what the time budget is called where it ends the run
-    is_disturbed: Callable[[Mapping[str, Any] | None, Sequence[float]], bool] = lambda noise, mhz: False
+    is_disturbed: Callable[[NoiseRecord | None, Sequence[float]], bool] = lambda noise, mhz: False
     prior_runs: PriorRuns | None = None
     elsewhere: int = 0
 
@@ -186,7 +187,7 @@ class MeasurementResult:
     spent_s: dict[str, float] = field(default_factory=dict)  # by what the measuring processor's time went into
     pace: RoundDuration | None = None  # how long rounds took
     effort: dict[str, Effort] = field(default_factory=dict)  # by case id
-    noise: dict[str, Any] = field(default_factory=dict)  # of the host by level, as ``describe_noise`` has it
+    noise: RunNoiseRecord | None = None  # of the host by level, as ``describe_noise`` has it
     expected_s: float | None = None  # how long it would take, as the first rounds had it
     stopped: str | None = None
     aborted: bool = False  # stopped by something other than the budget: the run could not be completed

@@ -3,11 +3,11 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from opduel.comparator import Looks
 from opduel.harness.effort_planner import EffortPlanner
 from opduel.records import Case, PairSample
+from opduel.records.run_record import RunNoiseRecord
 
 QUIET_QUADS = 0.015  # standard deviation of a quad's log ratio on a quiet host
 NOISY_PROCESSES = 0.015  # of a fork's or a pair's, from which on processes are what differs
@@ -17,13 +17,13 @@ COSTS = 1.5  # times a quiet host's effort, from which on it is worth a word
 
 def describe_noise(
     cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]], planner: EffortPlanner, looks: Looks
-) -> dict[str, Any]:
+) -> RunNoiseRecord | None:
     """Return the medians over cases of the noise by level, how far the processor's speed wandered (the 90th to the 10th
     percentile of processes, as a ratio), how many times a quiet host's effort that noise took, and all of it in words;
-    empty where no case was measured in blocks."""
+    None where no case was measured in blocks."""
     known_cases = [case for case in cases if planner.knows(case)]
     if not known_cases:
-        return {}
+        return None
     levels = {
         f"{level}_sd": statistics.median(math.sqrt(getattr(planner.noise[case.id], level)) for case in known_cases)
         for level in ("quad", "fork", "pair")
@@ -34,7 +34,7 @@ def describe_noise(
         planner.share_of_noise(case, QUIET_QUADS**2, looks.of_metric(case.metric).counts) for case in known_cases
     )
     words = _words(levels, speed_range, effort)
-    return {**levels, "speed_range": speed_range, "effort": effort, "words": words}
+    return RunNoiseRecord(**levels, speed_range=speed_range, effort=effort, words=words)
 
 
 def _speed_range(samples: Sequence[PairSample]) -> float:

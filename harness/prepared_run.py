@@ -1,9 +1,8 @@
 """A run that is ready to measure, and what it has measured: what its stages hand on to each other."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from opduel.harness.checkpoint import Checkpoint, Start
 from opduel.harness.host import HostMonitor
@@ -12,7 +11,8 @@ from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Profiles
 from opduel.harness.run_request import RunRequest
 from opduel.harness.validity import Measurement
-from opduel.records import Comparison
+from opduel.records import Comparison, HostRecord
+from opduel.records.host_record import NoiseRecord
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class PreparedRun:
 
     ``request``: all cases, with what is known of forking. ``other_inputs``: the comparisons of cases that get other
     inputs on either side, which aren't measured. ``spare``: processors that neighbours may use without disturbing.
-    ``host``: the host's fingerprint, with its peak rates if they were measured.
+    ``host``: the host, with its peak rates if they were measured.
     """
 
     request: RunRequest
@@ -32,7 +32,7 @@ class PreparedRun:
     monitor: HostMonitor
     other_inputs: Sequence[Comparison]
     spare: int
-    host: Mapping[str, Any]
+    host: HostRecord
 
     @property
     def measured_request(self) -> RunRequest:
@@ -46,16 +46,17 @@ class PreparedRun:
 class RunMeasurement:
     """What a run has measured, and the comparisons that follow from it.
 
-    ``comparisons``: of the sampled metrics; ``output_comparisons``: of the metric "error". ``noise``: of the host while
-    rounds were made, and while flagged cases were verified. ``second``: the verification. ``budget_end``: the end of the
-    time budget, by the monotonic clock.
+    ``comparisons``: of the sampled metrics; ``output_comparisons``: of the metric "error". ``noise_during``
+    and ``noise_verifying``: of the host while rounds were made, and while flagged cases were verified. ``second``: the
+    verification. ``budget_end``: the end of the time budget, by the monotonic clock.
     """
 
     plan: MeasurementPlan
     findings: MeasurementResult
     comparisons: Sequence[Comparison]
     output_comparisons: Sequence[Comparison]
-    noise: Mapping[str, Any]
+    noise_during: NoiseRecord | None
+    noise_verifying: NoiseRecord | None
     second: Measurement | None
     budget_end: float
     profiles: Profiles | None = None

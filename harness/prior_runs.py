@@ -9,12 +9,12 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from opduel.harness.effort import Costs, Noise
 from opduel.harness.effort_planner import EffortPlanner
 from opduel.harness.forecast import RunForecast
 from opduel.records import Case, Effort, HostRecord, Report
+from opduel.records.run_record import PriorRunsRecord
 
 HOST_KEYS = ("cpu_model", "gpus", "logical_cpus", "machine")  # what a report knows its host by
 USUAL_CONTEXT = "cpu"  # of cases in reports that don't hold their cases
@@ -64,15 +64,15 @@ class PriorRuns:
         """The case's history."""
         return self.cases.get((case.id, case.context))
 
-    def record(self, expected: RunForecast | None) -> dict[str, Any]:
-        """Return the report's ``PriorRunsRecord``."""
-        return {
-            "reports": self.reports,
-            "skipped": self.skipped,
-            "known": expected.known_cases if expected else 0,
-            "expected_s": expected and expected.total_s,
-            "expected_rounds": dict(expected.rounds) if expected else {},
-        }
+    def record(self, expected: RunForecast | None) -> PriorRunsRecord:
+        """Return what the report says of it."""
+        return PriorRunsRecord(
+            reports=self.reports,
+            skipped=self.skipped,
+            known=expected.known_cases if expected else 0,
+            expected_s=expected.total_s if expected else None,
+            expected_rounds=dict(expected.rounds) if expected else {},
+        )
 
     def planner(self, cases: Iterable[Case]) -> EffortPlanner:
         """What is known of these cases' costs and noise before this run's own rounds say it better."""

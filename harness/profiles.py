@@ -26,6 +26,7 @@ from opduel.harness.pair_pool import Bench
 from opduel.harness.restarting_worker import Question, RestartingWorker
 from opduel.records import DEFAULT_METRIC, Breakdown, Case, Comparison, Failure, OperatorTime, RunError
 from opduel.records.measurement import SIDES, Side
+from opduel.records.run_record import ProfilesRecord
 
 BREAKDOWN_NS, MOST_BROKEN_DOWN = 500_000_000, 10  # about as much profiled work, or calls, as a case gets on either side
 PROFILED_NS, MOST_PROFILED = 200_000_000, 20  # the same of a profile
@@ -184,13 +185,14 @@ class Profiles:
     skipped: str = ""  # why none was made
     stopped: BaseException | None = None  # the signal that ended it
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> ProfilesRecord:
         """What the report keeps of it; ``problems``: what could not be profiled, and why, a line each."""
         missing = [
             f"{entry['case']} ({entry['side']}): {entry['problem']}" for entry in self.entries if entry["problem"]
         ]
         problems = [self.skipped, *missing] if self.skipped else missing
-        return {"folder": str(self.folder), "written": len(self.entries) - len(missing), "problems": problems}
+        written = len(self.entries) - len(missing)
+        return ProfilesRecord(folder=str(self.folder), written=written, problems=tuple(problems))
 
 
 def write_profiles(

@@ -3,8 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from opduel.comparator import withhold_verdicts
 from opduel.harness.annotators import ANNOTATORS
@@ -24,7 +23,9 @@ from opduel.harness.schedule import Schedule
 from opduel.harness.validity import Frequency, judge_validity, standing_despite, validity_problems
 from opduel.harness.verification import Verifier, build_comparisons, plan_first_measurement, without_first_measurement
 from opduel.records import Comparison, Report, RunError
+from opduel.records.host_record import NoiseRecord
 from opduel.records.measurement import SIDES
+from opduel.records.run_record import ValidityRecord
 
 ReportProgress = Callable[[Progress], None]
 
@@ -36,11 +37,11 @@ class InterruptedRunError(RunError):
 def run_ab(request: RunRequest, on_progress: ReportProgress = lambda _: None) -> Report:
     """Measure both builds against each other.
 
-    The report's ``run["complete"]`` is false when the run ended before every case was settled, ``run["aborted"]`` is
-    true when it ended for another reason than its own time budget, and ``run["interrupted"]`` when that was a signal.
+    The report's ``run.complete`` is false when the run ended before every case was settled, ``run.aborted`` is
+    true when it ended for another reason than its own time budget, and ``run.interrupted`` when that was a signal.
 
     A run with a log goes on where its last start ended, however it ended: every stored round counts as if it had been
-    run now. ``run["resumable"]`` says whether a further start could measure more.
+    run now. ``run.resumable`` says whether a further start could measure more.
 
     Raises:
         UsageError: the host has fewer processors than threads, or ``env`` sets a variable of opduel's own.
@@ -75,7 +76,7 @@ def prepare(request: RunRequest) -> PreparedRun:
     # One processor is for the controller and for workers that start.
     spare = max(0, len(bench.cpus.measure | bench.cpus.control) - configuration.threads - 1)
 
-    def is_disturbed(noise: Mapping[str, Any] | None, mhz: Sequence[float]) -> bool:
+    def is_disturbed(noise: NoiseRecord | None, mhz: Sequence[float]) -> bool:
         return configuration.holds and bool(validity_problems(noise, spare, Frequency.of(mhz)))
 
     sampled = {case.id for case in plan.cases}
@@ -88,9 +89,8 @@ def prepare(request: RunRequest) -> PreparedRun:
         is_disturbed=is_disturbed,
     )
     start = begin_run(checkpoint)
-    return PreparedRun(
-        request, bench, plan, checkpoint, start, monitor, other_inputs, spare, {**host, "roofline": roofline}
-    )
+    host = dataclasses.replace(host, roofline=roofline)
+    return PreparedRun(request, bench, plan, checkpoint, start, monitor, other_inputs, spare, host)
 
 
 def _compare_inputs(request: RunRequest, bench: Bench, earlier_s: float) -> list[Comparison]:
@@ -138,8 +138,9 @@ def measure(run: PreparedRun, on_progress: ReportProgress) -> RunMeasurement:
         findings.closed = False
     comparisons = with_seconds(comparisons, {case.id: case for case in plan.cases}, findings.pace, plan.looks)
     budget_end = math.inf if configuration.time_budget is None else verifier.began + configuration.time_budget
-    noise = {"during": during, "verifying": verifier.host}
-    return RunMeasurement(plan, findings, comparisons, output_check.comparisons, noise, verifier.second, budget_end)
+    return RunMeasurement(
+        plan, findings, comparisons, output_check.comparisons, during, verifier.noise, verifier.second, budget_end
+    )
 
 
 def _require_measurement(plan: MeasurementPlan, findings: MeasurementResult, output_check: OutputCheck) -> None:
@@ -152,16 +153,16 @@ def _require_measurement(plan: MeasurementPlan, findings: MeasurementResult, out
         raise error(f"nothing was measured: {findings.stopped}")
 
 
-def judge(run: PreparedRun, measurement: RunMeasurement) -> tuple[dict[str, Any], list[Comparison]]:
-    """Return whether the run can be trusted (the report's ``run["validity"]``), and its comparisons, without the
+def judge(run: PreparedRun, measurement: RunMeasurement) -> tuple[ValidityRecord, list[Comparison]]:
+    """Return whether the run can be trusted, and its comparisons, without the
     verdicts that a disturbed host or a failed A/A check does not support."""
     holds = run.request.configuration.holds
-    noise = {**run.monitor.summary(), **measurement.noise}
+    noise = (measurement.noise_during, measurement.noise_verifying)
     timed = any(case.measure.noisy for case in run.measured_request.cases)
     plan, findings = measurement.plan, measurement.findings
-    validity = {"valid": True, "hold": holds, **judge_validity(plan, findings, noise, run.spare, timed)}
+    validity = judge_validity(plan, findings, *noise, run.spare, timed, holds)
     comparisons = list(measurement.comparisons)
-    if holds and not validity["valid"]:
-        stand = standing_despite(validity, (plan, findings), measurement.second, noise, run.spare)
+    if holds and not validity.valid:
+        stand = standing_despite(validity, (plan, findings), measurement.second, *noise, run.spare)
         comparisons = withhold_verdicts(comparisons, *stand)
     return validity, comparisons

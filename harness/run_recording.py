@@ -4,8 +4,8 @@ import dataclasses
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
+from opduel.comparator import Looks
 from opduel.frameworks import recorded_environment, run_environment
 from opduel.harness.budget import budget_for
 from opduel.harness.checkpoint import Checkpoint, Start
@@ -17,10 +17,16 @@ from opduel.harness.pair_pool import Bench
 from opduel.harness.prepared_run import PreparedRun, RunMeasurement
 from opduel.harness.run_request import RunRequest, count_profiled, plan_measurement
 from opduel.harness.verification import FIRST_SHARE
-from opduel.records import DEFAULT_METRIC, Comparison, Failure, HostRecord, Report, RunRecord
+from opduel.records import DEFAULT_METRIC, Comparison, Failure, Report, RunRecord
 from opduel.records.measurement import SKIPPED
-
-UNDISTURBED = {"valid": True, "reasons": [], "frequency_mhz": None, "aa_checks": []}
+from opduel.records.run_record import (
+    BudgetRecord,
+    CountingRecord,
+    CpusRecord,
+    LooksRecord,
+    SkippedRecord,
+    ValidityRecord,
+)
 
 
 def begin_run(checkpoint: Checkpoint) -> Start:
@@ -30,31 +36,43 @@ def begin_run(checkpoint: Checkpoint) -> Start:
 
 
 def make_report(
-    run: PreparedRun, measurement: RunMeasurement, validity: Mapping[str, Any], comparisons: Sequence[Comparison]
+    run: PreparedRun, measurement: RunMeasurement, validity: ValidityRecord, comparisons: Sequence[Comparison]
 ) -> Report:
     """Return the report, with its comparisons in the order of the run's cases, without those that both sides skip."""
     request = run.request
-    record = _describe_run(run, measurement, validity)
     comparison_by_case = {comparison.case: comparison for comparison in comparisons}
     comparisons = [comparison_by_case[case.id] for case in request.cases]
-    if measurement.findings.stopped is not None:
-        share = 1.0 if request.configuration.verifies_after is None else FIRST_SHARE
-        profiled = count_profiled(run.measured_request)
-        record["forecast"] = budget_for(comparisons, measurement.findings.wall_s, share, profiled)
     reasons = {
         comparison.case: comparison.failure.reason
         for comparison in comparisons
         if comparison.failure and is_skip(comparison.failure)
     }
-    record["skipped"] = [{"case": case_id, "reason": reason} for case_id, reason in reasons.items()]
     return Report(
-        RunRecord(record),
+        dataclasses.replace(
+            _describe_run(run, measurement),
+            forecast=_forecast(run, measurement, comparisons),
+            validity=validity,
+            skipped=tuple(SkippedRecord(case=case_id, reason=reason) for case_id, reason in reasons.items()),
+        ),
         request.control,
         request.treatment,
-        HostRecord({**run.host, **run.monitor.summary(), **measurement.noise}),
+        dataclasses.replace(
+            run.host,
+            before=run.monitor.before,
+            during=measurement.noise_during,
+            verifying=measurement.noise_verifying,
+        ),
         [comparison for comparison in comparisons if comparison.case not in reasons],
         cases=tuple(case for case in request.cases if case.id not in reasons),
-    )
+    ).without_secrets()
+
+
+def _forecast(run: PreparedRun, measurement: RunMeasurement, comparisons: Sequence[Comparison]) -> BudgetRecord | None:
+    """Return the time budget that would settle most open cases of a run that was cut short."""
+    if measurement.findings.stopped is None:
+        return None
+    share = 1.0 if run.request.configuration.verifies_after is None else FIRST_SHARE
+    return budget_for(comparisons, measurement.findings.wall_s, share, count_profiled(run.measured_request))
 
 
 def is_skip(failure: Failure) -> bool:
@@ -75,63 +93,79 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
     monitor.begin()
     checkpoint, plan = Checkpoint(None, ""), plan_measurement(request)
-    host = {**host_fingerprint(), "roofline": None}
-    run = PreparedRun(request, bench, plan, checkpoint, begin_run(checkpoint), monitor, (), 0, host)
-    measurement = RunMeasurement(plan, MeasurementResult(), (), (), {"verifying": None}, None, 0.0)
+    run = PreparedRun(request, bench, plan, checkpoint, begin_run(checkpoint), monitor, (), 0, host_fingerprint())
+    measurement = RunMeasurement(plan, MeasurementResult(), (), (), monitor.during, None, None, 0.0)
     comparisons = [Comparison.without_figures(case, "unchanged", note=why) for case in request.cases]
-    return make_report(run, measurement, {**UNDISTURBED, "hold": request.configuration.holds}, comparisons)
+    return make_report(run, measurement, ValidityRecord(valid=True, hold=request.configuration.holds), comparisons)
 
 
-def _describe_run(run: PreparedRun, measurement: RunMeasurement, validity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the report's ``run``: what the run was to do, and how it went."""
+def _describe_run(run: PreparedRun, measurement: RunMeasurement) -> RunRecord:
+    """Return what the run was to do, and how it went, without what follows from its comparisons."""
     request, bench, plan, findings = run.measured_request, run.bench, measurement.plan, measurement.findings
     configuration, counting = request.configuration, bench.counting
 
     def recorded(environment: Mapping[str, str]) -> dict[str, str]:  # without the user's secrets
         return recorded_environment(environment, request.env, request.framework.name)
 
-    return {
-        "id": run.start.id,
-        "started": run.start.started,
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "resumed": run.checkpoint.resumed,
-        "configuration": dataclasses.asdict(configuration),
-        "platform": configuration.platform,
-        "threshold": configuration.threshold.get(DEFAULT_METRIC),
-        "user_identifier": configuration.user_identifier,
-        "run_type": configuration.run_type,
-        **request.labels,
-        "framework": request.framework.name,
-        "seed": request.seed,
-        "spec_seed": request.labels.get("spec_seed"),
-        **{name: getattr(configuration, name) for name in ("alpha", "threads")},
-        "max_rounds": request.max_rounds,
-        "time_budget": configuration.time_budget,
-        "inject": configuration.inject or None,
-        "verify_after": configuration.verifies_after,
-        "breakdown": "all" if configuration.breakdown else "networks",
-        "aa_cases": len(plan.chosen_aa_cases),
-        "looks": dataclasses.asdict(plan.looks),
-        "environment": recorded(bench.environment),
-        "env": sorted(request.env),
-        "counting": counting and {**dataclasses.asdict(counting), "environment": recorded(counting.environment)},
-        "wipe_cache": bench.wiping.size if bench.wiping else None,
-        "golden": str(request.golden.folder) if request.golden else None,
-        "forks": forks_record(request.framework, request.cases, configuration.threads) if bench.builds else None,
-        "cpus": {"measure": sorted(bench.cpus.measure), "start": sorted(bench.cpus.start), "nice": findings.nice},
-        "complete": findings.stopped is None,
-        "resumable": request.log is not None and findings.resumable,
-        "aborted": findings.aborted,
-        "interrupted": findings.interrupted,
-        "stop_reason": findings.stopped,
-        "forecast": None,
-        "expected_s": findings.expected_s,
-        "noise": findings.noise or None,
-        "prior_runs": plan.prior_runs and plan.prior_runs.record(plan.forecast),
-        "fleet": None,
-        "continues": False,
-        **{name: getattr(findings, name) for name in ("not_broken_down", "rounds", "wall_s", "timed_s", "spent_s")},
-        "incidents": [dataclasses.asdict(incident) for incident in findings.incidents],
-        "validity": dict(validity),
-        "profile_output": measurement.profiles and measurement.profiles.record(),
-    }
+    counting_record = None
+    if counting is not None:
+        counting_record = CountingRecord(
+            valgrind=counting.valgrind,
+            functions=tuple(counting.functions),
+            environment=recorded(counting.environment),
+        )
+    return RunRecord(
+        **vars(request.labels),
+        id=run.start.id,
+        started=run.start.started,
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        resumed=tuple(run.checkpoint.resumed),
+        configuration=configuration,
+        platform=configuration.platform,
+        threshold=configuration.threshold.get(DEFAULT_METRIC),
+        user_identifier=configuration.user_identifier,
+        run_type=configuration.run_type,
+        framework=request.framework.name,
+        seed=request.seed,
+        alpha=configuration.alpha,
+        threads=configuration.threads,
+        max_rounds=request.max_rounds,
+        time_budget=configuration.time_budget,
+        inject=configuration.inject or None,
+        verify_after=configuration.verifies_after,
+        breakdown="all" if configuration.breakdown else "networks",
+        aa_cases=len(plan.chosen_aa_cases),
+        looks=_looks_record(plan.looks),
+        environment=recorded(bench.environment),
+        env=tuple(sorted(request.env)),
+        counting=counting_record,
+        wipe_cache=bench.wiping.size if bench.wiping else None,
+        golden=str(request.golden.folder) if request.golden else None,
+        forks=forks_record(request.framework, request.cases, configuration.threads) if bench.builds else None,
+        cpus=CpusRecord(
+            measure=tuple(sorted(bench.cpus.measure)), start=tuple(sorted(bench.cpus.start)), nice=findings.nice
+        ),
+        complete=findings.stopped is None,
+        resumable=request.log is not None and findings.resumable,
+        aborted=findings.aborted,
+        interrupted=findings.interrupted,
+        stop_reason=findings.stopped,
+        expected_s=findings.expected_s,
+        noise=findings.noise,
+        prior_runs=plan.prior_runs.record(plan.forecast) if plan.prior_runs else None,
+        not_broken_down=findings.not_broken_down,
+        rounds=findings.rounds,
+        wall_s=findings.wall_s,
+        timed_s=findings.timed_s,
+        spent_s=findings.spent_s,
+        incidents=tuple(findings.incidents),
+        profile_output=measurement.profiles.record() if measurement.profiles else None,
+    )
+
+
+def _looks_record(looks: Looks) -> LooksRecord:
+    return LooksRecord(
+        counts=looks.counts,
+        suspect_level=looks.suspect_level,
+        by_metric={metric: _looks_record(own_looks) for metric, own_looks in looks.by_metric.items()},
+    )

@@ -19,7 +19,7 @@ from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan, M
 from opduel.harness.pair_pool import Bench
 from opduel.harness.prior_runs import PriorRuns
 from opduel.harness.profiles import Profiling, to_break_down
-from opduel.records import DEFAULT_METRIC, SAMPLED, USUAL_ROUNDS, Build, Case, Comparison, RunConfiguration
+from opduel.records import DEFAULT_METRIC, SAMPLED, USUAL_ROUNDS, Build, Case, Comparison, RunConfiguration, RunLabels
 from opduel.records.measurement import Side
 
 
@@ -27,11 +27,11 @@ from opduel.records.measurement import Side
 class RunRequest:
     """Two builds, the cases to measure on both, and the bounds within which to measure them.
 
-    ``configuration``: the settings that the report stores. ``labels``: further keys of the report's ``run``, such as
-    the spec and the command. ``log``: where rounds are stored, and where those of an earlier start are read if it
-    measured the same cases on the same builds in the same way (the time budget may differ). ``golden``: stored outputs
-    that replace the control, for cases of the metric "error" alone. ``suspects_only``: after its first look, measure
-    only cases that look changed. ``env``: variables for the workers of both sides, whose values may be secrets.
+    ``configuration``: the settings that the report stores. ``labels``: what the report says of the request besides,
+    such as the spec and the command. ``log``: where rounds are stored, and where those of an earlier start are read if
+    it measured the same cases on the same builds in the same way (the time budget may differ). ``golden``: stored
+    outputs that replace the control, for cases of the metric "error" alone. ``suspects_only``: after its first look,
+    measure only cases that look changed. ``env``: variables for the workers of both sides, whose values may be secrets.
     ``first_measurement``: the earlier run whose flagged cases this run replicates. ``prior_runs``: earlier runs on this
     host, for planning alone. ``other_comparisons``: ``elsewhere`` of ``MeasurementPlan``. ``callgrind``: the folder for
     callgrind's files of explained cases where ``profile_output`` is not set. ``usual_rounds``: the most rounds of a
@@ -44,7 +44,7 @@ class RunRequest:
     cases: Sequence[Case]
     seed: int
     configuration: RunConfiguration = field(default_factory=RunConfiguration)
-    labels: Mapping[str, Any] = field(default_factory=dict)
+    labels: RunLabels = field(default_factory=RunLabels)
     log: RoundLog | None = None
     golden: Golden | None = None
     suspects_only: bool = False

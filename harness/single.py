@@ -9,7 +9,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from opduel.harness.outputs import FOR_GOOD
 from opduel.harness.pair_pool import Bench
 from opduel.harness.profiles import Profiles, Profiling, write_profiles
 from opduel.harness.restarting_worker import Question, RestartingWorker
-from opduel.records import Build, Case, Failure, HostRecord, RunConfiguration, RunError
+from opduel.records import Build, Case, Failure, RunConfiguration, RunError, RunLabels
 from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import Distribution, ProfiledOperator, SingleReport, SingleResult
 
@@ -46,7 +46,7 @@ class SingleRequest:
     """What to measure, on what, and within which bounds.
 
     ``configuration``: what was asked for; the report stores it. Without its ``runs``, each process makes as many timed
-    calls as fit into 50 ms, 5 to 1000. ``labels``: further keys of the report's ``run``. ``env``: variables that
+    calls as fit into 50 ms, 5 to 1000. ``labels``: what the report says of the request besides. ``env``: variables that
     workers get besides their own: their values may be secrets.
     """
 
@@ -55,7 +55,7 @@ class SingleRequest:
     cases: Sequence[Case]
     seed: int
     configuration: RunConfiguration = field(default_factory=RunConfiguration)
-    labels: Mapping[str, Any] = field(default_factory=dict)
+    labels: RunLabels = field(default_factory=RunLabels)
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -95,7 +95,7 @@ def run_single(request: SingleRequest, on_progress: Callable[[SingleProgress], N
     """Measure one build.
 
     A signal, a lost worker or the end of the time budget cost what was in progress and nothing before it: the report's
-    ``run["complete"]`` is false then, and ``run["aborted"]`` true unless it was the budget.
+    ``run.complete`` is false then, and ``run.aborted`` true unless it was the budget.
 
     Raises:
         UsageError: the host has fewer processors than threads are asked for, or ``env`` has a variable that is ours.
@@ -131,7 +131,7 @@ class _Run:
         started = datetime.now(UTC)
         request, configuration, environment = self._request, self._configuration, self._bench.environment
         roofline = measure_roofline(self._cpus, configuration.threads, environment) if configuration.roofline else None
-        host = {**host_fingerprint(), "roofline": roofline}
+        host = replace(host_fingerprint(), roofline=roofline)
         self._monitor.begin()
         stopped, aborted, interrupted = None, False, False
         try:
@@ -146,36 +146,36 @@ class _Run:
         profiles = self._profiles(aborted)
         if profiles is not None and profiles.stopped is not None:
             stopped, aborted, interrupted = str(profiles.stopped) or "interrupted", True, True
-        run = {
-            "id": f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
-            "started": started.isoformat(timespec="seconds"),
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-            "configuration": asdict(configuration),
-            "platform": configuration.platform,
-            "user_identifier": configuration.user_identifier,
-            **request.labels,
-            "framework": request.framework.name,
-            "profiler": configuration.profiler,
-            "seed": request.seed,
-            "threads": configuration.threads,
-            "rounds": configuration.rounds or DEFAULT_ROUNDS,
-            "warmup": self._warmup,
-            "runs": configuration.runs,
-            "time_budget": configuration.time_budget,
-            "environment": recorded_environment(environment, request.env, request.framework.name),
-            "env": sorted(request.env),
-            "forks": forks_record(self._framework, request.cases, configuration.threads),
-            "cpus": sorted(self._cpus.measure),
-            "complete": stopped is None,
-            "aborted": aborted,
-            "interrupted": interrupted,
-            "stop_reason": stopped,
-            "wall_s": time.monotonic() - self._started,
-            "profile_output": profiles and profiles.record(),
-        }
+        run = SingleRunRecord(
+            **vars(request.labels),
+            id=f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
+            started=started.isoformat(timespec="seconds"),
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            configuration=configuration,
+            platform=configuration.platform,
+            user_identifier=configuration.user_identifier,
+            framework=request.framework.name,
+            profiler=configuration.profiler,
+            seed=request.seed,
+            threads=configuration.threads,
+            rounds=configuration.rounds or DEFAULT_ROUNDS,
+            warmup=self._warmup,
+            runs=configuration.runs,
+            time_budget=configuration.time_budget,
+            environment=recorded_environment(environment, request.env, request.framework.name),
+            env=tuple(sorted(request.env)),
+            forks=forks_record(self._framework, request.cases, configuration.threads),
+            cpus=tuple(sorted(self._cpus.measure)),
+            complete=stopped is None,
+            aborted=aborted,
+            interrupted=interrupted,
+            stop_reason=stopped,
+            wall_s=time.monotonic() - self._started,
+            profile_output=profiles.record() if profiles else None,
+        )
         cases = tuple(_result(case, self._outcomes[case.id], request.framework) for case in request.cases)
-        noise = self._monitor.summary()
-        return SingleReport(SingleRunRecord(run), request.build, HostRecord(host, **noise), cases)
+        host = replace(host, before=self._monitor.before, during=self._monitor.during)
+        return SingleReport(run, request.build, host, cases).without_secrets()
 
     def _measure(self) -> None:
         """All rounds, each with a fresh worker and the cases in an order of its own. Raises _OutOfTime: the time budget

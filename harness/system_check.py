@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from opduel.harness.cpus import CpuPlan, parse_cpu_list
 from opduel.harness.host import PROC, SYS, HostMonitor, text_of
+from opduel.records.host_record import HostRecord, NoiseRecord
 
 # From here on a fact is worth a word. They decide what is said, not what is measured or claimed.
 STEAL = 0.005  # share of all CPUs' time that the hypervisor gave to others
@@ -71,24 +71,24 @@ class Watch:
         """Note how busy the host is."""
         self._monitor.sample()
 
-    def facts(self, fingerprint: Mapping[str, Any], nice: int | None = None) -> Facts:
+    def facts(self, fingerprint: HostRecord, nice: int | None = None) -> Facts:
         """All that was seen; ``fingerprint`` is ``host_fingerprint``'s, ``nice`` what the runs' reports have."""
         self._monitor.sample()
-        during = self._monitor.summary()["during"]
-        cpus, other_cpu = fingerprint["logical_cpus"] or 1, during["other_cpu"]
+        noise = self._monitor.during or NoiseRecord(seconds=0.0)
+        cpus, other_cpu, steal = fingerprint.logical_cpus or 1, noise.other_cpu, noise.steal
         swapped = _swapped_pages(self._proc)
         return Facts(
             logical_cpus=cpus,
             measure=tuple(sorted(self._cpus.measure)),
             control=tuple(sorted(self._cpus.control)),
-            virtual=fingerprint["hypervisor"],
+            virtual=fingerprint.hypervisor,
             governors=_governors(self._sys, self._cpus.measure),
             turbo=_turbo(self._sys),
             siblings=_siblings(self._sys, self._cpus.measure),
             isolated=_cpus_in(self._sys / "isolated"),
-            steal=during["steal"] and during["steal"]["mean"],
-            other_processes_cpus=other_cpu and other_cpu["mean"] * cpus,
-            busiest=_busiest(self._processes, _cpu_seconds_of_others(), during["seconds"]),
+            steal=steal.mean if steal else None,
+            other_processes_cpus=other_cpu.mean * cpus if other_cpu else None,
+            busiest=_busiest(self._processes, _cpu_seconds_of_others(), noise.seconds),
             swapped_pages=None if swapped is None or self._swapped is None else swapped - self._swapped,
             nice=nice,
         )

@@ -2,13 +2,13 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from opduel.comparator import AACheck, Bias, fit_priors, run_aa_checks
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
-from opduel.records.run_record import ValidityRecord
+from opduel.records.host_record import NoiseRecord
+from opduel.records.run_record import AACheckRecord, ValidityRecord
 
 # From where on a disturbance counts, as means over a measurement; all are judgements.  The first two are in processors:
 # the hypervisor's other guests also take caches and memory bandwidth that nothing here shows, hence half.
@@ -39,14 +39,14 @@ class Frequency:
         return cls(tenths[0], tenths[-1])
 
 
-def validity_problems(host: Mapping[str, Any] | None, spare: int, frequency: Frequency | None) -> list[str]:
+def validity_problems(host: NoiseRecord | None, spare: int, frequency: Frequency | None) -> list[str]:
     """Why a measurement on such a host can't be trusted; empty if it can.
 
-    ``host`` is a phase of ``HostMonitor.summary``; ``spare`` counts the processors that opduel may use but has no need
+    ``host`` is the noise meanwhile; ``spare`` counts the processors that opduel may use but has no need
     of: neighbours who fit there are in nobody's way.
     """
-    spreads = [(host or {}).get(key) for key in ("neighbours", "stolen", "memory_pressure")]
-    neighbours, stolen, pressure = (float(spread["mean"]) if spread else 0.0 for spread in spreads)
+    measures = (host.neighbours, host.stolen, host.memory_pressure) if host else (None,) * 3
+    neighbours, stolen, pressure = (measure.mean if measure else 0.0 for measure in measures)
     reasons = []
     if neighbours - spare > NEIGHBOURS:
         reasons.append(f"other processes kept {neighbours:.2f} of opduel's processors busy")
@@ -69,11 +69,19 @@ def aa_problems(checks: Sequence[AACheck]) -> list[str]:
 
 
 def judge_validity(
-    plan: MeasurementPlan, findings: MeasurementResult, noise: Mapping[str, Any], spare: int, timed: bool
-) -> dict[str, Any]:
-    """Whether the run can be trusted, and all that this was judged by: keys of the report's ``run["validity"]``.
+    plan: MeasurementPlan,
+    findings: MeasurementResult,
+    during: NoiseRecord | None,
+    verifying: NoiseRecord | None,
+    spare: int,
+    timed: bool,
+    holds: bool,
+) -> ValidityRecord:
+    """Whether the run can be trusted, and all that this was judged by.
 
-    ``spare``: as in ``validity_problems``. ``timed``: whether it measured time: nothing disturbs counts.
+    ``during``, ``verifying``: the host's noise while rounds were made and while flagged cases were verified.
+    ``spare``: as in ``validity_problems``. ``timed``: whether it measured time: nothing disturbs counts. ``holds``:
+    whether verdicts that the run doesn't support are held back.
     """
     frequency = Frequency.of(findings.mhz)
     cases = [case for case in plan.chosen_aa_cases if case.id in findings.aa_cases]
@@ -81,34 +89,38 @@ def judge_validity(
     priors = first.priors if first else fit_priors(plan.cases, findings.samples, plan.looks)
     checks = run_aa_checks(cases, findings.aa_cases, priors)
     reasons = [
-        *validity_problems(noise["during"], spare, frequency),
-        *(f"{reason}, while verifying" for reason in validity_problems(noise["verifying"], spare, None)),
+        *validity_problems(during, spare, frequency),
+        *(f"{reason}, while verifying" for reason in validity_problems(verifying, spare, None)),
         *aa_problems(checks),
     ]
-    return {
-        "valid": not (timed and reasons),
-        "reasons": reasons if timed else [],
-        "frequency_mhz": frequency and asdict(frequency),
-        "aa_checks": [
-            {**asdict(check), "samples": list(map(asdict, findings.aa_cases[check.case]))} for check in checks
-        ],
-    }
+    return ValidityRecord(
+        valid=not (timed and reasons),
+        hold=holds,
+        reasons=tuple(reasons) if timed else (),
+        frequency_mhz=asdict(frequency) if frequency else None,
+        aa_checks=tuple(AACheckRecord(**vars(check), samples=tuple(findings.aa_cases[check.case])) for check in checks),
+    )
 
 
 def standing_despite(
-    validity: Mapping[str, Any], first: Measurement, second: Measurement | None, noise: Mapping[str, Any], spare: int
+    validity: ValidityRecord,
+    first: Measurement,
+    second: Measurement | None,
+    during: NoiseRecord | None,
+    verifying: NoiseRecord | None,
+    spare: int,
 ) -> tuple[frozenset[str], str, str]:
     """The ids of the cases whose verdicts stand in a run that was judged invalid, why no others do, and what to know
     of those that do, if anything.
 
     Each measurement that was disturbed must support a verdict by itself: ``first``, and the verification, ``second``.
-    The A/A checks cover both.  ``noise`` and ``spare``: as in ``judge_validity``.
+    The A/A checks cover both.  ``during``, ``verifying`` and ``spare``: as in ``judge_validity``.
     """
-    bias, frequency = Bias.of(ValidityRecord(validity).aa_checks), Frequency.of(first[1].mhz)
+    bias, frequency = Bias.of(validity.aa_checks), Frequency.of(first[1].mhz)
     stand = frozenset(case.id for case in first[0].cases)
-    measured, whys = [(first, noise["during"])], []
+    measured, whys = [(first, during)], []
     if second is not None:
-        measured.append((second, noise["verifying"]))
+        measured.append((second, verifying))
     for (plan, result), host in measured:
         loaded = bool(validity_problems(host, spare, frequency))
         whys += [WHY_WITHHELD] if loaded else []

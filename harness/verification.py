@@ -7,7 +7,6 @@ flagged cases of an earlier report (the driver's). Both take over the same thing
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from opduel.comparator import Looks, apply_replication, fit_priors
 from opduel.harness.checkpoint import Checkpoint, Verifying
@@ -15,6 +14,7 @@ from opduel.harness.host import HostMonitor
 from opduel.harness.pair_pool import Bench
 from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.records import FLAGGED, SAMPLED, Case, Comparison, PairSample, Report
+from opduel.records.host_record import NoiseRecord
 
 FIRST_SHARE = 0.7  # of a time budget, for the first measurement; the second has what is left of the whole
 ENDED = "the run ended before"
@@ -82,7 +82,7 @@ class Verifier:
 
     ``plan``: of the whole run, with its time budget. ``began``: when the run began, by the monotonic clock.
     ``after_s``: seconds to wait first, unless ``checkpoint`` has rounds of this verification, which count.
-    ``host``: the host's noise during the verification, as in ``HostMonitor.summary``. ``second``: the plan and the
+    ``noise``: the host's during the verification. ``second``: the plan and the
     result of the second measurement; None before there is one.
     """
 
@@ -91,7 +91,7 @@ class Verifier:
     began: float
     after_s: float
     on_progress: Callable[[Progress], None]
-    host: dict[str, Any] | None = None
+    noise: NoiseRecord | None = None
     second: tuple[MeasurementPlan, MeasurementResult] | None = None
     checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(None, ""))
 
@@ -157,7 +157,7 @@ class Verifier:
 
         second = Schedule(self.bench, plan, watch_host, phase).run()
         self.began = time.monotonic() - before_s - second.wall_s
-        self.host = phase.noise()
+        self.noise = phase.noise()
         return second
 
     def _add(self, findings: MeasurementResult, second: MeasurementResult) -> None:

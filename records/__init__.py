@@ -44,5 +44,5 @@ from opduel.records.report import (
     Verification,
     verdict_words,
 )
-from opduel.records.run_record import RunRecord
+from opduel.records.run_record import RunLabels, RunRecord
 from opduel.records.work import Achieved, Work, achieved, roof

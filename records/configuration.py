@@ -8,7 +8,6 @@ from typing import Any, get_type_hints
 
 from opduel.records.case import SAMPLED, Case
 from opduel.records.measurement import Profiler
-from opduel.records.typed import UNKNOWN, fitting
 
 USUAL_ROUNDS, MOST_USUAL_ROUNDS = 50, 160
 SMALL_THRESHOLD = 0.005
@@ -109,12 +108,6 @@ class RunConfiguration:
     def platforms(self) -> tuple[str, ...]:
         """The names of platforms."""
         return tuple(name.strip() for name in self.platform.split(","))
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "RunConfiguration":
-        """Return the configuration of plain data. Values that are missing, or of another type, get their defaults."""
-        value_by_name = {name: fitting(values[name], kind) for name, kind in kinds().items() if name in values}
-        return cls(**{name: value for name, value in value_by_name.items() if value is not UNKNOWN})
 
     def words(self, names: Iterable[str]) -> list[str]:
         """Return the options ``names``, in their order, as words of a command line, without those not given."""

@@ -1,51 +1,68 @@
-"""A report's ``host``: the machine and its noise. What a key means stands below it."""
+"""A report's ``host``: the machine and its noise, with what the fields mean."""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
 
-from opduel.records.json_object import JsonObject
+from opduel.records.record import Record
 
 
-class MeasureRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class MeasureRecord(Record):
     """The ``min``, ``max`` and ``mean`` of a measure over the samples, or over the intervals between them; the mean of
     a share is over the whole time."""
 
-    min: float | None = None
-    max: float | None = None
-    mean: float | None = None
+    min: float
+    max: float
+    mean: float
 
 
-class NoiseRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class NoiseRecord(Record):
     """The host's noise over a time, sampled at most twice a second. For a resumed run, ``before`` is that of the
     last start, and ``during`` and ``verifying`` cover all parts, without the time between them."""
 
     samples: int | None = None
     """number of samples"""
-    seconds: float | None = None
+    seconds: float
     """from the first to the last sample"""
-    load: MeasureRecord = MeasureRecord()
+    load: MeasureRecord | None = None
     """tasks running or waiting, the kernel's average over a minute"""
-    cpu_pressure: MeasureRecord = MeasureRecord()
+    cpu_pressure: MeasureRecord | None = None
     """share of time in which a task waited for a CPU; of a lone sample the kernel's average over 10 s"""
-    memory_pressure: MeasureRecord = MeasureRecord()
+    memory_pressure: MeasureRecord | None = None
     """the same for memory"""
-    io_pressure: MeasureRecord = MeasureRecord()
+    io_pressure: MeasureRecord | None = None
     """the same for input and output"""
-    steal: MeasureRecord = MeasureRecord()
+    steal: MeasureRecord | None = None
     """share of all CPUs' time that the hypervisor gave to other guests"""
-    other_cpu: MeasureRecord = MeasureRecord()
+    other_cpu: MeasureRecord | None = None
     """share of all CPUs' time of processes other than opduel and its workers"""
-    neighbours: MeasureRecord = MeasureRecord()
+    neighbours: MeasureRecord | None = None
     """how many of the allowed CPUs such processes kept busy: 0.5 is half of one"""
-    stolen: MeasureRecord = MeasureRecord()
+    stolen: MeasureRecord | None = None
     """how many of the allowed CPUs the hypervisor gave to other guests"""
-    available_memory: MeasureRecord = MeasureRecord()
+    available_memory: MeasureRecord | None = None
     """bytes"""
     oom_kills: int | None = None
     """processes that the kernel killed because memory ran out, on the whole host"""
 
 
-class HostRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class RooflineRecord(Record):
+    """The host's peak rates."""
+
+    gflops: Mapping[str, float] = field(default_factory=dict)
+    """10^9 operations a second of a matrix product, by dtype"""
+    gbytes: float | None = None
+    """10^9 bytes a second of a copy, reading and writing counted"""
+    threads: int | None = None
+    """those of the measurement"""
+    copied_bytes: int | None = None
+    """what was copied at once"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostRecord(Record):
     """The machine and its noise. What the host doesn't report is null."""
 
     name: str | None = None
@@ -60,29 +77,29 @@ class HostRecord(JsonObject):
     """CPUs that opduel may use"""
     governors: tuple[str, ...] | None = None
     """the frequency governors in use; null where there are none, as on most VMs"""
-    frequency_mhz: Mapping[str, float] | None = None
+    frequency_mhz: Mapping[str, float | None] | None = None
     """``current``, ``min`` and ``max``"""
     kernel: str | None = None
     """name and release"""
     machine: str | None = None
     """architecture"""
-    hypervisor: bool = False
+    hypervisor: bool | None = None
     """whether the CPU reports a hypervisor"""
-    memory_total: float | None = None
+    memory_total: int | None = None
     """bytes"""
-    memory_available: float | None = None
+    memory_available: int | None = None
     """bytes, when the run began"""
-    swap_total: float | None = None
+    swap_total: int | None = None
     """bytes"""
-    swap_used: float | None = None
+    swap_used: int | None = None
     """bytes, when the run began"""
     python: str | None = None
     """the version that opduel runs on"""
-    roofline: Mapping[str, Any] | None = None
-    """peak rates, with ``--roofline``: ``gflops`` by dtype and ``gbytes`` a second, ``threads``, ``copied_bytes``"""
-    before: NoiseRecord = NoiseRecord()
+    roofline: RooflineRecord | None = None
+    """with ``--roofline``"""
+    before: NoiseRecord | None = None
     """before the run began"""
-    during: NoiseRecord = NoiseRecord()
+    during: NoiseRecord | None = None
     """during the run"""
-    verifying: NoiseRecord = NoiseRecord()
+    verifying: NoiseRecord | None = None
     """while flagged cases were measured again; null if none were"""

@@ -69,10 +69,12 @@ class Failure:
 
 @dataclass(frozen=True)
 class Incident:
-    """The loss of a process during the run, or the failure of a case that had been measured before: a report's
-    ``IncidentRecord``."""
+    """The loss of a process during the run, or the failure of a case that had been measured before."""
 
     round: int
+    """number of the process pair, from 0"""
     case_id: str | None
+    """the case being measured; null while starting up"""
     failure: Failure
     consequence: str
+    """what the run did about it"""

@@ -7,10 +7,12 @@ way round: only what is known to be harmless stays.
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
+T = TypeVar("T")
 MASK = "***"
 SHORTEST_SECRET = 8  # characters; shorter ones would be found everywhere in texts
 
@@ -94,10 +96,22 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     Known secrets are found as they are, as Python's repr shows them, and percent-encoded. The user name alone in an ssh
     address stays.
     """
+    return _redact(text, _forms_of_secrets(secrets))
+
+
+def _forms_of_secrets(secrets: Iterable[str] = ()) -> list[str]:
+    """Return all that stands for a known secret in a text, the longest secret first."""
     all_secrets = {*secrets, *_MASKED_VALUES, *secrets_of(os.environ)} - {""}
-    for secret in sorted(all_secrets, key=len, reverse=True):
-        for form in (secret, repr(secret)[1:-1], quote(secret, safe="", errors="surrogateescape")):
-            text = text.replace(form, MASK)
+    return [
+        form
+        for secret in sorted(all_secrets, key=len, reverse=True)
+        for form in (secret, repr(secret)[1:-1], quote(secret, safe="", errors="surrogateescape"))
+    ]
+
+
+def _redact(text: str, forms_of_secrets: Iterable[str]) -> str:
+    for form in forms_of_secrets:
+        text = text.replace(form, MASK)
     for pattern in _SECRET_PATTERNS:
         text = pattern.sub(rf"\g<1>{MASK}", text)
     text = _ASSIGNED.sub(lambda match: match[1] + _mask(match[2]), text)
@@ -107,21 +121,28 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return _USER_INFO.sub(_mask_user, text)
 
 
-def redact_data(value: Any) -> Any:
-    """Return plain data with every text redacted, and every text under a name such as PASSWORD, or after a word such as
-    ``--token``, masked."""
+def redact_data(value: T) -> T:
+    """Return plain data and dataclasses with every text redacted, and every text under a name such as PASSWORD, or
+    after a word such as ``--token``, masked. The known secrets are collected once."""
+    masked: T = _redact_data(value, _forms_of_secrets())
+    return masked
+
+
+def _redact_data(value: Any, forms_of_secrets: Sequence[str]) -> Any:
+    def masked_entry(entry: Any, is_secret: bool) -> Any:
+        return _mask(entry) if isinstance(entry, str) and is_secret else _redact_data(entry, forms_of_secrets)
+
     if isinstance(value, str):
-        return redact(value)
+        return _redact(value, forms_of_secrets)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(
+            value, **{name: masked_entry(entry, _is_secret_name(name)) for name, entry in vars(value).items()}
+        )
     if isinstance(value, Mapping):
-        return {
-            name: _mask(entry) if isinstance(entry, str) and _SECRET_NAME.search(str(name)) else redact_data(entry)
-            for name, entry in value.items()
-        }
+        return {name: masked_entry(entry, _is_secret_name(str(name))) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        entries = [
-            _mask(entry) if isinstance(entry, str) and _belongs_to_secret_option(before, entry) else redact_data(entry)
-            for before, entry in zip([None, *value], value, strict=False)
-        ]
+        pairs = zip([None, *value], value, strict=False)
+        entries = [masked_entry(entry, _belongs_to_secret_option(before, entry)) for before, entry in pairs]
         return entries if isinstance(value, list) else tuple(entries)
     return value
 
@@ -203,8 +224,17 @@ def without_user(address: str) -> str:
     return f"{scheme}{separator}{MASK}@{host}" if at else address
 
 
-def _belongs_to_secret_option(before: Any, word: str) -> bool:
-    return isinstance(before, str) and _OPTION.fullmatch(before) is not None and not word.startswith(("-", "@"))
+def _is_secret_name(name: str) -> bool:
+    return _SECRET_NAME.search(name) is not None
+
+
+def _belongs_to_secret_option(before: Any, word: Any) -> bool:
+    return (
+        isinstance(before, str)
+        and isinstance(word, str)
+        and _OPTION.fullmatch(before) is not None
+        and not word.startswith(("-", "@"))
+    )
 
 
 def _mask(value: str) -> str:

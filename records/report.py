@@ -308,12 +308,11 @@ class Report:
     cases: Sequence[Case] = field(default_factory=tuple)
     """the definitions of all cases"""
 
-    def __post_init__(self) -> None:
-        """Mask what looks like a secret in ``run`` and in the command lines and variables of ``cases``."""
-        object.__setattr__(self, "run", RunRecord(redact_data(self.run)))
-        object.__setattr__(self, "host", HostRecord.of(self.host))
-        cases = [dataclasses.replace(case, inputs=redact_inputs(case.inputs)) for case in self.cases]
-        object.__setattr__(self, "cases", tuple(cases))
+    def without_secrets(self) -> "Report":
+        """Return the report with what looks like a secret masked in ``run``, and in the command lines and variables of
+        ``cases``: whoever makes a report calls it once."""
+        cases = tuple(dataclasses.replace(case, inputs=redact_inputs(case.inputs)) for case in self.cases)
+        return dataclasses.replace(self, run=redact_data(self.run), cases=cases)
 
     @property
     def configuration(self) -> RunConfiguration:
@@ -382,7 +381,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return the document as plain JSON data, ``schema_version`` first."""
-        document = {**dataclasses.asdict(self), "run": dict(self.run), "host": dict(self.host)}
+        document = dataclasses.asdict(self)
         return {"schema_version": document.pop("schema_version"), **document}
 
     def count(self, verdict: Verdict) -> int:

@@ -1,41 +1,24 @@
-"""A report's ``run``. What a key means stands below it."""
+"""A report's ``run``: what was to be measured and how it went, with what the fields mean."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 from opduel.records.configuration import RunConfiguration
-from opduel.records.json_object import JsonObject
+from opduel.records.host_record import HostRecord
+from opduel.records.measurement import Incident, PairSample, Profiler
+from opduel.records.record import Record
 
 
-class FailureRecord(JsonObject):
-    """Why something could not be measured, as ``Failure``."""
-
-    side: Literal["control", "treatment", "both"] = "both"
-    kind: str = "unknown"
-    reason: str = ""
-    output_tail: str = ""
-
-
-class IncidentRecord(JsonObject):
-    """A process that was lost during the run, or a case that failed after it had been measured."""
-
-    round: int | None = None
-    """number of the process pair, from 0"""
-    case_id: str | None = None
-    """the case being measured; null while starting up"""
-    failure: FailureRecord = FailureRecord()
-    consequence: str = ""
-    """what the run did about it"""
-
-
-class AACheckRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class AACheckRecord(Record):
     """A case measured on the control against itself."""
 
     case: str | None = None
     """the case's id"""
     ratio: float | None = None
     """second process / first process; null with fewer than 2 rounds"""
-    ci: tuple[float, ...] = ()
+    ci: tuple[float, float] | None = None
     """interval of ``ratio``, with confidence 99 % for all A/A checks of the run together"""
     p_value: float | None = None
     """tests "within the threshold", corrected for the number of A/A checks"""
@@ -45,11 +28,12 @@ class AACheckRecord(JsonObject):
     """rounds that measured it"""
     flagged: bool = False
     """whether ``p_value`` is at most 0.01: a difference where there is none"""
-    samples: tuple[Mapping[str, Any], ...] = ()
-    """as in ``PairSample``; ``treatment`` is the second process"""
+    samples: tuple[PairSample, ...] = ()
+    """``treatment`` is the second process"""
 
 
-class ValidityRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class ValidityRecord(Record):
     """Whether the run can be trusted, and why not."""
 
     valid: bool | None = None
@@ -58,7 +42,7 @@ class ValidityRecord(JsonObject):
     """whether verdicts that an invalid run doesn't support are held back (``--busy_host``)"""
     reasons: tuple[str, ...] = ()
     """what disturbed the run"""
-    frequency_mhz: Mapping[str, float] | None = None
+    frequency_mhz: Mapping[str, float | None] | None = None
     """``low`` and ``high`` of the measuring CPUs, the 10th and 90th percentile of readings after each case; null if the
     host doesn't report it, as on most VMs"""
     aa_checks: tuple[AACheckRecord, ...] = ()
@@ -70,7 +54,8 @@ class ValidityRecord(JsonObject):
         return any(check.flagged for check in self.aa_checks)
 
 
-class CpusRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class CpusRecord(Record):
     """The processors of the run."""
 
     measure: tuple[int, ...] = ()
@@ -81,7 +66,8 @@ class CpusRecord(JsonObject):
     """the workers' nice value, -20 where the system allows it"""
 
 
-class BudgetRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class BudgetRecord(Record):
     """The time budget that would settle most open cases."""
 
     time_budget: float | None = None
@@ -92,7 +78,8 @@ class BudgetRecord(JsonObject):
     """open cases"""
 
 
-class RunNoiseRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class RunNoiseRecord(Record):
     """The host's noise in the run: standard deviations of a log ratio, medians over cases."""
 
     quad_sd: float | None = None
@@ -106,7 +93,8 @@ class RunNoiseRecord(JsonObject):
     """the line ``noise:`` of the outputs"""
 
 
-class PriorRunsRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class PriorRunsRecord(Record):
     """What ``--prior_runs`` knew."""
 
     reports: int | None = None
@@ -117,11 +105,12 @@ class PriorRunsRecord(JsonObject):
     """cases with a history"""
     expected_s: float | None = None
     """seconds expected for measuring if no case has changed, without a time budget"""
-    expected_rounds: Mapping[str, int] = {}
+    expected_rounds: Mapping[str, int] = field(default_factory=dict)
     """process pairs by case id"""
 
 
-class ProfilesRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class ProfilesRecord(Record):
     """What ``--profile_output`` wrote."""
 
     folder: str = ""
@@ -131,14 +120,16 @@ class ProfilesRecord(JsonObject):
     """a line for each that could not be written"""
 
 
-class SkippedRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class SkippedRecord(Record):
     """A case that both builds skipped, and why."""
 
     case: str = ""
     reason: str = ""
 
 
-class SuiteRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class SuiteRecord(Record):
     """The asv suite that both sides ran."""
 
     requested: str = ""
@@ -156,9 +147,9 @@ class SuiteRecord(JsonObject):
     """whether the folder differed from the commit"""
     requirements: tuple[str, ...] = ()
     """what ``matrix`` in ``asv.conf.json`` had installed"""
-    benchmarks: Mapping[str, Any] = {}
+    benchmarks: Mapping[str, Any] = field(default_factory=dict)
     """by name: ``version``, ``kind`` (``time``, ``timeraw``, ``track``, ``mem``, ``peakmem``) and ``pretty_name``"""
-    one_sided: Mapping[str, str] = {}
+    one_sided: Mapping[str, str] = field(default_factory=dict)
     """cases that only one build's suite has: case to side"""
     skipped_by_parameters: int = 0
     """sets of parameters that benchmarks skip by ``skip_params``"""
@@ -166,7 +157,8 @@ class SuiteRecord(JsonObject):
     """modules, benchmarks and ``setup_cache`` that failed, a line each"""
 
 
-class ForksRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class ForksRecord(Record):
     """How cases were measured."""
 
     forked: int = 0
@@ -177,7 +169,8 @@ class ForksRecord(JsonObject):
     """why none is forked, with several threads"""
 
 
-class FleetHostRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class FleetHostRecord(Record):
     """A host of a fleet, and its part in the run."""
 
     name: str = ""
@@ -190,11 +183,12 @@ class FleetHostRecord(JsonObject):
     """seconds of its shards"""
     valid: bool | None = None
     """whether it was undisturbed"""
-    host: Mapping[str, Any] = {}
+    host: HostRecord = field(default_factory=HostRecord)
     """as the report's ``host``"""
 
 
-class FleetKindRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class FleetKindRecord(Record):
     """A kind of host whose hosts measured all cases."""
 
     name: str = ""
@@ -204,7 +198,8 @@ class FleetKindRecord(JsonObject):
     """why cases were left out"""
 
 
-class FleetRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class FleetRecord(Record):
     """The hosts of a run on a fleet."""
 
     hosts: tuple[FleetHostRecord, ...] = ()
@@ -214,49 +209,34 @@ class FleetRecord(JsonObject):
     """comparisons that were begun on a slow host and made on another"""
 
 
-class LooksRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class LooksRecord(Record):
     """The planned looks."""
 
     counts: tuple[int, ...] = ()
     """numbers of samples, of both stages together, at which a case is analysed"""
     suspect_level: float | None = None
     """the p value against "no change at all" that makes a case a suspect"""
-    by_metric: Mapping[str, Any] = {}
+    by_metric: Mapping[str, "LooksRecord"] = field(default_factory=dict)
     """the same keys for metrics with looks of their own"""
 
 
-class CountingRecord(JsonObject):
+@dataclass(frozen=True, kw_only=True)
+class CountingRecord(Record):
     """How instructions were counted."""
 
     valgrind: str | None = None
     """its path"""
     functions: tuple[str, ...] = ()
     """patterns of the functions that are counted"""
-    environment: Mapping[str, str] = {}
+    environment: Mapping[str, str] = field(default_factory=dict)
     """that of the counting workers"""
 
 
-class RunRecord(JsonObject):
-    """The request and the course of a run. The driver's run that measures flagged cases again also has ``replicates``:
-    the ``id`` of the report with these cases."""
+@dataclass(frozen=True, kw_only=True)
+class RunLabels(Record):
+    """What is known of a run before it begins."""
 
-    id: str | None = None
-    """unique name of the run"""
-    started: str | None = None
-    """ISO 8601, UTC; for a resumed run, as ``id``, that of its first start"""
-    finished: str | None = None
-    """ISO 8601, UTC"""
-    resumed: tuple[int, ...] = ()
-    """rounds at which the run was resumed"""
-    configuration: RunConfiguration = RunConfiguration()
-    platform: str | None = None
-    """the platform's name, ``host`` unless given"""
-    threshold: float | None = None
-    """the share given for time; null if none was. Each comparison has its own"""
-    user_identifier: str | None = None
-    """the user's own name for the run"""
-    run_type: str | None = None
-    """``benchmark``, ``verify`` or ``regress``"""
     spec: str | None = None
     """the spec's name; ``inputs`` if all inputs came from the command line"""
     spec_path: str | None = None
@@ -269,19 +249,80 @@ class RunRecord(JsonObject):
     """both builds in AI-PEP's format, in runs of ``repo_driver.py``"""
     suite: SuiteRecord | None = None
     """with ``--suite``"""
+    spec_seed: int | None = None
+    """the seed that drew the spec's random sizes, if that is another"""
+    replicates: str | None = None
+    """in a run of the driver that measures flagged cases again: the ``id`` of the report with these cases"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonRunRecord(RunLabels):
+    """The request and the course of a run, of two builds or of one."""
+
+    id: str | None = None
+    """unique name of the run"""
+    started: str | None = None
+    """ISO 8601, UTC; for a resumed run, as ``id``, that of its first start"""
+    finished: str | None = None
+    """ISO 8601, UTC"""
+    configuration: RunConfiguration = field(default_factory=RunConfiguration)
+    platform: str | None = None
+    """the platform's name, ``host`` unless given"""
+    user_identifier: str | None = None
+    """the user's own name for the run"""
     framework: str | None = None
     seed: int | None = None
     """of all random choices"""
-    spec_seed: int | None = None
-    """the seed that drew the spec's random sizes, if that is another"""
-    alpha: float | None = None
-    """the false discovery rate"""
     threads: int | None = None
     """compute threads of each worker"""
-    max_rounds: int | None = None
-    """the most rounds of a case; ``looks`` has those of counts"""
+    rounds: int | None = None
+    """process pairs that were run"""
     time_budget: float | None = None
     """seconds"""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """variables of both sides' workers; possible secrets are ``***``"""
+    env: tuple[str, ...] = ()
+    """names of those given with ``--env``"""
+    forks: ForksRecord | None = None
+    """null if nothing was measured"""
+    complete: bool | None = None
+    """false if the run ended before every case was settled or had all its rounds"""
+    aborted: bool = False
+    """whether it ended early for another reason than its time budget"""
+    interrupted: bool = False
+    """whether that reason was a signal"""
+    stop_reason: str | None = None
+    """the reason in words"""
+    wall_s: float | None = None
+    """seconds that the run took, without pauses between the parts of a resumed run"""
+    profile_output: ProfilesRecord | None = None
+    """with ``--profile_output``"""
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether it is known to have ended before every case was settled."""
+        return self.complete is False
+
+    @property
+    def why_stopped(self) -> str:
+        """The reason in words, of a run that was cut short."""
+        return self.stop_reason or "stopped early"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord(CommonRunRecord):
+    """The request and the course of a run that compares two builds."""
+
+    resumed: tuple[int, ...] = ()
+    """rounds at which the run was resumed"""
+    threshold: float | None = None
+    """the share given for time; null if none was. Each comparison has its own"""
+    run_type: str | None = None
+    """``benchmark``, ``verify`` or ``regress``"""
+    alpha: float | None = None
+    """the false discovery rate"""
+    max_rounds: int | None = None
+    """the most rounds of a case; ``looks`` has those of counts"""
     inject: float | None = None
     """the injected slowdown, a share"""
     verify_after: float | None = None
@@ -290,30 +331,16 @@ class RunRecord(JsonObject):
     """which cases were profiled by operator: ``networks``, or ``all`` with ``--breakdown``"""
     aa_cases: int | None = None
     """cases chosen for A/A checks"""
-    looks: LooksRecord = LooksRecord()
-    environment: Mapping[str, str] = {}
-    """variables of both sides' workers; possible secrets are ``***``"""
-    env: tuple[str, ...] = ()
-    """names of those given with ``--env``"""
+    looks: LooksRecord = field(default_factory=LooksRecord)
     counting: CountingRecord | None = None
     """null if no instructions were counted"""
     wipe_cache: int | None = None
     """bytes that were read before each timed call to evict the caches, with ``--wipe_cache``"""
     golden: str | None = None
     """the folder of golden outputs in place of the control, which is then the build that wrote them"""
-    forks: ForksRecord | None = None
-    """null if nothing was measured"""
-    cpus: CpusRecord = CpusRecord()
-    complete: bool | None = None
-    """false if the run ended before every case was settled or had all its rounds"""
+    cpus: CpusRecord = field(default_factory=CpusRecord)
     resumable: bool = False
     """whether the rounds were kept (``--round_log``) and resuming could measure more"""
-    aborted: bool = False
-    """whether it ended early for another reason than its time budget"""
-    interrupted: bool = False
-    """whether that reason was a signal"""
-    stop_reason: str | None = None
-    """the reason in words"""
     forecast: BudgetRecord | None = None
     """null if no case is open, or the time is unknown"""
     expected_s: float | None = None
@@ -328,34 +355,22 @@ class RunRecord(JsonObject):
     """whether the driver's next pass resumes the run"""
     not_broken_down: int = 0
     """cases without a ``breakdown`` because the time budget was spent"""
-    rounds: int | None = None
-    """process pairs that were run"""
-    wall_s: float | None = None
-    """seconds that the run took, without pauses between the parts of a resumed run"""
     timed_s: float | None = None
     """seconds inside timed calls"""
-    spent_s: Mapping[str, float] = {}
+    spent_s: Mapping[str, float] = field(default_factory=dict)
     """the rounds' seconds by activity"""
-    incidents: tuple[IncidentRecord, ...] = ()
-    validity: ValidityRecord = ValidityRecord()
-    profile_output: ProfilesRecord | None = None
-    """with ``--profile_output``"""
+    incidents: tuple[Incident, ...] = ()
+    validity: ValidityRecord = field(default_factory=ValidityRecord)
     skipped: tuple[SkippedRecord, ...] = ()
     """cases that both builds skipped, which have no comparison"""
 
-    @property
-    def is_cut_short(self) -> bool:
-        """Whether it is known to have ended before every case was settled."""
-        return self.complete is False
 
-    @property
-    def why_stopped(self) -> str:
-        """The reason in words, of a run that was cut short."""
-        return self.stop_reason or "stopped early"
-
-
-class SingleRunRecord(RunRecord):
+@dataclass(frozen=True, kw_only=True)
+class SingleRunRecord(CommonRunRecord):
     """The request and the course of a single-build run."""
 
+    profiler: Profiler = "python"
     warmup: int | None = None
     runs: int | None = None
+    cpus: tuple[int, ...] = ()
+    """those that timed calls ran on"""

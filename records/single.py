@@ -69,12 +69,10 @@ class SingleReport:
     cases: tuple[SingleResult, ...]
     schema_version: int = field(default=SINGLE_SCHEMA_VERSION)
 
-    def __post_init__(self) -> None:
-        """Mask what looks like a secret in ``run`` and in commands, as ``Report`` does."""
-        object.__setattr__(self, "run", SingleRunRecord(redact_data(self.run)))
-        object.__setattr__(self, "host", HostRecord.of(self.host))
-        cases = [replace(case, inputs=redact_inputs(case.inputs)) for case in self.cases]
-        object.__setattr__(self, "cases", tuple(cases))
+    def without_secrets(self) -> "SingleReport":
+        """Return the report with what looks like a secret masked in ``run`` and in commands, as ``Report`` does."""
+        cases = tuple(replace(case, inputs=redact_inputs(case.inputs)) for case in self.cases)
+        return replace(self, run=redact_data(self.run), cases=cases)
 
 
 @dataclass(frozen=True)

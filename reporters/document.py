@@ -51,10 +51,10 @@ def json_text(value: Any, indent: int | None = 1) -> str:
 def to_bytes(report: Report) -> bytes:
     """Return the document in UTF-8, ending in a newline. An interval is two numbers, or else null as a whole."""
     document = strict(report.to_json())
-    for comparison in document["comparisons"]:
-        for figures in (comparison, comparison["verification"] or {}):
-            if None in (figures.get("ci") or ()):
-                figures["ci"] = None
+    verifications = [comparison["verification"] or {} for comparison in document["comparisons"]]
+    for figures in (*document["comparisons"], *verifications, *document["run"]["validity"]["aa_checks"]):
+        if None in (figures.get("ci") or ()):
+            figures["ci"] = None
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
     return text.encode("utf-8") + b"\n"
 

@@ -2,11 +2,11 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from opduel.records import SAMPLED, Build, Commit, Comparison, Failure, HostRecord, Report, Work, achieved, roof
 from opduel.records.build import differing_packages
+from opduel.records.host_record import RooflineRecord
 from opduel.records.run_record import SuiteRecord
 from opduel.reporters.units import human_duration, human_share, human_size
 
@@ -91,8 +91,10 @@ def hosts_text(report: Report) -> str:
 def disturbance_text(host: HostRecord) -> str:
     """Return a warning if others took a noticeable share of the CPUs, on average over the run; else an empty text."""
     noise = host.during
-    shares = ((noise.other_cpu.mean, "other processes"), (noise.steal.mean, "the hypervisor"))
-    words = [f"{who} took {human_share(share)} of the CPUs" for share, who in shares if share and share >= _BUSY]
+    shares = ((noise.other_cpu, "other processes"), (noise.steal, "the hypervisor")) if noise else ()
+    words = [
+        f"{who} took {human_share(share.mean)} of the CPUs" for share, who in shares if share and share.mean >= _BUSY
+    ]
     return ", ".join(words)
 
 
@@ -132,9 +134,7 @@ def incidents(report: Report) -> list[tuple[str, Failure, str]]:
     return [
         (
             f"round {incident.round}, {incident.case_id or 'starting up'}",
-            Failure(
-                incident.failure.side, incident.failure.kind, incident.failure.reason, incident.failure.output_tail
-            ),
+            incident.failure,
             incident.consequence,
         )
         for incident in report.run.incidents
@@ -146,23 +146,21 @@ def is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def rates_words(comparison: Comparison, roofline: Any) -> str:
+def rates_words(comparison: Comparison, roofline: RooflineRecord | None) -> str:
     """Return ``control 18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline; treatment ...``; empty if something is unknown.
 
-    ``roofline`` is ``host["roofline"]`` of a report: operations and bytes a second are compared with it.
+    ``roofline`` is that of the report's host: operations and bytes a second are compared with it.
     """
     sides = (("control", comparison.control), ("treatment", comparison.treatment))
     words = [(side, one_side_words(comparison.work, value, roofline)) for side, value in sides]
     return "; ".join(f"{side} {words_of_side}" for side, words_of_side in words if words_of_side)
 
 
-def one_side_words(work: Work | None, nanoseconds: float | None, roofline: Any) -> str:
+def one_side_words(work: Work | None, nanoseconds: float | None, roofline: RooflineRecord | None) -> str:
     """Return ``18.2 GFLOP/s, 1.1 GB/s, 66 % of the roofline`` of a call of that time; empty if something is unknown."""
-    if work is None or not nanoseconds or not isinstance(roofline, Mapping):
+    if work is None or not nanoseconds or roofline is None:
         return ""
-    peaks = roofline.get("gflops")
-    peak = peaks.get(work.dtype) if isinstance(peaks, Mapping) else None
-    least_ns = roof(work, peak, roofline.get("gbytes"))
+    least_ns = roof(work, roofline.gflops.get(work.dtype), roofline.gbytes)
     if least_ns is None:
         return ""
     rates = achieved(work, nanoseconds)
@@ -171,10 +169,9 @@ def one_side_words(work: Work | None, nanoseconds: float | None, roofline: Any) 
     return ", ".join([*words, f"{least_ns / nanoseconds:.0%} of the roofline"])
 
 
-def roofline_words(roofline: Any) -> str:
+def roofline_words(roofline: RooflineRecord | None) -> str:
     """Return the host's roofline on one line; empty if it was not measured."""
-    if not isinstance(roofline, Mapping):
+    if roofline is None:
         return ""
-    peaks = roofline.get("gflops") or {}
-    words = [f"{peak:.3g} GFLOP/s in {dtype}" for dtype, peak in peaks.items()]
-    return ", ".join([*words, f"{roofline.get('gbytes', 0):.3g} GB/s"])
+    words = [f"{peak:.3g} GFLOP/s in {dtype}" for dtype, peak in roofline.gflops.items()]
+    return ", ".join([*words, f"{roofline.gbytes or 0:.3g} GB/s"])

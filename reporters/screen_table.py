@@ -1,12 +1,12 @@
 """The screen's table of cases, the worst first, with the breakdown of their time by operator below it."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from opduel.records import FLAGGED, Breakdown, Comparison, OperatorTime, Report, Verdict
+from opduel.records.host_record import RooflineRecord
 from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.run_text import confidence_text, rates_words
 from opduel.reporters.summary import not_broken_down_line, verdict_counts, worst_first
@@ -34,11 +34,13 @@ _OPERATOR = (16, 32)  # columns of an operator's name, at least and at most
 _BREAKDOWN_HEADINGS = ("count", "control", "share", "treatment", "share", "difference")
 
 
-def cases_lines(comparisons: Sequence[Comparison], alpha: float | None, width: int, roofline: Any = None) -> list[Text]:
+def cases_lines(
+    comparisons: Sequence[Comparison], alpha: float | None, width: int, roofline: RooflineRecord | None = None
+) -> list[Text]:
     """Return the table of ``comparisons`` as lines, at most ``width`` columns wide (76 or more).
 
     Case names that don't fit are folded, very long ones lose their middle. Remarks stand below the case, over the
-    table's width: with a ``roofline`` (``host["roofline"]``) also the rates of the call. Hosts are named if there are
+    table's width: with a ``roofline`` of the host also the rates of the call. Hosts are named if there are
     several.
     """
     headings = ["change", confidence_text(alpha, "CI"), "control", "rounds", "mde"]
@@ -120,7 +122,7 @@ def _figures(comparison: Comparison) -> list[str]:
     ]
 
 
-def _remarks(comparison: Comparison, width: int, roofline: Any) -> list[str]:
+def _remarks(comparison: Comparison, width: int, roofline: RooflineRecord | None) -> list[str]:
     """Return the remarks on a case, folded to ``width``."""
     again, confirmed = comparison.verification, ""
     if again is not None and again.verdict == comparison.verdict:  # where it was not confirmed, the note says so

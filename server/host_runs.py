@@ -71,8 +71,7 @@ def hosts_of(report: Report) -> list[HostPart]:
     comparisons, checks = _by_host(report)
     part_by_name: dict[str, HostPart] = {}
     for entry in fleet.hosts[:MOST_HOSTS]:
-        host = entry.get("host")
-        kind = kind_of(HostRecord(host if isinstance(host, Mapping) else {}))
+        kind = kind_of(entry.host)
         name, is_named = _name_host(entry.name, kind)
         valid = entry.valid is not False
         part = HostPart(
@@ -181,14 +180,8 @@ def _spreads(part: HostPart, numbers: Mapping[str, int]) -> dict[int, float]:
 
 
 def _log_ratios(check: AACheckRecord) -> list[float]:
-    """Return the log ratios of an A/A check's process pairs; others are skipped."""
-    samples = check.get("samples")
-    values = (
-        [sample.get("log_ratio") for sample in samples if isinstance(sample, Mapping)]
-        if isinstance(samples, list)
-        else []
-    )
-    return [float(value) for value in values if isinstance(value, int | float)]
+    """Return the log ratios of an A/A check's process pairs."""
+    return [sample.log_ratio for sample in check.samples]
 
 
 def _row(part: HostPart, spreads: Mapping[int, float]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, NoReturn
 
@@ -35,7 +35,7 @@ class ValidityFacts(BaseModel):
 
     model_config = ConfigDict(strict=True)
     valid: bool
-    reasons: Any = None  # a list of texts in a valid report; uploads are untrusted
+    reasons: tuple[str, ...] = ()
 
 
 class RunFacts(BaseModel):
@@ -178,7 +178,8 @@ def _bytes_of(document: dict[str, Any]) -> bytes:
 
 def _facts(report: Report) -> RunFacts:
     try:
-        return RunFacts.model_validate(dict(report.run))
+        known_facts = {name: value for name, value in asdict(report.run).items() if value is not None}
+        return RunFacts.model_validate(known_facts)
     except ValidationError as error:
         raise Refused(422, f"run.{explain(error)}") from None
 

@@ -168,8 +168,7 @@ def _run(submission: Submission) -> dict[str, Any]:
 def _distrust(facts: RunFacts) -> str | None:
     if facts.validity is None or facts.validity.valid:
         return None
-    reasons = facts.validity.reasons
-    return fit("; ".join(map(str, reasons)), _LONG) or None if isinstance(reasons, list) else None
+    return fit("; ".join(facts.validity.reasons), _LONG) or None
 
 
 def _side(side: str, build: Build) -> dict[str, Any]:

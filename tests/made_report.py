@@ -21,6 +21,8 @@ from opduel.records import (
     Source,
     Verdict,
 )
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 
 OPERATORS = ("add", "argsort", "BatchNorm", "broadcast_mul", "Convolution", "dot", "exp", "FullyConnected", "LayerNorm")
 OPERATORS += ("mean", "one_hot", "Pooling", "relu", "sgd_update", "softmax", "split", "take", "topk", "transpose")
@@ -64,7 +66,7 @@ def made_report(cases: int, rounds: int = 12, seed: int = 1, flames: int = 0) ->
         Case(one.case, one.operator, "forward", {"data": [64, 256]}, "float32", "cpu", THRESHOLD, 60.0)
         for one in comparisons
     )
-    return Report(run, control, treatment, host, tuple(comparisons), cases=described)
+    return Report(RunRecord.of(run), control, treatment, HostRecord.of(host), tuple(comparisons), cases=described)
 
 
 def _flame(rng: random.Random, frames: int = 400) -> tuple[Frame, ...]:

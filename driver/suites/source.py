@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,6 @@ class Suite:
         state = {True: ", with changes", False: ", as committed", None: ""}[self.dirty]
         at = "" if self.commit is None or self.commit in self.pinned else f" (commit {self.commit[:12]}{state})"
         return f"{redact(self.pinned)}{at}"
-
-    def record(self) -> dict[str, Any]:
-        """Return what a report says of it."""
-        texts = {"requested": redact(self.requested), "pinned": redact(self.pinned), "folder": str(self.folder)}
-        return {**asdict(self), **texts}
 
 
 def open_suite(requested: str, cache: Path, scratch: Path) -> Suite:

@@ -17,6 +17,7 @@ from opduel.records import (
     Work,
     verdict_words,
 )
+from opduel.records.host_record import RooflineRecord
 from opduel.records.text import counted
 from opduel.reporters.cause_text import caption, cells
 from opduel.reporters.run_text import confidence_text, failure_text, rates_words
@@ -63,7 +64,7 @@ def case_labels(alpha: float | None) -> list[str]:
     ]
 
 
-def case_data(comparison: Comparison, case: Case | None, roofline: Any) -> dict[str, Any]:
+def case_data(comparison: Comparison, case: Case | None, roofline: RooflineRecord | None) -> dict[str, Any]:
     """Return what the page's script needs of a case, as plain data; unknown facts are empty."""
     divisor, unit = scale_of(
         comparison.control if comparison.control is not None else comparison.treatment, comparison.unit
@@ -151,7 +152,7 @@ def _implementation(part: Candidate, unit: str) -> Iterator[str]:
     yield human_value(part.treatment, unit)
 
 
-def _facts(comparison: Comparison, case: Case | None, roofline: Any) -> Iterator[str]:
+def _facts(comparison: Comparison, case: Case | None, roofline: RooflineRecord | None) -> Iterator[str]:
     yield from (comparison.operator, comparison.direction, comparison.metric)
     yield from (case.dtype, case.context, case.mode, _plain(case.inputs)) if case else ("", "", "", "")
     yield _plain({name: file.location for name, file in case.files.items()}) if case and case.files else ""

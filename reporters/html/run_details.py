@@ -3,9 +3,11 @@
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from opduel.records import Build, Commit, Report
+from opduel.records.host_record import NoiseRecord
 from opduel.reporters.kinds import kinds_text
 from opduel.reporters.run_text import (
     commit_moment,
@@ -52,8 +54,7 @@ def run_details(report: Report) -> dict[str, Any]:
     """Return the other facts of the run that the page shows, by name: how and on what it was measured, and what was
     lost."""
     run, host = report.run, report.host
-    phases = [host.before, host.during, host.verifying]
-    measures = dict.fromkeys(str(name) for phase in phases for name in phase)
+    noise = [asdict(phase) if phase else {} for phase in (host.before, host.during, host.verifying)]
     packages = report.control.packages, report.treatment.packages
     kinds = [("kinds of host", text)] if (text := kinds_text(report)) else []
     names = ("strategy", "interpreter", "directory", "digest", "created", "duration_s", "environment")
@@ -69,21 +70,24 @@ def run_details(report: Report) -> dict[str, Any]:
         ),
         "failures": [comparison for comparison in worst_first(report.comparisons) if comparison.failure is not None],
         "incidents": incidents(report),
-        "run": _facts(run, without=_APART),
+        "run": _facts(asdict(run), without=_APART),
         "command": shlex.join(run.command),
         "host": [
             ("in short", host_text(host)),
             ("fleet", hosts_text(report) or "-"),
             *kinds,
-            *_facts(host, without=_NOISE),
+            *([("roofline", words)] if (words := roofline_words(host.roofline)) else []),
+            *_facts(asdict(replace(host, roofline=None)), without=_NOISE),
         ],
-        "noise": [(name, *(_extremes(phase.get(name)) for phase in phases)) for name in measures],
-        "validity": _facts(run.validity, without=("aa_checks",)),
+        "noise": [
+            (measure.name, *(_extremes(phase.get(measure.name)) for phase in noise)) for measure in fields(NoiseRecord)
+        ],
+        "validity": _facts(asdict(run.validity), without=("aa_checks",)),
         "aa_checks": [
             (
                 str(check.case),
                 human_change(check.ratio),
-                human_interval((check.ci[0], check.ci[1]) if len(check.ci) == 2 else None),
+                human_interval(check.ci),
                 human_share(check.threshold),
                 _plain(check.rounds),
                 "differs" if check.flagged else "no difference found",
@@ -132,17 +136,12 @@ def _extremes(measure: Any) -> str:
 
 
 def _facts(mapping: Mapping[str, Any], without: Sequence[str] = ()) -> Rows:
-    """Return all known facts, in readable words for seconds and the roofline."""
+    """Return all known facts, in readable words for seconds."""
     facts = [(str(key), _fact(str(key), value)) for key, value in mapping.items() if key not in without]
     return [(key, words) for key, words in facts if words]
 
 
 def _fact(key: str, value: Any) -> str:
-    if key == "roofline" and isinstance(value, Mapping):
-        try:
-            return roofline_words(value)
-        except (TypeError, ValueError, AttributeError):
-            return _plain(value)
     if key == "wall_s" and is_number(value):
         return f"{human_duration(value)} ({value!r})"
     return _plain(value)

@@ -9,6 +9,8 @@ from typing import Any
 
 from benchmarks import calibrate
 from opduel.records import Build, Case, Comparison, PairSample, Report, Stage, Verdict
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 from opduel.reporters import write_report
 
 BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11.7", "aa")
@@ -34,7 +36,9 @@ def report(inject: float, threshold: float, **run: Any) -> Report:
             case, verdict, samples=samples(case.id, [0.0] * 5), failure=None, injected=injected
         )
         comparisons.append(replace(comparison, ratio=1.01, rounds=5))
-    return Report({**RUN, "inject": inject or None, **run}, BUILD, BUILD, HOST, tuple(comparisons))
+    return Report(
+        RunRecord.of({**RUN, "inject": inject or None, **run}), BUILD, BUILD, HostRecord.of(HOST), tuple(comparisons)
+    )
 
 
 def with_samples(original: Report, by_case: dict[str, tuple[PairSample, ...]], **changes: Any) -> Report:

@@ -12,7 +12,7 @@ from benchmarks import calibrate
 from benchmarks.calibration_data import CalibrationRun, PlannedRun, decide_again, read_runs
 from benchmarks.calibration_table import missed_lines, overall_lines, short_table
 from opduel.comparator.looks import FIRST_LOOK
-from opduel.records import PairSample, Report, Verdict
+from opduel.records import PairSample, Report, RunConfiguration, Verdict
 from opduel.records.run_record import RunRecord
 
 NOISE = (0.001, -0.002, 0.0015, -0.0005, 0.0, 0.001, -0.001, 0.0005)
@@ -47,7 +47,7 @@ def test_single_pairs_are_counted_in_cases_that_were_not_slowed(
 
 
 def test_missed_slowdowns_and_false_flags_are_listed_by_name() -> None:
-    configuration = RunRecord({"configuration": {"inject": 0.05}})
+    configuration = RunRecord(configuration=RunConfiguration(inject=0.05))
     original = replace(report(0.05, 0.02), run=configuration)
     slowed, plain = original.comparisons
     wrong = replace(original, comparisons=(replace(slowed, verdict="inconclusive"), replace(plain, verdict="improved")))
@@ -138,7 +138,7 @@ def test_a_flagged_aa_check_limits_which_verdicts_stand(
 
 def test_the_short_table_has_a_column_for_each_load_and_the_largest_slowdown_first() -> None:
     def run_of(inject: float, threshold: float, load: str) -> CalibrationRun:
-        recorded = replace(report(inject, threshold), run=RunRecord({"configuration": {"inject": inject}}))
+        recorded = replace(report(inject, threshold), run=RunRecord(configuration=RunConfiguration(inject=inject)))
         return CalibrationRun(PlannedRun(inject, threshold, 1, load), (), recorded)
 
     plain, slowed = run_of(0.0, 0.02, "steady"), run_of(0.05, 0.02, "quiet")

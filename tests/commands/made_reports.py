@@ -2,10 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Comparison, Failure, Report, Verdict
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 
 
 def comparison(verdict: Verdict, side: str | None = None, number: int = 0, kind: str = "crash") -> Comparison:
@@ -47,7 +50,9 @@ def run_ab_giving(*comparisons: Comparison, **run: Any) -> Callable[..., Report]
         asked = request.configuration
         kept = {"configuration": dataclasses.asdict(asked), "platform": asked.platform, "run_type": asked.run_type}
         kept |= {"threshold": asked.threshold.get("time"), "user_identifier": asked.user_identifier}
-        how = {"id": "made", **ended, **kept, **request.labels, **run}
-        return Report({**how, "framework": "mxnet"}, request.control, request.treatment, {}, comparisons)
+        how = {"id": "made", **ended, **kept, **asdict(request.labels), **run}
+        return Report(
+            RunRecord.of({**how, "framework": "mxnet"}), request.control, request.treatment, HostRecord(), comparisons
+        )
 
     return run_ab

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,8 @@ from opduel.harness import power_analysis
 from opduel.harness.run_request import RunRequest
 from opduel.harness.specs import select_cases
 from opduel.records import Case, Comparison, PairSample, Report, RunError
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 from opduel.reporters.notify_webhook import VARIABLE
 
 Run = Callable[..., Outcome]
@@ -43,7 +46,13 @@ class Machine:
                "aborted": broken, "stop_reason": "stopped by SIGINT" if broken else None, "wall_s": 60.0,
                "timed_s": 30.0, "cpus": {"nice": 0}, **self.more}  # fmt: skip
         comparisons = [self._compare(case, bool(i % 2 and inject), request) for i, case in enumerate(request.cases)]
-        return Report({**how, **request.labels}, request.control, request.treatment, {}, comparisons)
+        return Report(
+            RunRecord.of({**how, **asdict(request.labels)}),
+            request.control,
+            request.treatment,
+            HostRecord(),
+            comparisons,
+        )
 
     def _compare(self, case: Case, injected: bool, request: RunRequest) -> Comparison:
         found = injected and request.configuration.inject >= self.finds

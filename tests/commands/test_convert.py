@@ -11,6 +11,8 @@ from made_reports import build, comparison
 from opduel.commands.run_bench import main
 from opduel.records import Report
 from opduel.records.atomic import write_atomically
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 from opduel.reporters import read_report, write_report
 from opduel.reporters.formats import FORMATS, write_format
 from opduel.reporters.html import to_html
@@ -20,7 +22,12 @@ from opduel.reporters.markdown import to_markdown
 def test_a_report_is_printed_as_markdown(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "report.json"
     sides = build("mxnet==1.8.0.post0"), build("mxnet==1.9.1")
-    report = Report({"spec": "smoke"}, *sides, {}, (comparison("regressed"), comparison("failed", "treatment", 1)))
+    report = Report(
+        RunRecord.of({"spec": "smoke"}),
+        *sides,
+        HostRecord(),
+        (comparison("regressed"), comparison("failed", "treatment", 1)),
+    )
     write_report(path, report)
     assert main(["--convert", str(path), "--to", "md"]) == 0
     assert capsys.readouterr().out == to_markdown(report)
@@ -29,7 +36,11 @@ def test_a_report_is_printed_as_markdown(home: Path, tmp_path: Path, capsys: pyt
 def test_a_report_is_printed_as_a_page(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "report.json"
     report = Report(
-        {"spec": "smoke"}, build("mxnet==1.8.0.post0"), build("mxnet==1.9.1"), {}, (comparison("improved"),)
+        RunRecord.of({"spec": "smoke"}),
+        build("mxnet==1.8.0.post0"),
+        build("mxnet==1.9.1"),
+        HostRecord(),
+        (comparison("improved"),),
     )
     write_report(path, report)
     assert main(["--convert", str(path), "--to", "html"]) == 0
@@ -62,7 +73,9 @@ def kept(home: Path, tmp_path: Path) -> Path:
     run = {"id": "20240229T101112Z-7f3a", "spec": "smoke"}
     write_report(
         tmp_path / "report.json",
-        Report(run, *sides, {}, (comparison("regressed"), comparison("failed", "treatment", 1))),
+        Report(
+            RunRecord.of(run), *sides, HostRecord(), (comparison("regressed"), comparison("failed", "treatment", 1))
+        ),
     )
     return tmp_path / "report.json"
 

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +22,8 @@ from opduel.driver.watch import Tally
 from opduel.driver.watch_settings import Services
 from opduel.frameworks import FRAMEWORKS_DIR, get_framework
 from opduel.records import Build, Case, Commit, Report, RunError, Verdict
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 from opduel.reporters.document import from_text, to_bytes
 
 Drive = Callable[..., Outcome]
@@ -45,7 +47,7 @@ def report(*verdicts: Any, **run: Any) -> Report:
     """One that says so of its cases, one verdict each."""
     found = tuple(comparison(verdict, number=number) for number, verdict in enumerate(verdicts))
     how = {"id": "made", "complete": True, "aborted": False, "stop_reason": None, "framework": "mxnet", **run}
-    return Report(how, build("a"), build("b"), {}, found)
+    return Report(RunRecord.of(how), build("a"), build("b"), HostRecord(), found)
 
 
 def loop_that(*steps: investigation.Outcome | BaseException) -> type:
@@ -121,7 +123,9 @@ class MadeHarness:
         if isinstance(verdict, tuple):
             verdict, held = verdict
         found = replace(report(verdict), control=order.control, treatment=order.treatment)
-        found = replace(found, run={**found.run, "id": f"run-{len(self.orders)}", "run_type": order.run_type})
+        found = replace(
+            found, run=RunRecord.of({**asdict(found.run), "id": f"run-{len(self.orders)}", "run_type": order.run_type})
+        )
         return replace(found, comparisons=tuple(replace(one, held_back=held) for one in found.comparisons))
 
     def replicate(self, first: Report, second: Report) -> Report:

@@ -10,6 +10,8 @@ from made_reports import build, comparison
 
 from opduel.commands.opduel import main
 from opduel.records import Candidate, Cause, Examination, Report
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 from opduel.reporters import write_report
 
 PROD = Candidate("prod", 0.0, 900.0, 0.9, (0.85, 0.95), (None, 2.0), "a.py:3", caller="f")
@@ -28,7 +30,7 @@ def report(home: Path, tmp_path: Path) -> Path:
     cases = replace(comparison("regressed"), cause=CAUSE), comparison("improved", number=1)
     every = (*cases, comparison("unchanged", number=2))
     path = tmp_path / "report.json"
-    write_report(path, Report({"spec": "smoke"}, build("a==1"), build("a==2"), {}, every))
+    write_report(path, Report(RunRecord.of({"spec": "smoke"}), build("a==1"), build("a==2"), HostRecord(), every))
     return path
 
 
@@ -92,5 +94,8 @@ def test_a_report_without_causes_says_how_to_get_them(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "report.json"
-    write_report(path, Report({"spec": "smoke"}, build("a==1"), build("a==2"), {}, (comparison("regressed"),)))
+    write_report(
+        path,
+        Report(RunRecord.of({"spec": "smoke"}), build("a==1"), build("a==2"), HostRecord(), (comparison("regressed"),)),
+    )
     assert f"{path}: has no causes: measure again with --explain all" in call(capsys, str(path)).err

@@ -68,7 +68,7 @@ def test_a_real_build_s_outputs_are_kept_and_found_again(run: Run, home: Path, m
         "dot/forward/error": "unchanged",
         "normal/forward/error": "unchanged",
     }
-    assert (report.run["golden"], report.run["seed"], report.run["complete"]) == (folder, 5, True)
+    assert (report.run.golden, report.run.seed, report.run.complete) == (folder, 5, True)
     assert f"--golden {folder} --treatment {RELEASE}" in reproduction(report).here
     assert "--control" not in reproduction(report).here
 

@@ -28,7 +28,7 @@ from opduel.harness.pair_pool import PairPool
 from opduel.harness.run import run_ab
 from opduel.harness.run_recording import without_measuring
 from opduel.harness.run_request import RunRequest
-from opduel.records import Build, Cause, Comparison, Failure, PairSample, Report, RunRecord, Stage
+from opduel.records import Build, Cause, Comparison, Failure, PairSample, Report, Stage
 from opduel.reporters.document import from_text as read_report
 from opduel.reporters.document import to_bytes
 from opduel.reporters.local import LocalReporter
@@ -144,10 +144,10 @@ def test_a_replication_reports_its_own_samples_alone(session: Session, recorded:
     assert {sample.stage for sample in samples} == {"confirmation"}
     assert all(one.rounds == len(one.samples) for one in second.comparisons)
     assert all(one.decided_on == "confirmation" for one in second.comparisons if one.failure is None)
-    assert second.run["replicates"] == benchmark.run["id"]
-    assert "replicates" not in benchmark.run
-    first_checks, checks = (one.run["validity"]["aa_checks"] for one in (benchmark, second))
-    assert {one["case"] for one in checks} <= {one["case"] for one in first_checks}
+    assert second.run.replicates == benchmark.run.id
+    assert benchmark.run.replicates is None
+    first_checks, checks = (one.run.validity.aa_checks for one in (benchmark, second))
+    assert {one.case for one in checks} <= {one.case for one in first_checks}
     assert len(second.comparisons) == BROKEN, "the second case was not flagged: its fresh samples don't agree"
 
 
@@ -167,7 +167,7 @@ def test_a_replication_that_was_cut_short_shows_no_figures_of_the_first_measurem
     monkeypatch.setitem(schedule.ROUNDS, "time", _once(recorded))
     report = adapter.measure(order("verify", cases=[case], replicates=benchmark))
     (one,) = report.comparisons
-    assert (report.run["interrupted"], one.rounds, one.verdict) == (True, 1, "inconclusive")
+    assert (report.run.interrupted, one.rounds, one.verdict) == (True, 1, "inconclusive")
     (sample,) = one.samples
     assert (one.control, one.treatment) == (sample.control, sample.treatment)
     assert (one.ci, one.decided_on, one.p_value) == (None, None, None)
@@ -203,7 +203,7 @@ def test_a_replication_is_resumed(session: Session, recorded: Recorded, order: O
     again = HarnessAdapter(session).measure(order("verify", cases=cases, replicates=benchmark))
     assert recorded.rounds == measured, "every round is in the log"
     assert [one.verdict for one in again.comparisons] == [one.verdict for one in second.comparisons]
-    assert again.run["id"] == second.run["id"]
+    assert again.run.id == second.run.id
 
 
 def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(
@@ -224,7 +224,7 @@ def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(
     adapter = HarnessAdapter(session)
     first = adapter.measure(order("benchmark"))
     second = adapter.measure(order("verify"))
-    continued = replace(second, run=RunRecord(second.run, id=f"{second.run.id}-open-1"))
+    continued = replace(second, run=replace(second.run, id=f"{second.run.id}-open-1"))
     adapter.deliver(stored(first))
     adapter.deliver(stored(continued))
     (reporter,) = session.reporters
@@ -265,7 +265,12 @@ def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
 
     def look(request: RunRequest, *_: Any) -> Report:
         work = Path(request.treatment.environment["OPDUEL_SUITE_WORK"])
-        left.append((request.labels["suite"]["problems"], [path.name for path in work.rglob("failed.txt")]))
+        left.append(
+            (
+                list(request.labels.suite.problems if request.labels.suite else ()),
+                [path.name for path in work.rglob("failed.txt")],
+            )
+        )
         return without_measuring(request, "only looked at")
 
     def one_of(name: str) -> Build:

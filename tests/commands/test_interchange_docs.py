@@ -16,6 +16,8 @@ from made_reports import build, comparison
 from opduel.commands.options import read_options
 from opduel.commands.run_bench import main
 from opduel.records import PairSample, Report
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 from opduel.reporters import chosen_reporters, write_report
 from opduel.reporters.formats import FORMATS
 
@@ -34,7 +36,9 @@ def folder(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     case = replace(comparison("regressed"), case="conv/forward", control=100.0, treatment=125.0, samples=samples)
     run = {"id": "20240229T101112Z-7f3a", "spec": "smoke"}
-    write_report(tmp_path / "report.json", Report(run, build("mxnet==1"), build("mxnet==2"), {}, (case,)))
+    write_report(
+        tmp_path / "report.json", Report(RunRecord.of(run), build("mxnet==1"), build("mxnet==2"), HostRecord(), (case,))
+    )
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

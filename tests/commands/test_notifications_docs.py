@@ -9,6 +9,8 @@ from command_line import ROOT
 from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.options import harness_parser, read_options
 from opduel.records import Build, Comparison, Failure, Report
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 from opduel.reporters.alert_text import variables
 from opduel.reporters.alerts import alert_of
 from opduel.reporters.notify_command import LONGEST_S
@@ -26,7 +28,7 @@ def test_every_variable_is_documented() -> None:
         "a", "toy.a", "forward", "time", "ns", "failed", threshold=0.02, rounds=0, failure=crash, injected=False,
         **NOTHING,  # type: ignore[arg-type]
     )  # fmt: skip
-    alert = alert_of(Report({}, build, build, {}, (broken,)))
+    alert = alert_of(Report(RunRecord(), build, build, HostRecord(), (broken,)))
     assert alert is not None
     assert set(re.findall(r"`(OPDUEL_\w+)`", TEXT)) == {*variables(alert), VARIABLE}
 

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -19,7 +19,9 @@ from opduel.driver.journal import Journal
 from opduel.driver.outcome import Culprit, Outcome
 from opduel.driver.revisions import Revision
 from opduel.records import Commit, Comparison, Report, RunError
+from opduel.records.host_record import HostRecord
 from opduel.records.outbox import Outbox
+from opduel.records.run_record import RunRecord
 from opduel.reporters.alert_text import headline, plain_text
 from opduel.reporters.alerts import Alert
 from opduel.reporters.base import FindingsReporter
@@ -98,7 +100,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 def run_of(comparisons: Sequence[Comparison], run_id: str = "1", last: int = 8) -> Report:
     sides = (replace(build(one.short), commit=one) for one in (COMMITS[0], COMMITS[last]))
-    return Report({"id": run_id, "framework": "toy", "spec": "s"}, *sides, {}, tuple(comparisons))
+    return Report(
+        RunRecord.of({"id": run_id, "framework": "toy", "spec": "s"}), *sides, HostRecord(), tuple(comparisons)
+    )
 
 
 def culprit(left: int, right: int, *cases: Comparison) -> Culprit:
@@ -149,7 +153,10 @@ def test_the_page_of_a_run_that_was_sent_to_a_server_is_in_the_notification(tmp_
         journal, notifier = Journal(tmp_path / "journal.db"), Recorder()
         made = traced(culprit(2, 3, SLOW))
         assert made.verification is not None
-        sent = [replace(one, run={**one.run, "started": "2024-01-01"}) for one in (made.benchmark, made.verification)]
+        sent = [
+            replace(one, run=RunRecord.of({**asdict(one.run), "started": "2024-01-01"}))
+            for one in (made.benchmark, made.verification)
+        ]
         for report in sent:
             remote.report(report)
         outcome = replace(made, benchmark=sent[0], verification=sent[1])

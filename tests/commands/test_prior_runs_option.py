@@ -44,13 +44,13 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[RunRequest]:
     return requests
 
 
-def a_run(number: int, case_id: str = "add_0/forward", host: dict[str, Any] | None = None, **run: Any) -> Report:
+def a_run(number: int, case_id: str = "add_0/forward", host: HostRecord | None = None, **run: Any) -> Report:
     case = Case(case_id, "nd.add", "forward", {}, "float32", "cpu", 0.02, 60.0)
     rows = [PairSample(case.id, "screening", n, 1e6, 1e6, 0.001 * (-1) ** n, 4, 100) for n in range(6)]
     run = {"id": f"run-{number}", "configuration": {"threads": 1}, "threads": 1, "spent_s": {"timed calls": 1.2}, **run}
     measured = samples.comparison(case.id, samples=tuple(rows), effort=samples.EFFORT)
     report = samples.report([measured], **run)
-    return replace(report, host=HostRecord(host or host_fingerprint()), cases=(case,))
+    return replace(report, host=host or host_fingerprint(), cases=(case,))
 
 
 def keep(folder: Path, *reports: Report) -> Path:
@@ -68,7 +68,7 @@ def known_case(planned: list[RunRequest]) -> str:
 def test_a_folder_plans_the_run(run: Run, tmp_path: Path, planned: list[RunRequest]) -> None:
     assert run(*MINIMAL).code == 0
     assert planned[0].prior_runs is None
-    other = {**host_fingerprint(), "cpu_model": "another"}
+    other = replace(host_fingerprint(), cpu_model="another")
     folder = keep(tmp_path / "runs", a_run(1, known_case(planned)), a_run(2, host=other), a_run(3, framework="toy"))
     outcome = run(*MINIMAL, "--prior_runs", str(folder))
     assert outcome.code == 0, outcome.err

@@ -138,7 +138,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(home: Path) -> None:
     outcome = run_script(HARNESS, *options, "--max_rounds", "30")
     assert outcome.code == 0, outcome.err
     (report,) = [read_report(path) for path in home.rglob("report.json")]
-    assert len(report.run["resumed"]) == 1
-    assert report.run["rounds"] > kept
-    assert report.run["complete"]
+    assert len(report.run.resumed) == 1
+    assert report.run.rounds > kept
+    assert report.run.complete
     assert not rounds.exists()

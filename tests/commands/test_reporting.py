@@ -17,6 +17,8 @@ from opduel.commands import builds
 from opduel.commands.session import deliver_report
 from opduel.harness.run_request import RunRequest
 from opduel.records import Cause, Comparison, Report, Verdict
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 from opduel.reporters import Reporter, simple_screen
 from opduel.reporters.export import HtmlReporter
 from opduel.reporters.local import SimpleLocalReporter
@@ -337,6 +339,12 @@ def test_each_line_is_said_before_the_next_reporter_begins(
         def report(self, report: Report) -> None:
             said.append(capsys.readouterr().err)
 
-    made = Report({"id": "made"}, build("mxnet==1.8.0.post0"), build("mxnet==1.9.1"), {}, (comparison("unchanged"),))
+    made = Report(
+        RunRecord.of({"id": "made"}),
+        build("mxnet==1.8.0.post0"),
+        build("mxnet==1.9.1"),
+        HostRecord(),
+        (comparison("unchanged"),),
+    )
     deliver_report([SimpleLocalReporter(tmp_path), HtmlReporter(tmp_path / "page.html"), Posts()], made)
     assert said == [f"report: {tmp_path}/report.json\npage: {tmp_path}/page.html\n"]

@@ -110,8 +110,8 @@ def test_a_program_s_variables_and_arguments_are_in_no_report(tmp_path: Path, mo
     assert MARKER in str(case.inputs["command"]), "the program itself is given it"
     assert case.inputs["env"] == variables
     asked = asdict(session.configuration)
-    report = samples.report([samples.comparison(case.id)], **session.labels, configuration=asked)
-    report = replace(report, cases=session.cases)
+    report = samples.report([samples.comparison(case.id)], **asdict(session.labels), configuration=asked)
+    report = replace(report, cases=session.cases).without_secrets()
     ways = reproduction(report)
     assert MARKER not in to_bytes(report).decode() + ways.here + ways.of(report.comparisons[0])
     assert report.cases[0].inputs["command"] == ["{program}", "***", "--fast", "--token", "***", "--api_key=***"]
@@ -164,9 +164,9 @@ def test_no_byte_that_is_stored_or_sent_holds_a_secret(
         with logging_to(kept / "driver.log"):
             session = plan_session(options, {}, recorded("harness.py", arguments))
             asked = asdict(session.configuration)
-            report = samples.report(
-                **{**session.labels, "configuration": asked, "stop_reason": f"git: https://me:{MARKER}@host/ is gone"}
-            )
+            reason = f"git: https://me:{MARKER}@host/ is gone"
+            labels = asdict(session.labels)
+            report = samples.report(**labels, configuration=asked, stop_reason=reason).without_secrets()
             deliver_report(session.reporters, report)
             journal = Journal(kept / "journal.db")
             notifiers = [one for one in session.reporters if isinstance(one, Notifier)]

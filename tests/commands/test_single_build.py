@@ -16,6 +16,8 @@ from opduel.commands.options import read_options
 from opduel.commands.single import is_single, open_lines, outcome_of
 from opduel.comparator.baseline import compare_with_baseline
 from opduel.records import Build, Failure
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import Distribution, SingleReport, SingleResult
 from opduel.reporters.single_document import read_single
 
@@ -99,7 +101,9 @@ FAILED = Failure("treatment", "error", "shapes differ")
 
 def single(broken: bool = False, **times: float | Failure | None) -> SingleReport:
     """A report of cases with these times (ns), None for one that there was no time for."""
-    return SingleReport({"aborted": broken}, BUILD, {}, tuple(result(name, time) for name, time in times.items()))
+    return SingleReport(
+        SingleRunRecord(aborted=broken), BUILD, HostRecord(), tuple(result(name, time) for name, time in times.items())
+    )
 
 
 def result(name: str, time: float | Failure | None) -> SingleResult:
@@ -169,7 +173,7 @@ def test_a_build_is_measured_and_compared_with_later(home: Path) -> None:
     document = read_single(path)
     forward, backward, mismatch = document.cases
     assert (forward.rounds, forward.calls) == (2, 2 * 7), "in each process as many as --runs says"
-    assert (document.run["warmup"], document.run["runs"]) == (1, 7)
+    assert (document.run.warmup, document.run.runs) == (1, 7)
     asked = document.run.configuration
     assert (asked.rounds, asked.warmup, asked.runs, asked.profiler, asked.treatment) == (2, 1, 7, "native", RELEASE)
     assert set(forward.operators or ()) == {"softmax"}

@@ -60,13 +60,14 @@ def test_cases_are_named_as_asv_names_them_and_measured_by_what_their_benchmarks
     assert (size.unit, size.lower_is_better) == ("items", True)
     assert found["kinds.Sorted.mem_list(10, 'up')/value"].unit == "bytes"
     assert found["kinds.Sorted.peakmem_sort(10, 'up')/process_memory"].metric == "process_memory"
-    record = choice.labels["suite"]
-    assert record["benchmarks"]["kinds.Sorted.time_sort"]["version"] == "first"
-    assert record["skipped_by_parameters"] == 1
-    assert len(record["problems"]) == 2
+    record = choice.suite_record
+    assert record is not None
+    assert record.benchmarks["kinds.Sorted.time_sort"]["version"] == "first"
+    assert record.skipped_by_parameters == 1
+    assert len(record.problems) == 2
     assert choice.framework
     environment = choice.framework.environment(1)
-    assert environment["OPDUEL_SUITE_DIGEST"] == record["digest"]
+    assert environment["OPDUEL_SUITE_DIGEST"] == record.digest
     assert environment["OPDUEL_SUITE_MODULES"] == "made_benchmarks.kinds"
 
 

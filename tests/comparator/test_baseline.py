@@ -7,6 +7,8 @@ import pytest
 
 from opduel.comparator.baseline import compare_with_baseline, machine_differences
 from opduel.records import Build, Failure
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import Distribution, SingleReport, SingleResult
 
 BUILD = Build("toy", "toy", "interpreter", "/bin/true", "1.0", "3.11", "digest")
@@ -23,7 +25,7 @@ def result(case: str, p50: float | None, failure: Failure | None = None, **chang
 
 
 def report(*cases: SingleResult, **host: Any) -> SingleReport:
-    return SingleReport({"threads": 1, "seed": 2}, BUILD, host, cases)
+    return SingleReport(SingleRunRecord(threads=1, seed=2), BUILD, HostRecord(**host), cases)
 
 
 @pytest.mark.parametrize(
@@ -71,14 +73,14 @@ def test_another_machine_is_noticed() -> None:
     now, then = report(cpu_model="A", kernel="5"), report(cpu_model="B", kernel="5")
     assert machine_differences(now, then) == ["cpu_model: B then, A now"]
     assert machine_differences(now, now) == []
-    fewer = dataclasses.replace(now, run={**now.run, "runs": 7})
+    fewer = dataclasses.replace(now, run=dataclasses.replace(now.run, runs=7))
     assert machine_differences(now, fewer) == ["runs: 7 then, None now"]
 
 
 def test_other_variables_are_a_difference() -> None:
-    then = dataclasses.replace(report(), run={})
+    then = dataclasses.replace(report(), run=SingleRunRecord())
     now = dataclasses.replace(
-        then, run={"configuration": {"env": ["DNNL_VERBOSE"]}, "environment": {"DNNL_VERBOSE": "1"}}
+        then, run=SingleRunRecord.of({"configuration": {"env": ["DNNL_VERBOSE"]}, "environment": {"DNNL_VERBOSE": "1"}})
     )
     assert machine_differences(now, then) == ["DNNL_VERBOSE: not set then, 1 now"]
     assert machine_differences(then, now) == ["DNNL_VERBOSE: 1 then, not set now"]

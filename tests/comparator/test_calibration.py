@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from opduel.comparator.calibration import Rate, evaluate, mean_interval
 from opduel.records import Build, Comparison, Report, Verdict
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 
 BUILD = Build("toy", "toy", "interpreter", "/python", "1", "3.11", "aa")
 
@@ -63,7 +65,7 @@ def a_run(comparisons: Sequence[Comparison], inject: float = 0.0, **changes: Any
         "timed_s": 4.0,
         **changes,
     }
-    return Report(run, BUILD, BUILD, {}, tuple(comparisons))
+    return Report(RunRecord.of(run), BUILD, BUILD, HostRecord(), tuple(comparisons))
 
 
 def test_every_verdict_is_counted_where_it_belongs() -> None:

@@ -10,7 +10,9 @@ from opduel.comparator import replicate_report
 from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import RunOrder
 from opduel.records import Build, Commit, Comparison, Failure, OpduelError, Report, Verdict
+from opduel.records.host_record import HostRecord
 from opduel.records.measurement import Side
+from opduel.records.run_record import RunRecord
 
 NOTHING: dict[str, Any] = dict.fromkeys(("p_value", "q_value", "mde", "control", "treatment", "decided_on"))
 
@@ -38,7 +40,7 @@ def a_comparison(
 
 def a_report(comparisons: Sequence[Comparison], control: Build, treatment: Build, **run: Any) -> Report:
     run = {"id": "1", "aborted": False, "interrupted": False, "stop_reason": None, **run}
-    return Report(run, control, treatment, {}, tuple(comparisons))
+    return Report(RunRecord.of(run), control, treatment, HostRecord(), tuple(comparisons))
 
 
 @dataclass
@@ -104,8 +106,8 @@ class MadeHarness:
         return replicate_report(first, second)
 
     def dump(self, report: Report) -> str:
-        self.reports[report.run["id"]] = report
-        return json.dumps(report.run["id"])
+        self.reports[report.run.id] = report
+        return json.dumps(report.run.id)
 
     def parse(self, text: str) -> Report:
         return self.reports[json.loads(text)]
@@ -113,7 +115,7 @@ class MadeHarness:
     def deliver(self, report: Report) -> None:
         if self.refuse:
             raise self.refuse
-        self.told.append(report.run["id"])
+        self.told.append(report.run.id)
 
     def _compare(self, case: str, order: RunOrder, held: bool) -> Comparison:
         control, treatment = (self.level[case][build.requested] for build in (order.control, order.treatment))

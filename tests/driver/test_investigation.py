@@ -75,7 +75,7 @@ def test_one_commit_is_named_and_only_its_cases_are_measured_again(path: Path) -
     assert outcome.confirmed == ("a",)
     assert named(outcome) == [("p4", ("a",))]
     assert line.asked()[:2] == [("benchmark", "p0", "p5", None), ("verify", "p0", "p5", ["a"])]
-    replicated = [one.replicates and one.replicates.run["id"] for one in line.harness.orders]
+    replicated = [one.replicates and one.replicates.run.id for one in line.harness.orders]
     assert replicated == [None, "1-benchmark-p0..p5", *[None] * (len(replicated) - 2)]
     assert {(kind, tuple(cases or ())) for kind, _, _, cases in line.asked()[2:]} == {("regress", ("a",))}
 

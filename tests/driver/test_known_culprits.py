@@ -4,7 +4,7 @@ knows."""
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from opduel.driver.journal import Journal
 from opduel.driver.outcome import Outcome
 from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.records import Comparison, Report, RunError, Verdict
+from opduel.records.run_record import RunRecord
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
 
@@ -321,7 +322,11 @@ def test_a_ratio_from_a_host_whose_aa_check_found_a_difference_takes_no_part_of_
             return report
         found = tuple(replace(a_comparison("a", "regressed", 1.3) if one.case == "a" else one, host=one.case)
                       for one in report.comparisons)  # fmt: skip
-        return replace(report, run={**report.run, "validity": BIASED, "fleet": {"hosts": hosts}}, comparisons=found)
+        return replace(
+            report,
+            run=RunRecord.of({**asdict(report.run), "validity": BIASED, "fleet": {"hosts": hosts}}),
+            comparisons=found,
+        )
 
     week.harness.measure = off  # type: ignore[method-assign]
     assert known(week.land(4)) == [("p2", ("a",))]
@@ -340,7 +345,11 @@ def test_what_a_disturbed_host_confirmed_is_not_searched_by_its_size(path: Path)
         if not busy[0] or order.run_type != "verify":
             return report
         found = tuple(replace(one, host=one.case) for one in report.comparisons)
-        return replace(report, run={**report.run, "validity": BIASED, "fleet": {"hosts": hosts}}, comparisons=found)
+        return replace(
+            report,
+            run=RunRecord.of({**asdict(report.run), "validity": BIASED, "fleet": {"hosts": hosts}}),
+            comparisons=found,
+        )
 
     week.harness.measure = off  # type: ignore[method-assign]
     outcome = week.land(3)
@@ -363,7 +372,7 @@ def test_a_rest_of_which_no_step_can_be_trusted_is_looked_for_again_by_the_next_
     def off(order: RunOrder) -> Report:
         report = measure(order)
         is_off = busy[0] and order.run_type == "regress" and stands
-        return replace(report, run={**report.run, "validity": BIASED}) if is_off else report
+        return replace(report, run=RunRecord.of({**asdict(report.run), "validity": BIASED})) if is_off else report
 
     week.harness._compare = held_back  # type: ignore[method-assign]
     week.harness.measure = off  # type: ignore[method-assign]

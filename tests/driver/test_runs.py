@@ -44,7 +44,7 @@ def test_a_finished_run_is_answered_from_the_journal_and_reported_once(start: St
     start.again()
     assert start.make() == first
     assert len(start.harness.orders) == 1
-    assert start.harness.told == [first.run["id"]]
+    assert start.harness.told == [first.run.id]
     assert start.journal.report("run") is not None
 
 
@@ -69,7 +69,7 @@ def test_an_interrupted_run_keeps_its_rounds_and_is_not_reported(start: Start) -
     assert start.journal.rounds_of("run").rounds() == ["1", "round 1", "round 2"]
     report = start.make()
     assert [order.seed for order in start.harness.orders] == [start.harness.orders[0].seed] * 2
-    assert start.harness.told == [report.run["id"]]
+    assert start.harness.told == [report.run.id]
     assert start.journal.rounds_of("run").rounds() == []
 
 
@@ -81,7 +81,7 @@ def test_killed_between_the_end_of_a_run_and_its_telling(start: Start) -> None:
     start.again()
     report = start.make()
     assert len(start.harness.orders) == 1
-    assert start.harness.told == [report.run["id"]]
+    assert start.harness.told == [report.run.id]
 
 
 def test_what_was_not_delivered_is_delivered_by_the_next_start_in_order(start: Start) -> None:
@@ -130,11 +130,11 @@ def test_tries_that_were_made_before_are_not_made_again(start: Start) -> None:
 def test_a_run_that_broke_is_reported_and_repeated_by_the_next_start(start: Start) -> None:
     start.harness.endings = ["broken"]
     broken = start.make()
-    assert start.harness.told == [broken.run["id"]]
+    assert start.harness.told == [broken.run.id]
     start.again()
     whole = start.make()
-    assert not whole.run["aborted"]
-    assert start.harness.told == [broken.run["id"], whole.run["id"]]
+    assert not whole.run.aborted
+    assert start.harness.told == [broken.run.id, whole.run.id]
 
 
 def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_start(start: Start) -> None:
@@ -143,7 +143,7 @@ def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_star
         NotSettled, match="case looked changed when the time budget ended, and is not settled; the next pass"
     ) as raised:
         start.make()
-    assert raised.value.report.run["continues"] is True
+    assert raised.value.report.run.continues is True
     assert start.harness.told == ["1-benchmark-old..new-open-1"]
     assert len(start.journal.rounds_of("run").rounds()) == 3, "they are kept"
     assert start.journal.report("run") is None
@@ -151,7 +151,7 @@ def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_star
     report = start.make()
     assert [order.budgets for order in start.harness.orders] == [1, 2]
     assert start.harness.begun == 1, "it went on"
-    assert start.harness.told == ["1-benchmark-old..new-open-1", report.run["id"]]
+    assert start.harness.told == ["1-benchmark-old..new-open-1", report.run.id]
     assert start.journal.report("run") is not None
 
 

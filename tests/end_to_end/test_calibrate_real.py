@@ -31,7 +31,7 @@ def test_a_short_calibration(tmp_path: Path, mxnet_1_9: Build) -> None:
     (path,) = tmp_path.rglob("calibration.json")
     document = json.loads(path.read_text(encoding="utf-8"))
     reports = [read_report(path.parent / name) for name in document["reports"]]
-    assert {report.run["inject"] or 0.0 for report in reports} | set(document["not_run"]) == {0.0, 0.3, 0.5}
+    assert {report.run.inject or 0.0 for report in reports} | set(document["not_run"]) == {0.0, 0.3, 0.5}
     assert {report.control.digest for report in reports} == {report.treatment.digest for report in reports}
     assert len(reports) == document["runs"] >= 2
     rows = evaluate(reports)

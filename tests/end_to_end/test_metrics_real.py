@@ -13,6 +13,7 @@ from opduel.harness.run_request import RunRequest
 from opduel.harness.specs import expand_cases
 from opduel.harness.specs.model import Spec
 from opduel.records import Build, RunConfiguration
+from opduel.records.run_record import RunLabels
 from opduel.reporters.screen import render
 
 # And in the CI. Each metric by itself: test_mxnet_results.py, test_mxnet_storage.py, test_mxnet_profiler.py.
@@ -49,7 +50,7 @@ def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build,
         cases=expand_cases(Spec.model_validate(SPEC)),
         seed=3,
         configuration=RunConfiguration(max_rounds=5, roofline=True, profile_output=str(tmp_path)),
-        labels={"spec": "numbers"},
+        labels=RunLabels(spec="numbers"),
         env={"DNNL_VERBOSE": "1"},
     )
     report = run_ab(request)
@@ -65,11 +66,11 @@ def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build,
     assert (memory.verdict, memory.control, memory.rounds) == ("unchanged", 64 * 64 * 4, 3)
     topk = found["topk/forward/memory"]
     assert (topk.verdict, topk.control) == ("unchanged", 12_291_072), "a workspace of 12 MB, and an output of 3 kB"
-    assert report.run["validity"]["valid"], "nothing was timed"
+    assert report.run.validity.valid, "nothing was timed"
     assert "output: at (0,) 45.25 against 64.0" in " ".join(render(report).split())
-    assert report.host["roofline"]["gflops"]["float32"] > 0
-    assert report.run["environment"]["DNNL_VERBOSE"] == "1"
-    assert (report.run["profile_output"]["written"], report.run["profile_output"]["problems"]) == (6, [])
+    assert report.host.roofline.gflops["float32"] > 0
+    assert report.run.environment["DNNL_VERBOSE"] == "1"
+    assert (report.run.profile_output.written, report.run.profile_output.problems) == (6, [])
     for side in ("control", "treatment"):
         folder = tmp_path / "dot" / "forward" / side
         assert any(one["name"] == "dot" for one in json.loads((folder / "trace.json").read_text())["traceEvents"])

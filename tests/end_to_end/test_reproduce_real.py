@@ -43,7 +43,7 @@ def test_the_command_shown_measures_that_case_alone(tmp_path: Path, mxnet_1_8: B
     assert [case.id for case in again.cases] == [shown["id"]]
     assert [case for case in report.cases if case.id == shown["id"]] == list(again.cases)
     assert [one.digest for one in (again.control, again.treatment)] == [mxnet_1_8.digest, mxnet_1_9.digest]
-    assert again.run["seed"] == report.run["seed"]
+    assert again.run.seed == report.run.seed
     (comparison,) = again.comparisons
     assert comparison.rounds > 0
     assert comparison.failure is None

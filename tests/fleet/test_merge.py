@@ -12,8 +12,9 @@ from made_samples import a_case, pairs
 from report_samples import CONTROL, TREATMENT, report
 
 from opduel.comparator import Looks, RunAnalysis, benjamini_hochberg, plan_looks
-from opduel.fleet.merge import NOT_MEASURED, HostReport, merge
-from opduel.records import Case, Failure, PairSample, Report
+from opduel.fleet.merge import NOT_MEASURED, HostReport, merge, with_problems_of_hosts
+from opduel.records import Case, Failure, PairSample, Report, RunRecord
+from opduel.records.run_record import SuiteRecord
 
 LOOKS = plan_looks(30)
 ALPHA = 0.05
@@ -38,7 +39,7 @@ def shard(
 
 
 def merged(parts: Sequence[tuple[str, Report]], cases: Sequence[Case]) -> Report:
-    return merge([HostReport(host, part) for host, part in parts], cases, LOOKS, ALPHA, {"id": "whole"})
+    return merge([HostReport(host, part) for host, part in parts], cases, LOOKS, ALPHA)
 
 
 def test_each_case_has_its_host_and_the_order_is_the_runs() -> None:
@@ -57,8 +58,7 @@ def test_each_case_has_its_host_and_the_order_is_the_runs() -> None:
         "unchanged",
         "unchanged",
     ]
-    assert [host["name"] for host in merged_report.run["fleet"]["hosts"]] == ["one", "two"]
-    assert merged_report.run.id == "whole"
+    assert [host.name for host in merged_report.run.fleet.hosts] == ["one", "two"]
     assert (merged_report.control, merged_report.treatment) == (CONTROL, TREATMENT)
 
 
@@ -96,7 +96,7 @@ def test_the_correction_is_over_all_hosts() -> None:
     assert (among_many.comparisons[0].verdict, among_many.comparisons[0].finding) == ("inconclusive", None)
     for changes, finding in ((0.0, None), (0.5, "regressed")):
         parts = [HostReport("one", among_many), HostReport("two", a_part(cases[1:], [changes] * 59, 1, looks))]
-        assert merge(parts, cases, looks, ALPHA, {}).comparisons[0].finding == finding
+        assert merge(parts, cases, looks, ALPHA).comparisons[0].finding == finding
 
 
 def test_what_a_verification_has_not_confirmed_is_not_flagged_afterwards() -> None:
@@ -148,9 +148,9 @@ def test_what_ended_a_part_early_is_said_of_the_whole() -> None:
     parts = [
         (
             "one",
-            replace(shard(cases[:1], [0.0], 1), run={"complete": False, "stop_reason": "the time is up", "rounds": 3}),
+            replace(shard(cases[:1], [0.0], 1), run=RunRecord(complete=False, stop_reason="the time is up", rounds=3)),
         ),
-        ("two", replace(shard(cases[1:], [0.0], 1), run={"complete": True, "rounds": 4})),
+        ("two", replace(shard(cases[1:], [0.0], 1), run=RunRecord(complete=True, rounds=4))),
     ]
     merged_report = merged(parts, cases)
     assert (merged_report.run.complete, merged_report.run.stop_reason, merged_report.run.rounds) == (
@@ -186,13 +186,13 @@ def test_cases_that_were_begun_twice_are_two_in_the_family() -> None:
     flagged = next(candidate for candidate in map(part, sizes) if candidate.comparisons[0].verdict == "regressed")
     q_value = flagged.comparisons[0].q_value or 0.0
     for given_up in (0, 3, 60):
-        merged_report = merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, given_up=given_up).comparisons[0]
+        merged_report = merge([HostReport("one", flagged)], cases, looks, ALPHA, given_up=given_up).comparisons[0]
         assert merged_report.q_value == pytest.approx(q_value * (30 + given_up) / 30)
         assert merged_report.verdict == ("regressed" if merged_report.q_value <= ALPHA else "inconclusive")
     assert (merged_report.verdict, merged_report.suspected) == ("inconclusive", "regressed")
-    both = merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, other_comparisons=30, given_up=3).comparisons[0]
+    both = merge([HostReport("one", flagged)], cases, looks, ALPHA, other_comparisons=30, given_up=3).comparisons[0]
     assert both.q_value == pytest.approx(q_value * 63 / 30), "those of other kinds of host count, too"
-    assert merge([HostReport("one", flagged)], cases, looks, ALPHA, {}, given_up=3).run["fleet"]["given_up"] == 3
+    assert merge([HostReport("one", flagged)], cases, looks, ALPHA, given_up=3).run.fleet.given_up == 3
     assert merged_report.note.startswith("regressed if no case had been begun on two hosts")
 
 
@@ -204,7 +204,7 @@ def test_a_part_that_lost_its_open_cases_is_not_weighed_again() -> None:
     few, many = a_part(cases[:1], [alone], 59, looks), a_part(cases[1:], [0.5] * 59, 1, looks)
     for is_whole, finding in ((True, "regressed"), (False, None)):
         parts = [HostReport("one", few, is_whole), HostReport("two", many)]
-        assert merge(parts, cases, looks, ALPHA, {}).comparisons[0].finding == finding
+        assert merge(parts, cases, looks, ALPHA).comparisons[0].finding == finding
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=6), min_size=2, max_size=4), st.integers(0, 9))
@@ -244,7 +244,5 @@ def test_what_is_wrong_with_a_suite_names_the_hosts_on_which_it_is() -> None:
             "oto", cases, ([first_problem], [first_problem, own], [first_problem, own]), strict=True
         )
     ]
-    merged_report = merge(
-        parts, cases, LOOKS, ALPHA, {"id": "whole", "suite": {"name": "s", "problems": [first_problem]}}
-    )
-    assert merged_report.run["suite"] == {"name": "s", "problems": [first_problem, f"t, o: {own}"]}
+    suite = with_problems_of_hosts(SuiteRecord(name="s", problems=(first_problem,)), parts)
+    assert suite == SuiteRecord(name="s", problems=(first_problem, f"t, o: {own}"))

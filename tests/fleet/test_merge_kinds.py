@@ -32,8 +32,7 @@ def of_kind(kind: str, changes: Sequence[float], other_comparisons: int, **run: 
     }
     comparisons = RunAnalysis(cases, samples, {}, LOOKS, ALPHA, other_p_values=(1.0,) * other_comparisons).comparisons()
     part = replace(report(comparisons, **{"complete": True, **run}), cases=tuple(cases))
-    record = {"id": f"run-{kind}", "complete": True, **run}
-    return merge([HostReport(f"host-{kind}", part)], cases, LOOKS, ALPHA, record, other_comparisons)
+    return merge([HostReport(f"host-{kind}", part)], cases, LOOKS, ALPHA, other_comparisons)
 
 
 def rows(*kinds: str) -> list[Case]:

@@ -18,7 +18,7 @@ from opduel.fleet.received import KEPT_SUITES, SuiteHere, cases_with_files
 from opduel.frameworks import get_framework
 from opduel.harness.models import fetch_files
 from opduel.harness.run_request import RunRequest
-from opduel.records import Build, Case, Commit, ModelFile, RunConfiguration, RunError, UsageError
+from opduel.records import Build, Case, Commit, ModelFile, RunConfiguration, RunError, RunLabels, UsageError
 from opduel.records.measurement import SIDES, Side
 
 BUILD = Build("asv", "this one", "interpreter", sys.executable, "1", "3", "d1")
@@ -72,7 +72,7 @@ def host_with(suite: Suite, folder: Path) -> Path:
 
 def job(suite: Suite, run: str = "0" * 16, orders: Sequence[CacheOrder] = ORDERS) -> tuple[Job, SuiteJob]:
     own = SuiteJob(suite.digest, suite.folder.name, suite.requirements, {"OPDUEL_SUITE_DIGEST": suite.digest}, orders)
-    return Job(run, "1-a", "asv", BUILD, BUILD, [], 1, RunConfiguration(), {}, 0, suite=own), own
+    return Job(run, "1-a", "asv", BUILD, BUILD, [], 1, RunConfiguration(), RunLabels(), 0, suite=own), own
 
 
 def test_a_host_makes_each_setup_cache_once_in_a_run(suite: Suite, tmp_path: Path) -> None:

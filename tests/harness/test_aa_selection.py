@@ -107,7 +107,7 @@ def test_the_report_says_how_many_there_were_to_be() -> None:
     asked_for = request(*CASES[:2], *counted(CASES[:5])).configured(sentinels=50)
     none_timed = request(*counted(CASES[:5]))
     reports = [without_measuring(one, "") for one in (asked_for, none_timed)]
-    assert [report.run["aa_cases"] for report in reports] == [2, 0]
+    assert [report.run.aa_cases for report in reports] == [2, 0]
 
 
 def test_what_is_dropped_has_no_more_turns() -> None:

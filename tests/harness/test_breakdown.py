@@ -55,14 +55,14 @@ def test_what_can_not_be_profiled_costs_no_verdict() -> None:
     assert "control: error: " in fine.breakdown.note
     assert "treatment: error: " in fine.breakdown.note
     assert bad.breakdown is None
-    assert report.run["breakdown"] == "all"
-    assert (report.run["complete"], report.run["aborted"]) == (True, False)
+    assert report.run.breakdown == "all"
+    assert (report.run.complete, report.run.aborted) == (True, False)
 
 
 def test_without_being_asked_only_networks_are_profiled() -> None:
     report = run_ab(toy_request(replace(toy_case("a"), threshold=0.5)))
     assert report.comparisons[0].breakdown is None
-    assert report.run["breakdown"] == "networks"
+    assert report.run.breakdown == "networks"
 
 
 def test_breakdowns_fit_into_the_time_budget() -> None:
@@ -72,8 +72,8 @@ def test_breakdowns_fit_into_the_time_budget() -> None:
     (one,) = report.comparisons
     assert one.samples
     assert one.breakdown is None
-    assert report.run["not_broken_down"] == 1
-    assert not report.run["aborted"]
+    assert report.run.not_broken_down == 1
+    assert not report.run.aborted
 
 
 def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,5 +114,5 @@ def test_a_signal_meanwhile_keeps_what_was_measured(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(opduel.harness.profiles, "_break_down", interrupted)
     report = run_ab(toy_request(replace(toy_case("a"), threshold=0.5)).configured(breakdown=True))
     assert report.comparisons[0].samples
-    assert report.run["interrupted"]
-    assert report.run["stop_reason"] == "stopped by SIGTERM"
+    assert report.run.interrupted
+    assert report.run.stop_reason == "stopped by SIGTERM"

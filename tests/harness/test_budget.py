@@ -13,8 +13,8 @@ from opduel.comparator.explanations import duration
 from opduel.harness.budget import (
     MOST_EXPLAINED,
     PROFILES_PER_CAUSE,
-    RoundDuration,
     CaseNeed,
+    RoundDuration,
     affordable,
     budget_for,
     count_cause_profiles,
@@ -197,11 +197,11 @@ def test_forecasts_get_their_time_in_figures_and_in_words() -> None:
 
     told = budget_for([soon, late, never, done], 40.0, 1.0)
     assert told is not None
-    assert (told["settles"], told["open"]) == (2, 3)
-    assert 40 + late.forecast.seconds <= told["time_budget"] < 50 + late.forecast.seconds
+    assert (told.settles, told.open) == (2, 3)
+    assert 40 + late.forecast.seconds <= told.time_budget < 50 + late.forecast.seconds
     verifying = budget_for([soon, late, never, done], 40.0, 0.7)
     assert verifying is not None
-    assert verifying["time_budget"] > told["time_budget"]
+    assert verifying.time_budget > told.time_budget
     assert budget_for([never, done], 40.0, 1.0) is None
     unknown = with_seconds(comparisons, cases, None, plan_looks(30))
     assert unknown[0].note == "too noisy; about 3 more rounds would likely settle it"

@@ -121,8 +121,8 @@ def test_a_sample_is_one_call_and_eviction_counts_as_time_spent() -> None:
 def test_a_run_tells_that_caches_were_evicted() -> None:
     asked = request(toy_case("a"), max_rounds=2)
     report = run_ab(replace(asked, configuration=replace(asked.configuration, wipe_cache=True)))
-    assert report.run["wipe_cache"] == plan_wiping().size
-    assert WIPING_VARIABLE not in report.run["environment"]  # of timed pairs alone: memory is not measured with it
+    assert report.run.wipe_cache == plan_wiping().size
+    assert WIPING_VARIABLE not in report.run.environment  # of timed pairs alone: memory is not measured with it
     (one,) = report.comparisons
     assert one.samples
     assert all(sample.calls < 200 for sample in one.samples)

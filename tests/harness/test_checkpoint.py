@@ -15,6 +15,7 @@ from opduel.harness.host import HostMonitor
 from opduel.harness.run import run_ab
 from opduel.harness.schedule import MeasurementPlan
 from opduel.records import Failure, PairSample, Report
+from opduel.records.host_record import MeasureRecord, NoiseRecord
 
 LOOKS = plan_looks(6)
 
@@ -24,7 +25,7 @@ def test_an_entry_survives_whatever_its_numbers_and_words() -> None:
     failure = Failure("both", "error", "line\nfeed\u2028\udc80", "\x00\x1b")
     inner = opduel.harness.pair.RoundResult(mhz=[2500.0, 1e-300], refused={"a": failure})
     result = opduel.harness.pair.RoundResult([sample], lost={"b": failure}, lost_worker=failure, aa_cases=inner)
-    noise = {"samples": 3, "seconds": 0.5, "load": {"min": 0.0, "max": math.inf, "mean": 1.0}, "stolen": None}
+    noise = NoiseRecord(samples=3, seconds=0.5, load=MeasureRecord(min=0.0, max=math.inf, mean=1.0))
     planned = (("a", "confirmation"), ("b", "screening"))
     entry = StoredRound("r", "verify", 3, "time", True, planned, ("a",), planned[1:], result, 1.5, noise)  # type: ignore[arg-type]
     text = to_text(entry)
@@ -98,12 +99,12 @@ def test_a_text_that_was_kept_twice_counts_once(caplog: pytest.LogCaptureFixture
 
     log = Interrupted()
     first = run_ab(asked(log, same()))
-    assert (first.run["interrupted"], first.run["rounds"]) == (True, 2)
+    assert (first.run.interrupted, first.run.rounds) == (True, 2)
     assert [one.number for one in log.kept()] == [0, 1, 1]
     second = run_ab(asked(log, same()))
-    assert second.run["complete"]
+    assert second.run.complete
     assert "round 1 was recorded twice" in caplog.text
-    assert [sample.round for sample in samples(second)] == list(range(second.run["rounds"]))
+    assert [sample.round for sample in samples(second)] == list(range(second.run.rounds))
 
 
 @pytest.mark.parametrize(
@@ -119,8 +120,8 @@ def test_a_log_of_another_run_is_passed_over(
     others = {name: value for name, value in changes.items() if name not in configured}
     second = run_ab(replace(asked(log, same(), **configured), **others))
     assert f"{foreign} of {foreign} entries are of other cases, builds or settings" in caplog.text
-    assert second.run["resumed"] == []
-    assert second.run["id"] != first.run["id"]
+    assert second.run.resumed == ()
+    assert second.run.id != first.run.id
     assert not set(samples(first)) & set(samples(second))
 
 
@@ -128,7 +129,7 @@ def test_a_label_of_its_cases_makes_it_no_other_run(stopped: tuple[Report, tuple
     """A label decides nothing that is measured."""
     first, texts = stopped
     second = run_ab(replace(asked(ListLog(texts), same()), cases=[replace(same(), category="spec")]))
-    assert second.run["id"] == first.run["id"]
+    assert second.run.id == first.run.id
     assert set(samples(first)) <= set(samples(second))
 
 
@@ -138,7 +139,7 @@ def test_a_full_disk_costs_no_result(caplog: pytest.LogCaptureFixture) -> None:
             raise OSError(28, "No space left on device")
 
     report = run_ab(asked(Full(), same()))
-    assert report.run["complete"]
+    assert report.run.complete
     assert "No space left on device" in caplog.text
 
 
@@ -150,8 +151,8 @@ def test_a_fault_of_the_log_ends_the_run_with_what_was_measured() -> None:
                 raise ValueError("journal closed")
 
     report = run_ab(asked(Faulty(), same()))
-    assert (report.run["aborted"], report.run["interrupted"]) == (True, False)
-    assert report.run["stop_reason"] == "ValueError: journal closed"
+    assert (report.run.aborted, report.run.interrupted) == (True, False)
+    assert report.run.stop_reason == "ValueError: journal closed"
     assert len(samples(report)) == 2
 
 
@@ -168,13 +169,14 @@ class OnceSeen(HostMonitor):
     """A host on which this was going on for so many seconds."""
 
     def __init__(self, seconds: float, neighbours: float) -> None:
-        spread = {"min": 0.0, "max": 2 * neighbours, "mean": neighbours}
-        self.seen = {"samples": 2, "seconds": seconds, "neighbours": spread, "stolen": None}
+        spread = MeasureRecord(min=0.0, max=2 * neighbours, mean=neighbours)
+        self.seen = NoiseRecord(samples=2, seconds=seconds, neighbours=spread)
 
     def sample(self) -> None: ...
 
-    def summary(self) -> dict[str, Any]:
-        return {"before": None, "during": self.seen}
+    @property
+    def during(self) -> NoiseRecord:
+        return self.seen
 
 
 def test_noise_is_that_of_all_parts() -> None:
@@ -188,6 +190,6 @@ def test_noise_is_that_of_all_parts() -> None:
             phase.keep(opduel.harness.pair.RoundResult(), opduel.harness.pair.Round([], 2 * part + number), "time", 1.0)
     whole = Checkpoint(log, "r").phase("first", OnceSeen(60.0, 0.2)).noise()
     assert whole is not None
-    assert (whole["samples"], whole["seconds"], whole["stolen"]) == (6, 120, None)
+    assert (whole.samples, whole.seconds, whole.stolen) == (6, 120, None)
     mean = (30 * 0.5 + 30 * 0.1 + 60 * 0.2) / 120
-    assert whole["neighbours"] == pytest.approx({"min": 0.0, "max": 1.0, "mean": mean})
+    assert whole.neighbours == MeasureRecord(min=0.0, max=1.0, mean=pytest.approx(mean))

@@ -21,6 +21,7 @@ from opduel.harness.pair_pool import Bench
 from opduel.harness.process import Worker
 from opduel.records import Build, Case, Failure
 from opduel.records.measurement import Side
+from opduel.records.run_record import ForksRecord
 
 NUMPY = Build("numpy", "python", "interpreter", sys.executable, "1.0", "3.11", "digest")
 
@@ -69,10 +70,10 @@ def test_a_thread_of_the_import_on_one_side_alone_forbids_forks_of_several_threa
     assert "control: a fork loses 1 thread of the import" in found.unforked
     assert (found.can_fork(2, "cpu"), found.can_fork(1, "cpu"), framework.can_fork(2, "cpu")) == (False, True, True)
     record = forks_record(found, cases, 2)
-    assert record == {"forked": 0, "alone": 1, "reason": found.unforked}
+    assert record == ForksRecord(alone=1, reason=found.unforked)
     assert checked(framework, losing.builds, cases, 1) is framework, "with one thread nothing is asked"
     assert checked(good.framework, good.builds, cases, 2) is good.framework
-    assert forks_record(good.framework, cases, 2) == {"forked": 1, "alone": 0, "reason": None}
+    assert forks_record(good.framework, cases, 2) == ForksRecord(forked=1)
 
 
 def test_a_build_that_does_not_start_is_none_to_be_forked() -> None:

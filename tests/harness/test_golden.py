@@ -104,7 +104,7 @@ def test_no_control_is_started_and_the_report_says_so(written: Path) -> None:
     asked = replace(request(CASES[0]), golden=gone, control=gone.manifest.build, seed=SEED)
     report = run_ab(asked)
     assert report.comparisons[0].verdict == "unchanged"
-    assert report.run["golden"] == str(written)
+    assert report.run.golden == str(written)
     assert report.control == gone.manifest.build
 
 

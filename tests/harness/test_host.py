@@ -1,10 +1,10 @@
 """The host's fingerprint and noise, on this host, on a made-up one, and on one that tells nothing."""
 
-import json
 import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from opduel.harness.host import HostMonitor, host_fingerprint, memory_left, merged_noise, own_cpu_seconds
+from opduel.records.host_record import MeasureRecord, NoiseRecord
 
 HERTZ = os.sysconf("SC_CLK_TCK")
 
@@ -77,16 +78,25 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return Run(tmp_path, monkeypatch)
 
 
+def noise_of(noise: NoiseRecord | None) -> NoiseRecord:
+    assert noise is not None
+    return noise
+
+
+def spread_of(measure: MeasureRecord | None) -> tuple[float, float, float]:
+    assert measure is not None
+    return measure.min, measure.max, measure.mean
+
+
 def test_this_hosts_fingerprint() -> None:
     fingerprint = host_fingerprint()
-    assert json.loads(json.dumps(fingerprint, allow_nan=False)) == fingerprint
-    assert fingerprint["logical_cpus"] == os.cpu_count()
-    assert fingerprint["allowed_cpus"] == sorted(os.sched_getaffinity(0))
-    assert fingerprint["memory_total"] == psutil.virtual_memory().total
-    assert 0 < fingerprint["memory_available"] <= fingerprint["memory_total"]
-    assert fingerprint["kernel"] == f"{os.uname().sysname} {os.uname().release}"
-    assert fingerprint["machine"] == os.uname().machine
-    assert fingerprint["python"].split(".")[:2] == [str(part) for part in sys.version_info[:2]]
+    assert fingerprint.logical_cpus == os.cpu_count()
+    assert fingerprint.allowed_cpus == tuple(sorted(os.sched_getaffinity(0)))
+    assert fingerprint.memory_total == psutil.virtual_memory().total
+    assert 0 < (fingerprint.memory_available or 0) <= psutil.virtual_memory().total
+    assert fingerprint.kernel == f"{os.uname().sysname} {os.uname().release}"
+    assert fingerprint.machine == os.uname().machine
+    assert str(fingerprint.python).split(".")[:2] == [str(part) for part in sys.version_info[:2]]
 
 
 def test_a_made_up_hosts_fingerprint(tmp_path: Path) -> None:
@@ -105,12 +115,12 @@ def test_a_made_up_hosts_fingerprint(tmp_path: Path) -> None:
         },
     )
     fingerprint = host_fingerprint(tmp_path, tmp_path)
-    assert fingerprint["cpu_model"] == "Fast: CPU"
-    assert fingerprint["gpus"] == ["NVIDIA H100 80GB HBM3"] * 2
-    assert fingerprint["hypervisor"] is False
-    assert fingerprint["governors"] == ["performance", "powersave"]
+    assert fingerprint.cpu_model == "Fast: CPU"
+    assert fingerprint.gpus == ("NVIDIA H100 80GB HBM3",) * 2
+    assert fingerprint.hypervisor is False
+    assert fingerprint.governors == ("performance", "powersave")
     (tmp_path / "cpuinfo").write_text("flags : fpu hypervisor avx\n")
-    assert host_fingerprint(tmp_path, tmp_path)["hypervisor"] is True
+    assert host_fingerprint(tmp_path, tmp_path).hypervisor is True
 
 
 def test_a_host_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,16 +131,17 @@ def test_a_host_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(psutil, name, refuse)
     monkeypatch.setattr(os, "getloadavg", refuse)
     fingerprint = host_fingerprint(tmp_path, tmp_path)
-    unknown = {key for key, value in fingerprint.items() if value is None}
+    unknown = {key for key, value in vars(fingerprint).items() if value is None}
     memory = {"memory_total", "memory_available", "swap_total", "swap_used"}
-    assert unknown == {"cpu_model", "governors", "frequency_mhz", "hypervisor"} | memory
+    not_yet = {"roofline", "before", "during", "verifying"}
+    assert unknown == {"cpu_model", "governors", "frequency_mhz", "hypervisor"} | memory | not_yet
     monitor = HostMonitor(tmp_path, interval_s=0)
     monitor.sample()
     monitor.begin()
     monitor.sample()
-    phases = monitor.summary()
-    assert phases["during"]["samples"] == 2
-    assert {key for key, value in phases["during"].items() if value is not None} == {"samples", "seconds"}
+    during = noise_of(monitor.during)
+    assert during.samples == 2
+    assert {key for key, value in vars(during).items() if value is not None} == {"samples", "seconds"}
 
 
 @pytest.mark.parametrize(
@@ -154,7 +165,7 @@ def test_garbage_is_unknown(run: Run, name: str, text: str) -> None:
         run.at(now, user=now, idle=now)
         _write(run.proc, {name: text})
         run.monitor.sample()
-    unknown = {key for key, value in run.monitor.summary()["before"].items() if value is None}
+    unknown = {key for key, value in vars(noise_of(run.monitor.before)).items() if value is None}
     assert unknown == {"memory_pressure", "io_pressure"} | measures[name]
 
 
@@ -170,21 +181,19 @@ def test_a_run_is_summed_up(run: Run) -> None:
         140, own=27, load=1.0, cpu_total=21, user=92, idle=537, steal=2, available=600, oom_kill=3, user0=31, steal0=1
     )
     run.monitor.sample()
-    summary = run.monitor.summary()
-    before, during = summary["before"], summary["during"]
-    assert (before["samples"], before["seconds"], before["steal"], before["other_cpu"]) == (1, 0, None, None)
-    assert before["load"] == {"min": 0.25, "max": 0.25, "mean": 0.25}
-    assert before["cpu_pressure"] == {"min": 0.125, "max": 0.125, "mean": 0.125}
-    assert (during["samples"], during["seconds"], during["oom_kills"]) == (3, 40, 3)
-    assert during["load"] == pytest.approx({"min": 0.25, "max": 1.5, "mean": 2.75 / 3})
-    assert during["cpu_pressure"] == pytest.approx({"min": 0.1, "max": 0.5, "mean": 16 / 40})
-    assert during["steal"] == pytest.approx({"min": 0, "max": 1 / 20, "mean": 1 / 80})
-    assert during["other_cpu"] == pytest.approx({"min": 10 / 60, "max": 5 / 20, "mean": 15 / 80})
-    assert during["neighbours"] == pytest.approx({"min": 0.1, "max": 0.1, "mean": 4 / 40})
-    assert during["stolen"] == pytest.approx({"min": 0, "max": 0.1, "mean": 1 / 40})
-    assert during["available_memory"] == pytest.approx({"min": 400 * 1024, "max": 1000 * 1024, "mean": 2000 * 1024 / 3})
-    assert during["memory_pressure"] is None
-    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+    before, during = noise_of(run.monitor.before), noise_of(run.monitor.during)
+    assert (before.samples, before.seconds, before.steal, before.other_cpu) == (1, 0, None, None)
+    assert spread_of(before.load) == (0.25, 0.25, 0.25)
+    assert spread_of(before.cpu_pressure) == (0.125, 0.125, 0.125)
+    assert (during.samples, during.seconds, during.oom_kills) == (3, 40, 3)
+    assert spread_of(during.load) == pytest.approx((0.25, 1.5, 2.75 / 3))
+    assert spread_of(during.cpu_pressure) == pytest.approx((0.1, 0.5, 16 / 40))
+    assert spread_of(during.steal) == pytest.approx((0, 1 / 20, 1 / 80))
+    assert spread_of(during.other_cpu) == pytest.approx((10 / 60, 5 / 20, 15 / 80))
+    assert spread_of(during.neighbours) == pytest.approx((0.1, 0.1, 4 / 40))
+    assert spread_of(during.stolen) == pytest.approx((0, 0.1, 1 / 40))
+    assert spread_of(during.available_memory) == pytest.approx((400 * 1024, 1000 * 1024, 2000 * 1024 / 3))
+    assert during.memory_pressure is None
 
 
 def test_a_host_that_does_not_tell_of_an_allowed_cpu_tells_of_no_neighbours(tmp_path: Path) -> None:
@@ -192,9 +201,9 @@ def test_a_host_that_does_not_tell_of_an_allowed_cpu_tells_of_no_neighbours(tmp_
     monitor = HostMonitor(tmp_path, interval_s=0, allowed=frozenset({1, 2}))
     monitor.begin()
     monitor.sample()
-    during = monitor.summary()["during"]
-    assert (during["neighbours"], during["stolen"]) == (None, None)
-    assert during["samples"] == 2
+    during = noise_of(monitor.during)
+    assert (during.neighbours, during.stolen) == (None, None)
+    assert during.samples == 2
 
 
 def test_before_can_have_several_samples(run: Run) -> None:
@@ -203,20 +212,20 @@ def test_before_can_have_several_samples(run: Run) -> None:
         run.monitor.sample()
     run.at(20, cpu_total=5)
     run.monitor.begin()
-    summary = run.monitor.summary()
-    assert (summary["before"]["samples"], summary["during"]["samples"]) == (4, 1)
-    assert summary["before"]["cpu_pressure"] == pytest.approx({"min": 0, "max": 0.5, "mean": 0.25})
+    before = noise_of(run.monitor.before)
+    assert (before.samples, noise_of(run.monitor.during).samples) == (4, 1)
+    assert spread_of(before.cpu_pressure) == pytest.approx((0, 0.5, 0.25))
 
 
 def test_samples_that_come_too_soon_are_not_taken(run: Run) -> None:
     for now in (0, 0.5, 0.99, 1.0, 1.5, 2.5):
         run.at(now)
         run.monitor.sample()
-    assert run.monitor.summary()["before"]["samples"] == 3
+    assert noise_of(run.monitor.before).samples == 3
 
 
 def test_without_samples_there_is_nothing(tmp_path: Path) -> None:
-    assert HostMonitor(tmp_path).summary() == {"before": None, "during": None}
+    assert (HostMonitor(tmp_path).before, HostMonitor(tmp_path).during) == (None, None)
 
 
 def test_shares_stay_between_0_and_1(run: Run) -> None:
@@ -224,10 +233,10 @@ def test_shares_stay_between_0_and_1(run: Run) -> None:
     run.monitor.begin()
     run.at(1, own=5, cpu_total=1.5, user=2, user0=2)  # clocks that disagree a little
     run.monitor.sample()
-    during = run.monitor.summary()["during"]
-    assert during["neighbours"]["min"] == 0
-    assert during["cpu_pressure"]["max"] == 1
-    assert during["other_cpu"]["min"] == 0
+    during = noise_of(run.monitor.during)
+    assert spread_of(during.neighbours)[0] == 0
+    assert spread_of(during.cpu_pressure)[1] == 1
+    assert spread_of(during.other_cpu)[0] == 0
 
 
 def test_this_host_can_be_sampled() -> None:
@@ -236,10 +245,10 @@ def test_this_host_can_be_sampled() -> None:
     monitor.begin()
     time.sleep(0.1)
     monitor.sample()
-    during = monitor.summary()["during"]
-    assert during["load"]["min"] >= 0
-    assert 0 <= during["other_cpu"]["mean"] <= 1
-    assert 0 < during["available_memory"]["max"] <= psutil.virtual_memory().total
+    during = noise_of(monitor.during)
+    assert spread_of(during.load)[0] >= 0
+    assert 0 <= spread_of(during.other_cpu)[2] <= 1
+    assert 0 < spread_of(during.available_memory)[1] <= psutil.virtual_memory().total
 
 
 def test_own_cpu_time_counts_children_alive_and_gone() -> None:
@@ -257,33 +266,28 @@ def test_own_cpu_time_counts_children_alive_and_gone() -> None:
 
 def test_parts_become_one() -> None:
     """A lone sample is not weighted by time; what only one part reports is kept."""
-    spread = {"min": 0.1, "max": 0.3, "mean": 0.2}
-    part = {"samples": 3, "seconds": 20.0, "load": spread, "steal": None, "oom_kills": 1}
-    lone = {
-        "samples": 1,
-        "seconds": 0.0,
-        "load": {"min": 2.0, "max": 2.0, "mean": 2.0},
-        "steal": spread,
-        "oom_kills": 0,
-    }
+    spread = MeasureRecord(min=0.1, max=0.3, mean=0.2)
+    part = NoiseRecord(samples=3, seconds=20.0, load=spread, oom_kills=1)
+    lone = NoiseRecord(
+        samples=1, seconds=0.0, load=MeasureRecord(min=2.0, max=2.0, mean=2.0), steal=spread, oom_kills=0
+    )
     assert merged_noise([]) is None
     assert merged_noise([None, part]) == part
-    whole = {"samples": 4, "seconds": 20.0, "load": {"min": 0.1, "max": 2.0, "mean": 0.2}, "oom_kills": 1}
-    assert merged_noise([part, None, lone]) == {**whole, "steal": spread}
-    two = merged_noise([lone, lone])
-    assert two is not None
-    assert two["load"] == lone["load"]
-    assert merged_noise([{**part, "oom_kills": None}] * 2 + [{**part, "steal": None}])["oom_kills"] == 1  # type: ignore[index]
+    load = MeasureRecord(min=0.1, max=2.0, mean=0.2)
+    merged = NoiseRecord(samples=4, seconds=20.0, load=load, steal=spread, oom_kills=1)
+    assert merged_noise([part, None, lone]) == merged
+    assert noise_of(merged_noise([lone, lone])).load == lone.load
+    assert noise_of(merged_noise([replace(part, oom_kills=None), part])).oom_kills == 1
 
 
 def test_a_host_is_called_by_its_name_or_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "bench-7.example.org")
     monkeypatch.delenv("OPDUEL_HOST_NAME", raising=False)
-    assert host_fingerprint()["name"] == "bench-7"
+    assert host_fingerprint().name == "bench-7"
     monkeypatch.setenv("OPDUEL_HOST_NAME", " the quiet one ")
-    assert host_fingerprint()["name"] == "the quiet one"
+    assert host_fingerprint().name == "the quiet one"
     monkeypatch.setenv("OPDUEL_HOST_NAME", "")
-    assert host_fingerprint()["name"] is None
+    assert host_fingerprint().name is None
 
 
 @pytest.mark.parametrize(

@@ -154,14 +154,14 @@ def test_a_run_has_both_and_each_keeps_its_place() -> None:
         ("b/error", "error"),
     ]
     assert [report.comparisons[number].verdict for number in (0, 2)] == ["regressed", "unchanged"]
-    assert report.run["complete"]
-    assert report.run["rounds"] == report.comparisons[1].rounds
+    assert report.run.complete
+    assert report.run.rounds == report.comparisons[1].rounds
 
 
 def test_a_run_may_compare_numbers_alone() -> None:
     report = run_ab(request(numbers("a")))
     assert [one.verdict for one in report.comparisons] == ["unchanged"]
-    assert (report.run["complete"], report.run["rounds"], report.run["validity"]["valid"]) == (True, 0, True)
+    assert (report.run.complete, report.run.rounds, report.run.validity.valid) == (True, 0, True)
 
 
 def test_values_are_compared_by_the_precision_that_the_adaptor_states(tmp_path: Path) -> None:

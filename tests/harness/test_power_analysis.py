@@ -19,6 +19,8 @@ from opduel.harness.power_analysis import (
     threshold_for,
 )
 from opduel.records import Build, Case, Comparison, PairSample, Report
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 
 BUILD = Build("toy", "toy", "interpreter", "/python", "1", "3.11", "aa")
 
@@ -44,7 +46,7 @@ def made_report(counts: Sequence[int]) -> Report:
             Comparison(f"c{number}", "op", "forward", "time", "ns", "unchanged", 1.0, threshold=0.02, rounds=count,
                        injected=False, samples=samples, **nothing)
         )  # fmt: skip
-    return Report({}, BUILD, BUILD, {}, comparisons)
+    return Report(RunRecord(), BUILD, BUILD, HostRecord(), comparisons)
 
 
 def test_pairs_are_taken_about_their_mean_and_widened_for_it() -> None:

@@ -19,7 +19,7 @@ from opduel.harness.schedule import Schedule
 from opduel.records import Build, Case, Comparison, Effort, HostRecord, PairSample, Report, RunRecord
 
 HOST = {"cpu_model": "a model", "logical_cpus": 4, "machine": "x86_64"}
-SETTING = Setting("toy", 1, False, HostRecord(HOST))
+SETTING = Setting("toy", 1, False, HostRecord.of(HOST))
 BUILD = Build("toy", "toy", "interpreter", "/python", "1.0", "3.11", "digest")
 LOOKS = plan_looks(50)
 NOISE, COSTS = Noise(0.01**2, 0.004**2, 0.002**2), Costs(0.002, 0.02, 0.01, 0.05)
@@ -38,7 +38,7 @@ def a_report(
 ) -> Report:
     comparisons = [replace(Comparison.without_figures(case, "unchanged"), effort=effort) for case in cases]
     run = {"id": f"run-{number}", "framework": "toy", "configuration": {"threads": 1}, **changes}
-    return Report(RunRecord(run), BUILD, BUILD, HostRecord(host), comparisons, cases=cases)
+    return Report(RunRecord.of(run), BUILD, BUILD, HostRecord.of(host), comparisons, cases=cases)
 
 
 def test_a_reports_effort_comes_back_as_costs_and_noise() -> None:
@@ -107,10 +107,10 @@ def test_the_report_says_what_was_expected() -> None:
     prior = learn([a_report([toy_case("a")])], SETTING)
     plan = MeasurementPlan([toy_case("a"), toy_case("new")], LOOKS, 0.05, 1, prior_runs=prior)
     record = prior.record(plan.forecast)
-    assert (record["reports"], record["skipped"], record["known"]) == (1, 0, 1)
-    assert record["expected_rounds"] == {"a": 5, "new": 5}
-    assert record["expected_s"] > 0
-    assert PriorRuns().record(None)["expected_s"] is None
+    assert (record.reports, record.skipped, record.known) == (1, 0, 1)
+    assert record.expected_rounds == {"a": 5, "new": 5}
+    assert record.expected_s > 0
+    assert PriorRuns().record(None).expected_s is None
 
 
 class MadeRounds:

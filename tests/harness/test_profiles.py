@@ -15,6 +15,7 @@ from opduel.harness.profiles import INDEX, is_profiles_folder
 from opduel.harness.run import run_ab
 from opduel.harness.single import SingleRequest, run_single
 from opduel.records import Case, Report, RunConfiguration
+from opduel.records.run_record import ProfilesRecord
 
 
 def ab(folder: Path, *cases: Case, env: dict[str, str] | None = None, **environment: str) -> Report:
@@ -31,7 +32,7 @@ def test_every_case_is_profiled_once_on_either_side_and_its_output_kept(tmp_path
     case = toy_case("a/forward")
     memory = replace(case, id="a/forward/memory", metric="memory")
     report = ab(tmp_path, case, memory, env={"GIVEN": "both"}, TOY_BYTES="1,1")
-    assert report.run["profile_output"] == {"folder": str(tmp_path), "written": 2, "problems": []}
+    assert report.run.profile_output == ProfilesRecord(folder=str(tmp_path), written=2)
     for side in ("control", "treatment"):
         folder = tmp_path / "a" / "forward" / side
         found = trace(folder)
@@ -56,11 +57,11 @@ def single_request(folder: Path) -> SingleRequest:
 
 def test_of_one_build_alone_no_side_is_named_and_older_files_are_replaced(tmp_path: Path) -> None:
     request = single_request(tmp_path)
-    assert run_single(request).run["profile_output"]["written"] == 1
+    assert run_single(request).run.profile_output.written == 1
     (tmp_path / "a" / "table.txt").write_text("of an earlier run")
     (tmp_path / "a" / "mine.txt").write_text("the user's")
     assert is_profiles_folder(tmp_path)
-    assert run_single(request).run["profile_output"]["problems"] == []
+    assert run_single(request).run.profile_output.problems == ()
     assert {path.name for path in (tmp_path / "a").iterdir()} == {"trace.json", "output.txt", "mine.txt"}
 
 
@@ -69,7 +70,7 @@ def test_profiles_fit_into_the_time_budget(tmp_path: Path) -> None:
     report = run_ab(slow.configured(profile_output=str(tmp_path), time_budget=3.0))
     problem = "the time budget was spent"
     assert report.comparisons[0].samples
-    assert report.run["profile_output"]["problems"] == [f"a ({side}): {problem}" for side in ("treatment", "control")]
+    assert list(report.run.profile_output.problems) == [f"a ({side}): {problem}" for side in ("treatment", "control")]
 
 
 @pytest.mark.nightly
@@ -79,13 +80,11 @@ def test_of_one_build_alone_profiles_fit_into_the_time_budget(tmp_path: Path) ->
     asked = RunConfiguration(rounds=1, time_budget=3.0, profile_output=str(tmp_path))
     report = run_single(SingleRequest(Toy(), build, [case], 3, asked))
     assert report.cases[0].time is not None
-    assert [one.rpartition(": ")[2] for one in report.run["profile_output"]["problems"]] == [
-        "the time budget was spent"
-    ]
+    assert [one.rpartition(": ")[2] for one in report.run.profile_output.problems] == ["the time budget was spent"]
 
 
 def test_without_being_asked_nothing_is_profiled() -> None:
-    assert run_ab(toy_request(replace(toy_case("a"), threshold=0.5))).run["profile_output"] is None
+    assert run_ab(toy_request(replace(toy_case("a"), threshold=0.5))).run.profile_output is None
 
 
 @pytest.mark.parametrize(
@@ -94,9 +93,9 @@ def test_without_being_asked_nothing_is_profiled() -> None:
 def test_a_profile_that_fails_has_its_reason_and_costs_no_verdict(tmp_path: Path, wrong: str, problem: str) -> None:
     report = ab(tmp_path, toy_case("a"), TOY_PROFILE=wrong)
     assert report.comparisons[0].verdict in ("unchanged", "inconclusive")
-    assert (report.run["complete"], report.run["aborted"]) == (True, False)
-    told = report.run["profile_output"]
-    assert (told["written"], sorted(told["problems"])) == (
+    assert (report.run.complete, report.run.aborted) == (True, False)
+    told = report.run.profile_output
+    assert (told.written, sorted(told.problems)) == (
         0,
         [f"a ({side}): {problem}" for side in ("control", "treatment")],
     )
@@ -104,18 +103,18 @@ def test_a_profile_that_fails_has_its_reason_and_costs_no_verdict(tmp_path: Path
 
 
 def test_what_failed_before_is_not_tried_again(tmp_path: Path) -> None:
-    told = ab(tmp_path, toy_case("a"), toy_case("bad", "refuse")).run["profile_output"]
-    assert told["written"] == 2
-    assert sorted(told["problems"]) == [
+    told = ab(tmp_path, toy_case("a"), toy_case("bad", "refuse")).run.profile_output
+    assert told.written == 2
+    assert sorted(told.problems) == [
         f"bad ({side}): ValueError: Shapes (2,) and (3,)" for side in ("control", "treatment")
     ]
 
 
 def test_a_folder_that_can_not_be_written_is_a_problem_of_its_case(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a file where the folder is to be")
-    told = ab(tmp_path, toy_case("a"), toy_case("b")).run["profile_output"]
-    assert (told["written"], len(told["problems"])) == (2, 2)
-    assert "a (control): its folder can't be written" in "".join(told["problems"])
+    told = ab(tmp_path, toy_case("a"), toy_case("b")).run.profile_output
+    assert (told.written, len(told.problems)) == (2, 2)
+    assert "a (control): its folder can't be written" in "".join(told.problems)
 
 
 def test_a_signal_meanwhile_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,11 +124,11 @@ def test_a_signal_meanwhile_keeps_what_was_measured(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(opduel.harness.profiles, "_profile", interrupted)
     report = ab(tmp_path, toy_case("a"))
     assert report.comparisons[0].control is not None
-    assert (report.run["interrupted"], report.run["stop_reason"]) == (True, "stopped by SIGTERM")
+    assert (report.run.interrupted, report.run.stop_reason) == (True, "stopped by SIGTERM")
     request = single_request(tmp_path)
     alone = run_single(request)
     assert alone.cases[0].time is not None
-    assert (alone.run["interrupted"], alone.run["stop_reason"]) == (True, "stopped by SIGTERM")
+    assert (alone.run.interrupted, alone.run.stop_reason) == (True, "stopped by SIGTERM")
 
 
 def test_a_run_that_is_cut_short_has_none(tmp_path: Path) -> None:
@@ -137,12 +136,8 @@ def test_a_run_that_is_cut_short_has_none(tmp_path: Path) -> None:
         raise KeyboardInterrupt("stopped by SIGINT")
 
     request = single_request(tmp_path)
-    told = run_single(request, interrupt).run["profile_output"]
-    assert told == {
-        "folder": str(tmp_path),
-        "written": 0,
-        "problems": ["none was made because the run was aborted"],
-    }
+    told = run_single(request, interrupt).run.profile_output
+    assert told == ProfilesRecord(folder=str(tmp_path), problems=("none was made because the run was aborted",))
     assert not any(tmp_path.iterdir())
 
 

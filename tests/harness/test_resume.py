@@ -58,38 +58,37 @@ def test_a_log_that_settles_every_case_gives_the_report_without_a_process(reques
         "stop_reason",
         "aborted",
     }
-    assert {key: first.run[key] for key in kept} == {key: second.run[key] for key in kept}
-    assert first.run["validity"]["aa_checks"] == second.run["validity"]["aa_checks"] != []
-    assert (first.run["resumed"], second.run["resumed"]) == ([], [first.run["rounds"]])
-    assert first.host["verifying"]["seconds"] >= second.host["verifying"]["seconds"] >= 0  # rounded
-    assert first.host["verifying"].keys() == second.host["verifying"].keys()
+    assert {key: getattr(first.run, key) for key in kept} == {key: getattr(second.run, key) for key in kept}
+    assert first.run.validity.aa_checks == second.run.validity.aa_checks != ()
+    assert (first.run.resumed, second.run.resumed) == ((), (first.run.rounds,))
+    assert first.host.verifying.seconds >= second.host.verifying.seconds >= 0  # rounded
 
 
 def test_a_signal_is_reported_and_the_next_start_goes_on() -> None:
     log = ListLog()
     first = run_ab(asked(log, same("a"), same("b")), stop_at(2))
-    assert (first.run["interrupted"], first.run["aborted"], first.run["stop_reason"]) == (
+    assert (first.run.interrupted, first.run.aborted, first.run.stop_reason) == (
         True,
         True,
         "stopped by SIGTERM",
     )
     before = log.kept()
     assert kept_samples(before) == set(samples(first))
-    assert first.run["resumable"]
+    assert first.run.resumable
     told: list[Progress] = []
     second = run_ab(asked(log, same("a"), same("b")), told.append)
-    assert (second.run["interrupted"], second.run["aborted"], second.run["complete"]) == (False, False, True)
-    assert (second.run["id"], second.run["started"]) == (first.run["id"], first.run["started"])
-    assert second.run["resumed"] == [2]
+    assert (second.run.interrupted, second.run.aborted, second.run.complete) == (False, False, True)
+    assert (second.run.id, second.run.started) == (first.run.id, first.run.started)
+    assert second.run.resumed == (2,)
     assert told[0].rounds == 2
     assert kept_samples(before) < kept_samples(log.kept()) == set(samples(second))
-    assert [one.number for one in log.kept()] == list(range(second.run["rounds"]))
-    assert second.run["wall_s"] > first.run["wall_s"]
-    assert second.run["timed_s"] == pytest.approx(sum(one.result.timed_s for one in log.kept()))
-    assert second.run["wall_s"] >= log.kept()[-1].elapsed_s > before[-1].elapsed_s
+    assert [one.number for one in log.kept()] == list(range(second.run.rounds))
+    assert second.run.wall_s > first.run.wall_s
+    assert second.run.timed_s == pytest.approx(sum(one.result.timed_s for one in log.kept()))
+    assert second.run.wall_s >= log.kept()[-1].elapsed_s > before[-1].elapsed_s
     watched = before[-1].noise
     assert watched is not None
-    assert second.host["during"]["samples"] > watched["samples"]
+    assert second.host.during.samples > watched.samples
 
 
 def test_a_resumed_run_makes_choices_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +128,7 @@ def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(monkeypatch: 
     assert all(sample.blocks > 0 and math.isfinite(sample.log_ratio) for sample in kept.result.samples)
     assert len(kept.unmeasured) == 2
     second = run_ab(asked(log, *cases, sentinels=0))
-    assert second.run["complete"]
+    assert second.run.complete
     assert set(kept.result.samples) < set(samples(second))
 
 
@@ -145,7 +144,7 @@ def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(opduel.harness.pair, "MOST_FORKS", 1)
     before = psutil.Process().children()  # another file's browser, perhaps
     report = run_ab(asked(None, same("a"), same("b")))
-    assert report.run["interrupted"]
+    assert report.run.interrupted
     assert [one.rounds for one in report.comparisons] == [1, 1]
     left = [child for child in psutil.Process().children() if child not in before]
     assert not [child for child in left if child.status() != psutil.STATUS_ZOMBIE]
@@ -158,8 +157,8 @@ def test_who_interrupts_before_anything_is_measured_is_distinguished() -> None:
         with pytest.raises(InterruptedRunError, match=r"nothing was measured: interrupted"):
             run_ab(asked(log, same()))
     report = run_ab(asked(log, same()))
-    assert report.run["complete"]
-    assert report.run["resumed"] == [1], "the round that was cut short has its number"
+    assert report.run.complete
+    assert report.run.resumed == (1,), "the round that was cut short has its number"
 
 
 def _interrupt(*_: Any) -> None:
@@ -172,8 +171,8 @@ def test_what_a_case_has_cost_is_remembered() -> None:
     assert first.comparisons[0].failure is None
     second = run_ab(asked(log, *cases, sentinels=0))
     assert second.comparisons[0].verdict == "failed"
-    assert [incident["case_id"] for incident in second.run["incidents"]] == ["bad", "bad"]
-    assert second.run["incidents"][:1] == first.run["incidents"]
+    assert [incident.case_id for incident in second.run.incidents] == ["bad", "bad"]
+    assert second.run.incidents[:1] == first.run.incidents
 
 
 def test_a_run_that_gave_up_gives_up_again(no_process: None) -> None:
@@ -215,12 +214,12 @@ def test_a_verification_is_resumed() -> None:
 
     log, cases = ListLog(), (slow(), same())
     first = run_ab(asked(log, *cases, verify=True, verify_after=0.0, sentinels=1), interrupt)
-    assert first.run["interrupted"]
+    assert first.run.interrupted
     assert first.comparisons[0].verdict == "inconclusive"
     before = log.kept()
     second = run_ab(asked(log, *cases, verify=True, verify_after=600.0, sentinels=1))
     case = second.comparisons[0]
-    assert second.run["complete"]
+    assert second.run.complete
     assert case.verdict == "regressed"
     assert case.verification is not None
     assert case.samples == first.comparisons[0].samples
@@ -228,8 +227,8 @@ def test_a_verification_is_resumed() -> None:
         len(log.kept()) - len(first_rounds(log))
     )
     assert kept_samples(before) < kept_samples(log.kept()) == set(samples(second))
-    assert [one.number for one in log.kept()] == list(range(second.run["rounds"]))
-    assert second.run["wall_s"] >= log.kept()[-1].elapsed_s + first_rounds(log)[-1].elapsed_s
+    assert [one.number for one in log.kept()] == list(range(second.run.rounds))
+    assert second.run.wall_s >= log.kept()[-1].elapsed_s + first_rounds(log)[-1].elapsed_s
 
 
 @pytest.mark.parametrize("budget", [None, 1000.0])
@@ -245,8 +244,8 @@ def test_a_first_measurement_that_ran_out_of_time_is_over_when_the_verification_
     request.getfixturevalue("no_process")
     report = run_ab(asked(log, slow(), verify=True, verify_after=0.0, sentinels=0, time_budget=budget))
     assert [one.verdict for one in report.comparisons] == ["regressed"]
-    assert (report.run["complete"], report.run["resumable"], report.run["aborted"]) == (False, False, False)
-    assert report.run["stop_reason"] == share
+    assert (report.run.complete, report.run.resumable, report.run.aborted) == (False, False, False)
+    assert report.run.stop_reason == share
 
 
 def test_numbers_that_were_not_come_to_do_not_end_the_measurement_for_good() -> None:
@@ -256,10 +255,10 @@ def test_numbers_that_were_not_come_to_do_not_end_the_measurement_for_good() -> 
         patch.setattr(output_check, "OUTPUT_CHECK_SHARE", 0.0)
         first = run_ab(asked(log, slow(), numbers, verify=True, verify_after=0.0, sentinels=0, time_budget=1000.0))
     assert [one.verdict for one in first.comparisons] == ["regressed", "inconclusive"]
-    assert (first.run["stop_reason"], first.run["resumable"]) == ("the time budget of 1000 s was spent", True)
+    assert (first.run.stop_reason, first.run.resumable) == ("the time budget of 1000 s was spent", True)
     second = run_ab(asked(log, slow(), numbers, verify=True, verify_after=0.0, sentinels=0, time_budget=1000.0))
     assert [one.verdict for one in second.comparisons] == ["regressed", "unchanged"]
-    assert (second.run["complete"], second.run["resumable"]) == (True, False)
+    assert (second.run.complete, second.run.resumable) == (True, False)
 
 
 @pytest.mark.parametrize(("verifying", "left_s"), [(False, 100.0), (True, 60.0)])
@@ -311,11 +310,11 @@ def test_kill_9_at_random_loses_no_kept_round_and_doubles_none(tmp_path: Path) -
     rounds = [entry for entry in entries if isinstance(entry, StoredRound)]
     starts = [entry for entry in entries if isinstance(entry, Start)]
     assert log.rounds()[: len(seen)] == seen
-    assert [one.number for one in rounds] == list(range(report.run["rounds"]))
+    assert [one.number for one in rounds] == list(range(report.run.rounds))
     assert kept_samples(rounds) == set(samples(report))
     assert len(samples(report)) == len(set(samples(report)))
-    assert (report.run["id"], report.run["started"]) == (starts[0].id, starts[0].started)
-    assert report.run["resumed"] == [one.round for one in starts[1:]]
+    assert (report.run.id, report.run.started) == (starts[0].id, starts[0].started)
+    assert report.run.resumed == tuple(one.round for one in starts[1:])
     verdicts = {one.case: one.verdict for one in report.comparisons}
     assert verdicts == {"slow": "regressed", "same": "unchanged", "bad": "failed"}
     assert run(path).comparisons == report.comparisons

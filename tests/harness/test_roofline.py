@@ -1,5 +1,6 @@
 """The host's roofline, measured for real, and what is read off it."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,19 +18,22 @@ from opduel.harness.cpus import measure_roofline, plan_cpus
 from opduel.harness.run import run_ab
 from opduel.harness.single import SingleRequest, run_single
 from opduel.records import RunConfiguration, Work, achieved, roof
+from opduel.records.host_record import RooflineRecord
 
 
 def test_the_host_has_a_roofline() -> None:
     found = measure_roofline(plan_cpus(1), 1, worker_environment())
-    assert found["threads"] == 1
-    assert found["copied_bytes"] >= 1 << 26
-    assert found["gbytes"] > 0.01
-    assert found["gflops"]["float32"] > found["gflops"]["float64"] > 0.01
+    assert found.threads == 1
+    assert (found.copied_bytes or 0) >= 1 << 26
+    assert (found.gbytes or 0) > 0.01
+    assert found.gflops["float32"] > found.gflops["float64"] > 0.01
 
 
 PROBE = """
 import json, os
-print(json.dumps({"environment": dict(os.environ), "cpus": sorted(os.sched_getaffinity(0))}))
+with open(__file__ + ".json", "w") as file:
+    json.dump({"environment": dict(os.environ), "cpus": sorted(os.sched_getaffinity(0))}, file)
+print("{}")
 """
 
 
@@ -40,7 +44,8 @@ def test_it_is_measured_as_the_workers_run(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(opduel.harness.cpus, "PROBE", probe)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     cpus, workers = plan_cpus(1), {**worker_environment(), "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
-    found = measure_roofline(cpus, 1, workers)
+    measure_roofline(cpus, 1, workers)
+    found = json.loads(Path(f"{probe}.json").read_text(encoding="utf-8"))
     assert found["cpus"] == sorted(cpus.measure)
     confirmation = {"PYTHONPATH", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"}
     assert {name: value for name, value in found["environment"].items() if name not in confirmation} == {
@@ -52,9 +57,9 @@ def test_it_is_measured_as_the_workers_run(tmp_path: Path, monkeypatch: pytest.M
 def test_a_run_measures_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Any, ...]] = []
 
-    def noted(*given: Any) -> dict[str, Any]:
+    def noted(*given: Any) -> RooflineRecord:
         asked.append(given)
-        return {"gflops": {}, "gbytes": 1.0, "threads": 1}
+        return RooflineRecord(gbytes=1.0, threads=1)
 
     monkeypatch.setattr(opduel.harness.run, "measure_roofline", noted)
     monkeypatch.setattr(opduel.harness.single, "measure_roofline", noted)
@@ -64,7 +69,7 @@ def test_a_run_measures_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
         SingleRequest(Toy(), toy_build("control"), [toy_case("a")], 1, RunConfiguration(rounds=1, roofline=True))
     )
     for (cpus, threads, environment), report in zip(asked, (ab, alone), strict=True):
-        assert (cpus, threads, environment) == (plan_cpus(1), 1, report.run["environment"])
+        assert (cpus, threads, environment) == (plan_cpus(1), 1, report.run.environment)
 
 
 @pytest.mark.parametrize(

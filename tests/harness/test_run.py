@@ -15,6 +15,7 @@ from opduel.harness.run_request import RunRequest
 from opduel.harness.schedule import Progress
 from opduel.records import Case, Comparison, RunConfiguration, RunError, UsageError, redaction
 from opduel.records.redaction import redact
+from opduel.records.run_record import ForksRecord, RunLabels
 from opduel.reporters.document import from_text, to_bytes
 
 
@@ -43,7 +44,7 @@ def request(*cases: Case, max_rounds: int = 3, **environment: str) -> RunRequest
         cases=cases,
         seed=11,
         configuration=RunConfiguration(max_rounds=max_rounds, explain="none"),  # which starts processes of its own
-        labels={"spec": "toy"},
+        labels=RunLabels(spec="toy"),
     )
 
 
@@ -54,8 +55,8 @@ def test_the_users_variables_reach_both_sides(metric: str) -> None:
     failure = report.comparisons[0].failure
     assert failure is not None
     assert (failure.side, failure.reason) == ("both", "ValueError: GIVEN is here")
-    assert report.run["env"] == ["GIVEN"]
-    assert report.run["environment"]["GIVEN"] == "***", "it may be a secret"
+    assert report.run.env == ("GIVEN",)
+    assert report.run.environment["GIVEN"] == "***", "it may be a secret"
 
 
 @pytest.mark.parametrize("metric", ["time", "memory", "error"])
@@ -67,7 +68,7 @@ def test_a_users_variable_that_a_framework_prints_is_masked(metric: str, monkeyp
     assert report.comparisons[0].failure is not None
     assert report.comparisons[0].failure.reason == "ValueError: GIVEN is ***"
     assert b"wonderful" not in to_bytes(report)
-    assert report.run["environment"]["DNNL_VERBOSE"] == "profile_exec"
+    assert report.run.environment["DNNL_VERBOSE"] == "profile_exec"
     assert redact("wonderful horse; profile_exec") == "***; profile_exec", "in the log, too"
 
 
@@ -75,7 +76,7 @@ def test_a_run_knows_what_the_one_before_it_took() -> None:
     """From real workers to a report, and from that to the next run's forecast."""
     cases, told = [toy_case("a"), toy_case("b")], list[Progress]()
     first = run_ab(request(*cases, max_rounds=2))
-    assert first.run["prior_runs"] is None
+    assert first.run.prior_runs is None
     prior = learn([from_text(to_bytes(first).decode())], Setting("toy", 1, False, first.host))
     second = run_ab(replace(request(*cases, toy_case("new"), max_rounds=2), prior_runs=prior), told.append)
     record = second.run.prior_runs
@@ -98,15 +99,15 @@ def test_the_report_tells_what_was_asked_and_done() -> None:
     assert report.comparisons[0].verdict in ("unchanged", "inconclusive")
     assert report.comparisons[1].failure is not None
     run = report.run
-    assert (run["seed"], run["spec"], run["framework"], run["inject"]) == (11, "toy", "toy", None)
-    assert run["environment"]["TOY_THREADS"] == "1"
-    assert run["environment"]["MALLOC_TRIM_THRESHOLD_"]
-    assert run["wipe_cache"] is None
-    assert (run["complete"], run["aborted"], run["stop_reason"]) == (True, False, None)
-    assert run["rounds"] >= report.comparisons[0].rounds
-    assert run["timed_s"] > 0  # by the toy's simulated clock, so that it may be more than
-    assert run["wall_s"] > 0
-    assert report.host["during"] is not None
+    assert (run.seed, run.spec, run.framework, run.inject) == (11, "toy", "toy", None)
+    assert run.environment["TOY_THREADS"] == "1"
+    assert run.environment["MALLOC_TRIM_THRESHOLD_"]
+    assert run.wipe_cache is None
+    assert (run.complete, run.aborted, run.stop_reason) == (True, False, None)
+    assert run.rounds >= report.comparisons[0].rounds
+    assert run.timed_s > 0  # by the toy's simulated clock, so that it may be more than
+    assert run.wall_s > 0
+    assert report.host.during is not None
 
 
 def test_when_nothing_was_measured_there_is_no_report() -> None:
@@ -118,10 +119,10 @@ def test_a_pair_that_would_be_ready_too_late_is_not_waited_for() -> None:
     """Under valgrind a start takes many times what it takes without."""
     case = replace(toy_case("a"), metric="memory")
     report = run_ab(request(case, TOY_IMPORT="sleeps").configured(time_budget=1.0))
-    assert (report.run["aborted"], report.run["stop_reason"]) == (False, "the time budget of 1 s was spent")
+    assert (report.run.aborted, report.run.stop_reason) == (False, "the time budget of 1 s was spent")
     assert report.comparisons[0].failure is None
-    assert report.run["incidents"] == []
-    assert report.run["forks"] == {"forked": 1, "alone": 0, "reason": None}
+    assert report.run.incidents == ()
+    assert report.run.forks == ForksRecord(forked=1)
 
 
 def test_ctrl_c_during_the_analysis_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,4 +138,4 @@ def test_ctrl_c_during_the_analysis_costs_no_report(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(RunAnalysis, "comparisons", comparisons)
     report = run_ab(request(toy_case("a")))
     assert report.comparisons[0].rounds >= 1
-    assert (report.run["aborted"], report.run["stop_reason"]) == (True, "stopped by SIGINT")
+    assert (report.run.aborted, report.run.stop_reason) == (True, "stopped by SIGINT")

@@ -72,7 +72,7 @@ def test_a_start_whose_check_finds_other_cases_goes_on_with_the_rounds_that_are_
     assert {sample.case_id for sample in before} == {"a", "b", "c"}
     check.differing = ("b",)
     second = run_ab(two_sided(log, *cases))
-    assert (second.run["id"], second.run["resumed"]) == (first.run["id"], [1])
+    assert (second.run.id, second.run.resumed) == (first.run.id, (1,))
     assert "round log" not in caplog.text
     assert [(one.case, one.verdict) for one in second.comparisons] == [
         ("a", "unchanged"),
@@ -88,6 +88,6 @@ def test_the_check_has_a_share_of_the_time_budget_and_measuring_the_rest(monkeyp
     check.takes_s, check.differing = 0.3, ("b/error",)
     report = run_ab(two_sided(None, same("a"), error, time_budget=0.3))
     assert check.given == [pytest.approx(0.3 / 4)]
-    assert (report.run["rounds"], report.run["complete"]) == (0, False)
-    assert report.run["wall_s"] >= 0.3
+    assert (report.run.rounds, report.run.complete) == (0, False)
+    assert report.run.wall_s >= 0.3
     assert [one.verdict for one in report.comparisons] == ["inconclusive", "failed"]

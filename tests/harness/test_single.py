@@ -71,7 +71,7 @@ def test_times_and_storage_come_from_workers_of_their_own() -> None:
     )
     report = run_single(request)
     assert [(one.rounds, one.memory, one.failure) for one in report.cases] == [(2, None, None)] * 4
-    assert report.run["complete"]
+    assert report.run.complete
 
 
 def test_the_users_variables_reach_the_build() -> None:
@@ -79,7 +79,7 @@ def test_the_users_variables_reach_the_build() -> None:
     (one,) = report.cases
     assert one.failure is not None
     assert one.failure.reason == "ValueError: DNNL_VERBOSE is 1"
-    assert (report.run["env"], report.run["environment"]["DNNL_VERBOSE"]) == (["DNNL_VERBOSE"], "1")
+    assert (report.run.env, report.run.environment["DNNL_VERBOSE"]) == (("DNNL_VERBOSE",), "1")
 
 
 def test_a_call_that_takes_longer_is_made_less_often() -> None:
@@ -102,16 +102,16 @@ def test_what_dies_hangs_or_refuses_costs_nothing_but_itself() -> None:
     assert reasons["missing"].startswith("MissingOperator")
     assert found["hang"].failure is not None
     assert "going to sleep" in found["hang"].failure.output_tail
-    assert report.run["complete"]
-    assert not report.run["aborted"]
+    assert report.run.complete
+    assert not report.run.aborted
 
 
 def test_the_time_budget_keeps_what_was_measured() -> None:
     cases = [toy_case(f"{number}") for number in range(4)]
     report = measured(cases, rounds=100_000, time_budget=2.0, runs=5)
-    assert not report.run["complete"]
-    assert not report.run["aborted"]
-    assert report.run["stop_reason"] == "the time budget of 2 s was spent"
+    assert not report.run.complete
+    assert not report.run.aborted
+    assert report.run.stop_reason == "the time budget of 2 s was spent"
     assert any(one.time for one in report.cases)
     assert not any(one.failure for one in report.cases), "a case that was aborted did not fail"
 
@@ -125,9 +125,9 @@ def test_a_signal_keeps_what_was_measured() -> None:
         Toy(), toy_build("control"), [toy_case(name) for name in "abc"], 3, RunConfiguration(runs=5)
     )
     report = run_single(request, interrupt)
-    assert report.run["aborted"]
-    assert report.run["interrupted"]
-    assert report.run["stop_reason"] == "stopped by SIGINT"
+    assert report.run.aborted
+    assert report.run.interrupted
+    assert report.run.stop_reason == "stopped by SIGINT"
     assert sum(one.time is not None for one in report.cases) == 2
 
 

@@ -20,6 +20,7 @@ from opduel.harness.system_check import (
     _cpu_seconds_of_others,
     check_system,
 )
+from opduel.records import HostRecord
 
 QUIET = Facts(logical_cpus=4, measure=(3,), control=(0, 1, 2), virtual=False, governors={3: "performance"}, siblings=(),
               steal=0.0, other_processes_cpus=0.0, swapped_pages=0)  # fmt: skip
@@ -99,7 +100,7 @@ def test_facts_of_a_made_up_host(tmp_path: Path) -> None:
     })  # fmt: skip
     watch = Watch(PLAN, tmp_path, tmp_path)
     write(tmp_path, {"vmstat": "pswpin 6\npswpout 10\n"})
-    facts = watch.facts({"logical_cpus": 4, "hypervisor": True})
+    facts = watch.facts(HostRecord(logical_cpus=4, hypervisor=True))
     assert facts == Facts(
         logical_cpus=4, measure=(3,), control=(0, 1, 2), virtual=True, governors={3: "schedutil"},
         turbo=f"/sys/{CPU}/cpufreq/boost", siblings=(1,), isolated=(2, 3), swapped_pages=4, busiest=facts.busiest,
@@ -112,13 +113,13 @@ def test_facts_of_a_made_up_host(tmp_path: Path) -> None:
 )
 def test_turbo_is_on_or_off(tmp_path: Path, name: str, text: str, on: bool) -> None:
     write(tmp_path, {f"{CPU}/{name}": f"{text}\n"})
-    turbo = Watch(PLAN, tmp_path, tmp_path).facts({"logical_cpus": 4, "hypervisor": None}).turbo
+    turbo = Watch(PLAN, tmp_path, tmp_path).facts(HostRecord(logical_cpus=4, hypervisor=None)).turbo
     assert turbo == (f"/sys/{CPU}/{name}" if on else None)
 
 
 def test_a_host_that_tells_nothing_or_nonsense(tmp_path: Path) -> None:
     write(tmp_path, {f"{CPU}/isolated": "all of them\n", "vmstat": "pswpin many\n"})
-    facts = Watch(PLAN, tmp_path, tmp_path).facts({"logical_cpus": 4, "hypervisor": None})
+    facts = Watch(PLAN, tmp_path, tmp_path).facts(HostRecord(logical_cpus=4, hypervisor=None))
     assert (facts.governors, facts.turbo, facts.siblings, facts.isolated, facts.swapped_pages) == (
         {},
         None,

@@ -1,7 +1,6 @@
 """What makes a run invalid: limits on the host's noise, A/A checks, and what the run then reports."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,14 @@ from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.harness.validity import FEWEST_READINGS, WHY_WITHHELD, Frequency, aa_problems, validity_problems
 from opduel.records import Case
+from opduel.records.host_record import MeasureRecord, NoiseRecord
 from opduel.records.measurement import Side
 
 
-def noise(**means: float) -> dict[str, Any]:
-    """A phase of ``HostMonitor.summary`` in which nothing else was going on but this."""
+def noise(**means: float) -> NoiseRecord:
+    """The noise of a time in which nothing else was going on but this."""
     quiet = {"neighbours": 0.01, "stolen": 0.001, "memory_pressure": 0.0, "cpu_pressure": 0.2, **means}
-    return {key: {"min": 0.0, "max": 1.0, "mean": mean} for key, mean in quiet.items()}
+    return NoiseRecord(seconds=1.0, **{key: MeasureRecord(min=0.0, max=1.0, mean=mean) for key, mean in quiet.items()})
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def noise(**means: float) -> dict[str, Any]:
         (noise(), 0, Frequency(2000, 2500), []),
         (noise(), 0, Frequency(1999, 2500), ["from 2500 down to 1999 MHz"]),
         (noise(neighbours=1, stolen=1), 0, None, ["other processes", "hypervisor"]),
-        ({"neighbours": None, "samples": 3}, 0, None, []),  # a host that tells nothing
+        (NoiseRecord(samples=3, seconds=1.0), 0, None, []),  # a host that tells nothing
         (None, 0, None, []),
     ],
 )
-def test_reasons(host: Mapping[str, Any] | None, spare: int, frequency: Frequency | None, words: list[str]) -> None:
+def test_reasons(host: NoiseRecord | None, spare: int, frequency: Frequency | None, words: list[str]) -> None:
     reasons = validity_problems(host, spare, frequency)
     assert len(reasons) == len(words)
     assert all(word in reason for word, reason in zip(words, reasons, strict=True))
@@ -83,23 +83,20 @@ def test_a_few_odd_readings_of_the_frequency_are_no_spread() -> None:
 class FakeMonitor:
     """A host as configured, whatever the real one is."""
 
-    during: Mapping[str, Any] = noise()
-    verifying: Mapping[str, Any] = noise()
+    before: NoiseRecord | None = None
+    during: NoiseRecord | None = noise()
+    verifying: NoiseRecord | None = noise()
 
-    def __init__(self, **_: Any) -> None:
-        self._phase = self.during
+    def __init__(self, **_: Any) -> None: ...
 
     def begin(self) -> None: ...
 
     def sample(self) -> None: ...
 
-    def summary(self) -> dict[str, Any]:
-        return {"before": None, "during": self._phase}
-
 
 class FakeMonitorWhileVerifying(FakeMonitor):
     def __init__(self, **_: Any) -> None:
-        self._phase = self.verifying
+        self.during = self.verifying
 
 
 @pytest.fixture(autouse=True)
@@ -118,13 +115,11 @@ def asked(*cases: Case, **changes: Any) -> RunRequest:
 
 def test_a_quiet_host_and_calm_sentinels_are_trusted() -> None:
     report = run_ab(asked(*slow_and_same()))
-    validity = report.run["validity"]
-    assert (validity["valid"], validity["reasons"]) == (True, [])
-    (aa_case,) = validity["aa_checks"]
-    assert aa_case["flagged"] is False
-    assert aa_case["rounds"] == len(aa_case["samples"]) == 4, (
-        "in two of three rounds that cases share, and of the suspect's"
-    )
+    validity = report.run.validity
+    assert (validity.valid, validity.reasons) == (True, ())
+    (aa_case,) = validity.aa_checks
+    assert aa_case.flagged is False
+    assert aa_case.rounds == len(aa_case.samples) == 4, "in two of three rounds that cases share, and of the suspect's"
     assert [one.verdict for one in report.comparisons] == ["regressed", "unchanged"]
     assert all(one.held_back is None for one in report.comparisons)
 
@@ -137,9 +132,9 @@ def test_on_a_busy_host_verdicts_stand_that_rounds_enough_support(
     monkeypatch.setattr(FakeMonitor, "during", noise(neighbours=500))
     cases = (*slow_and_same(), toy_case("bad", "refuse"))
     report = run_ab(asked(*cases, busy_host="hold" if hold else "report", max_rounds=rounds))
-    validity = report.run["validity"]
-    assert (validity["valid"], validity["hold"]) == (False, hold)
-    assert "500.00 of opduel's processors" in validity["reasons"][0]
+    validity = report.run.validity
+    assert (validity.valid, validity.hold) == (False, hold)
+    assert "500.00 of opduel's processors" in validity.reasons[0]
     verdicts = [(one.verdict, one.held_back) for one in report.comparisons]
     if hold and rounds == 5:
         assert verdicts == [("inconclusive", "regressed"), ("inconclusive", "unchanged"), ("failed", None)]
@@ -164,9 +159,9 @@ def favour_the_control(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
 def test_a_harness_that_favours_a_side_gives_itself_away(monkeypatch: pytest.MonkeyPatch) -> None:
     favour_the_control(monkeypatch, 0.5)
     report = run_ab(asked(*(replace(toy_case(name), threshold=0.1) for name in "abc"), sentinels=2))
-    flagged = [one["case"] for one in report.run["validity"]["aa_checks"] if one["flagged"]]
+    flagged = [one.case for one in report.run.validity.aa_checks if one.flagged]
     assert flagged
-    assert all(any(case in reason for reason in report.run["validity"]["reasons"]) for case in flagged)
+    assert all(any(case in reason for reason in report.run.validity.reasons) for case in flagged)
     assert {one.verdict for one in report.comparisons} == {"inconclusive"}
     assert "regressed" in {one.held_back for one in report.comparisons}
 
@@ -175,9 +170,9 @@ def test_a_change_far_beyond_what_the_checks_found_stands(monkeypatch: pytest.Mo
     favour_the_control(monkeypatch, 0.15)
     cases = [replace(toy_case(name, slower=slower), threshold=0.02) for name, slower in (("slow", 3), ("same", 1))]
     report = run_ab(asked(*cases, sentinels=2))
-    validity = report.run["validity"]
-    assert not validity["valid"]
-    assert any(one["flagged"] for one in validity["aa_checks"])
+    validity = report.run.validity
+    assert not validity.valid
+    assert any(one.flagged for one in validity.aa_checks)
     slow, same = report.comparisons
     assert (slow.verdict, slow.held_back) == ("regressed", None)
     assert re.fullmatch(r"an A/A check was off by a factor of 1\.1\d, and this ratio may be, too", slow.note)
@@ -207,7 +202,7 @@ def test_a_bias_holds_back_what_the_verification_claims_too(monkeypatch: pytest.
 
 def test_without_sentinels_there_are_none() -> None:
     report = run_ab(asked(*slow_and_same(), sentinels=0, max_rounds=2))
-    assert (report.run["aa_cases"], report.run["validity"]["aa_checks"]) == (0, [])
+    assert (report.run.aa_cases, report.run.validity.aa_checks) == (0, ())
 
 
 @pytest.mark.parametrize(("rounds", "verdict"), [(5, "inconclusive"), (12, "regressed")])
@@ -217,7 +212,7 @@ def test_a_verification_on_a_busy_host_has_to_support_what_it_replicates(
     """What was not verified stands as it was: the host was quiet then."""
     monkeypatch.setattr(FakeMonitor, "verifying", noise(stolen=0.5))
     report = run_ab(asked(*slow_and_same(), verify=True, verify_after=0.0, max_rounds=rounds))
-    (reason,) = report.run["validity"]["reasons"]
+    (reason,) = report.run.validity.reasons
     assert reason.endswith("of opduel's processors, while verifying")
     slow, same = report.comparisons
     assert (slow.verdict, slow.held_back) == (verdict, None if verdict == "regressed" else "regressed")
@@ -225,7 +220,7 @@ def test_a_verification_on_a_busy_host_has_to_support_what_it_replicates(
     assert (slow.rounds, same.rounds) == ((5, 2) if rounds == 5 else (8, 5)), "the first one wasn't disturbed"
     assert slow.verification is not None
     assert slow.verification.rounds == (5 if rounds == 5 else 8), "the first look at which it can stand"
-    assert report.host["verifying"] == noise(stolen=0.5)
+    assert report.host.verifying == noise(stolen=0.5)
 
 
 def test_an_undisturbed_verification_does_not_make_up_for_a_busy_host(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,13 +50,13 @@ def test_what_holds_twice_is_reported_with_both_measurements() -> None:
     assert again.rounds == len(again.samples) >= LOOKS.counts[0]
     assert {sample.stage for sample in again.samples} == {"confirmation"}
     assert min(sample.round for sample in again.samples) > max(sample.round for sample in case.samples)
-    assert report.run["rounds"] == 1 + max(sample.round for sample in again.samples)
+    assert report.run.rounds == 1 + max(sample.round for sample in again.samples)
     assert {progress.cases for progress in told if progress.verifying} == {1}
     assert [progress.elapsed_s for progress in told] == sorted(progress.elapsed_s for progress in told)
     assert told[-1].open_cases == 0
-    assert report.run["complete"] is True
-    assert report.run["wall_s"] >= told[-1].elapsed_s
-    assert report.run["spent_s"]["timed calls"] == pytest.approx(report.run["timed_s"])
+    assert report.run.complete is True
+    assert report.run.wall_s >= told[-1].elapsed_s
+    assert report.run.spent_s["timed calls"] == pytest.approx(report.run.timed_s)
 
 
 def test_what_vanishes_is_not_reported(tmp_path: Path) -> None:
@@ -90,19 +90,19 @@ def test_an_injection_goes_on() -> None:
 
 def test_sentinels_ride_along() -> None:
     report = verified(slow())
-    (aa_case,) = report.run["validity"]["aa_checks"]
-    rounds = [sample["round"] for sample in aa_case["samples"]]
+    (aa_case,) = report.run.validity.aa_checks
+    rounds = [sample.round for sample in aa_case.samples]
     last = max(sample.round for sample in report.comparisons[0].samples)
     assert min(rounds) <= last < max(rounds)
     assert sorted(set(rounds)) == rounds
-    assert aa_case["rounds"] == len(rounds)
+    assert aa_case.rounds == len(rounds)
 
 
 def test_nothing_flagged_nothing_measured_again() -> None:
     report = verified(same())
-    assert report.host["verifying"] is None
+    assert report.host.verifying is None
     assert report.comparisons[0].verification is None
-    assert report.run["verify_after"] == 0.0
+    assert report.run.verify_after == 0.0
 
 
 def test_who_interrupts_the_wait_gets_what_was_measured() -> None:
@@ -112,7 +112,7 @@ def test_who_interrupts_the_wait_gets_what_was_measured() -> None:
 
     report = verified(slow(), same(), on_progress=interrupt, verify=True, verify_after=60.0)
     case, other = report.comparisons
-    assert (report.run["aborted"], report.run["stop_reason"]) == (True, "stopped by SIGINT")
+    assert (report.run.aborted, report.run.stop_reason) == (True, "stopped by SIGINT")
     assert (case.verdict, other.verdict) == ("inconclusive", "unchanged")
     assert case.note.endswith("not confirmed: not measured again: the run ended before")
     assert case.verification is not None
@@ -129,7 +129,7 @@ def test_an_interrupt_while_verifying_keeps_what_it_found() -> None:
     told: list[Progress] = []
     report = verified(slow(), on_progress=interrupt)
     (case,) = report.comparisons
-    assert report.run["stop_reason"] == "stopped by SIGTERM"
+    assert report.run.stop_reason == "stopped by SIGTERM"
     assert case.verdict == "inconclusive"
     assert case.verification is not None
     assert case.verification.rounds == 2

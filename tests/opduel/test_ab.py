@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from opduel.driver.git.command import GitFailed
 from opduel.harness.run import InterruptedRunError
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Comparison, Report, RunError, UsageError
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 from opduel.reporters import read_report
 from opduel.reporters.reproduce import reproduction
 
@@ -30,7 +33,9 @@ SIDES: dict[str, Any] = {"control": "mine", "treatment": Path("theirs")}
 
 
 def made(*comparisons: Comparison, **run: Any) -> ABReport:
-    return ABReport.of(dataclasses.replace(report_samples.report(comparisons), run=report_samples.run(**run)))
+    return ABReport.of(
+        dataclasses.replace(report_samples.report(comparisons), run=RunRecord.of(report_samples.run(**run)))
+    )
 
 
 @pytest.fixture
@@ -41,8 +46,14 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[RunRequest
     def run_ab(request: RunRequest, *_: object) -> Report:
         found.append(request)
         configuration = dataclasses.asdict(request.configuration)
-        how = {**report_samples.run(), **request.labels, "configuration": configuration}
-        return Report(how, request.control, request.treatment, {}, [comparison("exp/forward", "regressed", 1.5)])
+        how = {**report_samples.run(), **asdict(request.labels), "configuration": configuration}
+        return Report(
+            RunRecord.of(how),
+            request.control,
+            request.treatment,
+            HostRecord(),
+            [comparison("exp/forward", "regressed", 1.5)],
+        )
 
     def resolve_build(requested: str, *_: object) -> Build:
         return Build("mxnet", requested, "release", "/no/python", "1.0", "3.11.0", "00")
@@ -79,8 +90,8 @@ def test_arguments_are_those_of_the_command(requests: list[RunRequest], tmp_path
     assert (asked.time_budget, asked.max_rounds, request.seed) == (30.0, 7, 3)
     assert (asked.verifies_after, asked.holds, asked.roofline) == (0.0, False, True)
     assert request.env == {"A": "b=c"}
-    assert report.run["command"][:2] == ["opduel", "compare"]
-    assert report.run["command"][report.run["command"].index("--time_budget") + 1] == "30.0"
+    assert report.run.command[:2] == ("opduel", "compare")
+    assert report.run.command[report.run.command.index("--time_budget") + 1] == "30.0"
     assert reproduction(report).here.startswith("opduel compare --control "), "also in a checkout"
     assert list(tmp_path.iterdir()) == [], "no file is written unless one is asked for"
 

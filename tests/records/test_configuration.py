@@ -92,18 +92,4 @@ def test_rounds_that_were_given_are_given_again() -> None:
 
 
 def test_a_report_keeps_it() -> None:
-    assert RunRecord(configuration=json.loads(json.dumps(asdict(GIVEN)))).configuration == GIVEN
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ({"alpha": "much", "threads": True, "operators": "exp", "threshold": [1], "verify": 1}, RunConfiguration()),
-        ({"operators": ["exp", 7, None], "threshold": {"time": "x", "memory": 0.1}, "new_option": 1},
-         RunConfiguration(operators=("exp",), threshold={"memory": 0.1})),
-        (None, RunConfiguration()),
-        ({"time_budget": 1e400, "max_rounds": 2.5, "fuzz": 3}, RunConfiguration(fuzz=3)),
-    ],
-)  # fmt: skip
-def test_what_is_of_another_type_is_as_if_not_given(value: object, expected: RunConfiguration) -> None:
-    assert RunRecord(configuration=value).configuration == expected
+    assert RunRecord.of({"configuration": json.loads(json.dumps(asdict(GIVEN)))}).configuration == GIVEN

@@ -6,7 +6,9 @@ from typing import Any, get_args
 import pytest
 
 from opduel.records import FLAGGED, ONE_SIDED, Build, Case, Comparison, Failure, Report, Verdict, verdict_words
+from opduel.records.host_record import HostRecord
 from opduel.records.measurement import Side
+from opduel.records.run_record import RunRecord
 
 CASE = Case("a", "nd.add", "forward", {}, "float32", "cpu", 0.02, 60.0)
 
@@ -65,7 +67,7 @@ def test_people_call_a_one_sided_verdict_by_the_metric(metric: str, not_worse: s
 @pytest.mark.parametrize("verdict", ONE_SIDED)
 def test_a_run_that_settled_a_case_on_one_side_compared_something(verdict: Verdict) -> None:
     build = Build("toy", "x", "source", "/python", "1.0", "3.11", "digest")
-    report = Report({}, build, build, {}, (Comparison.without_figures(CASE, verdict),))
+    report = Report(RunRecord(), build, build, HostRecord(), (Comparison.without_figures(CASE, verdict),))
     assert not report.nothing_compared
     assert report.standing == list(report.comparisons)
 
@@ -75,7 +77,8 @@ def biased(hold: bool = True, flagged: bool = True, **run: Any) -> Report:
     checks = [{"case": "a", "ratio": 1.1, "flagged": flagged}]
     build = Build("toy", "x", "source", "/python", "1.0", "3.11", "digest")
     cases = [replace(Comparison.without_figures(CASE, "regressed"), case=host, host=host) for host in ("one", "two")]
-    return Report({"validity": {"hold": hold, "aa_checks": checks}, **run}, build, build, {}, tuple(cases))
+    record = RunRecord.of({"validity": {"hold": hold, "aa_checks": checks}, **run})
+    return Report(record, build, build, HostRecord(), tuple(cases))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 """Reports for the reporters' tests: one of every verdict, and the parts to make others of."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from opduel.records import Build, Case, Comparison, Effort, Failure, PairSample, Report, Verdict
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 
 CONTROL = Build("mxnet", "mxnet==1.8.0.post0", "release", "/builds/a/bin/python", "1.8.0", "3.11.7", "aa" * 32)
 TREATMENT = Build("mxnet", "mxnet==1.9.1", "release", "/builds/b/bin/python", "1.9.1", "3.11.7", "bb" * 32)
@@ -152,9 +155,19 @@ EVERY_VERDICT = (
 )
 
 
+def with_run(report: Report, **changes: Any) -> Report:
+    """Return the report with other values, given as plain data, in its run."""
+    return replace(report, run=RunRecord.of({**asdict(report.run), **changes}))
+
+
+def with_host(report: Report, **changes: Any) -> Report:
+    """Return the report with other values, given as plain data, in its host."""
+    return replace(report, host=HostRecord.of({**asdict(report.host), **changes}))
+
+
 def report(comparisons: Sequence[Comparison] = EVERY_VERDICT, **changes: Any) -> Report:
     """A report of ``comparisons``; ``changes`` go to its run."""
-    host = {"cpu_model": "AMD EPYC", "logical_cpus": 2, "memory_total": 24 * 2**30, "kernel": "Linux 6.1"}
+    host = HostRecord(cpu_model="AMD EPYC", logical_cpus=2, memory_total=24 * 2**30, kernel="Linux 6.1")
     cases = tuple(
         Case(
             comparison.case,
@@ -168,4 +181,4 @@ def report(comparisons: Sequence[Comparison] = EVERY_VERDICT, **changes: Any) ->
         )
         for comparison in comparisons
     )
-    return Report(run(**changes), CONTROL, TREATMENT, host, tuple(comparisons), cases=cases)
+    return Report(RunRecord.of(run(**changes)), CONTROL, TREATMENT, host, tuple(comparisons), cases=cases)

@@ -47,7 +47,7 @@ class RunningServer:
     def post(self, report: Report, category: str = "nightly") -> httpx.Response:
         """Post ``report`` by the wire contract."""
         with self.client("write") as client:
-            return client.post(REPORTS, json=body(report, category), headers={"Idempotency-Key": report.run["id"]})
+            return client.post(REPORTS, json=body(report, category), headers={"Idempotency-Key": report.run.id})
 
 
 def body(report: Report, category: str = "nightly") -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from opduel.records import (
     Verification,
     Work,
 )
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 from opduel.reporters.export import HtmlReporter
 from opduel.reporters.html import to_html
 from opduel.reporters.html.cases import implementation_rows
@@ -126,9 +128,14 @@ def rich_report() -> Report:
     commit = Commit("c0" * 20, 1_700_000_000, "Ada <ada@example.org>", "Make <b>tensors</b> lazy")
     treatment = replace(sample.treatment, commit=commit, packages={"numpy": "1.23.5"}, strategy="overlay")
     control = replace(sample.control, packages={"numpy": "1.26.4"})
-    noise = {"during": {"other_cpu": {"mean": 0.5, "min": 0.1, "max": 0.75}, "oom_kills": 0}}
+    noise = {"during": {"seconds": 1.0, "other_cpu": {"mean": 0.5, "min": 0.1, "max": 0.75}, "oom_kills": 0}}
     roofline = {"gflops": {"float32": 50.0}, "gbytes": 10.0}
-    return replace(sample, treatment=treatment, control=control, host={**sample.host, **noise, "roofline": roofline})
+    return replace(
+        sample,
+        treatment=treatment,
+        control=control,
+        host=HostRecord.of({**asdict(sample.host), **noise, "roofline": roofline}),
+    )
 
 
 def test_the_table_has_every_case_the_worst_first() -> None:
@@ -264,11 +271,7 @@ def test_drawn_numbers_keep_six_digits_and_more() -> None:
 @pytest.mark.parametrize(
     "report",
     [
-        Report({}, samples.CONTROL, samples.TREATMENT, {}, ()),
-        Report(
-            {"command": "x", "validity": 3, "environment": [1]}, samples.CONTROL, samples.TREATMENT, {"during": 7}, ()
-        ),
-        samples.report(validity={"aa_checks": [None, {"case": None, "ci": ["a", "b"], "ratio": "x"}]}, incidents=[3]),
+        Report(RunRecord(), samples.CONTROL, samples.TREATMENT, HostRecord(), ()),
         samples.report([samples.comparison("odd", "inconclusive", float("inf"), ci=(0.0, float("inf")))]),
         samples.report([samples.comparison("odd", "inconclusive", float("nan"), control=float("nan"))]),
     ],

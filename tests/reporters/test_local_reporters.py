@@ -60,7 +60,7 @@ def test_numbers_count_on_and_nothing_is_overwritten(tmp_path: Path) -> None:
         reporter.report(samples.report(id=f"run{number}"))
     folder = run_folder(tmp_path, samples.report())
     assert sorted(map(int, os.listdir(folder))) == list(range(12))
-    assert [read_report(folder / str(number) / "report.json").run["id"] for number in range(12)] == [
+    assert [read_report(folder / str(number) / "report.json").run.id for number in range(12)] == [
         f"run{number}" for number in range(12)
     ]
 
@@ -82,7 +82,7 @@ def test_at_once_every_run_gets_a_folder(tmp_path: Path) -> None:
     _at_once(16, lambda number: LocalReporter(tmp_path).report(samples.report(id=str(number))))
     folder = run_folder(tmp_path, samples.report())
     assert sorted(map(int, os.listdir(folder))) == list(range(16))
-    assert {read_report(path).run["id"] for path in folder.glob("*/report.json")} == set(map(str, range(16)))
+    assert {read_report(path).run.id for path in folder.glob("*/report.json")} == set(map(str, range(16)))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_an_earlier_report_is_kept_under_its_own_run_id(tmp_path: Path) -> None:
         reporter.report(samples.report(id=run_id, wall_s=float(number)))
     documents = sorted(tmp_path.glob("*.json"))
     assert [path.name for path in documents] == ["report-a-1.json", "report-a.json", "report-b.json", "report.json"]
-    earlier = [(read_report(path).run["id"], read_report(path).run["wall_s"]) for path in documents]
+    earlier = [(read_report(path).run.id, read_report(path).run.wall_s) for path in documents]
     assert earlier == [("a", 2.0), ("a", 0.0), ("b", 1.0), ("a", 3.0)]
     for path, (run_id, seconds) in zip(documents, earlier, strict=True):  # each page goes with its report
         page = path.with_suffix(".html").read_text(encoding="utf-8")
@@ -249,13 +249,13 @@ def test_a_page_that_cannot_be_kept_costs_no_report(tmp_path: Path) -> None:
     (tmp_path / "report-a.html").mkdir()
     reporter.report(samples.report(id="b"))
     assert sorted(path.name for path in tmp_path.glob("*.json")) == ["report-a.json", "report.json"]
-    assert read_report(tmp_path / "report.json").run["id"] == "b"
+    assert read_report(tmp_path / "report.json").run.id == "b"
 
 
 def test_at_once_no_report_is_lost(tmp_path: Path) -> None:
     _at_once(12, lambda number: SimpleLocalReporter(tmp_path).report(samples.report(id=str(number))))
     assert len(_files(tmp_path)) == 24
-    assert {read_report(path).run["id"] for path in tmp_path.glob("*.json")} == set(map(str, range(12)))
+    assert {read_report(path).run.id for path in tmp_path.glob("*.json")} == set(map(str, range(12)))
 
 
 def test_a_failed_simple_write_leaves_all_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +266,7 @@ def test_a_failed_simple_write_leaves_all_as_it_was(tmp_path: Path, monkeypatch:
         reporter.report(samples.report(id="new"))
     monkeypatch.undo()
     assert _files(tmp_path) == ["report.html", "report.json"]
-    assert read_report(tmp_path / "report.json").run["id"] == "old"
+    assert read_report(tmp_path / "report.json").run.id == "old"
 
 
 def test_a_failed_local_write_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

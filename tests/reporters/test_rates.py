@@ -1,16 +1,16 @@
 """Rates and the roof, as the screen says them."""
 
 from dataclasses import replace
-from typing import Any
 
 import report_samples as samples
 
 from opduel.records import Work
+from opduel.records.host_record import RooflineRecord
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.run_text import rates_words, roofline_words
 from opduel.reporters.screen import render
 
-ROOFLINE: dict[str, Any] = {"gflops": {"float32": 100.0}, "gbytes": 20.0, "threads": 1, "copied_bytes": 1 << 27}
+ROOFLINE = RooflineRecord(gflops={"float32": 100.0}, gbytes=20.0, threads=1, copied_bytes=1 << 27)
 DOT = replace(
     samples.comparison("dot", "unchanged"), control=1000.0, treatment=2000.0, work=Work(50_000.0, 4_000.0, "float32")
 )
@@ -36,7 +36,7 @@ def test_what_is_not_known_is_not_said() -> None:
 
 def test_the_screen_has_them_only_with_a_roofline() -> None:
     report = samples.report([DOT])
-    with_one = replace(report, host={**report.host, "roofline": ROOFLINE})
+    with_one = replace(report, host=replace(report.host, roofline=ROOFLINE))
     assert "of the roofline" not in render(report)
     assert "of the roofline" in render(with_one)
     assert f"roofline   {roofline_words(ROOFLINE)}" in render(with_one)

@@ -27,7 +27,7 @@ from opduel.reporters.remote.reporter import RemoteReporter, to_body
 from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
 
-STORED = Fault(201, json.dumps({"run_id": samples.report().run["id"]}).encode())
+STORED = Fault(201, json.dumps({"run_id": samples.report().run.id}).encode())
 
 
 @pytest.fixture

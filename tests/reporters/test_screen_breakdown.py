@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
-from opduel.records import Breakdown, Comparison, OperatorTime, Report
+from opduel.records import Breakdown, Comparison, OperatorTime, Report, RunRecord
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import render
 
@@ -37,7 +37,7 @@ def test_the_operators_that_differ_most_come_first() -> None:
 
 def test_breakdowns_that_the_time_budget_had_no_room_for_are_named() -> None:
     line = "no operator breakdown of 2 cases: the time budget was spent; give a larger one"
-    short = replace(report("regressed"), run=samples.run(not_broken_down=2))
+    short = replace(report("regressed"), run=RunRecord(not_broken_down=2))
     assert line in render(short).splitlines()
     assert "no operator breakdown" not in render(report("regressed"))
 

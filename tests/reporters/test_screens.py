@@ -11,7 +11,7 @@ import pytest
 import report_samples as samples
 from rich.cells import cell_len
 
-from opduel.records import Comparison, Failure, Verdict, Verification
+from opduel.records import Comparison, Failure, HostRecord, RunRecord, Verdict, Verification
 from opduel.reporters.screen import ScreenReporter, render, wants_colour
 from opduel.reporters.simple_screen import COLUMNS, SimpleScreenReporter, tab_separated
 from opduel.reporters.summary import conclusion, validity_line
@@ -89,7 +89,9 @@ def test_a_run_that_cant_be_trusted_says_so_above_the_table() -> None:
         "slower", "inconclusive", 1.05, held_back="regressed", note="held back: would be regressed"
     )
     text = render(samples.report([withheld, samples.comparison("odd", "inconclusive")], **DISTRUSTED))
-    assert text.index("host ") < text.index("This run can't be trusted: other processes kept 0.52") < text.index("case ")
+    assert (
+        text.index("host ") < text.index("This run can't be trusted: other processes kept 0.52") < text.index("case ")
+    )
     words = " ".join(text.split())
     assert "busy; 1 verdict was held back; measure again when the machine is quiet" in words
     assert "held back: would be regressed" in words
@@ -103,7 +105,7 @@ def test_without_a_verdict_to_hold_back_it_says_that() -> None:
 def test_old_reports_that_know_of_no_trust_say_nothing() -> None:
     old = samples.run()
     del old["validity"]
-    report = replace(samples.report(), run=old)
+    report = replace(samples.report(), run=RunRecord.of(old))
     assert "trusted" not in render(report) + "".join(tab_separated(report))
 
 
@@ -248,7 +250,7 @@ def test_no_case_at_all() -> None:
 
 def test_a_run_without_its_keys_is_still_reported() -> None:
     report = samples.report()
-    bare = type(report)({}, report.control, report.treatment, {}, report.comparisons)
+    bare = type(report)(RunRecord(), report.control, report.treatment, HostRecord(), report.comparisons)
     text = render(bare)
     assert "\nmuch slower" in text
     assert "95 % CI  control" in text, "the default"
@@ -285,17 +287,14 @@ def test_an_incomplete_run_says_so() -> None:
 
 
 def test_the_host_s_gpus_are_named() -> None:
-    report = samples.report()
-    host = {**report.host, "gpus": ["One 80GB", "Other", "Other"]}
-    assert "2 CPUs, One 80GB, 2 × Other, 24 GiB" in render(
-        type(report)(report.run, report.control, report.treatment, host, ())
-    )
+    report = samples.with_host(samples.report(), gpus=["One 80GB", "Other", "Other"])
+    assert "2 CPUs, One 80GB, 2 × Other, 24 GiB" in render(report)
 
 
 def test_a_busy_host_is_said() -> None:
     report = samples.report()
-    noise = {"other_cpu": {"mean": 0.23}, "steal": {"mean": 0.01}}
-    busy = type(report)(report.run, report.control, report.treatment, {**report.host, "during": noise}, ())
+    noise = {name: {"min": mean, "max": mean, "mean": mean} for name, mean in (("other_cpu", 0.23), ("steal", 0.01))}
+    busy = samples.with_host(report, during={"seconds": 1.0, **noise})
     assert "busy host  other processes took 23.0 % of the CPUs\n" in render(busy)
     assert "busy" not in render(report)
 

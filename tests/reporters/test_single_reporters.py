@@ -11,6 +11,8 @@ import pytest
 from opduel.comparator.baseline import compare_with_baseline
 from opduel.records import Build, Failure, UsageError, Work
 from opduel.records.case import Mode
+from opduel.records.host_record import HostRecord, RooflineRecord
+from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import BaselineComparison, Distribution, ProfiledOperator, SingleReport, SingleResult
 from opduel.reporters.opperf_form import opperf_results
 from opduel.reporters.single_document import read_single, single_text
@@ -41,9 +43,9 @@ def result(case: str, operator: str, failure: Failure | None = None, memory: flo
 
 
 REPORT = SingleReport(
-    {"seed": 1, "profiler": "native"},
+    SingleRunRecord(seed=1, profiler="native"),
     BUILD,
-    {"cpu_model": "x"},
+    HostRecord(cpu_model="x"),
     (
         result("add_0/forward", "nd.add"),
         result("add_0/backward", "nd.add", memory=8000.0),
@@ -138,8 +140,8 @@ def test_what_could_not_be_timed_is_null_with_a_note_everywhere(tmp_path: Path) 
 
 def test_rates_where_the_work_is_known() -> None:
     with_work = replace(REPORT.cases[0], work=Work(flop=3e6, bytes=6e6, dtype="float32"))
-    roofline = {"gflops": {"float32": 8.0}, "gbytes": 40.0}
-    report = replace(REPORT, host={"roofline": roofline}, cases=(with_work, *REPORT.cases[1:]))
+    roofline = RooflineRecord(gflops={"float32": 8.0}, gbytes=40.0)
+    report = replace(REPORT, host=HostRecord(roofline=roofline), cases=(with_work, *REPORT.cases[1:]))
     first, second, *_ = csv.DictReader(io.StringIO(csv_text(report)))
     assert (first["gflops"], first["gbytes"]) == ("2", "4"), "in 1.5 ms"
     assert (second["gflops"], second["gbytes"]) == ("", "")

@@ -6,14 +6,14 @@ noisier in the last fifth of the runs. ``solo``, of another kind, measures some 
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 from made_report import made_report
 
-from opduel.records import Comparison, PairSample, Report
+from opduel.records import Comparison, HostRecord, PairSample, Report, RunRecord
 
 FIRST = datetime(2026, 8, 3, 1, 30, tzinfo=UTC)
 FLEET = ("bench-1", "bench-2", "bench-3", "bench-4")
@@ -109,7 +109,7 @@ def _report(
         "aa_checks": [_check(comparison) for comparison in comparisons[:4]],
     }
     run = {
-        **base.run,
+        **asdict(base.run),
         "id": run_id,
         "started": started.isoformat(),
         "finished": (started + timedelta(minutes=20)).isoformat(),
@@ -119,7 +119,7 @@ def _report(
     }
     name = {} if hosts else {"name": SOLO}
     host = {**_KINDS[bool(hosts)], "kernel": "Linux 6.1", **name}
-    return replace(base, run=run, host=host, comparisons=tuple(comparisons), cases=())  # type: ignore[arg-type]
+    return replace(base, run=RunRecord.of(run), host=HostRecord.of(host), comparisons=tuple(comparisons), cases=())  # type: ignore[arg-type]
 
 
 def _check(comparison: Comparison) -> dict[str, Any]:
@@ -127,10 +127,10 @@ def _check(comparison: Comparison) -> dict[str, Any]:
     return {
         "case": comparison.case,
         "ratio": comparison.ratio,
-        "ci": list(comparison.ci or ()),
+        "ci": comparison.ci,
         "p_value": 1.0,
         "threshold": 0.02,
         "rounds": PAIRS,
         "flagged": False,
-        "samples": [{"log_ratio": sample.log_ratio} for sample in comparison.samples],
+        "samples": comparison.samples,
     }

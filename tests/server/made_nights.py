@@ -15,6 +15,8 @@ import numpy as np
 from scipy import special, stats
 
 from opduel.records import Build, Case, Commit, Comparison, PairSample, Report, Verdict
+from opduel.records.host_record import HostRecord
+from opduel.records.run_record import RunRecord
 
 ALPHA, THRESHOLD, ROUNDS = 0.05, 0.02, 12
 FIRST_NIGHT = datetime(2023, 1, 2, 1, 30, tzinfo=UTC)
@@ -144,7 +146,7 @@ def _report(night: int, number: int, control: Build, treatment: Build, compariso
         for comparison in comparisons
     )
     host = {"cpu_model": "made", "logical_cpus": 2, "memory_total": 24 * 2**30, "kernel": "Linux"}
-    return Report(run, control, treatment, host, tuple(comparisons), cases=cases)
+    return Report(RunRecord.of(run), control, treatment, HostRecord.of(host), tuple(comparisons), cases=cases)
 
 
 def _release() -> Build:

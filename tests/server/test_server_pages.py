@@ -15,7 +15,7 @@ import report_samples as samples
 from made_nights import TRUTH, case_id, commit_id, made_reports
 from results_server import CASES, COMMIT_URL, RUNS, RunningServer, numbered, running_server
 
-from opduel.records import ONE_SIDED, Commit, Report
+from opduel.records import ONE_SIDED, Commit, HostRecord, Report
 from opduel.server import queries
 
 # Ends whatever it may stand in, and would then run.
@@ -303,7 +303,7 @@ def hostile(number: int) -> Report:
         samples.comparison(PAYLOAD, "regressed", 1.2, operator=PAYLOAD, note=PAYLOAD, unit=PAYLOAD),
         samples.failed(f"failed {PAYLOAD}", crash, operator=PAYLOAD, metric=PAYLOAD),
     )
-    host = {"name": PAYLOAD, "cpu_model": PAYLOAD, "machine": PAYLOAD, "kernel": PAYLOAD}
+    host = HostRecord(name=PAYLOAD, cpu_model=PAYLOAD, machine=PAYLOAD, kernel=PAYLOAD)
     return replace(report, control=builds[0], treatment=builds[1], comparisons=comparisons, host=host, cases=())
 
 
