@@ -20,11 +20,10 @@ from opduel.commands.calibration_text import Outcome, outcome_lines, smallest_fo
 from opduel.commands.case_selection import choose_cases, sample_cases
 from opduel.commands.config import StoredAnswers, config_path, default_reports
 from opduel.commands.entry import DONE, INCOMPLETE, log
-from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.harness import run_harness
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.option_rules import refuse_options
 from opduel.commands.options import Parser, read_options
-from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.comparator.calibration import evaluate
 from opduel.frameworks import get_framework
 from opduel.harness.cpus import plan_cpus
@@ -34,7 +33,7 @@ from opduel.harness.system_check import Watch, check_system
 from opduel.records import USUAL_ROUNDS, Report, RunError, UsageError, rounds_at
 from opduel.records.atomic import check_folder, user_path, write_atomically
 from opduel.records.command_names import command_name
-from opduel.reporters import read_report, reporter_options
+from opduel.reporters import read_report
 from opduel.reporters.document import REPORT_NAME
 from opduel.reporters.notify_webhook import VARIABLE as WEBHOOK
 from opduel.reporters.stream import write_text
@@ -46,10 +45,6 @@ FEWEST_CASES = 4
 SHARES = (0.05, 0.02, 0.01)  # injected, when no threshold is given
 MULTIPLES = (5.0, 2.5, 1.5)  # of a threshold that is given
 MORE_ROUNDS = (1, 2, 4)  # forecast for this many times --max_rounds
-# Not for the user to set here.
-OURS = ("info", "inject", "inputs", "metric", "network", "with_operators", "user_identifier")
-OF_SUITES = ("suite", "bench", "higher_is_better")
-UNHEARD = sorted(reporter_options() - {"local_reporter", "simple_local_reporter"})  # they get no single run
 RESULT_NAME = "calibration.json"
 
 
@@ -79,8 +74,7 @@ def calibrate(arguments: Sequence[str]) -> int:
     """Run, tell, keep; returns the exit code, or raises an OpduelError that has it. ``arguments`` are those of
     harness.py; the spec may be left out."""
     options = read_options(["-b", DEFAULT_SPEC, *arguments], command_name("calibrate"))
-    refuse_single_options(options)
-    refuse_round_log(options)
+    refuse_options(options, "two builds", "several runs")
     calibration = _plan_calibration(options, arguments)
     began = time.monotonic()
     _run_all(calibration)
@@ -102,10 +96,7 @@ def calibrate(arguments: Sequence[str]) -> int:
 
 
 def _plan_calibration(options: HarnessOptions, arguments: Sequence[str]) -> Calibration:
-    options.refuse(OURS, "is set by --calibrate itself: leave it out")
-    options.refuse(OF_SUITES, "is for a suite, which --calibrate can't measure: leave it out, and give a spec with -b")
-    options.refuse(FLEET_OPTIONS, "is for other hosts, and --calibrate judges this one: leave it out")
-    options.refuse(UNHEARD, "can't be combined with --calibrate: leave it out")
+    refuse_options(options, "calibration")
     config = StoredAnswers(config_path())
     seed = secrets.randbits(32) if options.seed is None else options.seed
     cases = _cases(options, seed)

@@ -8,6 +8,7 @@ from opduel.commands.builds import usual_build
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import log
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.option_rules import refuse_options
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue.network import Input, ask_network, network_test, operator_tests
 from opduel.driver.catalogue.rules import load_rules
@@ -33,11 +34,9 @@ def custom_network(options: HarnessOptions, inputs: Sequence[Mapping[str, Any]])
         OpduelError: options that don't go together, no such network, inputs that it doesn't take, no build to ask.
     """
     if options.network is None:
-        if options.with_operators:
-            raise UsageError("--with_operators: add --network, or leave it out")
+        refuse_options(options, "no network")
         return None
-    instead = "--network replaces a spec: leave one of the two out"
-    options.refuse(("benchmark_file", "category", "int64_tensor"), instead)
+    refuse_options(options, "a network")
     if len(inputs) != 1:
         raise UsageError(
             "--network: add --inputs once, with the shape of each of its inputs, such as '{\"data\": [1, 3, 224, 224]}'"

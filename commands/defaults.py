@@ -14,11 +14,13 @@ from opduel.commands.config import ARGUMENTS, COMMANDS, config_path, read_config
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import log
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.option_rules import AB_ONLY, SINGLE_ONLY
 from opduel.commands.option_types import path as path_type
 from opduel.commands.options import Parser, harness_parser
 from opduel.commands.project import Setting, resolve_setting
-from opduel.commands.single import AB_ONLY, SINGLE_ONLY, is_single
+from opduel.commands.single import is_single
 from opduel.records import UsageError
+from opduel.reporters import reporter_options
 
 HARNESS, DRIVER, CALIBRATE = COMMANDS
 PARSERS: Mapping[str, Sequence[Callable[[], Parser]]] = {
@@ -162,4 +164,4 @@ def _passed_over(command: str, arguments: Sequence[str]) -> set[str]:
     if command != HARNESS:
         return set(SINGLE_ONLY)
     parsed, _ = harness_parser().parse_known_args(arguments)
-    return set(AB_ONLY if is_single(HarnessOptions.of(parsed)) else SINGLE_ONLY)
+    return {*AB_ONLY, *reporter_options()} if is_single(HarnessOptions.of(parsed)) else set(SINGLE_ONLY)

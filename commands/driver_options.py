@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from opduel.commands.ai_pep import repository_kind
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
+from opduel.commands.option_rules import refuse_options
 from opduel.commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
 from opduel.commands.options import Parser, read_options
-from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.driver.builds.builder import platform_of
 from opduel.driver.builds.source_builder import STRATEGIES
 from opduel.driver.commit_file import PLACEHOLDER
@@ -18,9 +18,6 @@ from opduel.records.command_names import command_name
 
 GIB = 2**30
 USUAL_PLATFORM = "host"
-_OURS_TO_CHOOSE = (  # harness.py's, but not here
-    *("control", "treatment", "info", "run_type", "regressed_types", "shared_libs", "inject", "verify", "verify_after"),
-)
 
 EPILOG = """Every option of {compare} works here, too; one of them (such as -b) must say what to measure.
 Exit codes: 0 done, no regression; 1 a regression, or a case that fails on the treatment alone; 2 wrong usage or input;
@@ -47,9 +44,7 @@ def parse_driver_options(arguments: Sequence[str] | None, program: str = "repo_d
     own = CommitOptions.of(parsed)
     cache = [f"--exec_dir={own.exec_dir}"] if own.exec_dir else []
     harness = read_options([*remaining, "-p", own.platforms, *cache], program)
-    harness.refuse(_OURS_TO_CHOOSE, "the driver chooses builds and kinds of runs itself: leave it out")
-    refuse_single_options(harness)
-    refuse_round_log(harness)
+    refuse_options(harness, "commits", "two builds", "several runs")
     _check(own)
     return DriverOptions(own, harness)
 

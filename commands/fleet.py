@@ -9,6 +9,7 @@ from pathlib import Path
 from opduel.commands.entry import DONE, log
 from opduel.commands.fleet_options import default_certificates
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.option_rules import refuse_options
 from opduel.commands.option_types import frequency, path, positive, seconds
 from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.fleet.address import FleetChoice, parse_address
@@ -27,13 +28,6 @@ CERTIFICATE_DAYS = 365
 AHEAD = -1_000_000  # the priority of what is measured ahead
 EACH_RANK = 10_000  # more than a run has shards, each of which has a priority of its own
 BEFORE_RUN_S = 600.0
-# What is of one host alone.
-_NOT_IN_A_FLEET = {
-    "golden": "outputs are compared with stored ones on one host: leave one of the two options out",
-    "fuzz": "random inputs are compared and shrunk on one host: leave one of the two options out",
-    "profile_output": "profiles lie on the hosts that make them: leave one of the two options out",
-}
-_WITH_IT = ("fleet_tag", "devices", "excluded_devices", "fleet_certificates", "across")
 
 Measure = Callable[[RunRequest, Callable[[Progress], None]], Report]
 
@@ -41,11 +35,10 @@ Measure = Callable[[RunRequest, Callable[[Progress], None]], Report]
 def fleet_choice(options: HarnessOptions) -> FleetChoice | None:
     """Return the fleet that is asked for; None without ``--fleet``. UsageError: options that don't go together."""
     if options.fleet is None:
-        options.refuse(_WITH_IT, "chooses hosts of a fleet: add --fleet ADDRESS, or leave it out")
+        refuse_options(options, "no fleet")
         _platforms(options)
         return None
-    for name, why in _NOT_IN_A_FLEET.items():
-        options.refuse((name,), f"does not go with --fleet: {why}")
+    refuse_options(options, "a fleet")
     return FleetChoice(
         parse_address(options.fleet),
         options.fleet_certificates or default_certificates(),

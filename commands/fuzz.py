@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opduel.commands.entry import log
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.option_rules import refuse_options
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.driver.catalogue.write import test_text
 from opduel.harness.run import run_ab
@@ -27,7 +28,6 @@ RUN_SHARE = 0.6  # of a time budget, for the run itself
 STEP_ROUNDS = 8  # process pairs for a case in one step of shrinking, and again to confirm
 STEP_SHARE = 0.25  # of the time that is left, for one step
 STEP_S = 20.0  # but no less, as far as there is time
-EXCLUDED = ("round_log", "inject", "verify", "network")
 
 
 class Fuzz:
@@ -38,7 +38,7 @@ class Fuzz:
     """
 
     def __init__(self, options: HarnessOptions) -> None:
-        options.refuse(EXCLUDED, "can't be combined with --fuzz: leave one of the two out")
+        refuse_options(options, "fuzz")
         try:
             import hypothesis  # noqa: F401 - opduel.harness.fuzz needs it
         except ImportError:

@@ -10,9 +10,10 @@ from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.fleet import fleet_choice
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.option_rules import refuse_options
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import deliver_report, exit_code, plan_session
-from opduel.commands.single import CALLS, SINGLE_ONLY, plan_one_build, some_names, the_build
+from opduel.commands.single import plan_one_build, some_names, the_build
 from opduel.frameworks import recorded_environment
 from opduel.harness.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
 from opduel.harness.output_check import OTHER_INPUTS
@@ -20,14 +21,8 @@ from opduel.harness.run import run_ab
 from opduel.harness.single import SingleProgress
 from opduel.records import UsageError
 from opduel.records.text import counted
-from opduel.reporters import reporter_options
 
 METRIC = "error"
-# Of how times are measured, and how changes are decided; reports are those of an A/B.
-_OF_TIMES = ("threshold", "roofline", "wipe_cache", "alpha", "max_rounds", "inject", "sentinels", "busy_host")
-_OF_ROUNDS = ("verify", "verify_after", "round_log", "prior_runs", "breakdown", "explain")
-_OF_OTHERS = ("fuzz", "fuzz_spec", "profile_output", *CALLS)
-_NOT_HERE = (*_OF_TIMES, *_OF_ROUNDS, *_OF_OTHERS, *(name for name in SINGLE_ONLY if name not in ("single", "golden")))
 
 
 def run_golden(options: HarnessOptions, command: Sequence[str]) -> int:
@@ -40,10 +35,10 @@ def run_golden(options: HarnessOptions, command: Sequence[str]) -> int:
     metrics = options.metric
     if metrics not in ((), (METRIC,)):
         raise UsageError(f"--golden: compares outputs only: use --metric {METRIC}, or measure in another run")
-    options.refuse(_NOT_HERE, "has no meaning with --golden: leave it out")
+    refuse_options(options, "golden")
     if metrics:
         return _compare(options, options.golden, command)
-    options.refuse(reporter_options(), "reports a comparison: add --metric error, or leave it out")
+    refuse_options(options, "golden, written")
     return _write(options, options.golden, command)
 
 

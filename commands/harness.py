@@ -16,6 +16,7 @@ from opduel.commands.fuzz import Fuzz
 from opduel.commands.golden import run_golden
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.named_operators import refuse_unknown_operators
+from opduel.commands.option_rules import refuse_options
 from opduel.commands.options import read_options
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.recorded_options import recorded
@@ -32,7 +33,7 @@ from opduel.commands.session import (
     refuse_two_sided,
     warn_of_report,
 )
-from opduel.commands.single import is_single, refuse_single_options, run_one_build
+from opduel.commands.single import is_single, run_one_build
 from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options
 from opduel.driver.descriptor import DescribedBuild, read_info
 from opduel.frameworks import Framework
@@ -58,7 +59,7 @@ def run_harness(arguments: Sequence[str] | None, program: str = "harness.py") ->
         return run_golden(options, command)
     if is_single(options):
         return run_one_build(options, command)
-    refuse_single_options(options)
+    refuse_options(options, "two builds")
     with contextlib.ExitStack() as stack:
         rounds = _open_round_log(options, stack)
         if rounds is not None:
@@ -86,8 +87,8 @@ def _run_ab(
     options: HarnessOptions, command: Sequence[str], rounds: FileRoundLog | None, callgrind: Path | None
 ) -> int:
     """Both builds against each other; returns the exit code. ``callgrind``: the folder for its files."""
-    if options.fuzz is None and options.fuzz_spec is not None:
-        raise UsageError("--fuzz_spec: add --fuzz, or leave it out")
+    if options.fuzz is None:
+        refuse_options(options, "no fuzz")
     measurer(options)  # what is wrong with its options is said before anything is built
     fuzz = Fuzz(options) if options.fuzz is not None else None
     session, request = plan_run(options, StoredAnswers(config_path()), command)

@@ -24,6 +24,7 @@ from opduel.commands.case_selection import (
 from opduel.commands.config import default_reports, with_stored_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
+from opduel.commands.option_rules import refuse_options
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.prior_runs import read_prior_runs
 from opduel.commands.progress import minutes
@@ -174,8 +175,8 @@ def _run_type(options: HarnessOptions) -> str:
 def _check_verify_after(options: HarnessOptions) -> None:
     """Raise UsageError if ``--verify_after`` is given without ``--verify``, or leaves nothing of the time budget."""
     after, budget = options.verify_after, options.time_budget
-    if after is not None and not options.verify:
-        raise UsageError("--verify_after: works only with --verify: add that, or leave it out")
+    if not options.verify:
+        refuse_options(options, "no verification")
     if after is not None and budget is not None and after >= budget:
         raise UsageError(f"--verify_after {after:g}: the time budget of {budget:g} s includes the wait: increase it")
 

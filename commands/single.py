@@ -9,9 +9,9 @@ from pathlib import Path
 from opduel.commands.builds import make_builds, usual_build
 from opduel.commands.config import StoredAnswers, config_path
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
-from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.named_operators import refuse_unknown_operators
+from opduel.commands.option_rules import CALLS, SINGLE_ONLY, refuse_options
 from opduel.commands.options import PROFILERS
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.progress import ProgressDisplay
@@ -21,40 +21,13 @@ from opduel.frameworks import Framework
 from opduel.harness.single import SingleRequest, run_single
 from opduel.records import DEFAULT_METRIC, Build, RunError, UsageError
 from opduel.records.atomic import check_file, write_atomically
-from opduel.records.command_names import command_name
 from opduel.records.single import BaselineComparison, SingleReport
 from opduel.records.text import counted
-from opduel.reporters import reporter_options
 from opduel.reporters.single_document import read_single, single_text
 from opduel.reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
 from opduel.reporters.stream import print_result, write_text
 
 FORMATS: dict[str, Callable[[SingleReport], str]] = {"json": single_text, "csv": csv_text, "md": markdown_text}
-SINGLE_ONLY = ("single", "rounds", "output_format", "output_file", "baseline", "profiler", "golden")
-# What an A/B has in place of opperf's options.
-CALLS = {
-    "warmup": "an A/B warms up by itself, until calls have settled: leave it out, or measure one build alone "
-    "(--single, without --control)",
-    "runs": "an A/B makes as many calls as it needs: limit it with --time_budget or --max_rounds, or measure one build "
-    "alone (--single, without --control)",
-}
-AB_ONLY = (
-    *(
-        "info",
-        "metric",
-        "alpha",
-        "max_rounds",
-        "inject",
-        "sentinels",
-        "busy_host",
-        "verify",
-        "verify_after",
-        "run_type",
-    ),
-    *("regressed_types", "round_log", "prior_runs", "breakdown", "explain", "fuzz", "fuzz_spec"),
-    *FLEET_OPTIONS,
-    *sorted(reporter_options()),
-)
 MOST_NAMED = 5  # of the cases that were not measured
 WARNING = (
     "compared with an earlier run: whatever changed on the machine since then is part of every change. "
@@ -73,31 +46,11 @@ def _single_option(options: HarnessOptions) -> str | None:
     return next((name for name in (*SINGLE_ONLY, *CALLS) if options.is_given(name)), None)
 
 
-def refuse_single_options(options: HarnessOptions) -> None:
-    """Raise UsageError if one of an A/B's options is one of a single-build run's."""
-    options.refuse(SINGLE_ONLY, "only applies to one build alone (--single, without --control): leave it out")
-    for name, why in CALLS.items():
-        options.refuse((name,), why)
-
-
-def refuse_round_log(options: HarnessOptions) -> None:
-    """Raise UsageError if anything is asked for that only one run of harness.py can have."""
-    options.refuse(
-        ("round_log", "profile_output", "fuzz", "fuzz_spec"),
-        f"is for one run of {command_name('compare')}: leave it out",
-    )
-
-
 def run_one_build(options: HarnessOptions, command: Sequence[str]) -> int:
     """Measure the treatment alone, and tell; returns the exit code. UsageError: wrong options, a bad spec or baseline;
     RunError: nothing could be measured, or written."""
     single_option = _single_option(options)
-    for name in ("control", "info"):
-        if options.is_given(name):
-            raise UsageError(f"--{name}: --{single_option} measures one build alone: leave one of the two options out")
-    options.refuse(
-        AB_ONLY, f"belongs to an A/B, and --{single_option} measures one build alone: leave one of the two out"
-    )
+    refuse_options(options, "one build", single=str(single_option))
     if options.platform in PROFILERS:
         raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
     if options.wipe_cache and options.profiler == "native":

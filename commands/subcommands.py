@@ -12,9 +12,9 @@ from opduel.commands.fleet import run_fleet_command
 from opduel.commands.harness import run_harness
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.in_build import run as run_in_build
+from opduel.commands.option_rules import refuse_options
 from opduel.commands.options import read_options
 from opduel.commands.project import Setting, project_settings, resolve_setting
-from opduel.commands.single import refuse_single_options
 from opduel.commands.subcommand_parsers import (
     CONFIGURED,
     completion_parser,
@@ -99,7 +99,7 @@ def _compare(arguments: Sequence[str]) -> int:
     options = read_options(words, "opduel compare")
     settings, builds = _settings("compare")
     if options.golden is None:
-        refuse_single_options(options)
+        refuse_options(options, "two builds")
         if options.info is None:
             words = [*_usual(options, builds, SIDES), *words]
     return run_harness(with_defaults(HARNESS, words, settings), "opduel compare")

@@ -13,6 +13,7 @@ import platformdirs
 from opduel.commands.case_selection import Choice, pick_cases, require_two_to_inject, sample_cases
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.option_rules import refuse_options
 from opduel.commands.single import is_single
 from opduel.driver.suites.configured import read_suite_settings
 from opduel.driver.suites.discovery import (
@@ -40,10 +41,6 @@ SHOWN = 5  # problems in the log; the report has them all
 # What a benchmark of a kind measures by itself, and what else it can be measured by.
 OWN = {"time": "time", "timeraw": "time", "track": "value", "mem": "value", "peakmem": "process_memory"}
 FURTHER = {"time": ("memory", "process_memory")}
-REFUSED = (
-    *("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions"),
-    *("input_sets", "int64_tensor", "program", "command_args", "string_map"),
-)
 
 
 class SuiteSelection:
@@ -57,7 +54,7 @@ class SuiteSelection:
         """
         assert options.suite is not None
         suite_framework(options.framework)
-        options.refuse(REFUSED, "is not for a suite's benchmarks: leave it out")
+        refuse_options(options, "a suite")
         self.options = options
         self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
         for pattern in self.patterns:
@@ -208,7 +205,7 @@ class SuiteSelection:
 def refuse_suite_options(options: HarnessOptions) -> None:
     """Raise UsageError if a suite is to be run by what runs none, or options of a suite are given without one."""
     if options.suite is None:
-        options.refuse(("bench", "higher_is_better"), "is for a suite's benchmarks: add --suite, or leave it out")
+        refuse_options(options, "no suite")
     elif options.golden is not None or is_single(options):
         raise UsageError("--suite: needs two builds: add --control, and leave out the options of a single build")
 

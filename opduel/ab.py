@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from opduel.commands.fleet import fleet_choice, measurer
 from opduel.commands.harness import plan_run
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.option_rules import refuse_options
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.python_options import inputs_as_json, options_of_arguments, pairs
 from opduel.commands.recorded_options import recorded_options
 from opduel.commands.session import callgrind_folder, requested_reporters, warn_of_report
-from opduel.commands.single import refuse_round_log, refuse_single_options
 from opduel.harness.run import InterruptedRunError, run_ab
 from opduel.records import Comparison, OpduelError, Report, RunError, UsageError, Verdict, disk_error
 from opduel.reporters import Reporter, report_all, write_report
@@ -187,8 +187,7 @@ def compare(
 
 def _measure(options: HarnessOptions, progress: bool) -> ABReport:
     """Measure and report as the options say."""
-    refuse_single_options(options)
-    refuse_round_log(options)
+    refuse_options(options, "two builds", "several runs")
     reporters = requested_reporters(options)
     fleet = fleet_choice(options)
     measurer(options)  # what it lacks is said before anything is built

@@ -12,6 +12,7 @@ from command_line import HARNESS, Outcome, run_process, run_script
 
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
+from opduel.commands.option_rules import RULES, refuse_options
 from opduel.commands.options import read_options
 from opduel.records import SAMPLED, UsageError
 
@@ -137,6 +138,16 @@ def test_an_option_that_is_refused_is_named_as_the_user_gave_it() -> None:
         read_options(["--warmup", "0"]).refuse(["runs", "warmup"], "leave it out")
     with pytest.raises(UsageError, match=r"^metrics: leave it out$"):
         HarnessOptions(metric=("time",), arguments={"metric": "metrics"}).refuse(["metric"], "leave it out")
+
+
+def test_options_that_are_refused_are_options() -> None:
+    names = {name for rules in RULES.values() for rule in rules for name in (*rule.options, *rule.but)}
+    options = read_options([])
+    assert names <= {*options.values(), *vars(options.reporting)}
+    for use in RULES:
+        refuse_options(options, use, single="single")
+    with pytest.raises(UsageError, match=r"^--json: belongs to an A/B, and --rounds measures one build alone"):
+        refuse_options(read_options(["--json"]), "one build", single="rounds")
 
 
 def test_defaults() -> None:

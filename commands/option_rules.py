@@ -1,0 +1,120 @@
+"""Which options don't go with what a command does: one table, by what is done, with the reason and the fix."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opduel.commands.fleet_options import FLEET_OPTIONS
+from opduel.commands.harness_options import HarnessOptions
+from opduel.records.command_names import command_name
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Options that are refused, and why. ``{compare}`` in the reason stands for the command that compares two builds;
+    other words in braces are given to ``refuse_options``."""
+
+    options: tuple[str, ...]
+    reason: str
+    reporters: bool = False  # whether reporters' options are refused, too
+    but: tuple[str, ...] = ()  # of the reporters' options
+
+
+_ALONE = "or measure one build alone (--single, without --control)"
+# What an A/B has in place of opperf's options.
+CALLS = {
+    "warmup": f"an A/B warms up by itself, until calls have settled: leave it out, {_ALONE}",
+    "runs": "an A/B makes as many calls as it needs: limit it with --time_budget or --max_rounds, " + _ALONE,
+}
+SINGLE_ONLY = ("single", "rounds", "output_format", "output_file", "baseline", "profiler", "golden")
+AB_ONLY = (
+    *("info", "metric", "alpha", "max_rounds", "inject", "sentinels", "busy_host", "verify", "verify_after"),
+    *("run_type", "regressed_types", "round_log", "prior_runs", "breakdown", "explain", "fuzz", "fuzz_spec"),
+    *FLEET_OPTIONS,
+)
+# Of how times are measured, and how changes are decided.
+_NO_GOLDEN = (
+    *("threshold", "roofline", "wipe_cache", "alpha", "max_rounds", "inject", "sentinels", "busy_host"),
+    *("verify", "verify_after", "round_log", "prior_runs", "breakdown", "explain"),
+    *("fuzz", "fuzz_spec", "profile_output", *CALLS),
+    *("rounds", "output_format", "output_file", "baseline", "profiler"),
+)
+_NO_SUITE = (
+    *("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions"),
+    *("input_sets", "int64_tensor", "program", "command_args", "string_map"),
+)
+_LEAVE_ONE = "leave one of the two options out"
+RULES: Mapping[str, Sequence[Rule]] = {
+    "two builds": (
+        Rule(SINGLE_ONLY, "only applies to one build alone (--single, without --control): leave it out"),
+        *(Rule((name,), reason) for name, reason in CALLS.items()),
+    ),
+    "several runs": (
+        Rule(("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of {compare}: leave it out"),
+    ),
+    "one build": (
+        Rule(("control", "info"), "--{single} measures one build alone: " + _LEAVE_ONE),
+        Rule(
+            AB_ONLY,
+            "belongs to an A/B, and --{single} measures one build alone: leave one of the two out",
+            reporters=True,
+        ),
+    ),
+    "golden": (Rule(_NO_GOLDEN, "has no meaning with --golden: leave it out"),),
+    "golden, written": (Rule((), "reports a comparison: add --metric error, or leave it out", reporters=True),),
+    "a suite": (Rule(_NO_SUITE, "is not for a suite's benchmarks: leave it out"),),
+    "no suite": (Rule(("bench", "higher_is_better"), "is for a suite's benchmarks: add --suite, or leave it out"),),
+    "fuzz": (
+        Rule(("round_log", "inject", "verify", "network"), "can't be combined with --fuzz: leave one of the two out"),
+    ),
+    "no fuzz": (Rule(("fuzz_spec",), "add --fuzz, or leave it out"),),
+    "a network": (
+        Rule(("benchmark_file", "category", "int64_tensor"), "--network replaces a spec: leave one of the two out"),
+    ),
+    "no network": (Rule(("with_operators",), "add --network, or leave it out"),),
+    "no verification": (Rule(("verify_after",), "works only with --verify: add that, or leave it out"),),
+    "a fleet": (
+        Rule(("golden",), "does not go with --fleet: outputs are compared with stored ones on one host: " + _LEAVE_ONE),
+        Rule(("fuzz",), "does not go with --fleet: random inputs are compared and shrunk on one host: " + _LEAVE_ONE),
+        Rule(("profile_output",), "does not go with --fleet: profiles lie on the hosts that make them: " + _LEAVE_ONE),
+    ),
+    "no fleet": (
+        Rule(
+            ("fleet_tag", "devices", "excluded_devices", "fleet_certificates", "across"),
+            "chooses hosts of a fleet: add --fleet ADDRESS, or leave it out",
+        ),
+    ),
+    "calibration": (
+        Rule(
+            ("info", "inject", "inputs", "metric", "network", "with_operators", "user_identifier"),
+            "is set by --calibrate itself: leave it out",
+        ),
+        Rule(
+            ("suite", "bench", "higher_is_better"),
+            "is for a suite, which --calibrate can't measure: leave it out, and give a spec with -b",
+        ),
+        Rule(FLEET_OPTIONS, "is for other hosts, and --calibrate judges this one: leave it out"),
+        Rule(  # reporters get no single run
+            (),
+            "can't be combined with --calibrate: leave it out",
+            reporters=True,
+            but=("local_reporter", "simple_local_reporter"),
+        ),
+    ),
+    "commits": (
+        Rule(
+            (
+                *("control", "treatment", "info", "run_type", "regressed_types", "shared_libs", "inject", "verify"),
+                "verify_after",
+            ),
+            "the driver chooses builds and kinds of runs itself: leave it out",
+        ),
+    ),
+}
+
+
+def refuse_options(options: HarnessOptions, *uses: str, **words: str) -> None:
+    """Raise UsageError, which names the option, if one is given that doesn't go with these uses of ``RULES``."""
+    for rule in (rule for use in uses for rule in RULES[use]):
+        reporters = [name for name in vars(options.reporting) if name not in rule.but] if rule.reporters else []
+        reason = rule.reason.format(compare=command_name("compare"), **words)
+        options.refuse([*rule.options, *(name for name in reporters if name != "prior_runs")], reason)
