@@ -138,7 +138,7 @@ def identity_of(
             "environment": dict(bench.environment),
             "cpu": host.cpu_model,
             **({"wipe_cache": bench.wiping.size} if bench.wiping else {}),
-            **({"elsewhere": plan.elsewhere} if plan.elsewhere else {}),
+            **({"other_comparisons": plan.other_comparisons} if plan.other_comparisons else {}),
             **({"replicates": _identity_of_first(plan.first_measurement)} if plan.first_measurement else {}),
         }
     )

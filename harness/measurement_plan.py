@@ -46,7 +46,7 @@ class MeasurementPlan:
     first round, which are not measured.  ``is_disturbed`` says of the host's noise so far (a phase of
     ``HostMonitor.summary``) and the processors' MHz whether it was disturbed: settled cases are then measured on until
     their verdicts stand nevertheless, or their looks are spent.  ``prior_runs``: what earlier runs say of the
-    cases, for planning alone.  ``elsewhere``: how many comparisons that other hosts make belong to the family of this
+    cases, for planning alone.  ``other_comparisons``: how many comparisons that other hosts make belong to the family of this
     run's, in the false-discovery correction.
     """
 
@@ -65,13 +65,13 @@ class MeasurementPlan:
     budget_words: str = ""  # what the time budget is called where it ends the run
     is_disturbed: Callable[[NoiseRecord | None, Sequence[float]], bool] = lambda noise, mhz: False
     prior_runs: PriorRuns | None = None
-    elsewhere: int = 0
+    other_comparisons: int = 0
 
     @property
     def others(self) -> tuple[float, ...]:
-        """The p values of the comparisons elsewhere. None is known: with 1 for each, what is flagged here is flagged
+        """The p values of other hosts' comparisons. None is known: with 1 for each, what is flagged here is flagged
         whatever they turn out to be."""
-        return (1.0,) * self.elsewhere
+        return (1.0,) * self.other_comparisons
 
     @property
     def budget(self) -> str:

@@ -33,9 +33,9 @@ class RunRequest:
     outputs that replace the control, for cases of the metric "error" alone. ``suspects_only``: after its first look,
     measure only cases that look changed. ``env``: variables for the workers of both sides, whose values may be secrets.
     ``first_measurement``: the earlier run whose flagged cases this run replicates. ``prior_runs``: earlier runs on this
-    host, for planning alone. ``other_comparisons``: ``elsewhere`` of ``MeasurementPlan``. ``callgrind``: the folder for
-    callgrind's files of explained cases where ``profile_output`` is not set. ``usual_rounds``: the most rounds of a
-    case, unless ``configuration`` sets them. ``find_causes``: adds causes to the run's comparisons (``opduel.causes``).
+    host, for planning alone. ``other_comparisons``: as in ``MeasurementPlan``. ``callgrind``: the folder for files
+    of explained cases unless ``profile_output`` is set. ``usual_rounds``: the most rounds of a case, unless
+    ``configuration`` sets them. ``find_causes``: what adds causes to the run's comparisons (``opduel.causes``), if any.
     """
 
     framework: Framework
@@ -114,7 +114,7 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         budget_words="" if budget is None else f"the time budget of {budget:g} s",
         first_measurement=request.first_measurement,
         prior_runs=request.prior_runs,
-        elsewhere=request.other_comparisons,
+        other_comparisons=request.other_comparisons,
     )
 
 

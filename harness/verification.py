@@ -139,7 +139,7 @@ class Verifier:
             tuple(case for case in plan.chosen_aa_cases if case.id in findings.aa_cases),
             findings.rounds,
         )
-        plan = replace(plan, cases=cases, first_measurement=first, spent_s=0.0, elsewhere=0)
+        plan = replace(plan, cases=cases, first_measurement=first, spent_s=0.0, other_comparisons=0)
         if plan.time_budget is None:
             return plan
         left_s = plan.time_budget - (time.monotonic() - self.began)
