@@ -46,7 +46,7 @@ class MeasurementPlan:
     first round, which are not measured.  ``is_disturbed`` says of the host's noise so far (a phase of
     ``HostMonitor.summary``) and the processors' MHz whether it was disturbed: settled cases are then measured on until
     their verdicts stand nevertheless, or their looks are spent.  ``prior_runs``: what earlier runs say of the
-    cases, for planning alone.  ``other_comparisons``: how many comparisons that other hosts make belong to the family of this
+    cases, for planning alone.  ``other_comparisons``: how many comparisons of other hosts belong to the family of this
     run's, in the false-discovery correction.
     """
 
