@@ -49,12 +49,12 @@ class Branch:
             UsageError: the commits asked for are not there.
             KeyboardInterrupt: a signal; what was measured is kept.
         """
-        chosen = self._chosen()
-        if chosen.note:  # the branch no longer contains the last commit processed: logged once
-            record(self._journal, "history", chosen.note)
-            if chosen.after is not None:
-                self._write_down(chosen.after)
-        new = self._not_waiting(chosen)
+        selection = self._select()
+        if selection.note:  # the branch no longer contains the last commit processed: logged once
+            record(self._journal, "history", selection.note)
+            if selection.after is not None:
+                self._write_down(selection.after)
+        new = self._not_waiting(selection)
         queue = new + self._to_retry(new)
         if not queue:
             waiting = len(self._troubled())
@@ -79,10 +79,10 @@ class Branch:
     def due(self) -> list[Commit]:
         """Return the commits to measure in this pass, oldest first; those that failed before and are due again at the
         end."""
-        chosen = self._chosen()
-        if chosen.note:
-            log.warning("history: %s", chosen.note)
-        new = self._not_waiting(chosen)
+        selection = self._select()
+        if selection.note:
+            log.warning("history: %s", selection.note)
+        new = self._not_waiting(selection)
         return new + self._to_retry(new)
 
     def expect(self, ahead: CommitsAhead) -> None:
@@ -100,12 +100,14 @@ class Branch:
         _, _, line, strategy = self.plan(commit)
         self._investigation(line, strategy, self._settings.ahead).begin_ahead(rank, measures, given_up)
 
-    def _chosen(self) -> Pending:
+    def _select(self) -> Pending:
         """Return the commits that come after the last one processed; it is logged how many wait for more."""
-        chosen = self._pending()
-        if chosen.waiting:
-            log.info("%d of %d commits have landed since the last one to measure", chosen.waiting, self._settings.step)
-        return chosen
+        selection = self._pending()
+        if selection.waiting:
+            log.info(
+                "%d of %d commits have landed since the last one to measure", selection.waiting, self._settings.step
+            )
+        return selection
 
     def _pending(self) -> Pending:
         """Return the commits that come after the last one processed."""
@@ -124,10 +126,10 @@ class Branch:
         with_tip = once and settings.commit is not None
         return pending(tip, last, start, settings.step, repository, with_tip)
 
-    def _not_waiting(self, chosen: Pending) -> list[Commit]:
+    def _not_waiting(self, selection: Pending) -> list[Commit]:
         """Return the chosen commits; going on for ever, without those that failed and are not due yet."""
         later = {id for id, item in self._troubled().items() if not self._journal.is_due(item)}
-        return [commit for commit in chosen.commits if commit.id not in later or self._settings.interval_s is None]
+        return [commit for commit in selection.commits if commit.id not in later or self._settings.interval_s is None]
 
     def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
         """Return a treatment's control, why that one, the commits of the line (control first), and the strategy."""

@@ -162,22 +162,22 @@ class NotInstalledError(Exception):
     """A file is not installed unchanged."""
 
 
-def installed_path(path: str, theirs: Sources, site: Path) -> str | None:
-    """Return where a file is, or a new one belongs, below ``site``, which contains a build of the sources ``theirs``.
+def installed_path(path: str, donor_sources: Sources, site: Path) -> str | None:
+    """Return where a file is, or a new one belongs, below ``site``, which contains a build of ``donor_sources``.
 
     A new file belongs beside installed files of its folder. None for a loose file that is not installed.
 
     Raises:
         NotInstalledError: the file is not installed unchanged, so that a compile is needed.
     """
-    if path in theirs.files:
-        name = installed_as(path, theirs.files[path], site)
-        if name is None and (path not in theirs.loose or any((site / place).exists() for place in _names(path))):
+    if path in donor_sources.files:
+        name = installed_as(path, donor_sources.files[path], site)
+        if name is None and (path not in donor_sources.loose or any((site / place).exists() for place in _names(path))):
             raise NotInstalledError
         return name
     folder, _, last = path.rpartition("/")
-    beside = (other for other in theirs.files if other.rpartition("/")[0] == folder)
-    names = (installed_as(other, theirs.files[other], site) for other in beside)
+    beside = (other for other in donor_sources.files if other.rpartition("/")[0] == folder)
+    names = (installed_as(other, donor_sources.files[other], site) for other in beside)
     neighbour = next((name for name in names if name is not None), None)
     return neighbour and str(Path(neighbour).with_name(last))
 

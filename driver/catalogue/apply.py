@@ -36,16 +36,16 @@ def apply_rules(rules: Rules, registry: Registry) -> Catalogue:
     """
     tests: dict[str, list[Test]] = {}
     left_out: dict[str, str] = {}
-    used: set[str] = set()
+    tested: set[str] = set()
     for name, category in rules.categories.items():
         tests[name] = []
         for function in _functions_of(category, rules, registry, left_out):
             try:
                 tests[name].append(_test(function, category, rules))
-                used.add(function.name)
+                tested.add(function.name)
             except LookupError as error:
                 left_out[function.name] = f"no rule for its argument {error.args[0]}"
-    left_out.update(_uncovered(used, rules, registry, left_out))
+    left_out.update(_uncovered(tested, rules, registry, left_out))
     return Catalogue({name: category_tests for name, category_tests in tests.items() if category_tests}, left_out)
 
 
@@ -107,13 +107,13 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
                 names = ", ".join(function.arguments)
                 raise UsageError(f"operators.{function.name}: {argument} is no argument: use one of {names}")
         general = {**rules.arguments, **category.arguments}
-        resolved = _inputs(function, [values, own.inputs, category.inputs], general)
-        sizes = _sizes_to_test(_sizes(resolved), own.sizes or category.sizes)
-        dtypes = _dtypes(function, category.dtypes if own.dtypes is None else own.dtypes, resolved)
+        inputs_by_name = _inputs(function, [values, own.inputs, category.inputs], general)
+        sizes = _sizes_to_test(_sizes(inputs_by_name), own.sizes or category.sizes)
+        dtypes = _dtypes(function, category.dtypes if own.dtypes is None else own.dtypes, inputs_by_name)
         for size, dtype in [*product(sizes, dtypes[:1]), *product(sizes[-1:], dtypes[1:])]:
             name = {"identifier": "_".join(part for part in (stem, case, size) if part)}
             usual = {**name, "dtype": dtype} if dtype else name
-            inputs.append({**_pick(resolved, size), "case": {**usual, **settings_of_case.get("case", {})}})
+            inputs.append({**_pick(inputs_by_name, size), "case": {**usual, **settings_of_case.get("case", {})}})
     backward = category.backward if own.backward is None else own.backward
     hybrid = function.hybrid if own.hybrid is None else own.hybrid
     sets = next((n for glob, n in rules.input_sets.items() if fnmatch.fnmatchcase(function.name, glob)), 1)
@@ -236,9 +236,9 @@ def _pick(value: Any, size: str) -> Any:
     return [_pick(item, size) for item in value] if isinstance(value, list) else value
 
 
-def _uncovered(used: set[str], rules: Rules, registry: Registry, reasons: Mapping[str, str]) -> dict[str, str]:
+def _uncovered(tested: set[str], rules: Rules, registry: Registry, reasons: Mapping[str, str]) -> dict[str, str]:
     """Return, with reasons, the registered operators without a test, and public functions of none of those."""
-    covered = {registry.functions[name].registered for name in used} - {None}
+    covered = {registry.functions[name].registered for name in tested} - {None}
     reason_by_operator = {
         registry.functions[name].registered: why for name, why in reasons.items() if name in registry.functions
     }
@@ -254,5 +254,5 @@ def _uncovered(used: set[str], rules: Rules, registry: Registry, reasons: Mappin
         or _why(own, rules.unlisted)
         or "no rule yet"
         for own in [*registry.registered, *functions]
-        if own not in covered and own not in used
+        if own not in covered and own not in tested
     }

@@ -219,17 +219,17 @@ def has_backward(functions: Sequence[str], rules: Rules) -> bool:
     )
 
 
-def _identifier(call: Call, used: set[str]) -> str:
+def _identifier(call: Call, taken_identifiers: set[str]) -> str:
     """Return ``convolution_1x3x224x224_64x3x7x7_times2``: operator, its first two shapes, a number if needed, count."""
     stem = call.functions[0].rpartition(".")[2].lower().strip("_")
     shapes = [_joined(tensor["shape"]) for tensor in _tensors(call.inputs)][:2]
     while len("_".join([stem, *shapes])) > MAX_IDENTIFIER - 12:
         shapes.pop()
     base = "_".join([stem, *shapes])
-    for number in range(1, len(used) + 2):
+    for number in range(1, len(taken_identifiers) + 2):
         identifier = f"{base}{f'-{number}' if number > 1 else ''}_times{call.times}"
-        if f"{base}{number}" not in used:
-            used.add(f"{base}{number}")
+        if f"{base}{number}" not in taken_identifiers:
+            taken_identifiers.add(f"{base}{number}")
             return identifier
     raise AssertionError("there are more numbers than names")
 

@@ -48,9 +48,9 @@ class Benchmark:
 
     def parameters(self) -> Iterator[dict[str, str]]:
         """Return each set of parameters that it doesn't skip, name -> text."""
-        for number, chosen in enumerate(itertools.product(*self.values)):
+        for number, values in enumerate(itertools.product(*self.values)):
             if number not in self.skipped:
-                yield dict(zip(self.names, chosen, strict=True))
+                yield dict(zip(self.names, values, strict=True))
 
     def case_name(self, parameters: Mapping[str, str]) -> str:
         """Return asv's name of it with these parameters: ``bench_core.Core.time_array(10, 'x')``."""

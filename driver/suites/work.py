@@ -38,15 +38,15 @@ class CacheOrder:
     limit_s: float
 
 
-def cache_orders(chosen: Sequence[SuiteCase], timeout_s: float | None) -> list[CacheOrder]:
+def cache_orders(cases: Sequence[SuiteCase], timeout_s: float | None) -> list[CacheOrder]:
     """Return each ``setup_cache`` that the chosen cases need, once for each side with such a case. ``timeout_s``
     overrides the suite's own limits."""
-    limits, needed = _limits(chosen), _needed(chosen)
+    limits, benchmark_by_cache = _limits(cases), _benchmarks_of_caches(cases)
     return [
-        CacheOrder(key, side, needed[key, side], timeout_s or limit_s)
+        CacheOrder(key, side, benchmark_by_cache[key, side], timeout_s or limit_s)
         for key, limit_s in limits.items()
         for side in SIDES
-        if (key, side) in needed
+        if (key, side) in benchmark_by_cache
     ]
 
 
@@ -162,25 +162,25 @@ def without_suite(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in (_COPY, _WORK)}
 
 
-def _limits(chosen: Sequence[SuiteCase]) -> dict[str, float]:
+def _limits(cases: Sequence[SuiteCase]) -> dict[str, float]:
     """Return the seconds that each ``setup_cache`` may take, by its folder: the most of its benchmarks, equal on
     both sides."""
     limits: dict[str, float] = {}
-    for benchmark in (case.benchmark for case in chosen):
+    for benchmark in (case.benchmark for case in cases):
         if benchmark.setup_cache is not None:
             own = benchmark.setup_cache_timeout or benchmark.timeout or DEFAULT_TIMEOUT_S
             limits[benchmark.setup_cache] = max(own, limits.get(benchmark.setup_cache, 0.0))
     return limits
 
 
-def _needed(chosen: Sequence[SuiteCase]) -> dict[tuple[str, Side], str]:
+def _benchmarks_of_caches(cases: Sequence[SuiteCase]) -> dict[tuple[str, Side], str]:
     """Return, by the folder of a ``setup_cache`` and side, the first benchmark that the side has: it is run there by
     this name."""
-    needed: dict[tuple[str, Side], str] = {}
-    for case in chosen:
+    benchmark_by_cache: dict[tuple[str, Side], str] = {}
+    for case in cases:
         for side in case.sides if case.benchmark.setup_cache is not None else ():
-            needed.setdefault((str(case.benchmark.setup_cache), side), case.benchmark.name)
-    return needed
+            benchmark_by_cache.setdefault((str(case.benchmark.setup_cache), side), case.benchmark.name)
+    return benchmark_by_cache
 
 
 class _WrittenFiles:

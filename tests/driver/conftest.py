@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_repository import Made, isolate, run
+from made_repository import RemoteRepository, isolate, run
 from made_watch import Loop
 from toy_framework import Toy, write_index, write_releases
 
@@ -57,19 +57,19 @@ def toy(tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch) -> Toy:
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[Loop]:
-    made = Loop(tmp_path, 4)
-    yield made
-    made.journal.close()
+    fresh_loop = Loop(tmp_path, 4)
+    yield fresh_loop
+    fresh_loop.journal.close()
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteRepository:
     """A remote with one commit and a tag."""
     isolate(monkeypatch, tmp_path)
-    made = Made(tmp_path / "remote.git")
-    made.commit({"a": "1", "folder/b": "2"})
-    made.tag("v1", made.tip("main"), annotated=True)
-    return made
+    origin = RemoteRepository(tmp_path / "remote.git")
+    origin.commit({"a": "1", "folder/b": "2"})
+    origin.tag("v1", origin.tip("main"), annotated=True)
+    return origin
 
 
 @pytest.fixture
@@ -78,10 +78,10 @@ def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def user(made: Made, tmp_path: Path) -> Path:
+def user(origin: RemoteRepository, tmp_path: Path) -> Path:
     """The user's checkout of the remote, with a branch and a tag of its own."""
     folder = tmp_path / "user"
-    run("clone", "--quiet", made.path, folder)
+    run("clone", "--quiet", origin.path, folder)
     run("checkout", "--quiet", "-b", "mine", at=folder)
     (folder / "a").write_text("mine")
     run("commit", "--quiet", "-am", "my change", at=folder)

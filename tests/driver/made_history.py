@@ -32,27 +32,27 @@ class History:
     measured: list[tuple[int, int, tuple[str, ...]]] = field(default_factory=list)
     prepared: list[int] = field(default_factory=list)
 
-    def step(self, left: int, right: int, case: str) -> Step:
+    def step(self, start: int, end: int, case: str) -> Step:
         """What an A/B says: its verdict follows from the interval."""
-        fails = [revision in self.failing.get(case, ()) for revision in (left, right)]
+        fails = [revision in self.failing.get(case, ()) for revision in (start, end)]
         if any(fails):
             return Step("failed", side="both" if all(fails) else "control" if fails[0] else "treatment")
-        change = math.fsum(size for revision, size in self.changes.get(case, {}).items() if left < revision <= right)
-        return judged(change + self.error * self._draw(left, right, case), Z * self.error)
+        change = math.fsum(size for revision, size in self.changes.get(case, {}).items() if start < revision <= end)
+        return judged(change + self.error * self._draw(start, end, case), Z * self.error)
 
-    def _draw(self, left: int, right: int, case: str) -> float:
-        digest = hashlib.sha256(f"{self.seed} {left} {right} {case}".encode()).digest()
+    def _draw(self, start: int, end: int, case: str) -> float:
+        digest = hashlib.sha256(f"{self.seed} {start} {end} {case}".encode()).digest()
         return float(np.random.default_rng(int.from_bytes(digest[:8])).normal())
 
-    def measure(self, left: int, right: int, cases: Sequence[str]) -> dict[str, Step]:
-        assert 0 <= left < right <= self.revisions
+    def measure(self, start: int, end: int, cases: Sequence[str]) -> dict[str, Step]:
+        assert 0 <= start < end <= self.revisions
         assert cases
-        asked = {(a, b, case) for a, b, some in self.measured for case in some}
-        assert asked.isdisjoint((left, right, case) for case in cases)
-        assert not self.unbuildable & {left, right}
-        assert {left, right} <= {0, self.revisions, *self.prepared}
-        self.measured.append((left, right, tuple(cases)))
-        return {case: self.step(left, right, case) for case in cases}
+        questions = {(a, b, case) for a, b, some in self.measured for case in some}
+        assert questions.isdisjoint((start, end, case) for case in cases)
+        assert not self.unbuildable & {start, end}
+        assert {start, end} <= {0, self.revisions, *self.prepared}
+        self.measured.append((start, end, tuple(cases)))
+        return {case: self.step(start, end, case) for case in cases}
 
     def prepare(self, revision: int) -> bool:
         assert 0 < revision < self.revisions
@@ -60,17 +60,17 @@ class History:
         self.prepared.append(revision)
         return revision not in self.unbuildable
 
-    def whole(self, cases: Sequence[str] = ()) -> dict[str, Step]:
+    def total_steps(self, cases: Sequence[str] = ()) -> dict[str, Step]:
         return {case: self.step(0, self.revisions, case) for case in cases or self.changes}
 
-    def bisect(self, whole: Mapping[str, Step] | None = None) -> list[CulpritRange]:
-        whole = self.whole() if whole is None else whole
-        return bisect(self.revisions, whole, self.measure, self.prepare, self.cached, dict.fromkeys(whole, THRESHOLD))
+    def bisect(self, sought: Mapping[str, Step] | None = None) -> list[CulpritRange]:
+        sought = self.total_steps() if sought is None else sought
+        return bisect(self.revisions, sought, self.measure, self.prepare, self.cached, dict.fromkeys(sought, THRESHOLD))
 
     def smallest(self, revision: int) -> tuple[int, int]:
         """The smallest range that holds a point's change and ends at points that can be built."""
-        left = next(p for p in range(revision - 1, -1, -1) if p not in self.unbuildable)
-        return left, next(p for p in range(revision, self.revisions + 1) if p not in self.unbuildable)
+        good = next(p for p in range(revision - 1, -1, -1) if p not in self.unbuildable)
+        return good, next(p for p in range(revision, self.revisions + 1) if p not in self.unbuildable)
 
 
 def judged(estimate: float, half: float) -> Step:
@@ -87,4 +87,4 @@ def judged(estimate: float, half: float) -> Step:
 
 def ranges(culprits: Sequence[CulpritRange], case: str) -> list[tuple[int, int]]:
     """Where a case's culprits lie."""
-    return [(one.start, one.end) for one in culprits if case in one.cases]
+    return [(culprit.start, culprit.end) for culprit in culprits if case in culprit.cases]

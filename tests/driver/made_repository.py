@@ -33,9 +33,9 @@ def isolate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, config: str = "") -
 def run(*arguments: str | Path, at: Path | None = None, stdin: bytes | None = None) -> str:
     """One git command; its output without the last newline."""
     where = ["-C", str(at)] if at else []
-    done = subprocess.run(["git", *where, *map(str, arguments)], input=stdin, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+    process = subprocess.run(["git", *where, *map(str, arguments)], input=stdin, capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
+    return process.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Submodule:
 Content = str | bytes | Link | Submodule | None  # None: removed
 
 
-class Made:
+class RemoteRepository:
     """A bare repository; commits go to its branches by git fast-import, without files on disk."""
 
     def __init__(self, path: Path) -> None:
@@ -142,7 +142,7 @@ class Server:
 
     root: Path
     login: tuple[str, str] | None
-    seen: set[str] = field(default_factory=set)  # command lines of all processes, at any request
+    command_lines: set[str] = field(default_factory=set)  # command lines of all processes, at any request
     granted: int = 0
     refused: int = 0
     hold: Callable[[], None] | None = None
@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(self.rfile.read(int(self.headers.get("Content-Length", 0))))
 
     def _answer(self, body: bytes) -> None:
-        self.state.seen |= set(command_lines())
+        self.state.command_lines |= set(command_lines())
         if self.state.login and self.headers.get("Authorization") != _basic(self.state.login):
             self.state.refused += 1
             self.send_response(401)

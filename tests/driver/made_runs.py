@@ -9,10 +9,8 @@ from typing import Any
 from opduel.comparator import replicate_report
 from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import RunOrder
-from opduel.records import Build, Commit, Comparison, Failure, OpduelError, Report, Verdict
-from opduel.records.host_record import HostRecord
+from opduel.records import Build, Commit, Comparison, Failure, HostRecord, OpduelError, Report, RunRecord, Verdict
 from opduel.records.measurement import Side
-from opduel.records.run_record import RunRecord
 
 NOTHING: dict[str, Any] = dict.fromkeys(("p_value", "q_value", "mde", "control", "treatment", "decided_on"))
 
@@ -31,9 +29,9 @@ def a_comparison(
     case: str, verdict: Verdict, ratio: float | None = 1.0, side: Side | None = None, held_back: Verdict | None = None
 ) -> Comparison:
     failure = Failure(side, "crash", "died") if side else None
-    ends = None if ratio is None else (ratio * 0.99, ratio * 1.01)
+    interval = None if ratio is None else (ratio * 0.99, ratio * 1.01)
     return Comparison(
-        case, "toy.op", "forward", "time", "ns", verdict, ratio, ends, threshold=0.05, rounds=5, failure=failure,
+        case, "toy.op", "forward", "time", "ns", verdict, ratio, interval, threshold=0.05, rounds=5, failure=failure,
         injected=False, held_back=held_back, **NOTHING,
     )  # fmt: skip
 
@@ -56,8 +54,8 @@ class MadeHarness:
     rounds: int = 2
     endings: list[str | BaseException] = field(default_factory=list)
     orders: list[RunOrder] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
-    begun: int = 0  # runs, not counting those that were gone on with
+    delivered: list[str] = field(default_factory=list)
+    started_runs: int = 0  # runs, not counting those that were gone on with
     refuse: BaseException | None = None  # when asked to report
     reports: dict[str, Report] = field(default_factory=dict)
     hosts: int = 1  # that measure at the same time
@@ -67,30 +65,33 @@ class MadeHarness:
         self.ahead.append(order)
         order.log.keep("ahead")
         cases = self.level if order.cases is None else order.cases
-        found = [self._compare(case, order, held=False) for case in cases]
-        return None if is_given_up() else a_report(found, order.control, order.treatment, run_type=order.run_type)
+        comparisons = [self._compare(case, order, is_held_back=False) for case in cases]
+        return None if is_given_up() else a_report(comparisons, order.control, order.treatment, run_type=order.run_type)
 
     def measure(self, order: RunOrder) -> Report:
         self.orders.append(order)
         if not order.log.rounds():
-            self.begun += 1
-            order.log.keep(str(self.begun))  # the run's id, for whoever resumes it
+            self.started_runs += 1
+            order.log.keep(str(self.started_runs))  # the run's id, for whoever resumes it
         for number in range(len(order.log.rounds()), self.rounds + 1):
             order.log.keep(f"round {number}")
         end = self.endings.pop(0) if self.endings else ""
         if isinstance(end, BaseException):
             raise end
         cases = self.level if order.cases is None else order.cases
-        found = [self._compare(case, order, held=end == "held") for case in cases]
+        comparisons = [self._compare(case, order, is_held_back=end == "held") for case in cases]
         if end in ("open", "untested"):
             p_value = 0.2 if end == "open" else None
-            found = [replace(one, verdict="inconclusive", suspected="regressed", p_value=p_value) for one in found]
+            comparisons = [
+                replace(comparison, verdict="inconclusive", suspected="regressed", p_value=p_value)
+                for comparison in comparisons
+            ]
         flags = {"interrupted": end == "interrupted", "aborted": end in ("broken", "interrupted")}
         stopped = "by a signal" if end and end != "biased" else None
         names = f"{order.control.requested}..{order.treatment.requested}"
         name = f"{order.log.rounds()[0]}-{order.run_type}-{names}"
         return a_report(
-            found,
+            comparisons,
             order.control,
             order.treatment,
             id=name,
@@ -115,16 +116,16 @@ class MadeHarness:
     def deliver(self, report: Report) -> None:
         if self.refuse:
             raise self.refuse
-        self.told.append(report.run.id)
+        self.delivered.append(report.run.id)
 
-    def _compare(self, case: str, order: RunOrder, held: bool) -> Comparison:
+    def _compare(self, case: str, order: RunOrder, is_held_back: bool) -> Comparison:
         control, treatment = (self.level[case][build.requested] for build in (order.control, order.treatment))
         if control is None or treatment is None:
             side: Side = "both" if control == treatment else "control" if control is None else "treatment"  # type: ignore[assignment]
             return a_comparison(case, "failed", None, side)
         change = math.log(treatment / control)
         verdict: Verdict = "unchanged" if abs(change) < 0.05 else "regressed" if change > 0 else "improved"
-        if held:
+        if is_held_back:
             return a_comparison(case, "inconclusive", treatment / control, held_back=verdict)
         return a_comparison(case, verdict, treatment / control)
 
@@ -137,7 +138,7 @@ class MadePoint:
     broken: bool = False
     amiss: OpduelError | None = None
     cached: bool = False
-    asked: int = 0
+    build_count: int = 0
 
     @property
     def name(self) -> str:
@@ -148,7 +149,7 @@ class MadePoint:
         return a_commit(self.number)
 
     def build(self) -> Build:
-        self.asked += 1
+        self.build_count += 1
         if self.broken:
             raise UnbuildableError(self.name, "does not compile", lasting=True)
         if self.amiss:

@@ -24,13 +24,13 @@ class MadeRepository:
 
     def __init__(self, count: int) -> None:
         self.line = [a_commit(number) for number in range(count)]
-        self.gone = False
+        self.is_gone = False
         self.moved: tuple[Moved, ...] = ()
         self.default: tuple[str, str] | None = None
         self.on_fetch: Callable[[], None] = lambda: None
 
     def fetch(self) -> Fetched:
-        if self.gone:
+        if self.is_gone:
             raise RemoteGone("fetching: failed 3 times")
         self.on_fetch()
         return Fetched(self.moved, self.default)
@@ -51,9 +51,9 @@ class MadeRepository:
         return self.resolve(name)
 
     def commit(self, name: str) -> Commit:
-        for one in self.line:
-            if one.id == name:
-                return one
+        for commit in self.line:
+            if commit.id == name:
+                return commit
         raise UsageError(f"{name!r}: no such commit")
 
     def branches_with(self, commit: Commit) -> list[str]:
@@ -73,7 +73,7 @@ class MadeRepository:
         return self.line[self.line.index(control) + 1 : self.line.index(treatment) + 1]
 
     def since(self, tip: Commit, moment: int) -> Sequence[Commit]:
-        return [one for one in self.line[: self.line.index(tip) + 1] if one.time >= moment]
+        return [commit for commit in self.line[: self.line.index(tip) + 1] if commit.time >= moment]
 
 
 class MadeBuilder:
@@ -114,7 +114,7 @@ class Ear:
     """Hears what the loop says."""
 
     def __init__(self) -> None:
-        self.begun: list[str] = []
+        self.treatments: list[str] = []
         self.of_branches: list[str | None] = []
         self.outcomes: list[Outcome] = []
         self.looked = 0
@@ -125,7 +125,7 @@ class Ear:
     def begin_line(
         self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
     ) -> None:
-        self.begun.append(treatment.subject)
+        self.treatments.append(treatment.subject)
         self.of_branches.append(branch)
 
     def report_outcome(self, outcome: Outcome, document: Path | None) -> None:
@@ -140,7 +140,7 @@ class Loop:
         self.folder = folder
         self.repository = MadeRepository(commits)
         self.builder = MadeBuilder()
-        self.harness = MadeHarness({"case": {one.short: 1.0 for one in [a_commit(n) for n in range(50)]}})
+        self.harness = MadeHarness({"case": {commit.short: 1.0 for commit in [a_commit(n) for n in range(50)]}})
         self.journal = Journal(folder / "journal.db", lambda: self.now)
         self.ear = Ear()
         self.last, self.status = folder / "last", folder / "status"
@@ -148,8 +148,8 @@ class Loop:
     def watch(self, sleep: Callable[[float], None] = time.sleep, **settings: Any) -> Watch:
         chosen = WatchSettings(self.folder, status_file=self.status, **{"commit_file": self.last, **settings})
         runs = Runs(self.journal, self.harness, 0.0, lambda _: None)
-        made: tuple[Any, ...] = (self.repository, self.builder, runs, self.journal, self.ear)
-        return Watch(Services(*made), chosen, sleep=sleep)
+        services: tuple[Any, ...] = (self.repository, self.builder, runs, self.journal, self.ear)
+        return Watch(Services(*services), chosen, sleep=sleep)
 
     def passes(self, count: int, between: Callable[[int], None] = lambda _: None, **settings: Any) -> list[Tally]:
         """So many passes of one process, with something happening after the first, the second..."""
@@ -165,7 +165,7 @@ class Loop:
         return tallies
 
     def events(self, kind: str) -> list[str]:
-        return [text for _, found, text in self.journal.events() if found == kind]
+        return [text for _, event_kind, text in self.journal.events() if event_kind == kind]
 
     def dealt_with(self) -> str:
         """What the commit file says, by its subject."""

@@ -33,21 +33,23 @@ def histories(draw: st.DrawFn, falling: bool = False, error: float = 0.0, most: 
 
 @given(histories())
 def test_exact_measurements_find_exactly_the_culprits_or_the_smallest_ranges(history: History) -> None:
-    found = history.bisect()
+    culprits = history.bisect()
     for case, changes in history.changes.items():
-        assert ranges(found, case) == sorted({history.smallest(revision) for revision in changes})
-    for one in found:
-        assert one.skipped == tuple(range(one.start + 1, one.end))
-        assert not one.undecided
-        assert one.cases == {case: history.step(one.start, one.end, case) for case in one.cases}
-        assert all(step.verdict == "regressed" for step in one.cases.values())
+        assert ranges(culprits, case) == sorted({history.smallest(revision) for revision in changes})
+    for found_culprit in culprits:
+        assert found_culprit.skipped == tuple(range(found_culprit.start + 1, found_culprit.end))
+        assert not found_culprit.undecided
+        assert found_culprit.cases == {
+            case: history.step(found_culprit.start, found_culprit.end, case) for case in found_culprit.cases
+        }
+        assert all(step.verdict == "regressed" for step in found_culprit.cases.values())
 
 
 @given(histories(falling=True))
 def test_improvements_are_found_in_the_same_way(history: History) -> None:
-    found = history.bisect()
+    culprits = history.bisect()
     for case, changes in history.changes.items():
-        assert ranges(found, case) == sorted({history.smallest(revision) for revision in changes})
+        assert ranges(culprits, case) == sorted({history.smallest(revision) for revision in changes})
 
 
 @given(histories(most=1).filter(lambda history: not history.unbuildable))
@@ -63,47 +65,54 @@ def test_changes_that_go_up_and_down_never_accuse_the_innocent(history: History,
     downs = st.dictionaries(st.integers(1, history.revisions), SIZES.map(lambda size: -size), max_size=3)
     mixed = {case: {**data.draw(downs), **ups} for case, ups in history.changes.items()}
     history.changes = mixed
-    whole = {case: step for case, step in history.whole().items() if step.verdict == "regressed"}
-    found = history.bisect(whole)
-    for case in whole:
-        assert ranges(found, case)
-    for one in found:
-        for case, step in one.cases.items():
+    total = {case: step for case, step in history.total_steps().items() if step.verdict == "regressed"}
+    culprits = history.bisect(total)
+    for case in total:
+        assert ranges(culprits, case)
+    for found_culprit in culprits:
+        for case, step in found_culprit.cases.items():
             assert step.verdict == "regressed"
-            assert any(size > 0 for revision, size in mixed[case].items() if one.start < revision <= one.end)
+            assert any(
+                size > 0
+                for revision, size in mixed[case].items()
+                if found_culprit.start < revision <= found_culprit.end
+            )
 
 
 @settings(deadline=None)
 @given(histories(error=BOUND / 3))
 def test_whatever_the_noise_an_answer_is_a_direct_measurement(history: History) -> None:
-    whole = {case: step for case, step in history.whole().items() if step.verdict == "regressed"}
-    found = history.bisect(whole)
-    for case in whole:
-        assert ranges(found, case)
-    for one in found:
-        between = range(one.start + 1, one.end)
-        assert sorted([*one.skipped, *one.undecided]) == list(between)
-        assert set(one.skipped) <= history.unbuildable
-        assert all(history.step(one.start, one.end, case) == step for case, step in one.cases.items())
-        assert all(step.verdict == "regressed" for step in one.cases.values())
+    total = {case: step for case, step in history.total_steps().items() if step.verdict == "regressed"}
+    culprits = history.bisect(total)
+    for case in total:
+        assert ranges(culprits, case)
+    for found_culprit in culprits:
+        between = range(found_culprit.start + 1, found_culprit.end)
+        assert sorted([*found_culprit.skipped, *found_culprit.undecided]) == list(between)
+        assert set(found_culprit.skipped) <= history.unbuildable
+        assert all(
+            history.step(found_culprit.start, found_culprit.end, case) == step
+            for case, step in found_culprit.cases.items()
+        )
+        assert all(step.verdict == "regressed" for step in found_culprit.cases.values())
 
 
 @given(histories(error=BOUND / 3), st.integers(0, 30))
-def test_a_second_search_with_the_answers_of_the_first_asks_the_same(history: History, kept: int) -> None:
-    whole = {case: step for case, step in history.whole().items() if step.verdict == "regressed"}
-    first = history.bisect(whole)
+def test_a_second_search_with_the_answers_of_the_first_asks_the_same(history: History, kept_answers: int) -> None:
+    total = {case: step for case, step in history.total_steps().items() if step.verdict == "regressed"}
+    first = history.bisect(total)
     measured, prepared = history.measured, history.prepared
     again = History(history.revisions, history.changes, history.unbuildable, history.cached, error=history.error)
     again.seed = history.seed
-    journal = measured[:kept]
+    journal = measured[:kept_answers]
 
-    def measure(left: int, right: int, cases: Sequence[str]) -> dict[str, Step]:
+    def measure(begin: int, right: int, cases: Sequence[str]) -> dict[str, Step]:
         if journal:
-            assert journal.pop(0) == (left, right, tuple(cases))
-        return again.measure(left, right, cases)
+            assert journal.pop(0) == (begin, right, tuple(cases))
+        return again.measure(begin, right, cases)
 
-    thresholds = dict.fromkeys(whole, math.expm1(BOUND))
-    backwards = dict(reversed(whole.items()))
+    thresholds = dict.fromkeys(total, math.expm1(BOUND))
+    backwards = dict(reversed(total.items()))
     assert bisect(history.revisions, backwards, measure, again.prepare, history.cached, thresholds) == first
     assert (again.measured, again.prepared) == (measured, prepared)
 
@@ -113,9 +122,9 @@ def test_noise_names_the_culprit_and_rarely_a_neighbour_of_almost_the_threshold(
     for seed in range(runs):
         culprit = 2 + seed * 7 % 48
         near = {culprit - 1: 0.95 * BOUND, culprit: 4 * BOUND, culprit + 1: 0.95 * BOUND}
-        found = History(50, {"a": near}, error=BOUND / 4, seed=seed).bisect()
-        right += any(one.is_named and one.end == culprit for one in found)
-        wrong += sum(one.is_named and one.end != culprit for one in found)
+        culprits = History(50, {"a": near}, error=BOUND / 4, seed=seed).bisect()
+        right += any(found_culprit.is_named and found_culprit.end == culprit for found_culprit in culprits)
+        wrong += sum(found_culprit.is_named and found_culprit.end != culprit for found_culprit in culprits)
     # Each neighbour is flagged falsely by its own A/B in less than 2.5 % of runs, half of alpha: it would have to rise
     # beyond 1 + threshold. At 2 x 2.5 % either bound is broken once in a million by chance.
     assert stats.binomtest(wrong, 2 * runs, 0.025, alternative="greater").pvalue > 1e-6
@@ -124,24 +133,24 @@ def test_noise_names_the_culprit_and_rarely_a_neighbour_of_almost_the_threshold(
 
 def test_a_range_that_was_flagged_falsely_names_nobody() -> None:
     history = History(40, {"a": {}})
-    [one] = history.bisect({"a": judged(1.5 * BOUND, BOUND / 4)})
-    assert (one.start, one.end, one.skipped) == (0, 40, ())
-    assert one.undecided == tuple(range(1, 40))
-    assert one.note == "no smaller range shows the change by itself"
+    [found_culprit] = history.bisect({"a": judged(1.5 * BOUND, BOUND / 4)})
+    assert (found_culprit.start, found_culprit.end, found_culprit.skipped) == (0, 40, ())
+    assert found_culprit.undecided == tuple(range(1, 40))
+    assert found_culprit.note == "no smaller range shows the change by itself"
 
 
 def test_a_change_that_is_spread_ends_openly_at_the_smallest_range_that_shows_it() -> None:
     history = History(64, {"a": dict.fromkeys((9, 10, 11, 12), 0.4 * BOUND)})
-    [one] = history.bisect()
-    assert (one.start, one.end) == (8, 12)
-    assert one.undecided == (9, 10, 11)
-    assert not one.is_named
+    [found_culprit] = history.bisect()
+    assert (found_culprit.start, found_culprit.end) == (8, 12)
+    assert found_culprit.undecided == (9, 10, 11)
+    assert not found_culprit.is_named
 
 
 def test_spread_over_two_halves_is_seen_to_be_spread() -> None:
     history = History(64, {"a": {20: 0.8 * BOUND, 50: 0.8 * BOUND}})
-    [one] = history.bisect()
-    assert (one.start, one.end) == (0, 64)
+    [found_culprit] = history.bisect()
+    assert (found_culprit.start, found_culprit.end) == (0, 64)
     assert history.measured == [(0, 32, ("a",))]
 
 
@@ -168,8 +177,11 @@ def test_the_right_half_is_not_asked_when_the_left_one_is_clear_until_it_is_name
 
 def test_cases_are_measured_together_and_part_where_their_halves_differ() -> None:
     history = History(8, {"a": {1: 3 * BOUND}, "b": {1: 3 * BOUND}, "c": {7: 3 * BOUND}})
-    found = history.bisect()
-    assert [(one.end, sorted(one.cases)) for one in found] == [(1, ["a", "b"]), (7, ["c"])]
+    culprits = history.bisect()
+    assert [(found_culprit.end, sorted(found_culprit.cases)) for found_culprit in culprits] == [
+        (1, ["a", "b"]),
+        (7, ["c"]),
+    ]
     assert history.measured[:3] == [(0, 4, ("a", "b", "c")), (0, 2, ("a", "b")), (4, 6, ("c",))]
 
 
@@ -198,13 +210,13 @@ def test_one_of_the_one_sided_verdicts_answers_the_question(
 ) -> None:
     """After a clear left half the right one is only split; after an open one it is measured as a whole first."""
     change = judged(2 * BOUND if sought == "regressed" else -2 * BOUND, 0.1 * BOUND)
-    left = judged(-0.5 * BOUND if verdict == "not_worse" else 0.5 * BOUND, BOUND)
-    assert (change.verdict, left.verdict) == (sought, verdict)
+    begin = judged(-0.5 * BOUND if verdict == "not_worse" else 0.5 * BOUND, BOUND)
+    assert (change.verdict, begin.verdict) == (sought, verdict)
     measured = []
 
     def measure(start: int, end: int, cases: Sequence[str]) -> dict[str, Step]:
         measured.append((start, end))
-        step = {(0, 2): left, (3, 4): judged(0, 0.1 * BOUND)}.get((start, end), change)
+        step = {(0, 2): begin, (3, 4): judged(0, 0.1 * BOUND)}.get((start, end), change)
         return dict.fromkeys(cases, step)
 
     assert ranges(bisect(4, {"a": change}, measure, lambda revision: True, (), {"a": 0.02}), "a") == [(2, 3)]
@@ -239,29 +251,38 @@ def test_an_open_half_beside_a_culprit_is_looked_into_when_its_estimate_is_beyon
 def test_what_stays_open_beside_a_culprit_is_said() -> None:
     doubt = judged(1.2 * BOUND, 0.5 * BOUND)
     steps = {(0, 1): judged(3 * BOUND, 0.1 * BOUND), (1, 2): doubt}
-    culprits = bisect(2, {"a": judged(4.5 * BOUND, 0.1 * BOUND)}, _told(steps), lambda revision: True, (), {"a": 0.02})
-    assert [(one.start, one.end, one.note) for one in culprits] == [(0, 1, "more of the change may lie elsewhere: a")]
+    culprits = bisect(
+        2, {"a": judged(4.5 * BOUND, 0.1 * BOUND)}, _measure_from(steps), lambda revision: True, (), {"a": 0.02}
+    )
+    assert [(found_culprit.start, found_culprit.end, found_culprit.note) for found_culprit in culprits] == [
+        (0, 1, "more of the change may lie elsewhere: a")
+    ]
 
 
-def _told(steps: dict[tuple[int, int], Step]) -> Measure:
-    return lambda left, right, cases: dict.fromkeys(cases, steps[left, right])
+def _measure_from(steps: dict[tuple[int, int], Step]) -> Measure:
+    return lambda begin, right, cases: dict.fromkeys(cases, steps[begin, right])
 
 
-def _bisected(revisions: int, whole: Step, steps: dict[tuple[int, int], Step]) -> list[tuple[int, int]]:
-    return ranges(bisect(revisions, {"a": whole}, _told(steps), lambda revision: True, (), {"a": 0.02}), "a")
+def _bisected(revisions: int, total: Step, steps: dict[tuple[int, int], Step]) -> list[tuple[int, int]]:
+    return ranges(bisect(revisions, {"a": total}, _measure_from(steps), lambda revision: True, (), {"a": 0.02}), "a")
 
 
 def test_the_only_point_is_named_without_another_measurement() -> None:
     history = History(1, {"a": {1: 3 * BOUND}})
-    assert history.bisect() == [CulpritRange(0, 1, history.whole())]
+    assert history.bisect() == [CulpritRange(0, 1, history.total_steps())]
     assert not history.measured
 
 
 def test_without_a_point_that_can_be_built_the_range_is_the_answer() -> None:
     history = History(5, {"a": {3: 3 * BOUND}}, unbuildable=frozenset({1, 2, 3, 4}))
-    [one] = history.bisect()
-    assert (one.start, one.end, one.skipped, one.undecided) == (0, 5, (1, 2, 3, 4), ())
-    assert one.note == "the revisions in between could not be built"
+    [found_culprit] = history.bisect()
+    assert (found_culprit.start, found_culprit.end, found_culprit.skipped, found_culprit.undecided) == (
+        0,
+        5,
+        (1, 2, 3, 4),
+        (),
+    )
+    assert found_culprit.note == "the revisions in between could not be built"
     assert sorted(history.prepared) == [1, 2, 3, 4]
 
 
@@ -284,9 +305,9 @@ def test_the_first_point_at_which_a_case_fails(revisions: int, data: st.DataObje
     first = data.draw(st.integers(1, revisions))
     unbuildable = data.draw(st.frozensets(st.integers(1, revisions), max_size=revisions // 3)) - {revisions}
     history = History(revisions, {}, unbuildable, failing={"a": frozenset(range(first, revisions + 1))})
-    [one] = history.bisect(history.whole(["a"]))
-    assert (one.start, one.end) == history.smallest(first)
-    assert one.cases["a"].side == "treatment"
+    [found_culprit] = history.bisect(history.total_steps(["a"]))
+    assert (found_culprit.start, found_culprit.end) == history.smallest(first)
+    assert found_culprit.cases["a"].side == "treatment"
 
 
 def test_a_point_at_which_the_case_fails_is_passed_over() -> None:
@@ -297,25 +318,32 @@ def test_a_point_at_which_the_case_fails_is_passed_over() -> None:
 
 def test_a_culprit_among_points_at_which_the_case_fails() -> None:
     history = History(100, {"a": {50: 3 * BOUND}}, failing={"a": frozenset(range(40, 61))})
-    [one] = history.bisect()
-    assert 30 <= one.start < 40
-    assert 60 < one.end <= 70
-    assert one.undecided == tuple(range(one.start + 1, one.end))
-    assert one.note.endswith("could not be measured at revisions in between: a")
+    [found_culprit] = history.bisect()
+    assert 30 <= found_culprit.start < 40
+    assert 60 < found_culprit.end <= 70
+    assert found_culprit.undecided == tuple(range(found_culprit.start + 1, found_culprit.end))
+    assert found_culprit.note.endswith("could not be measured at revisions in between: a")
 
 
 def test_a_step_that_cannot_be_trusted_names_nothing_whatever_its_verdict() -> None:
     """The left half's run was aborted after it had found the change; the right one is clear."""
-    found, clear = Step("regressed", 0.3, 0.29, 0.31), Step("unchanged", 0.0, -0.01, 0.01)
-    steps = {(0, 1): replace(found, unsure=True), (1, 2): clear}
-    (one,) = bisect(2, {"a": found}, lambda left, right, _: {"a": steps[left, right]}, lambda _: True, [], {"a": 0.02})
-    assert (one.start, one.end, one.undecided, one.unsure) == (0, 2, (1,), ("a",))
+    regressed, clear = Step("regressed", 0.3, 0.29, 0.31), Step("unchanged", 0.0, -0.01, 0.01)
+    steps = {(0, 1): replace(regressed, unsure=True), (1, 2): clear}
+    (found_culprit,) = bisect(
+        2, {"a": regressed}, lambda begin, right, _: {"a": steps[begin, right]}, lambda _: True, [], {"a": 0.02}
+    )
+    assert (found_culprit.start, found_culprit.end, found_culprit.undecided, found_culprit.unsure) == (
+        0,
+        2,
+        (1,),
+        ("a",),
+    )
 
 
 def test_a_case_that_fails_nearly_everywhere_is_given_up() -> None:
     history = History(1000, {"a": {50: 3 * BOUND}}, failing={"a": frozenset(range(1, 1000))})
-    [one] = history.bisect()
-    assert (one.start, one.end) == (0, 1000)
+    [found_culprit] = history.bisect()
+    assert (found_culprit.start, found_culprit.end) == (0, 1000)
     assert len(history.measured) <= math.log2(1000) + 2
 
 

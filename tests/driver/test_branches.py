@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_repository import Made, isolate
+from made_repository import RemoteRepository, isolate
 from made_watch import HOUR_S, Loop
 
 from opduel.driver.git.repository import open_repository
@@ -23,7 +23,7 @@ class Branches(Loop):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, 0)
-        self.remote = Made(folder / "remote.git")
+        self.remote = RemoteRepository(folder / "remote.git")
         for number in range(4):
             self.remote.commit(subject=f"Main {number}")
             if number == 1:
@@ -45,7 +45,7 @@ class Branches(Loop):
     def fail(self, id: str) -> None:
         self.builder.failing[int(id[:12], 16)] = RunError("does not compile")
 
-    def kept(self) -> dict[str, str]:
+    def commit_files(self) -> dict[str, str]:
         """What the commit files hold, as subjects."""
         subjects = {path.name: path.read_text().strip() for path in self.folder.glob("last*")}
         return {name: self.repository.commit(id).subject for name, id in subjects.items()}
@@ -57,15 +57,15 @@ class Branches(Loop):
 @pytest.fixture
 def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Branches]:
     isolate(monkeypatch, tmp_path)
-    made = Branches(tmp_path)
-    yield made
-    made.journal.close()
+    branches = Branches(tmp_path)
+    yield branches
+    branches.journal.close()
 
 
 def test_each_branch_goes_on_from_its_own_last_commit(both: Branches) -> None:
     assert both.measured(both.watch().once()) == ["Main 3", "Release 1"]
     assert both.ear.of_branches == [order.branch for order in both.harness.orders] == ["main", SLASHED]
-    assert both.kept() == {"last-main": "Main 3", "last-release%2F1.x": "Release 1"}
+    assert both.commit_files() == {"last-main": "Main 3", "last-release%2F1.x": "Release 1"}
     assert both.watch().once() == Tally()
     both.remote.commit(branch=SLASHED, subject="Release 2")
     both.remote.commit(subject="Main 4")
@@ -97,9 +97,9 @@ def test_a_commit_that_both_branches_hold_is_measured_once_and_passed_by_both(bo
     both.remote.branch("next", both.remote.tip("main"))
     settings = {"branches": ("main", "next")}
     tally = both.watch(**settings).once()
-    assert len(both.harness.orders) == len(both.harness.told) == 1
+    assert len(both.harness.orders) == len(both.harness.delivered) == 1
     assert set(both.measured(tally)) == {"Main 3"}
-    assert both.kept() == {"last-main": "Main 3", "last-next": "Main 3"}
+    assert both.commit_files() == {"last-main": "Main 3", "last-next": "Main 3"}
     assert both.watch(**settings).once() == Tally()
 
 
@@ -156,11 +156,11 @@ def test_going_on_for_ever_a_deleted_branch_is_recorded_once(both: Branches) -> 
 def test_a_tag_does_not_stand_in_for_a_deleted_branch(both: Branches) -> None:
     both.remote.tag(SLASHED, both.remote.tip("main"))
     both.watch(branches=(SLASHED,)).once()
-    assert both.ear.begun == ["Release 1"]
+    assert both.ear.treatments == ["Release 1"]
     both.remote.drop(f"refs/heads/{SLASHED}")
     with pytest.raises(UsageError, match="no branch of that name"):
         both.watch(branches=(SLASHED,)).once()
-    assert both.ear.begun == ["Release 1"]
+    assert both.ear.treatments == ["Release 1"]
 
 
 def test_branches_of_which_none_is_there_are_wrong_usage(both: Branches) -> None:
@@ -178,7 +178,7 @@ def test_a_dry_run_shows_the_other_branches_when_one_is_gone(both: Branches) -> 
 
 def test_the_placeholder_stands_for_the_default_branch_too(both: Branches) -> None:
     both.watch(branches=()).once()
-    assert both.kept() == {"last-main": "Main 3"}
+    assert both.commit_files() == {"last-main": "Main 3"}
 
 
 @pytest.mark.parametrize(("first", "then"), [("main", SLASHED), (SLASHED, "main"), ("old", "main")])
@@ -188,10 +188,10 @@ def test_a_commit_file_of_another_branch_is_refused(both: Branches, first: str, 
     both.remote.commit(subject="Main 4")
     settings: dict[str, Any] = {"commit_file": both.folder / "last"}
     both.watch(branches=(first,), **settings).once()
-    kept = both.kept()
+    commit_files = both.commit_files()
     with pytest.raises(UsageError, match=f"holds the last commit of the branch {first}, not of {then}"):
         both.watch(branches=(then,), **settings).once()
-    assert both.kept() == kept
+    assert both.commit_files() == commit_files
 
 
 def test_a_branch_that_was_renamed_goes_on_with_its_commit_file(both: Branches) -> None:
@@ -208,7 +208,7 @@ def test_killed_on_the_second_branch_the_next_start_goes_on_there(both: Branches
     both.harness.endings = ["", "interrupted"]
     with pytest.raises(KeyboardInterrupt):
         both.watch().once()
-    assert both.kept() == {"last-main": "Main 3"}
+    assert both.commit_files() == {"last-main": "Main 3"}
     both.open()
     assert both.measured(both.watch().once()) == ["Release 1"]
-    assert both.harness.begun == 2, "the run that was interrupted is gone on with"
+    assert both.harness.started_runs == 2, "the run that was interrupted is gone on with"

@@ -21,13 +21,13 @@ class Compile:
     """One that ends when it is told to, or stopped."""
 
     def __init__(self) -> None:
-        self.begun, self.endings = threading.Event(), threading.Event()
+        self.is_started, self.may_end = threading.Event(), threading.Event()
         self.stopped = False
         self.calls: list[str] = []
 
     def __call__(self) -> Build:
-        self.begun.set()
-        assert self.endings.wait(20)
+        self.is_started.set()
+        assert self.may_end.wait(20)
         if self.stopped:
             raise RunError("compiling was stopped")
         return a_build("long")
@@ -35,7 +35,7 @@ class Compile:
     def stop(self) -> None:
         self.calls.append("stop")
         self.stopped = True
-        self.endings.set()
+        self.may_end.set()
 
     def resume(self) -> None:
         self.calls.append("resume")
@@ -43,12 +43,12 @@ class Compile:
 
 def test_the_most_urgent_one_is_next_and_no_two_are_made_at_once() -> None:
     turns, first = BuildTurns(), Compile()
-    never, lock, made = threading.Event(), threading.Lock(), []
+    never, lock, finished = threading.Event(), threading.Lock(), []
 
     def make(name: str) -> Callable[[], Build]:
         def build() -> Build:
             assert lock.acquire(blocking=False), "another build is being made"
-            made.append(name)
+            finished.append(name)
             lock.release()
             return a_build(name)
 
@@ -56,7 +56,7 @@ def test_the_most_urgent_one_is_next_and_no_two_are_made_at_once() -> None:
 
     threads = [threading.Thread(target=turns.ahead, args=(first, 1, never))]
     threads[0].start()
-    assert first.begun.wait(20)
+    assert first.is_started.wait(20)
     for name, rank in (("unlikely", LAST), ("third", 3), ("second", 2), ("second, too", 2)):
         threads.append(threading.Thread(target=turns.ahead, args=(make(name), rank, never)))
         threads[-1].start()
@@ -64,28 +64,28 @@ def test_the_most_urgent_one_is_next_and_no_two_are_made_at_once() -> None:
     threads.append(threading.Thread(target=turns.now, args=(make("needed"),)))
     threads[-1].start()
     wait_until(lambda: len(turns._waiting) == len(threads) - 1)
-    assert made == []
-    first.endings.set()
+    assert finished == []
+    first.may_end.set()
     for thread in threads:
         thread.join(20)
-    assert made == ["needed", "second", "second, too", "third", "unlikely"]
+    assert finished == ["needed", "second", "second, too", "third", "unlikely"]
 
 
 def test_what_is_given_up_before_its_turn_is_not_made() -> None:
     turns, first, given_up = BuildTurns(), Compile(), threading.Event()
     thread = threading.Thread(target=turns.now, args=(first,))
     thread.start()
-    assert first.begun.wait(20)
-    found: list[Build | None] = []
+    assert first.is_started.wait(20)
+    results: list[Build | None] = []
     second = Compile()
-    waiting = threading.Thread(target=lambda: found.append(turns.ahead(second, 1, given_up)))
+    waiting = threading.Thread(target=lambda: results.append(turns.ahead(second, 1, given_up)))
     waiting.start()
     given_up.set()
     waiting.join(20)
-    first.endings.set()
+    first.may_end.set()
     thread.join(20)
-    assert found == [None]
-    assert not second.begun.is_set()
+    assert results == [None]
+    assert not second.is_started.is_set()
     assert turns.now(lambda: a_build("next")).requested == "next"
 
 
@@ -101,7 +101,7 @@ def test_only_a_build_that_was_given_up_is_stopped() -> None:
 
     thread = threading.Thread(target=build)
     thread.start()
-    assert compile_.begun.wait(20)
+    assert compile_.is_started.wait(20)
     turns.stop_given_up()
     assert compile_.calls == []
     given_up.set()

@@ -82,10 +82,10 @@ def test_a_leftover_is_not_swept_while_an_orphan_works_in_it(toy: Toy, cache: Bu
 
 def test_a_killed_makers_leftover_is_swept_by_the_next_maker_of_another_build(toy: Toy, cache: BuildCache) -> None:
     place = cache.place("toy", load_releases(toy).recipe("toy", "1.0"))
-    left = place.with_name(f".making-{place.name}")
-    (left / "bin").mkdir(parents=True)
+    leftover = place.with_name(f".making-{place.name}")
+    (leftover / "bin").mkdir(parents=True)
     resolve_build("toy==2.0", toy, cache)
-    assert not left.exists()
+    assert not leftover.exists()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
@@ -110,10 +110,10 @@ def test_racing_processes_make_it_once(toy: Toy, cache: BuildCache, block: Path)
     racers = [maker(toy, cache, log) for log in logs]
     wait_for(lambda: imports(block) and any("waiting for another process" in log.read_text() for log in logs))
     block.unlink()
-    said = [racer.communicate(timeout=60)[0] for racer in racers]
+    outputs = [racer.communicate(timeout=60)[0] for racer in racers]
     assert [racer.returncode for racer in racers] == [0, 0]
     assert imports(block) == 1
-    assert said == [f"{builds(cache.directory)[0]}/bin/python\n"] * 2
+    assert outputs == [f"{builds(cache.directory)[0]}/bin/python\n"] * 2
 
 
 def test_a_build_that_came_past_the_lock_wins(

@@ -17,21 +17,21 @@ def test_mxnet_1_9_1_is_made_computes_and_is_quick_the_second_time(tmp_path: Pat
     framework = get_framework("mxnet")
     cache = BuildCache(tmp_path)
     started = time.monotonic()
-    made = resolve_build("mxnet==1.9.1", framework, cache)
+    build = resolve_build("mxnet==1.9.1", framework, cache)
     first = time.monotonic() - started
 
     with processes_started() as processes:
         started = time.monotonic()
-        found = resolve_build("mxnet==1.9.1", framework, cache)
+        cached_build = resolve_build("mxnet==1.9.1", framework, cache)
         second = time.monotonic() - started
 
-    assert (made.version, made.packages["numpy"]) == ("1.9.1", "1.23.5")
-    assert found == made
+    assert (build.version, build.packages["numpy"]) == ("1.9.1", "1.23.5")
+    assert cached_build == build
     assert not processes
     assert second < first / 10
 
-    computed = run([found.interpreter, COMPUTE], timeout=300, environment=framework.environment(1))
+    computed = run([cached_build.interpreter, COMPUTE], timeout=300, environment=framework.environment(1))
     assert computed.stdout == "computes, numpy 1.23.5\n", computed.stderr
 
-    brought = resolve_build(str(found.directory), framework, cache)
-    assert (brought.strategy, brought.version, brought.packages) == ("environment", "1.9.1", made.packages)
+    brought = resolve_build(str(cached_build.directory), framework, cache)
+    assert (brought.strategy, brought.version, brought.packages) == ("environment", "1.9.1", build.packages)

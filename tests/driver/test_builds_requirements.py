@@ -56,21 +56,21 @@ def test_requirements_for_other_pythons_alone_are_none(tmp_path: Path, monkeypat
 
 
 def test_what_was_resolved_once_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def resolve(request: str, path: Path, interpreter: Path, **_: object) -> str:
-        asked.append(path.read_text())
+        requests.append(path.read_text())
         return LOCKED
 
     monkeypatch.setattr(requirements.uv, "resolve", resolve)
     recipes = [lock(("scipy", "numpy<2"), tmp_path / "builds") for _ in range(2)]
-    assert asked == ["scipy\nnumpy<2\n"]
+    assert requests == ["scipy\nnumpy<2\n"]
     assert recipes[0] == recipes[1]
     assert recipes[0].pins == {"numpy": "1.26.4", "scipy": "1.14.1"}
     assert recipes[0].version == "scipy 1.14.1, numpy 1.26.4"
     assert recipes[0].key.startswith("scipy-1.14.1-py3.")
     lock(("scipy", "numpy<3"), tmp_path / "builds")
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
 def test_the_key_has_all_that_was_resolved() -> None:
@@ -81,9 +81,11 @@ def test_the_key_has_all_that_was_resolved() -> None:
 
 @pytest.mark.wheels
 def test_requirements_that_conflict_are_refused_in_uvs_words(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"Because scipy==1.14.1 depends on numpy>=1.23.5,<2.3 .* unsatisfiable") as it:
+    with pytest.raises(
+        UsageError, match=r"Because scipy==1.14.1 depends on numpy>=1.23.5,<2.3 .* unsatisfiable"
+    ) as reason:
         resolve_build("scipy==1.14.1 numpy==1.20.0", get_framework("python"), BuildCache(tmp_path))
-    assert "\n" not in str(it.value)
+    assert "\n" not in str(reason.value)
     with pytest.raises(UsageError, match=r"numpy==0.0.1 can't be resolved: .*numpy==0.0.1.*correct the requirements"):
         resolve_build("numpy==0.0.1", get_framework("python"), BuildCache(tmp_path))
 
@@ -110,11 +112,11 @@ def test_uv_looks_where_pip_is_told_to(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_requirement_names_the_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(requirements, "find_interpreter", lambda python: asked.append(python) or Path("/python"))
+    requests: list[str] = []
+    monkeypatch.setattr(requirements, "find_interpreter", lambda python: requests.append(python) or Path("/python"))
     monkeypatch.setattr(requirements.uv, "resolve", lambda *arguments, **_: arguments[1].read_text() and LOCKED)
     recipe = lock(("numpy", "python==3.99"), tmp_path)
-    assert (recipe.python, asked) == ("3.99", ["3.99"])
+    assert (recipe.python, requests) == ("3.99", ["3.99"])
     assert recipe.key != lock(("numpy",), tmp_path).key
     with pytest.raises(UsageError, match=r"^python==4: not a version of Python: write one such as python==3.12$"):
         lock(("numpy", "python==4"), tmp_path)
@@ -123,61 +125,61 @@ def test_a_requirement_names_the_python(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_source_distributions_are_another_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
+    requests: list[object] = []
 
     def resolve(*_: object, sdists: bool, **__: object) -> str:
-        asked.append(sdists)
+        requests.append(sdists)
         return LOCKED
 
     monkeypatch.setattr(requirements.uv, "resolve", resolve)
-    recipes = [lock(("numpy",), tmp_path, sdists=one) for one in (False, True)]
-    assert asked == [False, True]
+    recipes = [lock(("numpy",), tmp_path, sdists=takes_sdists) for takes_sdists in (False, True)]
+    assert requests == [False, True]
     assert recipes[0].key != recipes[1].key
 
 
 def test_earlier_versions_are_kept_for_other_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both sides of a comparison get the same versions, where both allow them."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     def resolve(*_: object, preferred: str, **__: object) -> str:
-        asked.append(preferred)
+        requests.append(preferred)
         return LOCKED
 
     monkeypatch.setattr(requirements.uv, "resolve", resolve)
     for line in ("numpy>=1", "numpy>=1.1"):
         lock((line,), tmp_path, preferred=tmp_path / "preferred.txt")
-    assert asked == ["", LOCKED]
+    assert requests == ["", LOCKED]
 
 
 def test_unlike_requirements_prefer_nothing_of_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    requests = []
 
     def resolve(*_: object, preferred: str, **__: object) -> str:
-        asked.append(preferred)
-        return f"numpy==1.{len(asked)} \\\n    --hash=sha256:00\n"
+        requests.append(preferred)
+        return f"numpy==1.{len(requests)} \\\n    --hash=sha256:00\n"
 
     monkeypatch.setattr(requirements.uv, "resolve", resolve)
     monkeypatch.setattr(requirements, "find_interpreter", lambda python: Path("/python"))
     first: tuple[str, bool, tuple[str, ...]] = ("3.11", False, ("asv_runner",))
     for python, sdists, more in (first, ("3.12", *first[1:]), ("3.11", True, first[2]), ("3.11", False, ()), first):
         preferred = preferred_path(tmp_path, "beside", "toy", python, sdists, more)
-        line = f"numpy>={len(asked)}"  # of a commit with other requirements
+        line = f"numpy>={len(requests)}"  # of a commit with other requirements
         lock((line, *more), tmp_path, sdists=sdists, python=python, preferred=preferred)
-    assert [one.partition(" ")[0] for one in asked] == ["", "", "", "", "numpy==1.1"]
+    assert [answer.partition(" ")[0] for answer in requests] == ["", "", "", "", "numpy==1.1"]
 
 
 def test_the_answer_before_is_preferred_even_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A treatment keeps what its control has, whatever another branch resolved meanwhile."""
-    asked = []
+    requests = []
 
     def resolve(*arguments: Any, preferred: str, **_: object) -> str:
-        asked.append(preferred)
+        requests.append(preferred)
         return f"{arguments[1].read_text().strip()} \\\n    --hash=sha256:00\n"
 
     monkeypatch.setattr(requirements.uv, "resolve", resolve)
     for version in ("1", "2", "1", "3"):  # control, another branch, the control once more, its treatment
         lock((f"numpy=={version}",), tmp_path, preferred=tmp_path / "preferred.txt")
-    assert [one.partition(" ")[0] for one in asked] == ["", "numpy==1", "numpy==1"]
+    assert [answer.partition(" ")[0] for answer in requests] == ["", "numpy==1", "numpy==1"]
 
 
 @pytest.mark.wheels

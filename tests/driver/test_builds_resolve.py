@@ -51,20 +51,24 @@ def test_the_manifest_tells_how_it_was_made(toy: Toy, cache: BuildCache) -> None
 
 def test_a_cached_release_starts_no_process(toy: Toy, cache: BuildCache, processes_started) -> None:
     with processes_started() as first:
-        made = resolve_build("toy==1.0", toy, cache)
+        made_build = resolve_build("toy==1.0", toy, cache)
     with processes_started() as second:
-        found = resolve_build("toy == 1.0", toy, cache)
+        cached_build = resolve_build("toy == 1.0", toy, cache)
     assert first
     assert not second
-    assert found.requested == "toy == 1.0"
-    assert (found.digest, found.interpreter, found.created) == (made.digest, made.interpreter, made.created)
+    assert cached_build.requested == "toy == 1.0"
+    assert (cached_build.digest, cached_build.interpreter, cached_build.created) == (
+        made_build.digest,
+        made_build.interpreter,
+        made_build.created,
+    )
 
 
 def test_digests_follow_the_content(toy: Toy, cache: BuildCache, tmp_path: Path) -> None:
-    one, two = resolve_build("toy==1.0", toy, cache), resolve_build("toy==2.0", toy, cache)
+    first, two = resolve_build("toy==1.0", toy, cache), resolve_build("toy==2.0", toy, cache)
     again = resolve_build("toy==1.0", toy, BuildCache(tmp_path / "another"))
-    assert one.digest != two.digest
-    assert one.digest == again.digest
+    assert first.digest != two.digest
+    assert first.digest == again.digest
 
 
 @pytest.mark.parametrize("request_text", ["toy==9.9", "tox==1.0", "toy", "toy>=1.0", "", "toy=="])
@@ -133,9 +137,9 @@ def test_the_default_cache_honours_xdg(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.fixture
 def environment(toy: Toy, tmp_path: Path) -> Path:
     """An environment with the toy in it, as a user would bring one."""
-    made = resolve_build("toy==2.0", toy, BuildCache(tmp_path / "theirs"))
-    (Path(str(made.directory)) / "manifest.json").unlink()
-    return Path(str(made.directory)).rename(tmp_path / "brought")
+    made_build = resolve_build("toy==2.0", toy, BuildCache(tmp_path / "theirs"))
+    (Path(str(made_build.directory)) / "manifest.json").unlink()
+    return Path(str(made_build.directory)).rename(tmp_path / "brought")
 
 
 def test_a_path_to_an_environment(toy: Toy, cache: BuildCache, environment: Path) -> None:
@@ -186,8 +190,8 @@ def test_code_outside_of_an_environment_that_it_imports_changes_the_digest(cache
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
     framework, named, editable = get_framework("python"), tmp_path / "named", tmp_path / "editable"
-    others, beside = (editable / ".git", editable / "env", editable / "node_modules"), Path(f"{site}-dev")
-    for folder in (named, editable / "src" / "pack", *others, beside, site / "own-1.dist-info"):
+    other_files, beside = (editable / ".git", editable / "env", editable / "node_modules"), Path(f"{site}-dev")
+    for folder in (named, editable / "src" / "pack", *other_files, beside, site / "own-1.dist-info"):
         folder.mkdir(parents=True)
     for path in (editable / "env" / "pyvenv.cfg", editable / "src" / "pack" / "__init__.py"):
         path.touch()
@@ -201,8 +205,14 @@ def test_code_outside_of_an_environment_that_it_imports_changes_the_digest(cache
     (pack / "data").mkdir()
     counting = [named / "a.py", editable / "src" / "b.py", pack / "table.csv", pack / "data" / "x.csv"]
     counting.append(beside / "a.py")
-    not_counting = [editable / one for one in (".git/a.py", "env/a.py", "node_modules/a.py", "run.log", "src/x.csv")]
-    for path, counts in [*((one, True) for one in counting), *((one, False) for one in not_counting)]:
+    not_counting = [
+        editable / ignored_path
+        for ignored_path in (".git/a.py", "env/a.py", "node_modules/a.py", "run.log", "src/x.csv")
+    ]
+    for path, counts in [
+        *((ignored_path, True) for ignored_path in counting),
+        *((ignored_path, False) for ignored_path in not_counting),
+    ]:
         path.write_text("1")
         digests.append(resolve_build(str(tmp_path / "env"), framework, cache).digest)
         assert (digests[-1] != digests[-2]) == counts, path

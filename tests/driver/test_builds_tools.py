@@ -42,8 +42,8 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_running_interpreter_comes_first_and_is_no_environments(nowhere: Path) -> None:
-    found = find_interpreter(PYTHON)
-    prefix = run([found, "-c", "import sys; print(sys.prefix == sys.base_prefix)"], timeout=60)
+    interpreter = find_interpreter(PYTHON)
+    prefix = run([interpreter, "-c", "import sys; print(sys.prefix == sys.base_prefix)"], timeout=60)
     assert prefix.stdout.strip() == "True"
 
 
@@ -124,9 +124,9 @@ def test_none_names_the_places_and_the_fix(nowhere: Path) -> None:
     ],
 )
 def test_uvs_words_are_understood(words: str, meaning: str) -> None:
-    said = explain(Outcome(2, "", words))
-    assert said.startswith(meaning)
-    assert "\n" not in said
+    message = explain(Outcome(2, "", words))
+    assert message.startswith(meaning)
+    assert "\n" not in message
 
 
 def test_a_full_disk_is_known_from_uvs_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,8 +200,8 @@ def test_a_clean_environment_keeps_index_settings_alone(monkeypatch: pytest.Monk
 
 def test_the_code_inside_a_build_is_python_3_6() -> None:
     vermin = Path(sys.executable).with_name("vermin")
-    done = subprocess.run([vermin, "-q", "--violations", "-t=3.6-", INSIDE], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    process = subprocess.run([vermin, "-q", "--violations", "-t=3.6-", INSIDE], capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout
 
 
 def test_inside_reads_metadata_of_every_kind(tmp_path: Path) -> None:
@@ -213,16 +213,16 @@ def test_inside_reads_metadata_of_every_kind(tmp_path: Path) -> None:
     (tmp_path / "old-2.0-py3.7.egg-info").write_text("Metadata-Version: 1.0\nName: old\nVersion: 2.0\n")
     (tmp_path / "dev.egg-info").mkdir()
     (tmp_path / "dev.egg-info" / "PKG-INFO").write_text("Name: dev\nVersion: 3.0\n")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.argv = ['x', 'thing']; sys.path[:0] = ['', {str(tmp_path)!r}];"
          f"exec(compile(open({str(INSIDE)!r}).read(), 'inside', 'exec'))"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    said = json.loads(done.stdout)
-    assert said["version"] == "7"
-    assert said["location"] == str(package)
-    assert {"some-name": "1.0", "old": "2.0", "dev": "3.0"}.items() <= said["packages"].items()
-    assert set(said["files"]) == {"__init__.py"}
+    answer = json.loads(process.stdout)
+    assert answer["version"] == "7"
+    assert answer["location"] == str(package)
+    assert {"some-name": "1.0", "old": "2.0", "dev": "3.0"}.items() <= answer["packages"].items()
+    assert set(answer["files"]) == {"__init__.py"}
 
 
 def test_the_check_prints_a_line_for_each_build(
@@ -244,8 +244,8 @@ def test_the_check_prints_a_line_for_each_build(
 def compilers_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[str]]:
     """The function of the script that runs inside builds."""
     monkeypatch.setattr(sys, "path", ["", *sys.path])
-    found: Callable[[str], set[str]] = runpy.run_path(str(INSIDE))["compilers_of"]
-    return found
+    compilers_in: Callable[[str], set[str]] = runpy.run_path(str(INSIDE))["compilers_of"]
+    return compilers_in
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")

@@ -35,15 +35,15 @@ def rules(categories: dict[str, Any], **more: Any) -> Rules:
     return Rules.model_validate(
         {
             "arguments": {"data": [2, 3], "x": [2], "lhs": [2], "rhs": [2]},
-            "categories": {name: {"description": name, **one} for name, one in categories.items()},
+            "categories": {name: {"description": name, **category} for name, category in categories.items()},
             **more,
         }
     )
 
 
 def only_test(operator: str, category: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    found = apply_rules(rules({"c": {"operators": [operator], **(category or {})}}, **more), REGISTRY)
-    (test,) = found.tests["c"]
+    catalogue = apply_rules(rules({"c": {"operators": [operator], **(category or {})}}, **more), REGISTRY)
+    (test,) = catalogue.tests["c"]
     return test
 
 
@@ -74,24 +74,27 @@ def test_sizes_make_cases_in_the_usual_order() -> None:
     by_size = {"large": [64, 2], "small": [4, 2]}
     category = {"inputs": {"data": {"shape": by_size, "init": "ones"}, "axis": {"large": 1}}}
     inputs = only_test("nd.sum", category)["inputs"]
-    assert [one["case"]["identifier"] for one in inputs] == ["sum_small", "sum_large"]
-    assert [one["data"] for one in inputs] == [{"shape": [4, 2], "init": "ones"}, {"shape": [64, 2], "init": "ones"}]
+    assert [case_input["case"]["identifier"] for case_input in inputs] == ["sum_small", "sum_large"]
+    assert [case_input["data"] for case_input in inputs] == [
+        {"shape": [4, 2], "init": "ones"},
+        {"shape": [64, 2], "init": "ones"},
+    ]
     restricted = only_test("nd.sum", {**category, "sizes": ["large", "skewed"]})["inputs"]
-    assert [one["case"]["identifier"] for one in restricted] == ["sum_large"]
+    assert [case_input["case"]["identifier"] for case_input in restricted] == ["sum_large"]
 
 
 def test_an_operator_may_have_sizes_of_its_own() -> None:
     category = {"inputs": {"data": {"small": [4], "large": [64], "skewed": [9, 1]}}, "sizes": ["large"]}
     own = {"nd.sum": {"sizes": ["small", "skewed"]}}
     inputs = only_test("nd.sum", category, operators=own)["inputs"]
-    assert [one["case"]["identifier"] for one in inputs] == ["sum_small", "sum_skewed"]
+    assert [case_input["case"]["identifier"] for case_input in inputs] == ["sum_small", "sum_skewed"]
 
 
 def test_what_is_required_may_be_given_without_a_name() -> None:
     functions = {"np.cov": Function("np.cov", None, {"m": "required", "y": "optional"})}
     category = {"operators": ["np.cov"], "inputs": {"args": [[2, 3]]}}
-    found = apply_rules(rules({"c": category}, arguments={"m": [9]}), Registry("1.0", {}, functions))
-    assert found.tests["c"][0]["inputs"] == [{"args": [[2, 3]], "case": {"identifier": "np.cov"}}]
+    catalogue = apply_rules(rules({"c": category}, arguments={"m": [9]}), Registry("1.0", {}, functions))
+    assert catalogue.tests["c"][0]["inputs"] == [{"args": [[2, 3]], "case": {"identifier": "np.cov"}}]
 
 
 def test_a_case_may_have_settings_of_its_own() -> None:
@@ -106,16 +109,16 @@ def test_a_case_may_have_settings_of_its_own() -> None:
 
 def test_a_methods_name_is_readable() -> None:
     method = {"nd.NDArray.__iadd__": Function("nd.NDArray.__iadd__", None, {"self": "tensor", "other": "required"})}
-    found = apply_rules(
+    catalogue = apply_rules(
         rules({"c": {"operators": ["nd.NDArray.__iadd__"], "inputs": {"self": [2], "other": 1}}}),
         Registry("1.0", {}, method),
     )
-    assert found.tests["c"][0]["inputs"][0]["case"] == {"identifier": "NDArray.iadd"}
+    assert catalogue.tests["c"][0]["inputs"][0]["case"] == {"identifier": "NDArray.iadd"}
 
 
 def test_variadic_operators_get_args_and_no_count() -> None:
     category = {"inputs": {"args": [[2], {"small": [3], "large": [4]}]}}
-    assert [one["args"] for one in only_test("nd.concat", category)["inputs"]] == [[[2], [3]], [[2], [4]]]
+    assert [case_input["args"] for case_input in only_test("nd.concat", category)["inputs"]] == [[[2], [3]], [[2], [4]]]
 
 
 def test_backward_is_the_categorys_unless_the_operator_says() -> None:
@@ -134,15 +137,15 @@ def test_what_depends_on_values_alternates_between_sets_of_inputs() -> None:
 def test_blocks_have_cases_of_both_modes_where_they_can() -> None:
     hybrid = {"gluon.nn.Dense": True, "gluon.nn.Lambda": False, "gluon.nn.Odd": True, "gluon.nn.Forgotten": False}
     functions = {name: Function(name, None, {"data": "tensor"}, value) for name, value in hybrid.items()}
-    wanted = {"operators": ["gluon.nn.[DLO]*"]}
+    category = {"operators": ["gluon.nn.[DLO]*"]}
     own = {"gluon.nn.Odd": {"hybrid": False}}
-    found = apply_rules(rules({"c": wanted}, operators=own), Registry("1.0", {}, functions))
-    assert {test["operator"]: test.get("mode") for test in found.tests["c"]} == {
+    catalogue = apply_rules(rules({"c": category}, operators=own), Registry("1.0", {}, functions))
+    assert {test["operator"]: test.get("mode") for test in catalogue.tests["c"]} == {
         "gluon.nn.Dense": ["imperative", "hybridized"],
         "gluon.nn.Lambda": None,
         "gluon.nn.Odd": None,
     }
-    assert found.left_out == {"gluon.nn.Forgotten": "no rule yet"}
+    assert catalogue.left_out == {"gluon.nn.Forgotten": "no rule yet"}
 
 
 def test_rules_in_several_files_are_one(tmp_path: Path) -> None:
@@ -166,10 +169,10 @@ def test_patterns_take_one_name_of_an_operator_and_none_that_is_named() -> None:
 
 
 def test_nothing_is_dropped_without_a_reason() -> None:
-    wanted = {"operators": ["nd.exp", "nd.odd", "nd.gone", "nd.sum", "np.exp"]}
-    found = apply_rules(rules({"c": wanted}, cannot={"nd.s*": "too dull", "_backward_*": "no call"}), REGISTRY)
-    assert [test["operator"] for test in found.tests["c"]] == ["nd.exp", "np.exp"]
-    assert found.left_out == {
+    category = {"operators": ["nd.exp", "nd.odd", "nd.gone", "nd.sum", "np.exp"]}
+    catalogue = apply_rules(rules({"c": category}, cannot={"nd.s*": "too dull", "_backward_*": "no call"}), REGISTRY)
+    assert [test["operator"] for test in catalogue.tests["c"]] == ["nd.exp", "np.exp"]
+    assert catalogue.left_out == {
         "nd.odd": "no rule for its argument strange",
         "nd.gone": "this build has no such operator",
         "nd.sum": "too dull",
@@ -183,9 +186,9 @@ def test_nothing_is_dropped_without_a_reason() -> None:
         "nd.concat": "no rule yet",
         "nd.Concat": "no rule yet",
     }
-    told = apply_rules(rules({"c": wanted}, unlisted={"nd.*oncat": "too long", "nd.exp": "is listed"}), REGISTRY)
-    assert (told.left_out["nd.Concat"], told.left_out["nd.one_hot"]) == ("too long", "no rule yet")
-    assert "nd.exp" not in told.left_out
+    unlisted = apply_rules(rules({"c": category}, unlisted={"nd.*oncat": "too long", "nd.exp": "is listed"}), REGISTRY)
+    assert (unlisted.left_out["nd.Concat"], unlisted.left_out["nd.one_hot"]) == ("too long", "no rule yet")
+    assert "nd.exp" not in unlisted.left_out
 
 
 def test_a_rule_for_what_is_no_argument_is_an_error() -> None:
@@ -249,13 +252,13 @@ PACKAGE = Registry(
 
 def of_package(category: dict[str, Any], **more: Any) -> dict[str, list[dict[str, Any]]]:
     """Operator -> its inputs."""
-    found = apply_rules(rules({"c": {"operators": ["p.*"], **category}}, **more), PACKAGE)
-    return {test["operator"]: test["inputs"] for test in found.tests.get("c", ())}
+    catalogue = apply_rules(rules({"c": {"operators": ["p.*"], **category}}, **more), PACKAGE)
+    return {test["operator"]: test["inputs"] for test in catalogue.tests.get("c", ())}
 
 
 def test_functions_of_packages_are_chosen_by_kind_and_namespace() -> None:
-    given = {"arguments": {"x1": [2], "x2": 3, "a": [4]}}
-    assert set(of_package({"kinds": ["ufunc"], **given})) == {"p.add"}, "by its own name, not by an alias"
+    settings = {"arguments": {"x1": [2], "x2": 3, "a": [4]}}
+    assert set(of_package({"kinds": ["ufunc"], **settings})) == {"p.add"}, "by its own name, not by an alias"
     assert set(of_package({"kinds": ["function"], "but": ["p.*.*"], "inputs": {"args": [[4]]}})) == {"p.sort", "p.mean"}
 
 
@@ -275,7 +278,9 @@ def test_arguments_without_names_are_given_by_their_places() -> None:
 def test_dtypes_make_cases_where_they_say_something() -> None:
     sizes = {"small": [2], "large": [9]}
     category = {"kinds": ["ufunc"], "arguments": {"x1": sizes, "x2": sizes}, "dtypes": ["float64", "float32", "int32"]}
-    cases = [(one["case"]["identifier"], one["case"]["dtype"]) for one in of_package(category)["p.add"]]
+    cases = [
+        (case_input["case"]["identifier"], case_input["case"]["dtype"]) for case_input in of_package(category)["p.add"]
+    ]
     assert cases == [("p.add_small", "float64"), ("p.add_large", "float64"), ("p.add_large", "int32")]
     drawn = {"call": "p.rand", "args": [7]}  # no array of a shape is among the inputs
     (sort,) = of_package({"operators": ["p.sort"], "inputs": {"a": drawn}, "dtypes": ["float64"]})["p.sort"]

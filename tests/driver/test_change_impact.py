@@ -77,10 +77,10 @@ def test_mxnet_s_rules_name_operators_and_categories_that_there_are() -> None:
     assert data is not None
     path = find_spec("all")
     operators = {test.operator for name in ("all", "nets") for test in load_spec(find_spec(name)).tests}
-    categories = {one.stem for one in (path.parent / "operators").iterdir()}
+    categories = {spec.stem for spec in (path.parent / "operators").iterdir()}
     for rule in data.rules:
         if rule.nothing is None:
-            named = [one for one in operators if any(fnmatchcase(one, glob) for glob in rule.operators)]
+            named = [spec for spec in operators if any(fnmatchcase(spec, glob) for glob in rule.operators)]
             assert named or rule.categories, rule.paths
             assert set(rule.categories) <= categories, rule.paths
 
@@ -107,5 +107,5 @@ def test_mxnet_s_rules_name_operators_and_categories_that_there_are() -> None:
     ],
 )
 def test_what_some_files_of_mxnet_can_touch(path: str, case: str, touched: bool) -> None:
-    found = impact_of([path], load_impact_rules(get_framework("mxnet")))
-    assert (bool(found.everything) or any(fnmatchcase(case, glob) for glob in found.operators)) == touched
+    impact = impact_of([path], load_impact_rules(get_framework("mxnet")))
+    assert (bool(impact.everything) or any(fnmatchcase(case, glob) for glob in impact.operators)) == touched

@@ -64,4 +64,4 @@ def test_a_pass_leaves_the_file_of_somebody_else_alone(loop: Loop) -> None:
     with pytest.raises(UsageError, match="names no commit"):
         loop.watch().once()
     assert loop.last.read_text() == "my notes\n"
-    assert loop.ear.begun == []
+    assert loop.ear.treatments == []

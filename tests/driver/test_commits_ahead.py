@@ -33,9 +33,9 @@ def a_loop(folder: Path, hosts: int) -> Loop:
     return loop
 
 
-def names_of(told: Iterable[str]) -> list[str]:
+def names_of(ids: Iterable[str]) -> list[str]:
     """Which runs were reported; what comes before the name in an id differs with what was measured before."""
-    return [id.partition("-")[2] for id in told]
+    return [id.partition("-")[2] for id in ids]
 
 
 def treatments(orders: list[RunOrder]) -> list[int]:
@@ -43,7 +43,7 @@ def treatments(orders: list[RunOrder]) -> list[int]:
 
 
 def benchmarks_ahead(loop: Loop) -> list[int]:
-    return [int(one.treatment.requested, 16) for one in loop.harness.ahead if one.cases is None]
+    return [int(order.treatment.requested, 16) for order in loop.harness.ahead if order.cases is None]
 
 
 def state(loop: Loop) -> dict[str, Any]:
@@ -69,18 +69,20 @@ def test_a_fleet_comes_to_what_one_host_comes_to(tmp_path: Path) -> None:
         loop.builder.failing[3] = BrokenBuildError("does not compile")
         loop.harness.endings = ["", "held"]  # the second run has to be repeated
     tallies = {hosts: loop.watch(**SETTINGS).once() for hosts, loop in loops.items()}
-    one, three = loops[1], loops[3]
-    assert benchmarks_ahead(one) == []
+    single_host, three = loops[1], loops[3]
+    assert benchmarks_ahead(single_host) == []
     assert len(benchmarks_ahead(three)) >= 3
-    assert names_of(three.harness.told) == names_of(one.harness.told)
-    assert three.ear.begun == one.ear.begun
+    assert names_of(three.harness.delivered) == names_of(single_host.harness.delivered)
+    assert three.ear.treatments == single_host.ear.treatments
     assert [commit for commit, _ in tallies[3].outcomes] == [commit for commit, _ in tallies[1].outcomes]
     assert tallies[3].failures == tallies[1].failures
-    assert three.last.read_text() == one.last.read_text() == f"{a_commit(7).id}\n"
-    names = [[point.name for point in culprit.revisions] for culprit in one.ear.outcomes[1].culprits or ()]
-    assert [[one.name for one in culprit.revisions] for culprit in three.ear.outcomes[1].culprits or ()] == names
+    assert three.last.read_text() == single_host.last.read_text() == f"{a_commit(7).id}\n"
+    names = [[point.name for point in culprit.revisions] for culprit in single_host.ear.outcomes[1].culprits or ()]
+    assert [
+        [single_host.name for single_host in culprit.revisions] for culprit in three.ear.outcomes[1].culprits or ()
+    ] == names
     assert len(names) == 1
-    assert state(three) == state(one)
+    assert state(three) == state(single_host)
     for loop in loops.values():
         loop.journal.close()
 
@@ -96,10 +98,10 @@ def blocking(loop: Loop, until: Callable[[], bool]) -> None:
         return measure(order)
 
     def ahead(order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
-        found = measure_ahead(order, rank, is_given_up)
+        report = measure_ahead(order, rank, is_given_up)
         with changed:
             changed.notify_all()
-        return found
+        return report
 
     loop.harness.measure, loop.harness.measure_ahead = ordered, ahead  # type: ignore[method-assign]
 
@@ -162,17 +164,17 @@ def test_those_whose_turn_comes_first_go_first(tmp_path: Path) -> None:
 
 def test_a_signal_gives_up_what_is_measured_ahead_and_the_next_start_goes_on(tmp_path: Path) -> None:
     loop = a_loop(tmp_path, 3)
-    begun = threading.Semaphore(0)
+    started = threading.Semaphore(0)
 
     def ahead(order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
         order.log.keep("ahead")
-        begun.release()
+        started.release()
         while not is_given_up():
             threading.Event().wait(0.001)
         raise KeyboardInterrupt("given up")
 
     def interrupted(order: RunOrder) -> Report:
-        assert all(begun.acquire(timeout=20) for _ in range(3))
+        assert all(started.acquire(timeout=20) for _ in range(3))
         raise KeyboardInterrupt("stopped by SIGTERM")
 
     loop.harness.measure_ahead, loop.harness.measure = ahead, interrupted  # type: ignore[method-assign]
@@ -180,13 +182,13 @@ def test_a_signal_gives_up_what_is_measured_ahead_and_the_next_start_goes_on(tmp
         loop.watch(**SETTINGS).once()
     assert not [thread for thread in threading.enumerate() if "_follow" in thread.name]
     assert len(loop.journal.rows("SELECT DISTINCT run FROM rounds")) == 3
-    assert loop.harness.told == []
+    assert loop.harness.delivered == []
 
     loop.harness = replace(loop.harness)
     loop.watch(**SETTINGS).once()
     expected = a_loop(tmp_path / "alone", 1)
     expected.watch(**SETTINGS).once()
-    assert names_of(loop.harness.told) == names_of(expected.harness.told)
+    assert names_of(loop.harness.delivered) == names_of(expected.harness.delivered)
     assert loop.journal.rows("SELECT * FROM rounds") == []
     loop.journal.close()
     expected.journal.close()
@@ -196,19 +198,19 @@ def killed_at(loop: Loop, moment: int, path: Path) -> MadeHarness:
     """A copy of the journal as it is when so many runs were measured, ahead or not: what is left by a kill -9. The
     harness that the first start had then."""
     counted, copied = threading.Lock(), threading.Event()
-    left: list[int] = [moment]
+    remaining: list[int] = [moment]
     then: list[MadeHarness] = []
     measure, measure_ahead = loop.harness.measure, loop.harness.measure_ahead
 
     def one_more() -> None:
         with counted:
-            left[0] -= 1
-            if left[0] == 0:
+            remaining[0] -= 1
+            if remaining[0] == 0:
                 with loop.journal.transaction(), sqlite3.connect(path) as target:
                     source = sqlite3.connect(f"file:{loop.folder / 'journal.db'}?mode=ro", uri=True)
                     source.backup(target)
                     source.close()
-                    then.append(replace(loop.harness, told=[*loop.harness.told]))
+                    then.append(replace(loop.harness, delivered=[*loop.harness.delivered]))
                 copied.set()
 
     def ordered(order: RunOrder) -> Report:
@@ -241,10 +243,12 @@ def test_a_start_after_a_kill_measures_and_reports_nothing_twice(tmp_path: Path,
     again = a_loop(folder, 3)
     again.harness.reports.update(before.reports)
     again.watch(**SETTINGS).once()
-    names = [f"{one.run_type} {one.control.requested}..{one.treatment.requested}" for one in again.harness.orders]
+    names = [
+        f"{order.run_type} {order.control.requested}..{order.treatment.requested}" for order in again.harness.orders
+    ]
     assert len(set(names)) == len(names)
     # A report that was just being delivered is delivered again, under the same id.
-    assert sorted(names_of({*again.harness.told, *before.told})) == sorted(names_of(alone.harness.told))
+    assert sorted(names_of({*again.harness.delivered, *before.delivered})) == sorted(names_of(alone.harness.delivered))
     assert len(again.harness.orders) == len(alone.harness.orders) - len(finished)
     assert sorted(again.journal.runs("")) == sorted(Journal(tmp_path / "alone" / "journal.db").runs(""))
     assert again.journal.rows("SELECT * FROM rounds") == []
@@ -277,7 +281,7 @@ def test_the_status_file_ends_what_is_measured_ahead(tmp_path: Path) -> None:
     loop.harness.measure = last  # type: ignore[method-assign]
     tally = loop.watch(**SETTINGS).once()
     assert [commit.subject for commit, _ in tally.outcomes] == ["Change 2"]
-    assert len(loop.harness.told) == 1
+    assert len(loop.harness.delivered) == 1
     assert not [thread for thread in threading.enumerate() if "_follow" in thread.name]
     loop.journal.close()
 

@@ -66,9 +66,9 @@ def test_the_environment_chooses_neither_compiler_nor_flags(
     """The library's identity knows nothing of them: with other ones, the same library would be served."""
     for name, value in {"CXX": "clang++", "CXXFLAGS": "-O0", "LANGUAGE": "de"}.items():
         monkeypatch.setenv(name, value)
-    got = bench.compile()
-    assert got["LANGUAGE"] == "de"
-    assert not {"CXX", "CXXFLAGS"} & set(got)
+    output = bench.compile()
+    assert output["LANGUAGE"] == "de"
+    assert not {"CXX", "CXXFLAGS"} & set(output)
     assert "CXX, CXXFLAGS: ignored when compiling; use --cmake_args instead" in caplog.text
 
 
@@ -95,12 +95,12 @@ def test_where_libraries_lie_is_part_of_the_identity(
     monkeypatch.delenv("CMAKE_PREFIX_PATH", raising=False)
     plain = bench.compiler().toolchain
     assert plain == ("compile-it: compile-it 1.0",)  # unset, nothing is added: identities in caches stay
-    found = set()
+    identities = set()
     for value in ("/one", "/another"):
         monkeypatch.setenv(name, value)
         assert bench.compile()[name] == value
-        found.add(bench.compiler().toolchain)
-    assert len({plain, *found}) == 3
+        identities.add(bench.compiler().toolchain)
+    assert len({plain, *identities}) == 3
 
 
 def test_what_another_script_or_tool_left_is_not_built_upon(bench: Workbench) -> None:

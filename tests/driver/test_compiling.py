@@ -75,14 +75,14 @@ class Workshop:
         """What ccache counted."""
         command = ["ccache", "--print-stats"]
         environment = {**os.environ, "CCACHE_DIR": str(self.ccache)}
-        said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-        return {name: int(value) for name, value in (line.split("\t") for line in said.splitlines())}
+        output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        return {name: int(value) for name, value in (line.split("\t") for line in output.splitlines())}
 
     def nothing_but(self, count: int) -> bool:
         """Whether the cache holds so many builds, all whole, and the work directory no library any more."""
         libraries = self.folder / "work" / "builds" / "libraries"
-        left = list(libraries.rglob("*.so")) if libraries.exists() else []
-        return (len(builds(self.cache.directory)), leftovers(self.cache.directory), left) == (count, [], [])
+        files = list(libraries.rglob("*.so")) if libraries.exists() else []
+        return (len(builds(self.cache.directory)), leftovers(self.cache.directory), files) == (count, [], [])
 
 
 @pytest.fixture
@@ -151,8 +151,8 @@ def test_an_overlay_lies_over_compiled_libraries_on_both_sides_or_over_wheels_on
         overlay.strategy(commits)
     compiled = [workshop.build(name) for name in ("main", "slower")]
     strategy = overlay.strategy(commits)
-    assert {overlay.describe(one, strategy) for one in commits} == {"its Python code over a cached library"}
-    assert [overlay.build(one, strategy) for one in commits] == compiled
+    assert {overlay.describe(commit, strategy) for commit in commits} == {"its Python code over a cached library"}
+    assert [overlay.build(commit, strategy) for commit in commits] == compiled
     assert len(workshop.compiled()) == 2
     assert overlay.strategy(commits[:1]) == "overlay"  # which the release's wheel serves
 
@@ -201,7 +201,7 @@ def test_a_build_folder_gone_bad_is_rebuilt(workshop: Workshop) -> None:
 def test_a_compile_that_takes_too_long_is_ended_with_all_its_processes(workshop: Workshop) -> None:
     with pytest.raises(RunError, match=r"compiling took longer than 5 s \(--build_timeout\); log: "):
         workshop.build("stalling", workshop.builder(time_s=5.0))
-    assert gone(stalled)
+    assert wait_until_empty(stalled)
     assert workshop.nothing_but(0)
 
 
@@ -221,7 +221,7 @@ def test_a_compile_can_be_stopped_from_another_thread(workshop: Workshop) -> Non
     builder.stop()
     thread.join()
     assert [str(error) for error in errors] == ["compiling was stopped"]
-    assert gone(stalled)
+    assert wait_until_empty(stalled)
     assert workshop.nothing_but(0)
 
 
@@ -249,7 +249,7 @@ def test_what_a_killed_driver_left_compiling_is_ended_first(workshop: Workshop) 
     os.waitpid(driver, 0)
     assert stalled()
     workshop.build("main")
-    assert gone(stalled)
+    assert wait_until_empty(stalled)
     assert workshop.nothing_but(1)
 
 
@@ -261,28 +261,28 @@ def test_a_disk_with_too_little_space_left_compiles_nothing(workshop: Workshop) 
 
 def stalled() -> list[psutil.Process]:
     """The processes that stall a compile."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if STALL in " ".join(process.cmdline()):
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
-def wait_for(what: Callable[[], object], seconds: float = 120.0) -> bool:
+def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> bool:
     end = time.monotonic() + seconds
-    while not what():
+    while not condition():
         if time.monotonic() > end:
             return False
         time.sleep(0.05)
     return True
 
 
-def gone(what: Callable[[], object]) -> bool:
+def wait_until_empty(condition: Callable[[], object]) -> bool:
     """Killed processes take a moment to be gone."""
-    return wait_for(lambda: not what(), 30.0)
+    return wait_for(lambda: not condition(), 30.0)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_repository import DAY, NOON, Made, isolate
+from made_repository import DAY, NOON, RemoteRepository, isolate
 
 from opduel.driver.git.commit_selection import Choice, control_of, pending, week_of
 from opduel.driver.git.history import NotAncestor
@@ -28,9 +28,9 @@ class Graph:
 
     def __post_init__(self) -> None:
         self.commits = [Commit(f"{i:040x}", time, "Ada <ada@x>", "") for i, time in enumerate(self.times)]
-        self.held: list[set[int]] = []
+        self.reachable: list[set[int]] = []
         for number, parents in enumerate(self.parents):
-            self.held.append({number}.union(*(self.held[parent] for parent in parents)))
+            self.reachable.append({number}.union(*(self.reachable[parent] for parent in parents)))
 
     def number(self, commit: Commit) -> int:
         return int(commit.id, 16)
@@ -38,21 +38,21 @@ class Graph:
     def line(self, commit: Commit) -> list[Commit]:
         """The commit and its first parents, newest first."""
         number = self.number(commit)
-        found = [number]
+        numbers = [number]
         while self.parents[number]:
             number = self.parents[number][0]
-            found.append(number)
-        return [self.commits[number] for number in found]
+            numbers.append(number)
+        return [self.commits[number] for number in numbers]
 
     def parent(self, commit: Commit) -> Commit | None:
         return next(iter(self.line(commit)[1:]), None)
 
     def is_ancestor(self, a: Commit, b: Commit) -> bool:
-        return self.number(a) in self.held[self.number(b)]
+        return self.number(a) in self.reachable[self.number(b)]
 
     def merge_base(self, a: Commit, b: Commit) -> Commit | None:
-        shared = self.held[self.number(a)] & self.held[self.number(b)]
-        best = [one for one in shared if not any(one in self.held[other] - {other} for other in shared)]
+        shared = self.reachable[self.number(a)] & self.reachable[self.number(b)]
+        best = [number for number in shared if not any(number in self.reachable[other] - {other} for other in shared)]
         return self.commits[max(best)] if best else None
 
     def chain(self, control: Commit, treatment: Commit) -> Sequence[Commit]:
@@ -69,11 +69,11 @@ class Graph:
     def since(self, tip: Commit, moment: int) -> Sequence[Commit]:
         line = self.line(tip)
         older = [commit.time < moment for commit in line]
-        ends = (end for end in range(len(line) - SLOP + 1) if all(older[end : end + SLOP]))
-        found = line[: next(ends, len(line))]
-        while found and found[-1].time < moment:
-            found.pop()
-        return found[::-1]
+        end_positions = (end for end in range(len(line) - SLOP + 1) if all(older[end : end + SLOP]))
+        commits = line[: next(end_positions, len(line))]
+        while commits and commits[-1].time < moment:
+            commits.pop()
+        return commits[::-1]
 
 
 def straight(*times: int) -> Graph:
@@ -198,12 +198,12 @@ def test_a_control_is_never_the_treatment_nor_after_it(graph: Graph, data: st.Da
 
 def test_every_third_and_the_newest_if_that_is_asked_for() -> None:
     graph = straight(*range(8))
-    found = pending(graph.commits[7], graph.commits[0], None, 3, graph)
-    assert found.commits == tuple(graph.commits[number] for number in (3, 6))
-    assert (found.after, found.note, found.waiting) == (graph.commits[0], None, 1)
-    found = pending(graph.commits[7], graph.commits[0], None, 3, graph, with_tip=True)
-    assert found.commits == tuple(graph.commits[number] for number in (3, 6, 7))
-    assert found.waiting == 0
+    selection = pending(graph.commits[7], graph.commits[0], None, 3, graph)
+    assert selection.commits == tuple(graph.commits[number] for number in (3, 6))
+    assert (selection.after, selection.note, selection.waiting) == (graph.commits[0], None, 1)
+    selection = pending(graph.commits[7], graph.commits[0], None, 3, graph, with_tip=True)
+    assert selection.commits == tuple(graph.commits[number] for number in (3, 6, 7))
+    assert selection.waiting == 0
     few = pending(graph.commits[2], graph.commits[0], None, 3, graph)
     assert (few.commits, few.waiting) == ((), 2)
     assert pending(graph.commits[7], None, graph.commits[1], 3, graph).commits == tuple(
@@ -215,11 +215,11 @@ def test_every_third_and_the_newest_if_that_is_asked_for() -> None:
 
 def test_a_forced_branch_goes_on_from_the_merge_base_and_says_so() -> None:
     graph = Graph([[], [0], [1], [2], [1], [4], [5]], list(range(7)))
-    found = pending(graph.commits[6], graph.commits[3], None, 1, graph)
-    assert found.commits == tuple(graph.commits[4:])
-    assert found.after == graph.commits[1]
-    assert found.note
-    assert graph.commits[1].short in found.note
+    selection = pending(graph.commits[6], graph.commits[3], None, 1, graph)
+    assert selection.commits == tuple(graph.commits[4:])
+    assert selection.after == graph.commits[1]
+    assert selection.note
+    assert graph.commits[1].short in selection.note
     back = pending(graph.commits[1], graph.commits[3], None, 1, graph)
     assert (back.commits, back.after) == ((), graph.commits[1])
     assert back.note
@@ -227,9 +227,9 @@ def test_a_forced_branch_goes_on_from_the_merge_base_and_says_so() -> None:
 
 def test_a_branch_with_another_history_is_begun_at_its_tip() -> None:
     graph = Graph([[], [0], [], [2]], [0, 1, 2, 3])
-    found = pending(graph.commits[3], graph.commits[1], None, 1, graph)
-    assert found.commits == (graph.commits[3],)
-    assert "shares no history" in (found.note or "")
+    selection = pending(graph.commits[3], graph.commits[1], None, 1, graph)
+    assert selection.commits == (graph.commits[3],)
+    assert "shares no history" in (selection.note or "")
 
 
 def test_a_step_below_one_and_a_start_elsewhere_are_refused() -> None:
@@ -243,18 +243,18 @@ def test_a_step_below_one_and_a_start_elsewhere_are_refused() -> None:
 @given(graphs(), st.integers(1, 5), st.data())
 def test_pending_commits_are_the_steps_of_the_chain_and_its_end(graph: Graph, step: int, data: st.DataObject) -> None:
     tip, last = (data.draw(st.sampled_from(graph.commits)) for _ in range(2))
-    found = pending(tip, last, None, step, graph)
-    assert len(set(found.commits)) == len(found.commits)
-    assert (found.note is None) == graph.is_ancestor(last, tip)
-    if found.after is None:
-        assert found.commits == (tip,)
+    selection = pending(tip, last, None, step, graph)
+    assert len(set(selection.commits)) == len(selection.commits)
+    assert (selection.note is None) == graph.is_ancestor(last, tip)
+    if selection.after is None:
+        assert selection.commits == (tip,)
         return
-    chain = list(graph.chain(found.after, tip))
-    positions = [chain.index(commit) + 1 for commit in found.commits]
+    chain = list(graph.chain(selection.after, tip))
+    positions = [chain.index(commit) + 1 for commit in selection.commits]
     assert positions == list(range(step, len(chain) + 1, step))
-    assert found.waiting == len(chain) % step
-    asked = pending(tip, last, None, step, graph, with_tip=True)
-    assert asked.commits == (found.commits if not found.waiting else (*found.commits, tip))
+    assert selection.waiting == len(chain) % step
+    selection_with_tip = pending(tip, last, None, step, graph, with_tip=True)
+    assert selection_with_tip.commits == (selection.commits if not selection.waiting else (*selection.commits, tip))
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 4))
@@ -264,18 +264,18 @@ def test_however_commits_land_the_same_ones_are_measured_and_each_once(growth: l
     last, tip, measured = graph.commits[0], 0, []
     for more in growth:
         tip += more
-        found = pending(graph.commits[tip], last, None, step, graph)
-        measured += found.commits
+        selection = pending(graph.commits[tip], last, None, step, graph)
+        measured += selection.commits
         last = measured[-1] if measured else last
-        assert graph.number(last) + found.waiting == tip
+        assert graph.number(last) + selection.waiting == tip
     assert [graph.number(commit) for commit in measured] == list(range(step, total, step))
 
 
 def test_on_a_real_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolate(monkeypatch, tmp_path)
-    made = Made(tmp_path / "remote.git")
-    ids = [made.commit(at=time) for time in (MONDAY - 5, MONDAY, NOON, 7, NOON + 5, NOON + 6)]
-    repository = open_repository(tmp_path / "work", str(made.path))
+    origin = RemoteRepository(tmp_path / "remote.git")
+    ids = [origin.commit(at=time) for time in (MONDAY - 5, MONDAY, NOON, 7, NOON + 5, NOON + 6)]
+    repository = open_repository(tmp_path / "work", str(origin.path))
     commits = [repository.commit(id) for id in ids]
     assert control_of(commits[2], None, False, repository).commit == commits[1]
     for treatment in commits[2:]:  # of which one is dated 1970

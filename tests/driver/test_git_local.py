@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from made_repository import Made, isolate, run
+from made_repository import RemoteRepository, isolate, run
 
 from opduel.driver.git.gitpython import forget_hook_variables
 from opduel.driver.git.local import base_of, is_changed, snapshot, top_of
@@ -15,23 +15,23 @@ from opduel.records import UsageError
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteRepository:
     isolate(monkeypatch, tmp_path)
-    made = Made(tmp_path / "remote.git")
-    made.commit({"python/code.py": "1\n", "src/native.cc": "1\n", ".gitignore": "*.o\n", "top.txt": "1\n"})
-    made.commit({"python/code.py": "2\n"})
-    return made
+    origin = RemoteRepository(tmp_path / "remote.git")
+    origin.commit({"python/code.py": "1\n", "src/native.cc": "1\n", ".gitignore": "*.o\n", "top.txt": "1\n"})
+    origin.commit({"python/code.py": "2\n"})
+    return origin
 
 
 @pytest.fixture
-def checkout(made: Made, tmp_path: Path) -> Path:
+def checkout(origin: RemoteRepository, tmp_path: Path) -> Path:
     """A clone with a branch of its own, one commit ahead of the remote's main, which has gone on meanwhile."""
     folder = tmp_path / "checkout"
-    run("clone", "--quiet", made.path, folder)
+    run("clone", "--quiet", origin.path, folder)
     run("checkout", "--quiet", "-b", "mine", at=folder)
     (folder / "python" / "code.py").write_text("3\n")
     run("commit", "--quiet", "-am", "Mine", at=folder)
-    made.commit({"python/code.py": "4\n"})
+    origin.commit({"python/code.py": "4\n"})
     run("fetch", "--quiet", at=folder)
     return folder
 
@@ -43,7 +43,7 @@ def opened(checkout: Path) -> Repository:
 def everything(folder: Path) -> dict[str, tuple[int, int, bytes]]:
     """Every file of a folder, git's own included: size, time of modification, content."""
 
-    def found() -> Iterator[tuple[str, tuple[int, int, bytes]]]:
+    def walk() -> Iterator[tuple[str, tuple[int, int, bytes]]]:
         for base, folders, names in os.walk(folder):
             for name in [*names, *folders]:
                 path = Path(base) / name
@@ -52,7 +52,7 @@ def everything(folder: Path) -> dict[str, tuple[int, int, bytes]]:
                 time = 0 if name.startswith("sharedindex.") else stat.st_mtime_ns  # reading it gives it a new time
                 yield str(path), (stat.st_size, time, content)
 
-    return dict(found())
+    return dict(walk())
 
 
 def contents(repository: Repository, id: str) -> Mapping[str, str]:
@@ -61,9 +61,9 @@ def contents(repository: Repository, id: str) -> Mapping[str, str]:
 
 
 def test_a_clean_work_tree_is_its_head(checkout: Path) -> None:
-    taken = snapshot(opened(checkout))
-    assert taken.commit == taken.head
-    assert (taken.head.subject, taken.branch, taken.changed) == ("Mine", "mine", ())
+    snapshot_commit = snapshot(opened(checkout))
+    assert snapshot_commit.commit == snapshot_commit.head
+    assert (snapshot_commit.head.subject, snapshot_commit.branch, snapshot_commit.changed) == ("Mine", "mine", ())
 
 
 def test_uncommitted_changes_are_a_commit_and_the_checkout_is_as_it_was(checkout: Path) -> None:
@@ -78,21 +78,21 @@ def test_uncommitted_changes_are_a_commit_and_the_checkout_is_as_it_was(checkout
     (checkout / "venv" / "x").write_text("mine\n")
     repository = opened(checkout)
     before = everything(checkout)
-    taken = snapshot(repository)
+    snapshot_commit = snapshot(repository)
     assert everything(checkout) == before
-    assert taken.changed == ("python/code.py", "python/new.py", "src/native.cc")
-    assert taken.left_out == ("notes.txt", "venv/x")
-    assert contents(repository, taken.commit.id) == {
+    assert snapshot_commit.changed == ("python/code.py", "python/new.py", "src/native.cc")
+    assert snapshot_commit.left_out == ("notes.txt", "venv/x")
+    assert contents(repository, snapshot_commit.commit.id) == {
         ".gitignore": "*.o",
         "python/code.py": "5",
         "python/new.py": "new",
         "top.txt": "1",
     }
-    assert taken.commit.subject == "uncommitted changes on mine"
-    assert repository.parent(taken.commit) == taken.head
-    assert repository.resolve(taken.commit.id) == taken.commit
+    assert snapshot_commit.commit.subject == "uncommitted changes on mine"
+    assert repository.parent(snapshot_commit.commit) == snapshot_commit.head
+    assert repository.resolve(snapshot_commit.commit.id) == snapshot_commit.commit
     assert run("status", "--porcelain", at=checkout).splitlines()[0] == "MM python/code.py"
-    missing = run("cat-file", "--batch-check", at=checkout, stdin=f"{taken.commit.id}\n".encode())
+    missing = run("cat-file", "--batch-check", at=checkout, stdin=f"{snapshot_commit.commit.id}\n".encode())
     assert missing.endswith("missing"), "no object is written into the user's repository"
 
 
@@ -106,20 +106,20 @@ def test_the_same_work_tree_gives_the_same_commit(checkout: Path) -> None:
 
 
 def test_settings_of_the_user_s_that_would_write_or_run_something_are_ignored(checkout: Path) -> None:
-    told = checkout.parent / "told"
+    marker = checkout.parent / "told"
     hook = checkout / ".git" / "hooks" / "post-index-change"
-    hook.write_text(f"#!/bin/sh\ntouch {told}\n")
+    hook.write_text(f"#!/bin/sh\ntouch {marker}\n")
     hook.chmod(0o755)
     for setting in ("core.splitIndex", "core.untrackedCache", "commit.gpgSign"):
         run("config", setting, "true", at=checkout)
     run("update-index", "--split-index", at=checkout)
-    told.unlink(missing_ok=True)
+    marker.unlink(missing_ok=True)
     (checkout / "python" / "code.py").write_text("5\n")
     repository = opened(checkout)
     before = everything(checkout)
     assert snapshot(repository).changed == ("python/code.py",)
     assert everything(checkout) == before
-    assert not told.exists()
+    assert not marker.exists()
 
 
 def test_it_works_from_within_a_hook_and_in_a_linked_worktree(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,8 +130,8 @@ def test_it_works_from_within_a_hook_and_in_a_linked_worktree(checkout: Path, mo
     monkeypatch.setenv("GIT_INDEX_FILE", str(checkout / ".git" / "index"))
     forget_hook_variables()  # as a start of opduel does
     before = everything(checkout)
-    taken = snapshot(opened(linked))
-    assert (taken.branch, taken.changed) == ("other", ("python/code.py",))
+    snapshot_commit = snapshot(opened(linked))
+    assert (snapshot_commit.branch, snapshot_commit.changed) == ("other", ("python/code.py",))
     assert everything(checkout) == before
 
 
@@ -140,17 +140,17 @@ def test_what_a_sparse_checkout_leaves_out_is_not_deleted(checkout: Path) -> Non
     assert not (checkout / "src").exists()
     (checkout / "python" / "code.py").write_text("5\n")
     repository = opened(checkout)
-    taken = snapshot(repository)
-    assert taken.changed == ("python/code.py",)
-    assert "src/native.cc" in contents(repository, taken.commit.id)
+    snapshot_commit = snapshot(repository)
+    assert snapshot_commit.changed == ("python/code.py",)
+    assert "src/native.cc" in contents(repository, snapshot_commit.commit.id)
 
 
 def test_a_detached_head_and_odd_names(checkout: Path) -> None:
     run("checkout", "--quiet", "--detach", at=checkout)
     (checkout / "python" / "na\nme é.py").write_text("5\n")
-    taken = snapshot(opened(checkout))
-    assert (taken.branch, taken.changed) == ("", ("python/na\nme é.py",))
-    assert taken.commit.subject == f"uncommitted changes on {taken.head.short}"
+    snapshot_commit = snapshot(opened(checkout))
+    assert (snapshot_commit.branch, snapshot_commit.changed) == ("", ("python/na\nme é.py",))
+    assert snapshot_commit.commit.subject == f"uncommitted changes on {snapshot_commit.head.short}"
 
 
 def test_conflicts_and_a_repository_without_a_commit_are_refused(checkout: Path, tmp_path: Path) -> None:
@@ -165,30 +165,30 @@ def test_conflicts_and_a_repository_without_a_commit_are_refused(checkout: Path,
 
 
 def test_changes_within_a_submodule_are_named(checkout: Path, tmp_path: Path) -> None:
-    library = Made(tmp_path / "library.git")
+    library = RemoteRepository(tmp_path / "library.git")
     library.commit({"code.c": "1\n"})
     run("submodule", "--quiet", "add", library.path, "3rdparty/library", at=checkout)
     run("commit", "--quiet", "-am", "A library", at=checkout)
     assert snapshot(opened(checkout)).within == ()
     (checkout / "3rdparty" / "library" / "code.c").write_text("2\n")
-    taken = snapshot(opened(checkout))
-    assert (taken.commit, taken.within) == (taken.head, ("3rdparty/library",))
+    snapshot_commit = snapshot(opened(checkout))
+    assert (snapshot_commit.commit, snapshot_commit.within) == (snapshot_commit.head, ("3rdparty/library",))
 
 
-def test_the_base_is_where_the_branch_left_the_remote_s_default(checkout: Path, made: Made) -> None:
+def test_the_base_is_where_the_branch_left_the_remote_s_default(checkout: Path, origin: RemoteRepository) -> None:
     repository = opened(checkout)
     head = snapshot(repository).head
     base = base_of(repository, head, None, None)
     assert (base.commit, base.name, base.ahead) == (repository.parent(head), "origin/main", 1)
-    made.branch("v1.x", base.commit.id)
+    origin.branch("v1.x", base.commit.id)
     with pytest.raises(UsageError, match=r"--branch v1.x: origin has no such branch.*: run git fetch"):
         base_of(repository, head, None, "v1.x")
     run("fetch", "--quiet", at=checkout)
     assert base_of(repository, head, None, "v1.x").name == "origin/v1.x"
 
 
-def test_nothing_is_fetched(checkout: Path, made: Made) -> None:
-    made.path.rename(made.path.with_name("gone.git"))
+def test_nothing_is_fetched(checkout: Path, origin: RemoteRepository) -> None:
+    origin.path.rename(origin.path.with_name("gone.git"))
     repository = opened(checkout)
     assert base_of(repository, snapshot(repository).head, None, None).ahead == 1
     repository.fetch()
@@ -199,7 +199,7 @@ def test_of_several_remotes_upstream_comes_first(checkout: Path, tmp_path: Path)
     repository = opened(checkout)
     head = snapshot(repository).head
     assert base_of(repository, head, None, None).name == "fork/main"
-    upstream = Made(tmp_path / "upstream.git")
+    upstream = RemoteRepository(tmp_path / "upstream.git")
     run("push", "--quiet", upstream.path, "mine:refs/heads/main", at=checkout)
     run("remote", "add", "upstream", upstream.path, at=checkout)
     run("fetch", "--quiet", "upstream", at=checkout)
@@ -224,11 +224,13 @@ def test_without_a_remote_it_is_the_checkout_s_own_main(checkout: Path) -> None:
         base_of(repository, head, None, None)
 
 
-def test_a_branch_that_is_much_nearer_is_named(checkout: Path, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    made.branch("release", made.tip("main"))
-    made.commit(branch="release")
-    made.branch("old", run("rev-list", "--max-parents=0", "main", at=made.path))
-    made.default("old")
+def test_a_branch_that_is_much_nearer_is_named(
+    checkout: Path, origin: RemoteRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin.branch("release", origin.tip("main"))
+    origin.commit(branch="release")
+    origin.branch("old", run("rev-list", "--max-parents=0", "main", at=origin.path))
+    origin.default("old")
     run("fetch", "--quiet", at=checkout)
     run("reset", "--quiet", "--hard", "origin/release", at=checkout)
     run("remote", "set-head", "origin", "--auto", at=checkout)

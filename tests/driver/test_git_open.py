@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_repository import Made, isolate, run, serve
+from made_repository import RemoteRepository, isolate, run, serve
 
 from opduel.driver.git.refs import UnknownCommit
 from opduel.driver.git.repository import Repository, open_repository
@@ -22,44 +22,44 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def snapshot(folder: Path) -> dict[str, tuple[int, str]]:
     """Every file with its time and content."""
-    found = {}
+    state = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink():
             content = hashlib.sha256(path.read_bytes()).hexdigest()
-            found[str(path.relative_to(folder))] = (path.stat().st_mtime_ns, content)
-    return found
+            state[str(path.relative_to(folder))] = (path.stat().st_mtime_ns, content)
+    return state
 
 
 def ids(repository: Repository, *names: str) -> list[str]:
     return [repository.resolve(name).id for name in names]
 
 
-def test_a_folder_is_cloned_once_and_used_again(made: Made, work: Path) -> None:
-    first = open_repository(work, str(made.path))
+def test_a_folder_is_cloned_once_and_used_again(origin: RemoteRepository, work: Path) -> None:
+    first = open_repository(work, str(origin.path))
     assert first.directory == work / "repository.git"
-    assert ids(first, "main", "v1") == [made.tip("main")] * 2
+    assert ids(first, "main", "v1") == [origin.tip("main")] * 2
     assert run("rev-parse", "--is-bare-repository", at=first.directory) == "true"
     assert sorted(path.name for path in work.iterdir()) == ["repository.askpass", "repository.git", "repository.lock"]
-    made.commit()
-    assert ids(open_repository(work, str(made.path)), "main") != [made.tip("main")]  # not fetched
+    origin.commit()
+    assert ids(open_repository(work, str(origin.path)), "main") != [origin.tip("main")]  # not fetched
 
 
-def test_no_branch_of_our_own_is_left_by_the_clone(made: Made, work: Path) -> None:
-    repository = open_repository(work, str(made.path))
+def test_no_branch_of_our_own_is_left_by_the_clone(origin: RemoteRepository, work: Path) -> None:
+    repository = open_repository(work, str(origin.path))
     refs = run("for-each-ref", "--format=%(refname)", at=repository.directory).split()
     assert refs == ["refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/tags/v1"]
     assert not run("config", "--list", "--file", repository.directory / "config", at=work).count("branch.")
 
 
-def test_a_folder_that_lacks_a_blob_of_old_history_is_cloned_and_fetched(made: Made, work: Path) -> None:
-    old = made.commit({"lost": "x" * 5000})
-    new = made.commit({"lost": None, "kept": "y"})
-    run("repack", "-adq", at=made.path)
-    run("unpack-objects", "-q", at=made.path, stdin=moved_pack(made.path).read_bytes())
-    lost = run("rev-parse", f"{old}:lost", at=made.path)
-    (made.path / "objects" / lost[:2] / lost[2:]).unlink()
-    repository = open_repository(work, str(made.path))
-    after = made.commit({"kept": "z"})
+def test_a_folder_that_lacks_a_blob_of_old_history_is_cloned_and_fetched(origin: RemoteRepository, work: Path) -> None:
+    old = origin.commit({"lost": "x" * 5000})
+    new = origin.commit({"lost": None, "kept": "y"})
+    run("repack", "-adq", at=origin.path)
+    run("unpack-objects", "-q", at=origin.path, stdin=moved_pack(origin.path).read_bytes())
+    lost = run("rev-parse", f"{old}:lost", at=origin.path)
+    (origin.path / "objects" / lost[:2] / lost[2:]).unlink()
+    repository = open_repository(work, str(origin.path))
+    after = origin.commit({"kept": "z"})
     repository.fetch()
     assert ids(repository, "main") == [after]
     repository.export(repository.commit(new), "", work / "out")
@@ -78,14 +78,16 @@ def moved_pack(repository: Path) -> Path:
     return moved
 
 
-def test_a_clone_of_a_folder_that_borrows_reads_from_the_same_place(made: Made, tmp_path: Path, work: Path) -> None:
-    run("clone", "--quiet", "--shared", "--bare", made.path, tmp_path / "borrower")
+def test_a_clone_of_a_folder_that_borrows_reads_from_the_same_place(
+    origin: RemoteRepository, tmp_path: Path, work: Path
+) -> None:
+    run("clone", "--quiet", "--shared", "--bare", origin.path, tmp_path / "borrower")
     repository = open_repository(work, str(tmp_path / "borrower"))
     assert repository.files(repository.resolve("main"), "") == ["a", "folder/b"]
 
 
-def test_an_empty_remote_can_be_opened_and_filled_later(tmp_path: Path, work: Path, made: Made) -> None:
-    empty = Made(tmp_path / "empty.git")
+def test_an_empty_remote_can_be_opened_and_filled_later(tmp_path: Path, work: Path, origin: RemoteRepository) -> None:
+    empty = RemoteRepository(tmp_path / "empty.git")
     repository = open_repository(work, str(empty.path))
     with pytest.raises(UsageError, match="no default branch"):
         repository.default_branch()
@@ -95,12 +97,12 @@ def test_an_empty_remote_can_be_opened_and_filled_later(tmp_path: Path, work: Pa
     assert ids(repository, "main") == [id]
 
 
-def test_a_checkout_is_borrowed_from_and_not_written_to(made: Made, user: Path, work: Path) -> None:
+def test_a_checkout_is_borrowed_from_and_not_written_to(origin: RemoteRepository, user: Path, work: Path) -> None:
     (user / "a").write_text("dirty")
     (user / "untracked").write_text("untracked")
     (user / ".git" / "index.lock").write_text("")
     before = snapshot(user)
-    newer = made.commit()
+    newer = origin.commit()
     repository = open_repository(work, "origin", user)
     assert ids(repository, "v1", "mine", "my_tag")[1:] == [run("rev-parse", "mine", at=user)] * 2
     assert repository.default_branch() == "main"
@@ -163,8 +165,8 @@ def test_without_remotes_the_checkout_alone_counts(user: Path, work: Path) -> No
     assert ids(repository, "mine") == [run("rev-parse", "HEAD", at=user)]
 
 
-def test_a_remote_is_named_or_given(made: Made, user: Path, work: Path, tmp_path: Path) -> None:
-    other = Made(tmp_path / "other.git")
+def test_a_remote_is_named_or_given(origin: RemoteRepository, user: Path, work: Path, tmp_path: Path) -> None:
+    other = RemoteRepository(tmp_path / "other.git")
     id = other.commit()
     run("remote", "add", "fork", "../other.git", at=user)  # relative to the checkout
     for index, remote in enumerate(("fork", str(other.path), f"file://{other.path}")):
@@ -175,10 +177,10 @@ def test_a_remote_is_named_or_given(made: Made, user: Path, work: Path, tmp_path
         open_repository(work / "none", "upstream", user)
 
 
-def test_what_was_known_of_another_remote_is_forgotten(made: Made, work: Path, tmp_path: Path) -> None:
-    made.branch("old", made.tip("main"))
-    open_repository(work, str(made.path))
-    other = Made(tmp_path / "other.git")
+def test_what_was_known_of_another_remote_is_forgotten(origin: RemoteRepository, work: Path, tmp_path: Path) -> None:
+    origin.branch("old", origin.tip("main"))
+    open_repository(work, str(origin.path))
+    other = RemoteRepository(tmp_path / "other.git")
     id = other.commit()
     repository = open_repository(work, str(other.path))
     with pytest.raises(UnknownCommit):
@@ -189,18 +191,18 @@ def test_what_was_known_of_another_remote_is_forgotten(made: Made, work: Path, t
 
 
 @pytest.mark.parametrize("as_remote", [True, False])
-def test_a_shallow_clone_is_refused(made: Made, work: Path, tmp_path: Path, as_remote: bool) -> None:
-    made.commit()
-    run("clone", "--quiet", "--depth=1", f"file://{made.path}", tmp_path / "shallow")
+def test_a_shallow_clone_is_refused(origin: RemoteRepository, work: Path, tmp_path: Path, as_remote: bool) -> None:
+    origin.commit()
+    run("clone", "--quiet", "--depth=1", f"file://{origin.path}", tmp_path / "shallow")
     given = (str(tmp_path / "shallow"),) if as_remote else ("origin", tmp_path / "shallow")
     with pytest.raises(UsageError, match=r"shallow clone, without history: run `git fetch --unshallow`"):
         open_repository(work, *given)
     assert not (work / "repository.git").exists()
 
 
-def test_a_shallow_remote_is_refused_over_the_network_too(made: Made, work: Path, tmp_path: Path) -> None:
-    made.commit()
-    run("clone", "--quiet", "--bare", "--depth=1", f"file://{made.path}", tmp_path / "served" / "shallow.git")
+def test_a_shallow_remote_is_refused_over_the_network_too(origin: RemoteRepository, work: Path, tmp_path: Path) -> None:
+    origin.commit()
+    run("clone", "--quiet", "--bare", "--depth=1", f"file://{origin.path}", tmp_path / "served" / "shallow.git")
     with serve(tmp_path / "served") as server:
         with pytest.raises(UsageError, match="--unshallow"):
             open_repository(work, f"{server.url}/shallow.git", sleep=lambda _: None)
@@ -212,9 +214,9 @@ def test_a_shallow_remote_is_refused_over_the_network_too(made: Made, work: Path
             repository.fetch()
 
 
-def test_a_partial_clone_is_refused(made: Made, work: Path, tmp_path: Path) -> None:
-    run("config", "uploadpack.allowFilter", "true", at=made.path)
-    run("clone", "--quiet", "--filter=blob:none", f"file://{made.path}", tmp_path / "partial")
+def test_a_partial_clone_is_refused(origin: RemoteRepository, work: Path, tmp_path: Path) -> None:
+    run("config", "uploadpack.allowFilter", "true", at=origin.path)
+    run("clone", "--quiet", "--filter=blob:none", f"file://{origin.path}", tmp_path / "partial")
     with pytest.raises(UsageError, match="a partial clone"):
         open_repository(work, "origin", tmp_path / "partial")
 
@@ -237,21 +239,23 @@ def test_what_is_no_repository_is_refused_in_one_line(user: Path, work: Path, tm
             open_repository(work, remote)
 
 
-def test_a_remote_that_is_a_folder_and_is_not_there_is_as_gone_as_a_url(made: Made, work: Path, tmp_path: Path) -> None:
+def test_a_remote_that_is_a_folder_and_is_not_there_is_as_gone_as_a_url(
+    origin: RemoteRepository, work: Path, tmp_path: Path
+) -> None:
     """At first nothing can be had from it; later the commits at hand are there, and a fetch says that it is gone."""
     away = tmp_path / "away"
     for remote in (str(away), away.as_uri()):
         with pytest.raises(RemoteGone, match=r"/away: (no such folder|git said: )") as raised:
             open_repository(work, remote, sleep=lambda _: None)
         assert raised.value.exit_code == 3
-    for name, remote in (("folder", str(made.path)), ("url", made.path.as_uri())):
-        known = open_repository(work / name, remote).resolve("main")
-        made.path.rename(away)
+    for name, remote in (("folder", str(origin.path)), ("url", origin.path.as_uri())):
+        opened = open_repository(work / name, remote).resolve("main")
+        origin.path.rename(away)
         repository = open_repository(work / name, remote, sleep=lambda _: None)
-        assert repository.resolve("main") == known
+        assert repository.resolve("main") == opened
         with pytest.raises(RemoteGone, match="failed 3 times"):
             repository.fetch()
-        away.rename(made.path)
+        away.rename(origin.path)
 
 
 def test_borrowed_objects_that_are_gone_are_reported_with_the_fix(user: Path, work: Path, tmp_path: Path) -> None:
@@ -271,7 +275,7 @@ def test_borrowed_objects_that_are_gone_are_reported_with_the_fix(user: Path, wo
 
 
 def test_a_branch_that_the_user_removed_and_cleaned_up_is_dropped(
-    made: Made, user: Path, work: Path, caplog: pytest.LogCaptureFixture
+    origin: RemoteRepository, user: Path, work: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     repository = open_repository(work, "origin", user)
     old = repository.resolve("mine").id
@@ -283,12 +287,14 @@ def test_a_branch_that_the_user_removed_and_cleaned_up_is_dropped(
     with caplog.at_level(logging.WARNING):
         repository = open_repository(work, "origin", user)
     assert old[:12] in caplog.text
-    made.commit()
+    origin.commit()
     repository.fetch()
-    assert ids(repository, "main") == [made.tip("main")]
+    assert ids(repository, "main") == [origin.tip("main")]
 
 
-def test_the_variables_of_a_git_hook_change_nothing(made: Made, user: Path, work: Path, tmp_path: Path) -> None:
+def test_the_variables_of_a_git_hook_change_nothing(
+    origin: RemoteRepository, user: Path, work: Path, tmp_path: Path
+) -> None:
     before = snapshot(user)
     variables = {
         "GIT_DIR": user / ".git",
@@ -300,23 +306,23 @@ def test_the_variables_of_a_git_hook_change_nothing(made: Made, user: Path, work
     code += "work = Path(sys.argv[1]); repository = open_repository(work, sys.argv[2]); repository.fetch()\n"
     code += "repository.checkout(repository.resolve('main'), work / 'tree')"
     environment = {**os.environ, **{name: str(path) for name, path in variables.items()}}
-    subprocess.run([sys.executable, "-c", code, work, made.path], cwd=ROOT, env=environment, check=True)
+    subprocess.run([sys.executable, "-c", code, work, origin.path], cwd=ROOT, env=environment, check=True)
     assert (work / "tree" / "a").read_text() == "1"
     assert snapshot(user) == before
 
 
-def test_a_repository_of_the_users_is_not_taken_for_ours(made: Made, work: Path, tmp_path: Path) -> None:
+def test_a_repository_of_the_users_is_not_taken_for_ours(origin: RemoteRepository, work: Path, tmp_path: Path) -> None:
     """--work_dir may be a folder in which somebody keeps a repository.git."""
-    run("clone", "--quiet", "--bare", made.path, work / "repository.git")
+    run("clone", "--quiet", "--bare", origin.path, work / "repository.git")
     (work / "repository.git" / "config.lock").touch()
     before = contents(work)
     with pytest.raises(UsageError, match=r"repository\.git: is not the driver's own repository: give another folder"):
-        open_repository(work, str(made.path))
+        open_repository(work, str(origin.path))
     assert contents(work) == before
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "repository.git").write_text("precious")
     with pytest.raises(UsageError, match="is not the driver's own"):
-        open_repository(tmp_path / "other", str(made.path))
+        open_repository(tmp_path / "other", str(origin.path))
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -324,13 +330,13 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 
 def test_hooks_of_the_users_are_not_run(
-    made: Made, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    origin: RemoteRepository, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "hooks").mkdir()
     for name in ("post-checkout", "post-index-change", "reference-transaction"):
         (tmp_path / "hooks" / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
         (tmp_path / "hooks" / name).chmod(0o755)
     isolate(monkeypatch, tmp_path, f"[core]\n hooksPath = {tmp_path}/hooks\n[init]\n templateDir = {tmp_path}\n")
-    repository = open_repository(work, str(made.path))
+    repository = open_repository(work, str(origin.path))
     repository.checkout(repository.resolve("main"), work / "tree")
     assert not (tmp_path / "ran").exists()

@@ -58,6 +58,6 @@ def test_one_that_was_renamed_has_both(repository: Path) -> None:
         (repository / new).parent.mkdir(parents=True)
         (repository / name).rename(repository / new)
         (repository / new).write_text(BODY.format(name) + "new\n")
-    found = {file.path: file.was for file in parse_patch(patch(repository))}
-    assert set(found) == set(names.values())
-    assert set(found.values()) == set(names)
+    old_paths = {file.path: file.was for file in parse_patch(patch(repository))}
+    assert set(old_paths) == set(names.values())
+    assert set(old_paths.values()) == set(names)

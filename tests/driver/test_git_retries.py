@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from made_repository import Made, command_lines, run, serve
+from made_repository import RemoteRepository, command_lines, run, serve
 
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.version_control import RemoteGone
@@ -37,11 +37,11 @@ def ids(repository: Repository, *names: str) -> list[str]:
     return [repository.resolve(name).id for name in names]
 
 
-def test_locks_of_killed_commands_do_not_block(made: Made, work: Path) -> None:
-    repository = open_repository(work, str(made.path))
+def test_locks_of_killed_commands_do_not_block(origin: RemoteRepository, work: Path) -> None:
+    repository = open_repository(work, str(origin.path))
     repository.checkout(repository.resolve("main"), work / "tree")
     place = repository.directory
-    left = [
+    locks = [
         "packed-refs.lock",
         "packed-refs.new",
         "config.lock",
@@ -49,25 +49,25 @@ def test_locks_of_killed_commands_do_not_block(made: Made, work: Path) -> None:
         "shallow.lock",
         "objects/pack/tmp_pack_x",
     ]
-    left += ["refs/remotes/origin/main.lock", "refs/tags/v2.lock", "objects/info/commit-graph.lock", "index.lock"]
-    left += ["worktrees/tree/index.lock", "objects/tmp_objdir-incoming-x/y", "refs/remotes/origin/empty"]
-    for name in left:
+    locks += ["refs/remotes/origin/main.lock", "refs/tags/v2.lock", "objects/info/commit-graph.lock", "index.lock"]
+    locks += ["worktrees/tree/index.lock", "objects/tmp_objdir-incoming-x/y", "refs/remotes/origin/empty"]
+    for name in locks:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text("")
     (work / "repository.git.making" / ".git").mkdir(parents=True)
-    made.commit()
-    made.branch("more", made.tip("main"))
+    origin.commit()
+    origin.branch("more", origin.tip("main"))
     pauses: list[float] = []
-    repository = open_repository(work, str(made.path), sleep=pauses.append)
+    repository = open_repository(work, str(origin.path), sleep=pauses.append)
     repository.fetch()
     assert not pauses
-    assert ids(repository, "main", "more") == [made.tip("main")] * 2
-    assert not [name for name in left if (place / name).exists()]
+    assert ids(repository, "main", "more") == [origin.tip("main")] * 2
+    assert not [name for name in locks if (place / name).exists()]
     assert not (work / "repository.git.making").exists()
     run("pack-refs", "--all", at=place)
 
 
-def test_a_clone_that_fails_is_tried_three_times(work: Path, made: Made) -> None:
+def test_a_clone_that_fails_is_tried_three_times(work: Path, origin: RemoteRepository) -> None:
     pauses: list[float] = []
     with pytest.raises(
         RemoteGone, match=r"^cloning http://127.0.0.1:9/x: failed 3 times; git's last error: fatal: "
@@ -81,7 +81,7 @@ def test_a_clone_that_fails_is_tried_three_times(work: Path, made: Made) -> None
     assert not (work / "repository.git").exists()
 
 
-def test_who_only_wants_to_look_waits_for_no_remote(work: Path, made: Made) -> None:
+def test_who_only_wants_to_look_waits_for_no_remote(work: Path, origin: RemoteRepository) -> None:
     pauses: list[float] = []
     with pytest.raises(RemoteGone, match=r"^cloning http://127.0.0.1:9/x: git said: fatal: "):
         open_repository(work, "http://127.0.0.1:9/x", sleep=pauses.append, retries=False)
@@ -89,7 +89,7 @@ def test_who_only_wants_to_look_waits_for_no_remote(work: Path, made: Made) -> N
 
 
 @pytest.mark.parametrize(
-    ("remote", "said"),
+    ("remote", "message"),
     [
         ("ext::sh -c true", "transport 'ext' not allowed"),
         ("{server}/nothing.git", "not found"),
@@ -99,17 +99,19 @@ def test_who_only_wants_to_look_waits_for_no_remote(work: Path, made: Made) -> N
         ("http://[::1/x.git", "fatal: "),
     ],
 )
-def test_what_can_never_work_is_not_tried_again(remote: str, said: str, work: Path, made: Made, tmp_path: Path) -> None:
+def test_what_can_never_work_is_not_tried_again(
+    remote: str, message: str, work: Path, origin: RemoteRepository, tmp_path: Path
+) -> None:
     pauses: list[float] = []
-    with serve(made.path.parent) as server, serve(made.path.parent, ("ada", "password")) as locked:
+    with serve(origin.path.parent) as server, serve(origin.path.parent, ("ada", "password")) as locked:
         url = remote.format(server=server.url, locked=locked.url)
         with pytest.raises(RemoteGone, match=r"^cloning .*correct the address, or git's access to it$") as raised:
             open_repository(work, url, sleep=pauses.append)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert pauses == []
 
 
-def test_a_server_that_says_nothing_is_given_up(made: Made, work: Path, tmp_path: Path) -> None:
+def test_a_server_that_says_nothing_is_given_up(origin: RemoteRepository, work: Path, tmp_path: Path) -> None:
     released = threading.Event()
     with serve(tmp_path) as server:
         server.hold = lambda: released.wait(60) and None
@@ -120,7 +122,7 @@ def test_a_server_that_says_nothing_is_given_up(made: Made, work: Path, tmp_path
     assert not (work / "repository.git.making").exists()
 
 
-def test_a_clone_killed_half_way_is_repeated(made: Made, work: Path, tmp_path: Path) -> None:
+def test_a_clone_killed_half_way_is_repeated(origin: RemoteRepository, work: Path, tmp_path: Path) -> None:
     reached, released = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -141,10 +143,10 @@ def test_a_clone_killed_half_way_is_repeated(made: Made, work: Path, tmp_path: P
         repository = open_repository(work, f"{server.url}/remote.git")  # waits for the end of the clone
         assert not clones(server.url)
     assert child.returncode == -signal.SIGKILL
-    assert ids(repository, "main") == [made.tip("main")]
+    assert ids(repository, "main") == [origin.tip("main")]
 
 
-def test_an_interrupt_ends_the_running_command(made: Made, work: Path, tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_running_command(origin: RemoteRepository, work: Path, tmp_path: Path) -> None:
     reached, released = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -163,26 +165,26 @@ def test_an_interrupt_ends_the_running_command(made: Made, work: Path, tmp_path:
 
 
 @pytest.mark.parametrize("borrow", [False, True])
-def test_killed_at_any_moment_it_opens_again(made: Made, user: Path, work: Path, borrow: bool) -> None:
-    made.line(50)
-    rest = "'origin', Path(sys.argv[3])); r.fetch()" if borrow else "sys.argv[2]); r.fetch()"
-    target = (str(made.path), str(user))
-    begun = time.monotonic()
-    assert start(rest, work / "whole", *target).wait() == 0
-    whole = time.monotonic() - begun
+def test_killed_at_any_moment_it_opens_again(origin: RemoteRepository, user: Path, work: Path, borrow: bool) -> None:
+    origin.line(50)
+    arguments = "'origin', Path(sys.argv[3])); r.fetch()" if borrow else "sys.argv[2]); r.fetch()"
+    target = (str(origin.path), str(user))
+    started = time.monotonic()
+    assert start(arguments, work / "whole", *target).wait() == 0
+    duration = time.monotonic() - started
     killed = 0
     for step in range(3):
-        child = start(rest, work / "killed", *target)
+        child = start(arguments, work / "killed", *target)
         try:
-            child.wait(whole * (0.4 + 0.2 * step))
+            child.wait(duration * (0.4 + 0.2 * step))
         except subprocess.TimeoutExpired:
             child.kill()
             killed += 1
         child.wait()
-        made.commit()
+        origin.commit()
     assert killed
-    repository = open_repository(work / "killed", *(("origin", user) if borrow else (str(made.path),)))
+    repository = open_repository(work / "killed", *(("origin", user) if borrow else (str(origin.path),)))
     repository.fetch()
-    assert ids(repository, "main") == [made.tip("main")]
+    assert ids(repository, "main") == [origin.tip("main")]
     assert os.listdir(work / "killed").count("repository.git") == 1
     run("fsck", "--connectivity-only", at=repository.directory)

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from made_repository import Made, Server, Submodule, isolate, run, serve
+from made_repository import RemoteRepository, Server, Submodule, isolate, run, serve
 
 from opduel.driver.git.access import split
 from opduel.driver.git.command import GitFailed
@@ -20,16 +20,16 @@ TOKEN_USER = "ghp_1234567890abcdefghij"
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteRepository:
     isolate(monkeypatch, tmp_path)
-    made = Made(tmp_path / "served" / "remote.git")
-    made.commit({"a": "1"})
-    return made
+    origin = RemoteRepository(tmp_path / "served" / "remote.git")
+    origin.commit({"a": "1"})
+    return origin
 
 
 @pytest.fixture
-def server(made: Made) -> Iterator[Server]:
-    with serve(made.path.parent, (USER, SECRET)) as server:
+def server(origin: RemoteRepository) -> Iterator[Server]:
+    with serve(origin.path.parent, (USER, SECRET)) as server:
         yield server
 
 
@@ -40,12 +40,12 @@ def opened(tmp_path: Path, url: str, repo_dir: Path | None = None) -> Repository
 def nowhere(server: Server, tmp_path: Path, *texts: str) -> None:
     """The secret is in no process list that the server saw, in no file of ours, in none of the texts."""
     forms = [SECRET, quote(SECRET, safe=""), base64.b64encode(f"{USER}:{SECRET}".encode()).decode(), TOKEN_USER]
-    assert any("git" in line for line in server.seen)
+    assert any("git" in line for line in server.command_lines)
     for path in (tmp_path / "work").rglob("*"):
         if path.is_file():
             texts = (*texts, path.read_bytes().decode("latin-1"))
     for form in forms:
-        assert not [line for line in server.seen if form in line]
+        assert not [line for line in server.command_lines if form in line]
         assert not [text for text in texts if form in text]
 
 
@@ -61,7 +61,7 @@ def with_login(server: Server, user: str = USER, secret: str = SECRET) -> str:
         f"ssh://{USER}:{quote(SECRET, safe='')}@host.invalid/x.git",
     ],
 )
-def test_a_url_with_a_secret_is_refused(tmp_path: Path, url: str, made: Made) -> None:
+def test_a_url_with_a_secret_is_refused(tmp_path: Path, url: str, origin: RemoteRepository) -> None:
     with pytest.raises(
         UsageError, match=r"^--remote_repository \w+://\*\*\*@host.invalid/x.git: .*OPDUEL_GIT_TOKEN"
     ) as raised:
@@ -77,22 +77,26 @@ def test_a_user_name_alone_is_no_secret(url: str) -> None:
 
 
 def test_the_token_of_the_environment_is_handed_over(
-    tmp_path: Path, server: Server, made: Made, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    server: Server,
+    origin: RemoteRepository,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("OPDUEL_GIT_TOKEN", SECRET)
     monkeypatch.setenv("OPDUEL_GIT_USER", USER)
     caplog.set_level(logging.DEBUG)
     repository = opened(tmp_path, f"{server.url}/remote.git")
-    id = made.commit()
+    id = origin.commit()
     repository.fetch()
     assert repository.resolve("main").id == id
     assert server.granted
     nowhere(server, tmp_path, caplog.text, repr(repository))
 
 
-def test_the_default_user_of_a_token(tmp_path: Path, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_user_of_a_token(tmp_path: Path, origin: RemoteRepository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPDUEL_GIT_TOKEN", SECRET)
-    with serve(made.path.parent, ("x-access-token", SECRET)) as server:
+    with serve(origin.path.parent, ("x-access-token", SECRET)) as server:
         assert opened(tmp_path, f"{server.url}/remote.git").resolve("main")
 
 
@@ -100,13 +104,13 @@ def test_the_default_user_of_a_token(tmp_path: Path, made: Made, monkeypatch: py
 def test_credentials_of_the_users_configuration_are_taken_out_and_handed_over(
     tmp_path: Path,
     server: Server,
-    made: Made,
+    origin: RemoteRepository,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     where: str,
 ) -> None:
     user = tmp_path / "user"
-    run("clone", "--quiet", made.path, user)
+    run("clone", "--quiet", origin.path, user)
     url = with_login(server) if where == "remote" else f"{server.url}/remote.git"
     run("remote", "set-url", "origin", url, at=user)
     rule = (f"url.{with_login(server).removesuffix('remote.git')}.insteadOf", f"{server.url}/")
@@ -116,33 +120,35 @@ def test_credentials_of_the_users_configuration_are_taken_out_and_handed_over(
         run("config", "--global", *rule)
     caplog.set_level(logging.DEBUG)
     repository = opened(tmp_path, "origin", user)
-    id = made.commit()
+    id = origin.commit()
     repository.fetch()
     assert repository.resolve("main").id == id
     nowhere(server, tmp_path, caplog.text, repr(repository))
 
 
-def test_a_token_as_the_user_name(tmp_path: Path, made: Made) -> None:
-    with serve(made.path.parent, (TOKEN_USER, "x-oauth-basic")) as server:
+def test_a_token_as_the_user_name(tmp_path: Path, origin: RemoteRepository) -> None:
+    with serve(origin.path.parent, (TOKEN_USER, "x-oauth-basic")) as server:
         user = tmp_path / "user"
-        run("clone", "--quiet", made.path, user)
+        run("clone", "--quiet", origin.path, user)
         run("remote", "set-url", "origin", server.url.replace("://", f"://{TOKEN_USER}@") + "/remote.git", at=user)
         repository = opened(tmp_path, "origin", user)
-        id = made.commit()
+        id = origin.commit()
         repository.fetch()
         assert repository.resolve("main").id == id
         nowhere(server, tmp_path, repr(repository))
 
 
-def test_a_header_of_the_checkouts_own_configuration_is_in_force(tmp_path: Path, made: Made, server: Server) -> None:
+def test_a_header_of_the_checkouts_own_configuration_is_in_force(
+    tmp_path: Path, origin: RemoteRepository, server: Server
+) -> None:
     user = tmp_path / "user"
-    run("clone", "--quiet", made.path, user)
+    run("clone", "--quiet", origin.path, user)
     run("remote", "set-url", "origin", f"{server.url}/remote.git", at=user)
     pair = base64.b64encode(f"{USER}:{SECRET}".encode()).decode()
     run("config", f"http.{server.url}/.extraHeader", f"Authorization: Basic {pair}", at=user)
-    server.seen.clear()
+    server.command_lines.clear()
     repository = opened(tmp_path, "origin", user)
-    id = made.commit()
+    id = origin.commit()
     repository.fetch()
     assert repository.resolve("main").id == id
     nowhere(server, tmp_path, repr(repository))
@@ -158,19 +164,19 @@ def test_a_refused_login_fails_without_asking_and_without_the_secret(
     with pytest.raises(RemoteGone, match="Authentication failed") as raised:
         opened(tmp_path, f"{server.url}/remote.git")
     assert wrong not in str(raised.value) + caplog.text
-    assert not [line for line in server.seen if wrong in line]
+    assert not [line for line in server.command_lines if wrong in line]
 
 
 @pytest.mark.parametrize("user", ["", f"{USER}@"])
 def test_a_submodule_elsewhere_does_not_get_the_secret(
-    tmp_path: Path, server: Server, made: Made, monkeypatch: pytest.MonkeyPatch, user: str
+    tmp_path: Path, server: Server, origin: RemoteRepository, monkeypatch: pytest.MonkeyPatch, user: str
 ) -> None:
-    module = Made(tmp_path / "other" / "module.git")
+    module = RemoteRepository(tmp_path / "other" / "module.git")
     module.commit({"x": "1"})
     with serve(module.path.parent, (USER, SECRET)) as other:
         address = other.url.replace("://", f"://{user}")
         text = f'[submodule "m"]\n path = m\n url = {address}/module.git\n'
-        id = made.commit({".gitmodules": text, "m": Submodule(module.tip("main"))})
+        id = origin.commit({".gitmodules": text, "m": Submodule(module.tip("main"))})
         monkeypatch.setenv("OPDUEL_GIT_TOKEN", SECRET)
         monkeypatch.setenv("OPDUEL_GIT_USER", USER)
         repository = opened(tmp_path, f"{server.url}/remote.git")
@@ -205,9 +211,9 @@ def test_the_users_helper_is_used_without_a_login_of_ours(
 
 
 def test_local_commands_do_not_see_the_secret(
-    tmp_path: Path, server: Server, made: Made, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: Server, origin: RemoteRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made.commit({".gitattributes": "a filter=look"})
+    origin.commit({".gitattributes": "a filter=look"})
     monkeypatch.setenv("OPDUEL_GIT_TOKEN", SECRET)
     monkeypatch.setenv("OPDUEL_GIT_USER", USER)
     run("config", "--global", "filter.look.smudge", f"env > {tmp_path}/environment; cat")
@@ -217,8 +223,8 @@ def test_local_commands_do_not_see_the_secret(
 
 
 def test_what_git_said_is_one_line() -> None:
-    said = b"Cloning into 'x'...\rprogress 10%\r\nremote: no\nfatal: bad \x1b[31m\xff thing\nfatal: bad two\n"
-    assert one_line(said) == "remote: no; fatal: bad ?[31m\ufffd thing; fatal: bad two"
+    output = b"Cloning into 'x'...\rprogress 10%\r\nremote: no\nfatal: bad \x1b[31m\xff thing\nfatal: bad two\n"
+    assert one_line(output) == "remote: no; fatal: bad ?[31m\ufffd thing; fatal: bad two"
     assert one_line(b"just this\n") == "just this"
     assert one_line(b"") == "nothing"
     assert len(one_line(b"fatal: " + b"x" * 9999)) < 500

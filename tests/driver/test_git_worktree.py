@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from made_repository import Content, Made, Submodule, isolate, run, serve
+from made_repository import Content, RemoteRepository, Submodule, isolate, run, serve
 
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.version_control import RemoteGone
@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteRepository:
     isolate(monkeypatch, tmp_path)
-    return Made(tmp_path / "remote.git")
+    return RemoteRepository(tmp_path / "remote.git")
 
 
 @pytest.fixture
@@ -29,16 +29,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "work" / "tree"
 
 
-def opened(made: Made) -> Repository:
-    return open_repository(made.path.parent / "work", str(made.path), sleep=lambda _: None)
+def opened(origin: RemoteRepository) -> Repository:
+    return open_repository(origin.path.parent / "work", str(origin.path), sleep=lambda _: None)
 
 
-def modules(made: Made, *names: str, url: str = "") -> tuple[dict[str, Content], list[Made]]:
+def modules(origin: RemoteRepository, *names: str, url: str = "") -> tuple[dict[str, Content], list[RemoteRepository]]:
     """Files of a commit that has submodules in 3rdparty/, and their repositories."""
     files: dict[str, Content] = {}
     text, repositories = "", []
     for name in names:
-        module = Made(made.path.parent / f"{name}.git")
+        module = RemoteRepository(origin.path.parent / f"{name}.git")
         module.commit({"lib.c": f"{name} 1", "other.c": "same"})
         repositories.append(module)
         address = url.format(name=name) or str(module.path)
@@ -48,14 +48,14 @@ def modules(made: Made, *names: str, url: str = "") -> tuple[dict[str, Content],
 
 
 def contents(folder: Path) -> dict[str, str]:
-    found = (path for path in folder.rglob("*") if path.is_file() and path.name != ".git")
-    return {str(path.relative_to(folder)): path.read_text() for path in found}
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != ".git")
+    return {str(path.relative_to(folder)): path.read_text() for path in paths}
 
 
-def test_files_that_are_equal_keep_their_times(made: Made, folder: Path) -> None:
-    first = made.commit({"same": "1", "differs": "1", "gone": "1", "to/folder": "1"})
-    second = made.commit({"differs": "2", "gone": None, "more": "2", "to/folder": None, "to": "a file"})
-    repository = opened(made)
+def test_files_that_are_equal_keep_their_times(origin: RemoteRepository, folder: Path) -> None:
+    first = origin.commit({"same": "1", "differs": "1", "gone": "1", "to/folder": "1"})
+    second = origin.commit({"differs": "2", "gone": None, "more": "2", "to/folder": None, "to": "a file"})
+    repository = opened(origin)
     repository.checkout(repository.commit(first), folder)
     times = (folder / "same").stat()
     os.utime(folder / "same", ns=(times.st_atime_ns, times.st_mtime_ns - 10**9))  # touched, as by a copy; content equal
@@ -69,22 +69,22 @@ def test_files_that_are_equal_keep_their_times(made: Made, folder: Path) -> None
     assert (folder / "same").stat().st_mtime_ns == before
 
 
-def test_a_folder_reached_by_a_link_is_the_same_worktree(made: Made, tmp_path: Path) -> None:
-    first, second = made.commit({"same": "1", "a": "1"}), made.commit({"a": "2"})
+def test_a_folder_reached_by_a_link_is_the_same_worktree(origin: RemoteRepository, tmp_path: Path) -> None:
+    first, second = origin.commit({"same": "1", "a": "1"}), origin.commit({"a": "2"})
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     times = []
     for place in ("link", "real", "link"):
-        repository = open_repository(tmp_path / place / "work", str(made.path))
+        repository = open_repository(tmp_path / place / "work", str(origin.path))
         for id in (first, second):
             repository.checkout(repository.commit(id), tmp_path / place / "tree")
         times.append((tmp_path / "real" / "tree" / "same").stat().st_mtime_ns)
     assert len(set(times)) == 1
 
 
-def test_what_a_build_left_is_discarded(made: Made, folder: Path) -> None:
-    id = made.commit({"a": "1", ".gitignore": "*.o\n"})
-    repository = opened(made)
+def test_what_a_build_left_is_discarded(origin: RemoteRepository, folder: Path) -> None:
+    id = origin.commit({"a": "1", ".gitignore": "*.o\n"})
+    repository = opened(origin)
     repository.checkout(repository.commit(id), folder)
     (folder / "a").write_text("changed")
     (folder / "a.o").write_text("ignored")
@@ -99,23 +99,23 @@ def test_what_a_build_left_is_discarded(made: Made, folder: Path) -> None:
     assert run("status", "--porcelain", at=folder) == ""
 
 
-def test_patterns_choose_what_is_there(made: Made, folder: Path) -> None:
-    id = made.commit({"a": "1", "example/big": "2", "python/x": "3", "python/tests/t": "4"})
-    repository = opened(made)
+def test_patterns_choose_what_is_there(origin: RemoteRepository, folder: Path) -> None:
+    id = origin.commit({"a": "1", "example/big": "2", "python/x": "3", "python/tests/t": "4"})
+    repository = opened(origin)
     commit = repository.commit(id)
     repository.checkout(commit, folder, ["/*", "!/example/"])
     assert set(contents(folder)) == {"a", "python/x", "python/tests/t"}
-    kept = (folder / "python" / "x").stat().st_mtime_ns
+    mtime = (folder / "python" / "x").stat().st_mtime_ns
     repository.checkout(commit, folder, ["/python/", "!tests/"])
     assert set(contents(folder)) == {"python/x"}
     repository.checkout(commit, folder)
     assert set(contents(folder)) == {"a", "example/big", "python/x", "python/tests/t"}
-    assert (folder / "python" / "x").stat().st_mtime_ns == kept
+    assert (folder / "python" / "x").stat().st_mtime_ns == mtime
 
 
-def test_two_worktrees_do_not_disturb_each_other(made: Made, folder: Path, tmp_path: Path) -> None:
-    first, second = made.commit({"a": "1", "b": "1"}), made.commit({"a": "2"})
-    repository = opened(made)
+def test_two_worktrees_do_not_disturb_each_other(origin: RemoteRepository, folder: Path, tmp_path: Path) -> None:
+    first, second = origin.commit({"a": "1", "b": "1"}), origin.commit({"a": "2"})
+    repository = opened(origin)
     other = tmp_path / "elsewhere" / "tree"  # of the same name
     repository.checkout(repository.commit(first), folder, ["/a"])
     repository.checkout(repository.commit(second), other)
@@ -125,23 +125,23 @@ def test_two_worktrees_do_not_disturb_each_other(made: Made, folder: Path, tmp_p
     assert run("rev-parse", "--is-bare-repository", at=repository.directory) == "true"
 
 
-def test_submodules_are_at_the_commits_revision(made: Made, folder: Path) -> None:
-    files, (one, other) = modules(made, "one", "other")
-    first = made.commit({"a": "1", **files})
-    moved = one.commit({"lib.c": "one 2"})
-    second = made.commit({"3rdparty/one": Submodule(moved)})
-    third = made.commit({"3rdparty/other": None, "3rdparty/one": None, ".gitmodules": None})
-    repository = opened(made)
+def test_submodules_are_at_the_commits_revision(origin: RemoteRepository, folder: Path) -> None:
+    files, (submodule, other) = modules(origin, "one", "other")
+    first = origin.commit({"a": "1", **files})
+    moved = submodule.commit({"lib.c": "one 2"})
+    second = origin.commit({"3rdparty/one": Submodule(moved)})
+    third = origin.commit({"3rdparty/other": None, "3rdparty/one": None, ".gitmodules": None})
+    repository = opened(origin)
     named = ["3rdparty/one", "3rdparty/absent"]
     repository.checkout(repository.commit(first), folder, [], named)
     assert (folder / "3rdparty/one/lib.c").read_text() == "one 1"
     assert not list((folder / "3rdparty/other").iterdir())
-    kept = (folder / "3rdparty/one/other.c").stat().st_mtime_ns
+    mtime = (folder / "3rdparty/one/other.c").stat().st_mtime_ns
     (folder / "3rdparty/one/lib.c").write_text("changed")
     (folder / "3rdparty/one/lib.o").write_text("left")
     repository.checkout(repository.commit(second), folder, [], named)
     assert contents(folder / "3rdparty/one") == {"lib.c": "one 2", "other.c": "same"}
-    assert (folder / "3rdparty/one/other.c").stat().st_mtime_ns == kept
+    assert (folder / "3rdparty/one/other.c").stat().st_mtime_ns == mtime
     repository.checkout(repository.commit(third), folder, [], named)
     assert set(contents(folder)) == {"a"}
     repository.checkout(repository.commit(second), folder, [], [*named, "3rdparty/other"])
@@ -151,10 +151,10 @@ def test_submodules_are_at_the_commits_revision(made: Made, folder: Path) -> Non
     assert other.tip("main") == run("rev-parse", "HEAD", at=folder / "3rdparty/other")
 
 
-def test_submodules_within_chosen_patterns(made: Made, folder: Path) -> None:
-    files, _ = modules(made, "one")
-    id = made.commit({"src/a": "1", "example/b": "2", **files})
-    repository = opened(made)
+def test_submodules_within_chosen_patterns(origin: RemoteRepository, folder: Path) -> None:
+    files, _ = modules(origin, "one")
+    id = origin.commit({"src/a": "1", "example/b": "2", **files})
+    repository = opened(origin)
     for _ in range(2):
         repository.checkout(repository.commit(id), folder, ["/src/"], ["3rdparty/one"])
         assert set(contents(folder)) == {"src/a", ".gitmodules", "3rdparty/one/lib.c", "3rdparty/one/other.c"}
@@ -162,36 +162,36 @@ def test_submodules_within_chosen_patterns(made: Made, folder: Path) -> None:
 
 @pytest.mark.parametrize("local", [False, True])
 def test_submodules_come_from_where_the_user_says(
-    made: Made, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool
+    origin: RemoteRepository, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool
 ) -> None:
-    files, (one,) = modules(made, "one", url="https://nowhere.invalid/{name}.git")
-    id = made.commit(files)
+    files, (submodule,) = modules(origin, "one", url="https://nowhere.invalid/{name}.git")
+    id = origin.commit(files)
     rule = (f"url.{tmp_path}/.insteadOf", "https://nowhere.invalid/")
-    run("clone", "--quiet", made.path, tmp_path / "user")
+    run("clone", "--quiet", origin.path, tmp_path / "user")
     if local:  # in the checkout's own configuration
         run("config", *rule, at=tmp_path / "user")
     else:
         isolate(monkeypatch, tmp_path, f'[url "{tmp_path}/"]\n insteadOf = {rule[1]}\n')
     repository = open_repository(tmp_path / "work", "origin", tmp_path / "user", sleep=lambda _: None)
     repository.checkout(repository.commit(id), folder, [], ["3rdparty/one"])
-    assert run("rev-parse", "HEAD", at=folder / "3rdparty/one") == one.tip("main")
+    assert run("rev-parse", "HEAD", at=folder / "3rdparty/one") == submodule.tip("main")
 
 
 def test_protocols_that_the_user_forbids_stay_forbidden(
-    made: Made, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    origin: RemoteRepository, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, _ = modules(made, "one")
-    id = made.commit(files)
-    repository = opened(made)
+    files, _ = modules(origin, "one")
+    id = origin.commit(files)
+    repository = opened(origin)
     isolate(monkeypatch, tmp_path, '[protocol "file"]\n allow = never\n')
     with pytest.raises(RemoteGone, match=r"^submodules of .*: git said: .*transport 'file' not allowed"):
         repository.checkout(repository.commit(id), folder, [], ["3rdparty/one"])
 
 
-def test_a_submodule_whose_clone_was_cut_short_is_cloned_again(made: Made, folder: Path) -> None:
-    files, (one,) = modules(made, "one")
-    id = made.commit(files)
-    repository = opened(made)
+def test_a_submodule_whose_clone_was_cut_short_is_cloned_again(origin: RemoteRepository, folder: Path) -> None:
+    files, (submodule,) = modules(origin, "one")
+    id = origin.commit(files)
+    repository = opened(origin)
     repository.checkout(repository.commit(id), folder, [], ["3rdparty/one"])
     module = Path(run("rev-parse", "--absolute-git-dir", at=folder / "3rdparty/one"))
     shutil.rmtree(module / "refs")
@@ -200,12 +200,12 @@ def test_a_submodule_whose_clone_was_cut_short_is_cloned_again(made: Made, folde
     (module / "HEAD").write_text("ref: refs/heads/main\n")
     (module / "index.lock").write_text("")
     repository.checkout(repository.commit(id), folder, [], ["3rdparty/one"])
-    assert run("rev-parse", "HEAD", at=folder / "3rdparty/one") == one.tip("main")
+    assert run("rev-parse", "HEAD", at=folder / "3rdparty/one") == submodule.tip("main")
 
 
-def test_what_a_kill_leaves_is_repaired(made: Made, folder: Path) -> None:
-    first, second = made.commit({"a": "1", "b": "1"}), made.commit({"a": "2"})
-    repository = opened(made)
+def test_what_a_kill_leaves_is_repaired(origin: RemoteRepository, folder: Path) -> None:
+    first, second = origin.commit({"a": "1", "b": "1"}), origin.commit({"a": "2"})
+    repository = opened(origin)
     repository.checkout(repository.commit(first), folder)
     admin = Path(run("rev-parse", "--absolute-git-dir", at=folder))
     spoils = {
@@ -218,19 +218,19 @@ def test_what_a_kill_leaves_is_repaired(made: Made, folder: Path) -> None:
         "a half-made one": lambda: [shutil.rmtree(folder), (admin / "locked").write_text("initializing")],
         "no HEAD": lambda: (admin / "HEAD").write_text(""),
     }
-    for what, spoil in spoils.items():
+    for damage, spoil in spoils.items():
         spoil()
-        repository = opened(made)
+        repository = opened(origin)
         for id, content in ((second, "2"), (first, "1")):
             repository.checkout(repository.commit(id), folder)
-            assert contents(folder) == {"a": content, "b": "1"}, what
+            assert contents(folder) == {"a": content, "b": "1"}, damage
         admin = Path(run("rev-parse", "--absolute-git-dir", at=folder))
 
 
-def test_a_folder_that_is_not_ours_is_left_alone(made: Made, folder: Path, tmp_path: Path) -> None:
-    id = made.commit({"a": "1"})
-    repository = opened(made)
-    run("clone", "--quiet", made.path, tmp_path / "theirs")
+def test_a_folder_that_is_not_ours_is_left_alone(origin: RemoteRepository, folder: Path, tmp_path: Path) -> None:
+    id = origin.commit({"a": "1"})
+    repository = opened(origin)
+    run("clone", "--quiet", origin.path, tmp_path / "theirs")
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "precious").write_text("x")
     for theirs in (tmp_path / "theirs", tmp_path / "plain"):
@@ -240,42 +240,42 @@ def test_a_folder_that_is_not_ours_is_left_alone(made: Made, folder: Path, tmp_p
     assert (tmp_path / "theirs" / "a").exists()
 
 
-def test_a_submodule_over_http(made: Made, folder: Path, tmp_path: Path) -> None:
+def test_a_submodule_over_http(origin: RemoteRepository, folder: Path, tmp_path: Path) -> None:
     with serve(tmp_path) as server:
-        files, _ = modules(made, "one", url=server.url + "/{name}.git")
-        id = made.commit(files)
-        repository = opened(made)
+        files, _ = modules(origin, "one", url=server.url + "/{name}.git")
+        id = origin.commit(files)
+        repository = opened(origin)
         repository.checkout(repository.commit(id), folder, [], ["3rdparty/one"])
     assert (folder / "3rdparty/one/lib.c").read_text() == "one 1"
     repository.checkout(repository.commit(id), folder, [], ["3rdparty/one"])  # needs no network any more
 
 
-def test_killed_at_any_moment_it_ends_up_whole(made: Made, folder: Path, tmp_path: Path) -> None:
-    files, _ = modules(made, "one")
+def test_killed_at_any_moment_it_ends_up_whole(origin: RemoteRepository, folder: Path, tmp_path: Path) -> None:
+    files, _ = modules(origin, "one")
     many = {f"src/{index}": "x" * 2000 for index in range(300)}
-    first = made.commit({**files, **many})
-    second = made.commit(dict.fromkeys(many, "y" * 2000))
+    first = origin.commit({**files, **many})
+    second = origin.commit(dict.fromkeys(many, "y" * 2000))
     code = "import sys; from pathlib import Path; from opduel.driver.git.repository import open_repository as o\n"
     code += "w, u, t, *ids = sys.argv[1:]\nr = o(Path(w), u)\n"
     code += "for id in ids: r.checkout(r.commit(id), Path(t), ['/*', '!/none/'], ['3rdparty/one'])"
 
     def start(at: Path, *ids: str) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-c", code, str(at), str(made.path), str(at / "tree"), *ids]
+        command = [sys.executable, "-c", code, str(at), str(origin.path), str(at / "tree"), *ids]
         return subprocess.Popen(command, cwd=ROOT)
 
-    begun = time.monotonic()
+    started = time.monotonic()
     assert start(tmp_path / "whole", first, second).wait() == 0
-    whole = time.monotonic() - begun
-    ends = []
+    duration = time.monotonic() - started
+    exit_codes = []
     for step in range(4):
         child = start(tmp_path / "work", first, second)
         try:
-            child.wait(whole * (0.3 + 0.18 * step))
+            child.wait(duration * (0.3 + 0.18 * step))
         except subprocess.TimeoutExpired:
             child.kill()
-        ends.append(child.wait())
-    assert -signal.SIGKILL in ends
-    repository = opened(made)
+        exit_codes.append(child.wait())
+    assert -signal.SIGKILL in exit_codes
+    repository = opened(origin)
     repository.checkout(repository.commit(second), folder, [], ["3rdparty/one"])
     assert contents(folder) == contents(tmp_path / "whole" / "tree")
     assert run("status", "--porcelain", at=folder) == ""

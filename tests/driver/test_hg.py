@@ -26,9 +26,9 @@ class MadeHg:
 
     def run(self, *arguments: str, at: Path | None = None) -> str:
         command = ["hg", "--noninteractive", *arguments]
-        done = subprocess.run(command, cwd=at or self.path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        process = subprocess.run(command, cwd=at or self.path, capture_output=True, text=True, check=False)
+        assert process.returncode == 0, process.stderr
+        return process.stdout.strip()
 
     def commit(self, message: str, user: str = "Ada <ada@example.org>", **files: str) -> str:
         for name, text in files.items():
@@ -42,7 +42,7 @@ class MadeHg:
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeHg:
+def origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeHg:
     own = Path(sys.executable).parent
     monkeypatch.setenv("PATH", f"{own}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("HGRCPATH", "")
@@ -52,23 +52,23 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeHg:
     return MadeHg(tmp_path / "theirs")
 
 
-def opened(made: MadeHg, tmp_path: Path) -> HgRepository:
-    return open_hg_repository(tmp_path / "work", str(made.path), retries=False)
+def opened(origin: MadeHg, tmp_path: Path) -> HgRepository:
+    return open_hg_repository(tmp_path / "work", str(origin.path), retries=False)
 
 
-def test_changesets_keep_ids_authors_dates_and_files(made: MadeHg, tmp_path: Path) -> None:
-    first = made.commit("One\nand more", user="ada", a="1\n")
-    (made.path / "a folder").mkdir()
-    (made.path / "a folder" / 'odd "\xe9" name').write_bytes(b"\0binary\n\0")
-    (made.path / "script").write_text("#!/bin/sh\n")
-    (made.path / "script").chmod(0o755)
-    (made.path / "link").symlink_to("script")
-    second = made.commit("Two")
-    made.run("remove", "link")
-    (made.path / "link").mkdir()
-    (made.path / "link" / "inside").write_text("a file below what was a link\n")
-    third = made.commit("Three")
-    repository = opened(made, tmp_path)
+def test_changesets_keep_ids_authors_dates_and_files(origin: MadeHg, tmp_path: Path) -> None:
+    first = origin.commit("One\nand more", user="ada", a="1\n")
+    (origin.path / "a folder").mkdir()
+    (origin.path / "a folder" / 'odd "\xe9" name').write_bytes(b"\0binary\n\0")
+    (origin.path / "script").write_text("#!/bin/sh\n")
+    (origin.path / "script").chmod(0o755)
+    (origin.path / "link").symlink_to("script")
+    second = origin.commit("Two")
+    origin.run("remove", "link")
+    (origin.path / "link").mkdir()
+    (origin.path / "link" / "inside").write_text("a file below what was a link\n")
+    third = origin.commit("Three")
+    repository = opened(origin, tmp_path)
     tip = repository.resolve("default")
     line = [*reversed(repository.chain(repository.resolve(first), tip)), repository.resolve(first)]
     assert [commit.id for commit in line] == [third, second, first]
@@ -80,49 +80,49 @@ def test_changesets_keep_ids_authors_dates_and_files(made: MadeHg, tmp_path: Pat
     assert repository.content(repository.commit(second), 'a folder/odd "\xe9" name') == b"\0binary\n\0"
     for commit in line:
         theirs, ours = tmp_path / f"hg {commit.short}", tmp_path / f"git {commit.short}"
-        made.run("archive", "--rev", commit.id, "--exclude", ".hg_archival.txt", str(theirs))
+        origin.run("archive", "--rev", commit.id, "--exclude", ".hg_archival.txt", str(theirs))
         repository.checkout(commit, ours)
         assert state(ours) == state(theirs), commit.subject
 
 
 def state(folder: Path) -> dict[str, tuple[str, bytes]]:
     """What is in a folder: path -> kind, content."""
-    found = {}
+    state_by_path = {}
     for path in folder.rglob("*"):
         name = str(path.relative_to(folder))
         if name in (".git", ".hg_archival.txt") or (path.is_dir() and not path.is_symlink()):
             continue
         if path.is_symlink():
-            found[name] = ("link", os.readlink(path).encode())
+            state_by_path[name] = ("link", os.readlink(path).encode())
         else:
-            found[name] = ("program" if os.access(path, os.X_OK) else "file", path.read_bytes())
-    return found
+            state_by_path[name] = ("program" if os.access(path, os.X_OK) else "file", path.read_bytes())
+    return state_by_path
 
 
 @pytest.mark.nightly
 def test_a_pull_brings_what_is_new_alone_with_merges_branches_bookmarks_and_tags(
-    made: MadeHg, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    origin: MadeHg, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    base = made.commit("Base", a="1\n", b="1\n")
-    repository = opened(made, tmp_path)
+    base = origin.commit("Base", a="1\n", b="1\n")
+    repository = opened(origin, tmp_path)
     assert repository.resolve("default").id == base
-    made.run("branch", "stable")
-    fix = made.commit("Fix", b="2\n")
-    made.run("update", "default")
-    work = made.commit("Work", a="2\n")
-    made.run("bookmark", "@")
-    made.run("merge", "stable")
-    merge = made.commit("Merge")
-    made.run("tag", "--rev", work, "--user", "Ada", "--date", f"{NOON} 0", "v1")
-    made.run("bookmark", "--rev", fix, "a topic/with..dots")
+    origin.run("branch", "stable")
+    fix = origin.commit("Fix", b="2\n")
+    origin.run("update", "default")
+    work = origin.commit("Work", a="2\n")
+    origin.run("bookmark", "@")
+    origin.run("merge", "stable")
+    merge = origin.commit("Merge")
+    origin.run("tag", "--rev", work, "--user", "Ada", "--date", f"{NOON} 0", "v1")
+    origin.run("bookmark", "--rev", fix, "a topic/with..dots")
     with caplog.at_level("INFO"):
-        repository = opened(made, tmp_path)
+        repository = opened(origin, tmp_path)
         repository.fetch()
     assert "converting 4 changesets" in caplog.text
     assert "'a topic/with..dots': a name that git can't have: give the changeset's id instead" in caplog.text
     assert (repository.branch("stable").id, repository.resolve("v1").id) == (fix, work)
     assert repository.default_branch() == "@"
-    assert repository.resolve("@").id == repository.resolve("tip").id == made.id("tip")
+    assert repository.resolve("@").id == repository.resolve("tip").id == origin.id("tip")
     assert repository.branches_with(repository.commit(fix)) == ["@", "default", "stable"]
     chain = repository.chain(repository.commit(base), repository.commit(merge))
     assert [commit.id for commit in chain] == [work, merge]
@@ -130,30 +130,30 @@ def test_a_pull_brings_what_is_new_alone_with_merges_branches_bookmarks_and_tags
     assert shared is not None
     assert shared.id == base
     assert repository.content(repository.commit(merge), "b") == b"2\n"
-    made.run("bookmark", "--delete", "@")
+    origin.run("bookmark", "--delete", "@")
     repository.fetch()
     assert repository.default_branch() == "default"
 
 
 @pytest.mark.nightly
-def test_what_was_killed_is_taken_up_again(made: MadeHg, tmp_path: Path) -> None:
-    first = made.commit("One", a="1\n")
-    opened(made, tmp_path)
+def test_what_was_killed_is_taken_up_again(origin: MadeHg, tmp_path: Path) -> None:
+    first = origin.commit("One", a="1\n")
+    opened(origin, tmp_path)
     ids = tmp_path / "work" / "hg" / "ids"
-    second = made.commit("Two", a="2\n")
+    second = origin.commit("Two", a="2\n")
     with ids.open("a") as file:
         file.write(second[:20])
     (tmp_path / "work" / "hg" / "clone-of another").mkdir()
-    repository = opened(made, tmp_path)
+    repository = opened(origin, tmp_path)
     repository.fetch()
     assert [line.split()[0] for line in ids.read_text().splitlines()] == [first, second]
     assert repository.resolve("default").id == second
     assert len(list((tmp_path / "work" / "hg").glob("clone-*"))) == 1
 
 
-def test_errors_are_one_line(made: MadeHg, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = made.commit("One", a="1\n")
-    repository = opened(made, tmp_path)
+def test_errors_are_one_line(origin: MadeHg, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = origin.commit("One", a="1\n")
+    repository = opened(origin, tmp_path)
     with pytest.raises(UnknownCommit, match=r"^'defaul': no branch, tag or commit of that name; similar: default"):
         repository.resolve("defaul")
     (tmp_path / "plain").mkdir()
@@ -166,10 +166,10 @@ def test_errors_are_one_line(made: MadeHg, tmp_path: Path, monkeypatch: pytest.M
         open_hg_repository(tmp_path / "other", str(tmp_path / "nowhere"))
     with pytest.raises(RemoteGone, match=r"^cloning http://127\.0\.0\.1:9/r: hg said: abort: "):
         open_hg_repository(tmp_path / "other", "http://127.0.0.1:9/r", retries=False)
-    made.path.rename(tmp_path / "away")
+    origin.path.rename(tmp_path / "away")
     with pytest.raises(RemoteGone, match=r"^pulling from .*theirs: hg said: abort: repository .*theirs.* not found"):
         repository.fetch()
     assert repository.resolve("default").id == first
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RunError, match=r"^hg is not installed, or not in PATH: install Mercurial"):
-        open_hg_repository(tmp_path / "other", str(made.path))
+        open_hg_repository(tmp_path / "other", str(origin.path))

@@ -44,10 +44,11 @@ class Line:
         finally:
             journal.close()
 
-    def asked(self) -> list[tuple[str, str, str, Sequence[str] | None]]:
+    def measured_steps(self) -> list[tuple[str, str, str, Sequence[str] | None]]:
         """What was measured, in order."""
         return [
-            (one.run_type, one.control.requested, one.treatment.requested, one.cases) for one in self.harness.orders
+            (order.run_type, order.control.requested, order.treatment.requested, order.cases)
+            for order in self.harness.orders
         ]
 
 
@@ -66,7 +67,7 @@ def test_nothing_flagged_nothing_followed(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1, 1), "b": levels(1, 1.2, 1.01)})
     outcome = line.follow()
     assert (outcome.verification, outcome.confirmed, outcome.culprits) == (None, (), None)
-    assert line.asked() == [("benchmark", "p0", "p2", None)]
+    assert line.measured_steps() == [("benchmark", "p0", "p2", None)]
 
 
 def test_one_commit_is_named_and_only_its_cases_are_measured_again(path: Path) -> None:
@@ -74,10 +75,10 @@ def test_one_commit_is_named_and_only_its_cases_are_measured_again(path: Path) -
     outcome = line.follow()
     assert outcome.confirmed == ("a",)
     assert named(outcome) == [("p4", ("a",))]
-    assert line.asked()[:2] == [("benchmark", "p0", "p5", None), ("verify", "p0", "p5", ["a"])]
-    replicated = [one.replicates and one.replicates.run.id for one in line.harness.orders]
+    assert line.measured_steps()[:2] == [("benchmark", "p0", "p5", None), ("verify", "p0", "p5", ["a"])]
+    replicated = [order.replicates and order.replicates.run.id for order in line.harness.orders]
     assert replicated == [None, "1-benchmark-p0..p5", *[None] * (len(replicated) - 2)]
-    assert {(kind, tuple(cases or ())) for kind, _, _, cases in line.asked()[2:]} == {("regress", ("a",))}
+    assert {(kind, tuple(cases or ())) for kind, _, _, cases in line.measured_steps()[2:]} == {("regress", ("a",))}
 
 
 def test_two_commits_that_slow_two_cases_are_both_named(path: Path) -> None:
@@ -103,11 +104,11 @@ def test_a_case_that_the_machine_kills_in_a_step_says_nothing_about_the_commit(
     line = Line(path, {"a": levels(1, 1, None, None)})
     compare = line.harness._compare
 
-    def killed(case: str, order: RunOrder, held: bool) -> Comparison:
-        found = compare(case, order, held)
-        if order.run_type == "regress" and found.failure is not None:
-            return replace(found, failure=replace(found.failure, kind=kind))
-        return found
+    def killed(case: str, order: RunOrder, is_held_back: bool) -> Comparison:
+        comparison = compare(case, order, is_held_back)
+        if order.run_type == "regress" and comparison.failure is not None:
+            return replace(comparison, failure=replace(comparison.failure, kind=kind))
+        return comparison
 
     line.harness._compare = killed  # type: ignore[method-assign]
     (culprit,) = line.follow().culprits or ()
@@ -123,7 +124,7 @@ def test_improvements_are_followed_when_they_are_asked_for(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1, 0.6, 0.6)})
     assert line.follow().culprits is None
     assert named(line.follow([*WORSE, "improved"])) == [("p2", ("a",))]
-    assert [kind for kind, *_ in line.asked()].count("benchmark") == 1
+    assert [kind for kind, *_ in line.measured_steps()].count("benchmark") == 1
 
 
 def test_what_a_second_measurement_does_not_find_is_not_followed(path: Path) -> None:
@@ -162,12 +163,14 @@ def test_what_is_no_fault_of_a_point_ends_the_search_and_is_not_remembered(path:
     outcome = line.follow()
     assert (outcome.confirmed, outcome.culprits) == (("a",), None)
     assert outcome.unfinished == outcome.why_open == f"the search for the culprit ended: {amiss}"
-    measured = len(line.asked())
+    measured = len(line.measured_steps())
     line.revisions[2].amiss = None
     outcome = line.follow()
     assert named(outcome) == [("p2", ("a",))]
     assert outcome.why_open == ""
-    assert [kind for kind, *_ in line.asked()[measured:]] == ["regress"] * (len(line.asked()) - measured)
+    assert [kind for kind, *_ in line.measured_steps()[measured:]] == ["regress"] * (
+        len(line.measured_steps()) - measured
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,13 +188,18 @@ def test_a_step_that_cannot_be_trusted_ends_the_search_and_is_measured_again(
     line.harness.endings = ["", "", *[end] * tries]
     outcome = line.follow()
     assert (outcome.confirmed, outcome.culprits) == (("a",), None)
-    ended = f"p2 against p0: {why}; this is measured again when the search goes on"
-    assert outcome.unfinished == outcome.why_open == f"the search for the culprit ended: {ended}"
+    error = f"p2 against p0: {why}; this is measured again when the search goes on"
+    assert outcome.unfinished == outcome.why_open == f"the search for the culprit ended: {error}"
     steps = [("regress", "p0", "p2", ["a"])] * tries
-    assert line.asked()[2:] == steps
+    assert line.measured_steps()[2:] == steps
     outcome = line.follow()
     assert (named(outcome), outcome.why_open) == ([("p2", ("a",))], "")
-    assert line.asked()[2:] == [*steps, steps[0], ("regress", "p0", "p1", ["a"]), ("regress", "p1", "p2", ["a"])]
+    assert line.measured_steps()[2:] == [
+        *steps,
+        steps[0],
+        ("regress", "p0", "p1", ["a"]),
+        ("regress", "p1", "p2", ["a"]),
+    ]
 
 
 @pytest.mark.parametrize("sound", [0, 1])
@@ -202,14 +210,14 @@ def test_by_a_run_whose_aa_check_found_a_difference_nothing_is_searched(path: Pa
     outcome = line.follow()
     assert (outcome.confirmed, outcome.culprits, outcome.why_open) == ((), None, UNTRUSTED)
     kinds = ["benchmark", *["verify"] * TRIES] if sound else ["benchmark"] * TRIES
-    assert [kind for kind, *_ in line.asked()] == kinds
+    assert [kind for kind, *_ in line.measured_steps()] == kinds
     assert named(line.follow()) == [("p2", ("a",))]
 
 
 def test_on_a_fleet_only_what_a_disturbed_host_measured_is_unsure() -> None:
     hosts = [{"name": "one", "valid": False}, {"name": "two", "valid": True}]
-    found = [replace(a_comparison(name, "regressed", 1.3), host=name) for name in ("one", "two")]
-    report = a_report(found, a_build("a"), a_build("b"), validity=BIASED, fleet={"hosts": hosts})
+    comparisons = [replace(a_comparison(name, "regressed", 1.3), host=name) for name in ("one", "two")]
+    report = a_report(comparisons, a_build("a"), a_build("b"), validity=BIASED, fleet={"hosts": hosts})
     steps = steps_of(report, ["one", "two"], {"one": "regressed", "two": "regressed"})
     assert {case: step.unsure for case, step in steps.items()} == {"one": True, "two": False}
 
@@ -218,12 +226,12 @@ def holding(line: Line, case: str, *steps: tuple[str, str]) -> None:
     """The line's host is so busy that the verdict on the case is held back in these steps, or in all."""
     compare = line.harness._compare
 
-    def held_back(name: str, order: RunOrder, held: bool) -> Comparison:
-        found = compare(name, order, held)
-        ends = order.control.requested, order.treatment.requested
-        if name != case or order.run_type != "regress" or (steps and ends not in steps) or found.failure:
-            return found
-        return replace(found, verdict="inconclusive", held_back=found.verdict)
+    def held_back(name: str, order: RunOrder, is_held_back: bool) -> Comparison:
+        comparison = compare(name, order, is_held_back)
+        builds = order.control.requested, order.treatment.requested
+        if name != case or order.run_type != "regress" or (steps and builds not in steps) or comparison.failure:
+            return comparison
+        return replace(comparison, verdict="inconclusive", held_back=comparison.verdict)
 
     line.harness._compare = held_back  # type: ignore[method-assign]
 
@@ -242,17 +250,17 @@ def test_one_case_that_is_held_back_keeps_no_other_from_its_culprit_and_is_not_t
     holding(line, "b")
     outcome = line.follow()
     assert outcome.why_open == ""
-    ranges = {tuple(one.range.cases): one for one in outcome.culprits or ()}
+    ranges = {tuple(culprit.range.cases): culprit for culprit in outcome.culprits or ()}
     assert [revision.name for revision in ranges["a",].revisions] == ["p1", "p2"]
     assert ranges["b",].range.note.endswith("; runs that would narrow it down could not be trusted: b")
-    assert [one.range.unsure for one in ranges.values()] == [("b",), ()]
+    assert [culprit.range.unsure for culprit in ranges.values()] == [("b",), ()]
     assert known_cases(line) == ["a"]
 
 
 def test_a_second_change_that_is_held_back_is_not_lost_without_a_word(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1.3, 1.3, 1.7, 1.7), "b": levels(1, 1, 1, 1, 1.3)})
     holding(line, "a", ("p0", "p2"), ("p0", "p1"), ("p1", "p2"))
-    (of_a,) = [one for one in line.follow().culprits or () if "a" in one.range.cases]
+    (of_a,) = [culprit for culprit in line.follow().culprits or () if "a" in culprit.range.cases]
     assert [revision.name for revision in of_a.revisions] == ["p2", "p3"]
     assert of_a.range.note == (
         "runs that would narrow it down could not be trusted: a; more of the change may lie elsewhere: a"
@@ -328,10 +336,10 @@ def test_wherever_it_was_interrupted_it_ends_the_same_and_measures_nothing_twice
             line.follow()
         outcome = line.follow()
         assert culprits_document(outcome, "") == culprits_document(expected, "")
-        assert line.revisions[3].asked == 1  # what can't be built is not tried again
-        assert line.asked()[position] == line.asked()[position + 1]
-        assert line.asked()[:position] + line.asked()[position + 1 :] == undisturbed.asked()
-        assert len(line.harness.told) == runs
+        assert line.revisions[3].build_count == 1  # what can't be built is not tried again
+        assert line.measured_steps()[position] == line.measured_steps()[position + 1]
+        assert line.measured_steps()[:position] + line.measured_steps()[position + 1 :] == undisturbed.measured_steps()
+        assert len(line.harness.delivered) == runs
 
 
 def test_what_could_not_be_built_is_tried_again_when_all_is_made_again(path: Path) -> None:
@@ -357,7 +365,7 @@ def test_evidence_is_the_direct_comparison(path: Path) -> None:
     (culprit,) = culprits_document(line.follow(), "")["culprits"]
     (evidence,) = culprit["evidence"]
     assert evidence.endswith("-regress-p3..p4")
-    assert evidence in line.harness.told
+    assert evidence in line.harness.delivered
 
 
 def test_a_benchmark_that_broke_is_not_followed(path: Path) -> None:

@@ -67,13 +67,13 @@ def test_a_killed_process_loses_nothing_that_it_has_kept(tmp_path: Path) -> None
     command = [sys.executable, "-c", code, str(tmp_path / "journal.db")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)
     assert process.stdout
-    said = [process.stdout.readline() for _ in range(20)]
+    lines = [process.stdout.readline() for _ in range(20)]
     process.send_signal(signal.SIGKILL)
-    said += process.stdout.readlines()
+    lines += process.stdout.readlines()
     process.wait()
-    kept = Journal(tmp_path / "journal.db").rounds_of("run").rounds()
-    assert kept == [str(number) for number in range(len(kept))]
-    assert len(kept) >= len([line for line in said if line.endswith("\n")]) >= 20
+    rounds = Journal(tmp_path / "journal.db").rounds_of("run").rounds()
+    assert rounds == [str(number) for number in range(len(rounds))]
+    assert len(rounds) >= len([line for line in lines if line.endswith("\n")]) >= 20
 
 
 def undelivered(journal: Journal) -> list[str]:
@@ -206,7 +206,7 @@ def test_a_database_of_something_else_is_refused_and_not_changed(tmp_path: Path)
     with pytest.raises(UsageError, match=f"{path}: is a database that is not opduel's: give another folder"):
         Journal(path)
     assert path.read_bytes() == before
-    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+    assert [file_path.name for file_path in tmp_path.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("damage", ["header", "cut"])

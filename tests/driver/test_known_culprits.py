@@ -16,8 +16,7 @@ from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
 from opduel.driver.outcome import Outcome
 from opduel.driver.runs import TRIES, RunOrder, Runs
-from opduel.records import Comparison, Report, RunError, Verdict
-from opduel.records.run_record import RunRecord
+from opduel.records import Comparison, Report, RunError, RunRecord, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
 
@@ -50,7 +49,7 @@ class Week:
 
     def runs_since(self, before: int) -> list[tuple[str, str, str]]:
         orders = self.harness.orders[before:]
-        return [(one.run_type, one.control.requested, one.treatment.requested) for one in orders]
+        return [(order.run_type, order.control.requested, order.treatment.requested) for order in orders]
 
     @property
     def count(self) -> int:
@@ -62,22 +61,22 @@ def path(tmp_path: Path) -> Iterator[Path]:
     return tmp_path / "journal.db"
 
 
-def named(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
-    return [(one.revisions[-1].name, tuple(one.range.cases)) for one in outcome.culprits or ()]
+def culprits_of(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
+    return [(culprit.revisions[-1].name, tuple(culprit.range.cases)) for culprit in outcome.culprits or ()]
 
 
-def known(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
-    return [(one.revisions[-1].name, tuple(one.range.cases)) for one in outcome.known_culprits]
+def known_culprits(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
+    return [(item.revisions[-1].name, tuple(item.range.cases)) for item in outcome.known_culprits]
 
 
 def test_later_commits_of_the_week_cost_a_benchmark_each(path: Path) -> None:
     week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6], b=[1] * 7)
-    assert named(week.land(4)) == [("p3", ("a",))]
+    assert culprits_of(week.land(4)) == [("p3", ("a",))]
     for last in (5, 6):
         before = week.count
         outcome = week.land(last)
         assert week.runs_since(before) == [("benchmark", "p0", f"p{last}")]
-        assert (named(outcome), known(outcome)) == ([], [("p3", ("a",))])
+        assert (culprits_of(outcome), known_culprits(outcome)) == ([], [("p3", ("a",))])
         assert (outcome.culprits, outcome.verification, outcome.confirmed) == (None, None, ())
         attribution = outcome.attributions["a"]
         assert attribution.finding == "accounted"
@@ -93,15 +92,17 @@ def test_an_investigation_made_again_from_its_journal_says_the_same(path: Path) 
     first = week.land(4), week.land(5)
     before = week.count
     again = week.land(4), week.land(5)
-    assert [culprits_document(one, "") for one in again] == [culprits_document(one, "") for one in first]
+    assert [culprits_document(outcome, "") for outcome in again] == [
+        culprits_document(outcome, "") for outcome in first
+    ]
     assert week.count == before
 
 
 def test_made_again_on_demand_a_line_looks_for_its_own_culprit_again(path: Path) -> None:
     week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
     week.land(4)
-    assert named(week.land(4, again=True)) == [("p3", ("a",))]
-    assert known(week.land(5)) == [("p3", ("a",))]
+    assert culprits_of(week.land(4, again=True)) == [("p3", ("a",))]
+    assert known_culprits(week.land(5)) == [("p3", ("a",))]
 
 
 def test_of_another_regression_on_top_only_that_is_sought(path: Path) -> None:
@@ -109,7 +110,7 @@ def test_of_another_regression_on_top_only_that_is_sought(path: Path) -> None:
     week.land(4)
     before = week.count
     outcome = week.land(8)
-    assert (named(outcome), known(outcome)) == ([("p7", ("a",))], [("p3", ("a",))])
+    assert (culprits_of(outcome), known_culprits(outcome)) == ([("p7", ("a",))], [("p3", ("a",))])
     assert outcome.confirmed == ("a",)
     (new,) = outcome.culprits or ()
     assert math.exp(new.range.cases["a"].log_ratio or 0) == pytest.approx(1.9 / 1.6)
@@ -117,18 +118,18 @@ def test_of_another_regression_on_top_only_that_is_sought(path: Path) -> None:
     assert runs[0] == ("benchmark", "p0", "p8")
     assert runs[1:3] == [("regress", "p0", "p2"), ("regress", "p3", "p8")]
     assert not {("verify", "p0", "p8"), ("regress", "p2", "p3")} & set(runs)
-    assert known(week.land(8, again=True)) == [("p3", ("a",))]
+    assert known_culprits(week.land(8, again=True)) == [("p3", ("a",))]
 
 
 def test_three_culprits_of_one_case_are_added_up(path: Path) -> None:
     week = Week(path, a=[1, 1.2, 1.2, 1.5, 1.5, 2.0, 2.0, 2.0])
-    assert [name for name, _ in named(week.land(2))] == ["p1"]
-    assert [name for name, _ in named(week.land(4))] == ["p3"]
-    assert [name for name, _ in named(week.land(6))] == ["p5"]
+    assert [name for name, _ in culprits_of(week.land(2))] == ["p1"]
+    assert [name for name, _ in culprits_of(week.land(4))] == ["p3"]
+    assert [name for name, _ in culprits_of(week.land(6))] == ["p5"]
     before = week.count
     outcome = week.land(7)
     assert week.runs_since(before) == [("benchmark", "p0", "p7")]
-    assert [name for name, _ in known(outcome)] == ["p1", "p3", "p5"]
+    assert [name for name, _ in known_culprits(outcome)] == ["p1", "p3", "p5"]
     share = outcome.attributions["a"].share
     assert share is not None
     assert math.exp(share.estimate) == pytest.approx(2.0)
@@ -140,7 +141,7 @@ def test_another_case_is_verified_and_bisected_without_the_one_that_is_known(pat
     week.land(3)
     before = len(week.harness.orders)
     outcome = week.land(5)
-    assert (named(outcome), known(outcome)) == ([("p4", ("b",))], [("p2", ("a",))])
+    assert (culprits_of(outcome), known_culprits(outcome)) == ([("p4", ("b",))], [("p2", ("a",))])
     assert [order.cases for order in week.harness.orders[before + 1 :]] == [["b"]] * (week.count - before - 1)
     assert [kind for kind, _, _ in week.runs_since(before)][:2] == ["benchmark", "verify"]
 
@@ -149,11 +150,11 @@ def test_a_commit_that_slows_a_known_case_and_another_one_is_one_culprit(path: P
     week = Week(path, a=[1, 1, 1.6, 1.6, 1.9, 1.9], b=[1, 1, 1, 1, 1.4, 1.4])
     week.land(3)
     outcome = week.land(5)
-    assert (named(outcome), known(outcome)) == ([("p4", ("b", "a"))], [("p2", ("a",))])
+    assert (culprits_of(outcome), known_culprits(outcome)) == ([("p4", ("b", "a"))], [("p2", ("a",))])
     assert outcome.confirmed == ("a", "b")
     (culprit,) = outcome.culprits or ()
     assert len(set(culprit.evidence)) == len(culprit.evidence) == 2
-    assert known(week.land(5, first=1)) == [("p2", ("a",)), ("p4", ("a", "b"))]
+    assert known_culprits(week.land(5, first=1)) == [("p2", ("a",)), ("p4", ("a", "b"))]
 
 
 def test_a_culprit_that_was_reverted_hides_no_later_one(path: Path) -> None:
@@ -163,9 +164,9 @@ def test_a_culprit_that_was_reverted_hides_no_later_one(path: Path) -> None:
     quiet = week.land(5)
     assert (quiet.culprits, quiet.known_culprits, quiet.attributions) == (None, (), {})
     outcome = week.land(7)
-    assert (named(outcome), known(outcome)) == ([("p6", ("a",))], [])
+    assert (culprits_of(outcome), known_culprits(outcome)) == ([("p6", ("a",))], [])
     before = week.count
-    assert known(week.land(7)) == []
+    assert known_culprits(week.land(7)) == []
     assert week.count == before
 
 
@@ -176,57 +177,57 @@ def test_a_culprit_that_was_fixed_in_part_accounts_for_what_is_left(path: Path) 
     partly = week.land(5)
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
     assert partly.attributions["a"].finding == "less"
-    assert known(partly) == [("p2", ("a",))]
+    assert known_culprits(partly) == [("p2", ("a",))]
     outcome = week.land(7)  # as slow as with the culprit alone, but part of that was fixed
-    assert named(outcome) == [("p6", ("a",))]
+    assert culprits_of(outcome) == [("p6", ("a",))]
 
 
 def test_a_culprit_that_is_no_longer_in_the_history_accounts_for_nothing(path: Path) -> None:
     week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.6])
     week.land(3)
     outcome = week.land(5, without=(2,))  # p2 was squashed into p3
-    assert (named(outcome), known(outcome)) == ([("p3", ("a",))], [])
+    assert (culprits_of(outcome), known_culprits(outcome)) == ([("p3", ("a",))], [])
 
 
 def test_where_the_control_holds_it_a_culprit_accounts_for_nothing(path: Path) -> None:
     week = Week(path, a=[1, 1, 1.6, 1.6, 2.2, 2.2])
     week.land(3)
     outcome = week.land(5, first=2)
-    assert (named(outcome), known(outcome)) == ([("p4", ("a",))], [])
+    assert (culprits_of(outcome), known_culprits(outcome)) == ([("p4", ("a",))], [])
 
 
 def test_with_other_settings_it_is_another_measurement(path: Path) -> None:
     week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])
     week.land(3)
-    assert named(week.land(4, settings="another spec")) == [("p2", ("a",))]
+    assert culprits_of(week.land(4, settings="another spec")) == [("p2", ("a",))]
 
 
 def test_a_case_that_fails_is_sought_once_until_it_works_again(path: Path) -> None:
     week = Week(path, a=[1, 1, None, None, None, 1, None, None])
-    assert named(week.land(3)) == [("p2", ("a",))]
+    assert culprits_of(week.land(3)) == [("p2", ("a",))]
     before = week.count
     outcome = week.land(4)
     assert week.runs_since(before) == [("benchmark", "p0", "p4")]
-    assert known(outcome) == [("p2", ("a",))]
+    assert known_culprits(outcome) == [("p2", ("a",))]
     assert week.land(5).known_culprits == ()
     outcome = week.land(7)
-    assert (named(outcome), known(outcome)) == ([("p6", ("a",))], [])
+    assert (culprits_of(outcome), known_culprits(outcome)) == ([("p6", ("a",))], [])
 
 
 def test_a_slow_case_that_then_fails_is_bisected_for_failing(path: Path) -> None:
     week = Week(path, a=[1, 1, 1.6, 1.6, None, None])
     week.land(3)
-    assert named(week.land(5)) == [("p4", ("a",))]
+    assert culprits_of(week.land(5)) == [("p4", ("a",))]
 
 
 def test_improvements_are_known_too_when_they_are_sought(path: Path) -> None:
     week = Week(path, a=[1, 1, 0.6, 0.6, 0.6, 0.4, 0.4])
     sought: Any = [*WORSE, "improved"]
-    assert named(week.land(3, sought=sought)) == [("p2", ("a",))]
+    assert culprits_of(week.land(3, sought=sought)) == [("p2", ("a",))]
     before = week.count
-    assert known(week.land(4, sought=sought)) == [("p2", ("a",))]
+    assert known_culprits(week.land(4, sought=sought)) == [("p2", ("a",))]
     assert week.count == before + 1
-    assert named(week.land(6, sought=sought)) == [("p5", ("a",))]
+    assert culprits_of(week.land(6, sought=sought)) == [("p5", ("a",))]
 
 
 def test_what_was_sought_and_not_found_is_not_sought_again(path: Path) -> None:
@@ -234,18 +235,18 @@ def test_what_was_sought_and_not_found_is_not_sought_again(path: Path) -> None:
     week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.6])
     measure = week.harness._compare
 
-    def low(case: str, order: RunOrder, held: bool) -> Comparison:
-        found = measure(case, order, held)
+    def low(case: str, order: RunOrder, is_held_back: bool) -> Comparison:
+        comparison = measure(case, order, is_held_back)
         if (order.control.requested, order.treatment.requested) == ("p1", "p2"):
-            return a_comparison(case, found.verdict, 1.515)
-        return found
+            return a_comparison(case, comparison.verdict, 1.515)
+        return comparison
 
     week.harness._compare = low  # type: ignore[method-assign]
     week.land(3)
     before = week.count
     outcome = week.land(4)
     assert week.runs_since(before) == [("benchmark", "p0", "p4"), ("regress", "p0", "p1"), ("regress", "p2", "p4")]
-    assert (named(outcome), outcome.confirmed) == ([], ())
+    assert (culprits_of(outcome), outcome.confirmed) == ([], ())
     before = week.count
     assert week.land(5).attributions["a"].finding == "accounted"
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
@@ -259,7 +260,9 @@ def test_a_range_that_could_not_be_split_is_known_as_such(path: Path) -> None:
     before = week.count
     outcome = week.land(5)
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
-    assert [[revision.name for revision in one.revisions] for one in outcome.known_culprits] == [["p1", "p2", "p3"]]
+    assert [[revision.name for revision in culprit.revisions] for culprit in outcome.known_culprits] == [
+        ["p1", "p2", "p3"]
+    ]
 
 
 def test_a_search_that_ended_early_makes_nothing_known(path: Path) -> None:
@@ -268,7 +271,7 @@ def test_a_search_that_ended_early_makes_nothing_known(path: Path) -> None:
     assert week.land(4).unfinished
     week.revisions[2].amiss = None
     outcome = week.land(5)
-    assert (named(outcome), known(outcome)) == ([("p3", ("a",))], [])
+    assert (culprits_of(outcome), known_culprits(outcome)) == ([("p3", ("a",))], [])
 
 
 def test_a_search_for_the_rest_that_ended_early_goes_on(path: Path) -> None:
@@ -278,11 +281,11 @@ def test_a_search_for_the_rest_that_ended_early_goes_on(path: Path) -> None:
     week.revisions[5].amiss = RunError("the package index can't be reached")
     outcome = week.land(8)
     assert outcome.unfinished
-    assert (outcome.confirmed, named(outcome), known(outcome)) == (("a",), [], [("p3", ("a",))])
+    assert (outcome.confirmed, culprits_of(outcome), known_culprits(outcome)) == (("a",), [], [("p3", ("a",))])
     for revision in week.revisions:
         revision.amiss = None
     before = week.count
-    assert named(week.land(8)) == [("p7", ("a",))]
+    assert culprits_of(week.land(8)) == [("p7", ("a",))]
     assert ("benchmark", "p0", "p8") not in week.runs_since(before)
 
 
@@ -292,7 +295,7 @@ def test_verdicts_held_back_make_nothing_known_and_are_attributed_to_nobody(path
     week.harness.endings = ["held"] * 3
     outcome = week.land(4)
     assert (outcome.attributions, outcome.known_culprits) == ({}, ())
-    assert known(week.land(4)) == [("p2", ("a",))]
+    assert known_culprits(week.land(4)) == [("p2", ("a",))]
 
 
 def test_a_verdict_that_is_held_back_beside_others_that_stand_does_not_say_that_a_change_is_gone(path: Path) -> None:
@@ -300,13 +303,13 @@ def test_a_verdict_that_is_held_back_beside_others_that_stand_does_not_say_that_
     week.land(3)
     compare = week.harness._compare
 
-    def held_back(case: str, order: RunOrder, held: bool) -> Comparison:
-        return compare(case, order, held=case == "a" and order.treatment.requested == "p4")
+    def held_back(case: str, order: RunOrder, is_held_back: bool) -> Comparison:
+        return compare(case, order, is_held_back=case == "a" and order.treatment.requested == "p4")
 
     week.harness._compare = held_back  # type: ignore[method-assign]
     week.land(4)
     before = week.count
-    assert known(week.land(5)) == [("p2", ("a",))]
+    assert known_culprits(week.land(5)) == [("p2", ("a",))]
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
 
 
@@ -320,16 +323,19 @@ def test_a_ratio_from_a_host_whose_aa_check_found_a_difference_takes_no_part_of_
         report = measure(order)
         if order.treatment.requested != "p4":
             return report
-        found = tuple(replace(a_comparison("a", "regressed", 1.3) if one.case == "a" else one, host=one.case)
-                      for one in report.comparisons)  # fmt: skip
+        slower = a_comparison("a", "regressed", 1.3)
+        comparisons = tuple(
+            replace(slower if comparison.case == "a" else comparison, host=comparison.case)
+            for comparison in report.comparisons
+        )
         return replace(
             report,
             run=RunRecord.of({**asdict(report.run), "validity": BIASED, "fleet": {"hosts": hosts}}),
-            comparisons=found,
+            comparisons=comparisons,
         )
 
     week.harness.measure = off  # type: ignore[method-assign]
-    assert known(week.land(4)) == [("p2", ("a",))]
+    assert known_culprits(week.land(4)) == [("p2", ("a",))]
     before = week.count
     assert week.land(5).attributions["a"].finding == "accounted"
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
@@ -344,19 +350,19 @@ def test_what_a_disturbed_host_confirmed_is_not_searched_by_its_size(path: Path)
         report = measure(order)
         if not busy[0] or order.run_type != "verify":
             return report
-        found = tuple(replace(one, host=one.case) for one in report.comparisons)
+        comparisons = tuple(replace(comparison, host=comparison.case) for comparison in report.comparisons)
         return replace(
             report,
             run=RunRecord.of({**asdict(report.run), "validity": BIASED, "fleet": {"hosts": hosts}}),
-            comparisons=found,
+            comparisons=comparisons,
         )
 
     week.harness.measure = off  # type: ignore[method-assign]
     outcome = week.land(3)
-    assert (outcome.confirmed, named(outcome), known(outcome)) == (("a", "b"), [("p2", ("b",))], [])
+    assert (outcome.confirmed, culprits_of(outcome), known_culprits(outcome)) == (("a", "b"), [("p2", ("b",))], [])
     busy[0] = False
     outcome = week.land(4)
-    assert (named(outcome), known(outcome)) == ([("p2", ("a",))], [("p2", ("b",))])
+    assert (culprits_of(outcome), known_culprits(outcome)) == ([("p2", ("a",))], [("p2", ("b",))])
 
 
 @pytest.mark.parametrize("stands", [False, True])
@@ -366,8 +372,8 @@ def test_a_rest_of_which_no_step_can_be_trusted_is_looked_for_again_by_the_next_
     week.land(4)
     compare, measure, busy = week.harness._compare, week.harness.measure, [True]
 
-    def held_back(case: str, order: RunOrder, held: bool) -> Comparison:
-        return compare(case, order, held=busy[0] and order.run_type == "regress" and not stands)
+    def held_back(case: str, order: RunOrder, is_held_back: bool) -> Comparison:
+        return compare(case, order, is_held_back=busy[0] and order.run_type == "regress" and not stands)
 
     def off(order: RunOrder) -> Report:
         report = measure(order)
@@ -379,9 +385,9 @@ def test_a_rest_of_which_no_step_can_be_trusted_is_looked_for_again_by_the_next_
     for _ in range(TRIES):
         assert week.land(8).unfinished
     outcome = week.land(8)
-    assert (outcome.unfinished, named(outcome), known(outcome)) == ("", [], [("p3", ("a",))])
+    assert (outcome.unfinished, culprits_of(outcome), known_culprits(outcome)) == ("", [], [("p3", ("a",))])
     busy[0] = False
-    assert named(week.land(9)) == [("p7", ("a",))]
+    assert culprits_of(week.land(9)) == [("p7", ("a",))]
 
 
 @pytest.mark.parametrize("damage", ["{", "[1]", '[{"good": "p1"}]', '{"a": 1}', "null"])
@@ -391,7 +397,7 @@ def test_notes_that_are_damaged_cost_a_search_and_no_more(path: Path, damage: st
     journal = Journal(path)
     journal._connection.execute("UPDATE facts SET text = ? WHERE name LIKE 'known/%'", (damage,))
     journal.close()
-    assert named(week.land(4)) == [("p2", ("a",))]
+    assert culprits_of(week.land(4)) == [("p2", ("a",))]
 
 
 def test_the_document_has_shares_and_rests(path: Path) -> None:

@@ -27,17 +27,17 @@ def test_a_second_one_is_refused_and_names_who_is_there(tmp_path: Path) -> None:
 
 def test_or_waits_for_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    held, order = threading.Event(), []
+    locked, order = threading.Event(), []
 
     def second() -> None:
-        held.wait()
+        locked.wait()
         with sole_driver(tmp_path, waits=True):
             order.append("second")
 
     thread = threading.Thread(target=second)
     thread.start()
     with sole_driver(tmp_path):
-        held.set()
+        locked.set()
         while "waiting for process" not in caplog.text:
             time.sleep(0.01)
         order.append("first")

@@ -47,9 +47,9 @@ def cases_of(text: str, folder: Path) -> list[Case]:
 
 
 def failures(builds: Sequence[Build], cases: Sequence[Case]) -> dict[str, str | None]:
-    attempts = [one for build in builds for one in smoke_check(build, MXNET, cases)]
+    attempts = [attempt for build in builds for attempt in smoke_check(build, MXNET, cases)]
     assert len(attempts) == len(builds) * len(cases)
-    return {one.case.id: one.reason for one in attempts if one.call_ns is None}
+    return {attempt.case.id: attempt.reason for attempt in attempts if attempt.call_ns is None}
 
 
 @pytest.mark.nightly  # test_networks.py runs saved networks

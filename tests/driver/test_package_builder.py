@@ -36,13 +36,18 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
 def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny, tmp_path: Path) -> None:
     builder = tiny.builder()
     line = [tiny.commit(name) for name in ("first", "python", "docs", "native")]
-    assert [one.id for one in builder.to_compile(line, "auto")[0]] == [line[0].id, line[3].id]
+    assert [first_commit.id for first_commit in builder.to_compile(line, "auto")[0]] == [line[0].id, line[3].id]
     assert builder.describe(line[1], "auto") == "built from source by setuptools.build_meta"
     assert builder.describe(line[1], "auto", line[:1]) == f"its Python code over the build of {line[0].short}"
     assert builder.describe(line[3], "auto", line[:1]) == "built from source by setuptools.build_meta"
-    first, python, docs, native = (builder.build(one, builder.strategy(line)) for one in line)
-    assert [one.strategy for one in (first, python, docs, native)] == ["source", "overlay", "overlay", "source"]
-    assert [answer(one) for one in (first, python, native)] == ["20", "30", "300"]
+    first, python, docs, native = (builder.build(first_commit, builder.strategy(line)) for first_commit in line)
+    assert [first_commit.strategy for first_commit in (first, python, docs, native)] == [
+        "source",
+        "overlay",
+        "overlay",
+        "source",
+    ]
+    assert [answer(first_commit) for first_commit in (first, python, native)] == ["20", "30", "300"]
     assert docs.digest == python.digest != first.digest
     assert (docs.directory, docs.commit) == (python.directory, tiny.commit("docs"))
     assert builder.to_compile(line, "auto") == ([], None)
@@ -52,7 +57,7 @@ def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny,
     assert differing_packages(first, native) == {}  # but for the package itself
     assert (Path(str(first.directory)) / "bin" / "python").exists()
     # what an overlay holds is what compiling the same commit gives, tests that were changed, added and removed included
-    assert [one.stem for one in sorted(Path(str(python.directory)).rglob("tinysum/tests/*.py"))] == [
+    assert [first_commit.stem for first_commit in sorted(Path(str(python.directory)).rglob("tinysum/tests/*.py"))] == [
         *("__init__", "test_one", "test_three"),
     ]
     compiled = tiny.builder("source", BuildCache(tmp_path / "another")).build(tiny.commit("python"), "source")
@@ -62,7 +67,9 @@ def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny,
     assert manifest["source"]["distribution"] == "tiny-sum"
     place = tiny.cache.folder("python")
     for purpose in ("beside", "built-with"):  # what was resolved is preferred later, where the rest is alike
-        assert [len(one.stem) for one in place.glob(f".{purpose}-*")] == [len(f".{purpose}-tiny-sum-0123456789")]
+        assert [len(first_commit.stem) for first_commit in place.glob(f".{purpose}-*")] == [
+            len(f".{purpose}-tiny-sum-0123456789")
+        ]
     if shutil.which("ccache"):  # the same native sources were compiled before
         assert list(manifest["source"]["ccache"].items()) in (
             [("direct_cache_hit", 1)],

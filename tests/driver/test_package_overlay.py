@@ -12,7 +12,7 @@ OWN = ("bin/python", "bin/python3.11", "bin/activate", "bin/activate.fish", "bin
 PREFIX = {"lib/libtbb.so": "tbb", "share/toy/a.dat": "a", "etc/toy.conf": "b", "include/toy.h": "c", "bin/tool": "d"}
 
 
-def made(folder: Path, files: dict[str, str]) -> Path:
+def environment_with(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -24,18 +24,18 @@ def made(folder: Path, files: dict[str, str]) -> Path:
 def donor(tmp_path: Path) -> Path:
     of_the_build = ("manifest.json", ".used", "requirements.txt", "share/__pycache__/a.pyc", *OWN)
     packages = {f"{SITE}/toy/__init__.py": "theirs", f"{SITE}/toy/gone.py": "", f"{SITE}/toy/_native.so": "native"}
-    return made(tmp_path / "donor", {**dict.fromkeys(of_the_build, "donor"), **packages, **PREFIX})
+    return environment_with(tmp_path / "donor", {**dict.fromkeys(of_the_build, "donor"), **packages, **PREFIX})
 
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Path:
     """As it is made, perhaps by another version of what made the donor's."""
-    return made(tmp_path / ".making-new", {**dict.fromkeys(OWN[:3], "fresh"), f"{SITE}/_own.pth": ""})
+    return environment_with(tmp_path / ".making-new", {**dict.fromkeys(OWN[:3], "fresh"), f"{SITE}/_own.pth": ""})
 
 
 def laid(directory: Path) -> dict[str, str]:
-    files = (one for one in directory.rglob("*") if one.is_file() and "lib64" not in one.parts)
-    return {str(one.relative_to(directory)): one.read_text() for one in files}
+    files = (item for item in directory.rglob("*") if item.is_file() and "lib64" not in item.parts)
+    return {str(item.relative_to(directory)): item.read_text() for item in files}
 
 
 def test_what_wheels_put_beside_site_packages_is_laid_too(donor: Path, fresh: Path, tmp_path: Path) -> None:

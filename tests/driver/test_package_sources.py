@@ -35,7 +35,7 @@ FILES = {
     "tools/generate_c.py": "100644 blob 06",
     "vendored/library": "160000 commit 07",
 }
-ANOTHER = {name: what[:-2] + "99" for name, what in FILES.items()}
+ANOTHER = {name: entry[:-2] + "99" for name, entry in FILES.items()}
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_where_tests_are_laid(tmp_path: Path) -> None:
     (tmp_path / "toy" / "tests" / "test_toy.py").write_bytes(content := b"ONE = 1\n")
     (tmp_path / "toy" / "tests" / "test_made.py").write_bytes(b"changed while it was built\n")
     blob = f"100644 blob {blob_id(b'another', '0' * 40)}"
-    whole = f"100644 blob {blob_id(content, '0' * 40)}"
-    tests = {"src/toy/tests/test_toy.py": whole, "src/toy/tests/test_made.py": blob, "other/tests/test_no.py": blob}
+    listed = f"100644 blob {blob_id(content, '0' * 40)}"
+    tests = {"src/toy/tests/test_toy.py": listed, "src/toy/tests/test_made.py": blob, "other/tests/test_no.py": blob}
     theirs = sources_of({"src/toy/fast.py": blob, **tests}, RULES)
     assert installed_path("src/toy/tests/test_toy.py", theirs, tmp_path) == "toy/tests/test_toy.py"
     assert installed_path("src/toy/tests/test_new.py", theirs, tmp_path) == "toy/tests/test_new.py"

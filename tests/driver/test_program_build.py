@@ -45,11 +45,11 @@ def test_equal_content_is_an_equal_build_but_for_scripts_at_other_places(tmp_pat
         path.parent.mkdir()
         shutil.copy(str(shutil.which("sort")), path)
     assert resolved(first).digest == resolved(second).digest
-    one, other = script(tmp_path / "a" / "run"), script(tmp_path / "b" / "run")
-    assert resolved(one).digest != resolved(other).digest  # they may run what lies beside them
-    before = resolved(one).digest
-    script(one, "#!/bin/sh\nexit\n")
-    assert resolved(one).digest != before
+    script_path, other = script(tmp_path / "a" / "run"), script(tmp_path / "b" / "run")
+    assert resolved(script_path).digest != resolved(other).digest  # they may run what lies beside them
+    before = resolved(script_path).digest
+    script(script_path, "#!/bin/sh\nexit\n")
+    assert resolved(script_path).digest != before
 
 
 def test_another_library_is_another_build(tmp_path: Path) -> None:

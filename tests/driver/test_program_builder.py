@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from made_repository import Made, isolate
+from made_repository import RemoteRepository, isolate
 
 from opduel.driver.builds import BuildCache
 from opduel.driver.builds.builder import Builder, builder_of, platform_of
@@ -27,21 +27,21 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.made = Made(folder / "remote.git")
+        self.remote = RemoteRepository(folder / "remote.git")
         self.scripts = folder / "ci" / "generic" / "host"
         self.scripts.mkdir(parents=True)
         (self.scripts / "build.sh").write_text(SCRIPT)
 
     def commit(self, text: str) -> Commit:
-        self.made.commit({"main.sh": f"#!/bin/sh\n{text}\n", "README": text[-1]})
-        repository = open_repository(self.folder / "work", str(self.made.path))
+        self.remote.commit({"main.sh": f"#!/bin/sh\n{text}\n", "README": text[-1]})
+        repository = open_repository(self.folder / "work", str(self.remote.path))
         repository.fetch()
         return repository.resolve("main")
 
     def builder(self, program: str | None = "{build}/bin/bench", strategy: str = "auto") -> Builder:
         settings = BuildSettings(Limits(60, 0, 1), strategy, program=program)
         framework = get_framework("generic", self.folder / "ci")
-        repository = open_repository(self.folder / "work", str(self.made.path))
+        repository = open_repository(self.folder / "work", str(self.remote.path))
         return builder_of(framework, repository, BuildCache(self.folder / "cache"), settings, self.folder / "builds")
 
     def runs(self) -> int:
@@ -77,7 +77,7 @@ def test_a_commit_is_built_once_by_the_script(place: Place) -> None:
 
 def test_equal_files_are_an_equal_digest(place: Place) -> None:
     first, second, third = (place.commit(text) for text in ("echo one  # a", "echo one  # a", "echo two"))
-    digests = [place.builder().build(one, "source").digest for one in (first, second, third)]
+    digests = [place.builder().build(equal, "source").digest for equal in (first, second, third)]
     assert digests[0] == digests[1] != digests[2]
 
 

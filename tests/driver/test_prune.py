@@ -26,7 +26,7 @@ def cache(tmp_path: Path) -> BuildCache:
     return BuildCache(tmp_path)
 
 
-def left(cache: BuildCache) -> list[str]:
+def remaining(cache: BuildCache) -> list[str]:
     return [place.name for place in cache.places("toy")]
 
 
@@ -36,13 +36,13 @@ def place(cache: BuildCache, name: str) -> Path:
 
 def test_a_cache_that_is_small_enough_is_left_alone(cache: BuildCache) -> None:
     assert prune(cache, 4 * MIB) == []
-    assert left(cache) == ["a", "b", "c"]
+    assert remaining(cache) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(("limit", "names"), [(2.5, ["a", "b"]), (1.5, ["a"]), (0.5, [])])
 def test_what_was_used_least_recently_goes_first(cache: BuildCache, limit: float, names: list[str]) -> None:
     removed = prune(cache, limit * MIB)
-    assert left(cache) == names
+    assert remaining(cache) == names
     assert [path.name for path in removed] == sorted(set("abc") - set(names), reverse=True)
     assert not list(cache.directory.rglob(".pruned-*"))
 
@@ -53,20 +53,20 @@ def test_what_is_no_build_stays(cache: BuildCache) -> None:
     own.mkdir()
     (own / "thesis").write_bytes(os.urandom(MIB))
     prune(cache, 0)
-    assert left(cache) == ["own work"]
+    assert remaining(cache) == ["own work"]
     assert (own / "thesis").stat().st_size == MIB
 
 
 def test_builds_in_use_stay(cache: BuildCache) -> None:
     prune(cache, 1.5 * MIB, {str(place(cache, "c"))})
-    assert left(cache) == ["c"]
+    assert remaining(cache) == ["c"]
 
 
 def test_a_build_whose_lock_is_held_stays(cache: BuildCache) -> None:
     with lock_path(place(cache, "c")).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         prune(cache, 1.5 * MIB)
-    assert left(cache) == ["c"]
+    assert remaining(cache) == ["c"]
 
 
 def test_a_shared_file_takes_space_as_long_as_one_of_its_builds_is_there(cache: BuildCache) -> None:
@@ -91,7 +91,7 @@ def test_what_a_killed_pruner_or_maker_left_is_removed(cache: BuildCache) -> Non
 def test_a_build_whose_lock_can_t_be_opened_stays(cache: BuildCache) -> None:
     lock_path(place(cache, "c")).mkdir()  # as if it were another user's: root may open any file
     assert [path.name for path in prune(cache, 1.5 * MIB)] == ["b", "a"]
-    assert left(cache) == ["c"]
+    assert remaining(cache) == ["c"]
 
 
 def test_a_cache_that_is_not_there_holds_nothing(tmp_path: Path) -> None:

@@ -11,17 +11,17 @@ from opduel.records import BrokenBuildError, Build, NoSpaceError, OpduelError, R
 
 
 def test_a_commit_is_built_by_its_line_s_strategy() -> None:
-    asked = []
+    calls = []
 
     def build(*arguments: object) -> Build:
-        asked.append(arguments)
+        calls.append(arguments)
         return a_build("built")
 
     builder: Any = SimpleNamespace(build=build, is_cached=lambda commit, strategy: strategy == "source")
     revision = commit_revision(a_commit(1), builder, "source", frozenset({0}))
     assert revision.name == a_commit(1).short
     assert revision.build() == a_build("built")
-    assert asked == [(a_commit(1), "source", frozenset({0}))]
+    assert calls == [(a_commit(1), "source", frozenset({0}))]
     assert revision.is_cached()
     assert not commit_revision(a_commit(1), builder, "library").is_cached()
 

@@ -34,9 +34,9 @@ class Start:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    begun = Start(tmp_path / "journal.db")
-    yield begun
-    begun.journal.close()
+    started = Start(tmp_path / "journal.db")
+    yield started
+    started.journal.close()
 
 
 def test_a_finished_run_is_answered_from_the_journal_and_reported_once(start: Start) -> None:
@@ -44,7 +44,7 @@ def test_a_finished_run_is_answered_from_the_journal_and_reported_once(start: St
     start.again()
     assert start.make() == first
     assert len(start.harness.orders) == 1
-    assert start.harness.told == [first.run.id]
+    assert start.harness.delivered == [first.run.id]
     assert start.journal.report("run") is not None
 
 
@@ -64,12 +64,12 @@ def test_an_interrupted_run_keeps_its_rounds_and_is_not_reported(start: Start) -
     start.harness.endings = ["interrupted"]
     with pytest.raises(KeyboardInterrupt, match="by a signal"):
         start.make()
-    assert start.harness.told == []
+    assert start.harness.delivered == []
     start.again()
     assert start.journal.rounds_of("run").rounds() == ["1", "round 1", "round 2"]
     report = start.make()
     assert [order.seed for order in start.harness.orders] == [start.harness.orders[0].seed] * 2
-    assert start.harness.told == [report.run.id]
+    assert start.harness.delivered == [report.run.id]
     assert start.journal.rounds_of("run").rounds() == []
 
 
@@ -81,7 +81,7 @@ def test_killed_between_the_end_of_a_run_and_its_telling(start: Start) -> None:
     start.again()
     report = start.make()
     assert len(start.harness.orders) == 1
-    assert start.harness.told == [report.run.id]
+    assert start.harness.delivered == [report.run.id]
 
 
 def test_what_was_not_delivered_is_delivered_by_the_next_start_in_order(start: Start) -> None:
@@ -92,9 +92,9 @@ def test_what_was_not_delivered_is_delivered_by_the_next_start_in_order(start: S
     start.harness.refuse = None
     start.again()
     start.runs.deliver_all()
-    assert [told.partition("-")[0] for told in start.harness.told] == ["1", "2"]
+    assert [report_id.partition("-")[0] for report_id in start.harness.delivered] == ["1", "2"]
     start.runs.deliver_all()
-    assert len(start.harness.told) == 2
+    assert len(start.harness.delivered) == 2
 
 
 def test_a_run_that_cannot_be_trusted_is_made_again_after_a_pause_but_not_for_ever(start: Start) -> None:
@@ -103,7 +103,7 @@ def test_a_run_that_cannot_be_trusted_is_made_again_after_a_pause_but_not_for_ev
     assert report.comparisons[0].held_back is None
     assert (len(start.harness.orders), start.slept) == (3, [120.0, 120.0])
     assert len({order.seed for order in start.harness.orders}) == 3
-    assert len(start.harness.told) == 3
+    assert len(start.harness.delivered) == 3
 
     start.harness.endings = ["held"] * 10
     assert start.make("other").comparisons[0].held_back == "unchanged"
@@ -124,17 +124,17 @@ def test_tries_that_were_made_before_are_not_made_again(start: Start) -> None:
     start.make()
     assert len(start.harness.orders) == 3
     assert start.slept == [120.0]  # a run that was begun is gone on with at once
-    assert len(start.harness.told) == 2
+    assert len(start.harness.delivered) == 2
 
 
 def test_a_run_that_broke_is_reported_and_repeated_by_the_next_start(start: Start) -> None:
     start.harness.endings = ["broken"]
     broken = start.make()
-    assert start.harness.told == [broken.run.id]
+    assert start.harness.delivered == [broken.run.id]
     start.again()
-    whole = start.make()
-    assert not whole.run.aborted
-    assert start.harness.told == [broken.run.id, whole.run.id]
+    complete = start.make()
+    assert not complete.run.aborted
+    assert start.harness.delivered == [broken.run.id, complete.run.id]
 
 
 def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_start(start: Start) -> None:
@@ -144,14 +144,14 @@ def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_star
     ) as raised:
         start.make()
     assert raised.value.report.run.continues is True
-    assert start.harness.told == ["1-benchmark-old..new-open-1"]
+    assert start.harness.delivered == ["1-benchmark-old..new-open-1"]
     assert len(start.journal.rounds_of("run").rounds()) == 3, "they are kept"
     assert start.journal.report("run") is None
     start.again()
     report = start.make()
     assert [order.budgets for order in start.harness.orders] == [1, 2]
-    assert start.harness.begun == 1, "it went on"
-    assert start.harness.told == ["1-benchmark-old..new-open-1", report.run.id]
+    assert start.harness.started_runs == 1, "it went on"
+    assert start.harness.delivered == ["1-benchmark-old..new-open-1", report.run.id]
     assert start.journal.report("run") is not None
 
 
@@ -178,7 +178,7 @@ def test_forgetting_lets_an_open_run_begin_again(start: Start) -> None:
     start.runs.forget("line/")
     start.make("line/benchmark")
     assert [order.budgets for order in start.harness.orders] == [1, 1]
-    assert start.harness.begun == 2
+    assert start.harness.started_runs == 2
 
 
 def test_forgetting_repeats_runs(start: Start) -> None:
@@ -189,7 +189,7 @@ def test_forgetting_repeats_runs(start: Start) -> None:
     for name in ("line/benchmark", "line/verify", "other"):
         start.make(name)
     assert len(start.harness.orders) == 5
-    assert len(start.harness.told) == 5
+    assert len(start.harness.delivered) == 5
 
 
 def test_time_budgets_that_only_led_to_the_first_test_do_not_count(start: Start) -> None:

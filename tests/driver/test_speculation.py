@@ -20,36 +20,36 @@ from opduel.records import RunError
 
 def searches(history: History) -> Callable[[Measure], list[CulpritRange]]:
     """A bisection of it that knows beforehand what can be built."""
-    whole = history.whole()
+    sought = history.total_steps()
 
     def search(measure: Measure) -> list[CulpritRange]:
         def prepare(revision: int) -> bool:
             return revision not in history.unbuildable
 
-        return bisect(history.revisions, whole, measure, prepare, (), dict.fromkeys(whole, THRESHOLD))
+        return bisect(history.revisions, sought, measure, prepare, (), dict.fromkeys(sought, THRESHOLD))
 
     return search
 
 
 def test_the_first_question_is_the_one_asked_and_the_others_follow_either_answer() -> None:
     history = History(8, {"a": {3: 0.5}})
-    asked = likely_questions(searches(history), history.whole(), {}, 3)
-    assert asked == [((0, 4), ("a",)), ((0, 2), ("a",)), ((4, 6), ("a",))]
-    after = {asked[0]: {"a": history.step(0, 4, "a")}}
-    assert likely_questions(searches(history), history.whole(), after, 1) == [((0, 2), ("a",))]
+    questions = likely_questions(searches(history), history.total_steps(), {}, 3)
+    assert questions == [((0, 4), ("a",)), ((0, 2), ("a",)), ((4, 6), ("a",))]
+    after = {questions[0]: {"a": history.step(0, 4, "a")}}
+    assert likely_questions(searches(history), history.total_steps(), after, 1) == [((0, 2), ("a",))]
 
 
 def test_what_is_asked_after_both_answers_comes_before_what_follows_one() -> None:
     """Two cases whose changes were found in different halves are independent of each other."""
     history = History(16, {"a": {3: 0.5}, "b": {13: 0.5}})
     answers = {((0, 8), ("a", "b")): {case: history.step(0, 8, case) for case in ("a", "b")}}
-    asked = likely_questions(searches(history), history.whole(), answers, 4)
-    assert asked[:2] == [((0, 4), ("a",)), ((8, 12), ("b",))]
+    questions = likely_questions(searches(history), history.total_steps(), answers, 4)
+    assert questions[:2] == [((0, 4), ("a",)), ((8, 12), ("b",))]
 
 
 def test_a_search_at_its_end_asks_nothing() -> None:
     history = History(1, {"a": {1: 0.5}})
-    assert likely_questions(searches(history), history.whole(), {}, 3) == []
+    assert likely_questions(searches(history), history.total_steps(), {}, 3) == []
 
 
 @pytest.mark.parametrize("hosts", [2, 3, 7])
@@ -57,19 +57,19 @@ def test_a_search_at_its_end_asks_nothing() -> None:
 def test_a_search_with_more_hosts_finds_the_same(hosts: int, culprits: Mapping[int, float]) -> None:
     history = History(63, {"a": culprits, "b": {31: 0.2}}, frozenset({16, 32}), error=0.001, seed=3)
     search = searches(history)
-    expected = search(lambda left, right, cases: {case: history.step(left, right, case) for case in cases})
+    expected = search(lambda begin, end, cases: {case: history.step(begin, end, case) for case in cases})
     ahead: list[Question] = []
     lock = threading.Lock()
 
-    def now(left: int, right: int, cases: Sequence[str]) -> Mapping[str, Step]:
-        return {case: history.step(left, right, case) for case in cases}
+    def now(begin: int, end: int, cases: Sequence[str]) -> Mapping[str, Step]:
+        return {case: history.step(begin, end, case) for case in cases}
 
     def measure_ahead(question: Question, given_up: threading.Event) -> Mapping[str, Step] | None:
         with lock:
             ahead.append(question)
         return None if given_up.is_set() else now(*question[0], question[1])
 
-    with searching_ahead(search, history.whole(), hosts, now, measure_ahead) as measure:
+    with searching_ahead(search, history.total_steps(), hosts, now, measure_ahead) as measure:
         assert search(measure) == expected
     assert ahead
     assert not any({16, 32} & set(between) for between, _ in ahead)
@@ -78,7 +78,9 @@ def test_a_search_with_more_hosts_finds_the_same(hosts: int, culprits: Mapping[i
 def test_three_hosts_need_half_of_the_turns() -> None:
     """Two levels of the tree at once: three questions a turn."""
     culprits = (1, 300, 777, 1023)
-    turns = {hosts: [turns_of(History(1023, {"a": {one: 0.5}}), hosts) for one in culprits] for hosts in (1, 3, 7)}
+    turns = {
+        hosts: [turns_of(History(1023, {"a": {position: 0.5}}), hosts) for position in culprits] for hosts in (1, 3, 7)
+    }
     assert max(turns[1]) <= 11
     for hosts in (3, 7):
         most = math.ceil(max(turns[1]) / math.log2(hosts + 1)) + 1
@@ -87,37 +89,37 @@ def test_three_hosts_need_half_of_the_turns() -> None:
 
 def turns_of(history: History, hosts: int) -> int:
     """How long a search takes where each measurement takes 1, and each of the hosts measures one question at a time."""
-    known: dict[Question, Mapping[str, Step]] = {}
-    begun: dict[Question, int] = {}
+    answers: dict[Question, Mapping[str, Step]] = {}
+    started_at: dict[Question, int] = {}
     now = 0
     search = searches(history)
 
-    def measure(left: int, right: int, cases: Sequence[str]) -> Mapping[str, Step]:
+    def measure(begin: int, end: int, cases: Sequence[str]) -> Mapping[str, Step]:
         nonlocal now
-        question = (left, right), tuple(cases)
-        if question not in known:
-            for one in likely_questions(search, history.whole(), known, hosts):
-                begun.setdefault(one, now)
-            now = begun[question] + 1
-            for (between, names), start in begun.items():
+        question = (begin, end), tuple(cases)
+        if question not in answers:
+            for likely_question in likely_questions(search, history.total_steps(), answers, hosts):
+                started_at.setdefault(likely_question, now)
+            now = started_at[question] + 1
+            for (between, names), start in started_at.items():
                 if start + 1 <= now:
-                    known[between, names] = {case: history.step(*between, case) for case in names}
-        return known[question]
+                    answers[between, names] = {case: history.step(*between, case) for case in names}
+        return answers[question]
 
     search(measure)
     return now
 
 
-A, B, C, D = (((left, left + 2), ("a",)) for left in (0, 2, 4, 6))
+A, B, C, D = (((begin, begin + 2), ("a",)) for begin in (0, 2, 4, 6))
 
 
 def test_what_lost_is_given_up_and_ends_before_the_search_does() -> None:
-    ended = []
+    finished = []
     one_ended = threading.Event()
 
     def measure(question: Question, given_up: threading.Event) -> None:
         assert given_up.wait(20), "it was never given up"
-        ended.append(question)
+        finished.append(question)
         one_ended.set()
 
     likely = [A, B, C]
@@ -126,40 +128,40 @@ def test_what_lost_is_given_up_and_ends_before_the_search_does() -> None:
     likely[:] = [D, C]
     ahead.ask(D)
     assert one_ended.wait(20)
-    assert ended == [B]
+    assert finished == [B]
     ahead.close()
-    assert sorted(ended) == [B, C]
+    assert sorted(finished) == [B, C]
 
 
 def test_a_host_that_is_free_takes_the_next_question() -> None:
-    begun = []
+    started = []
     all_begun = threading.Event()
 
     def measure(question: Question, given_up: threading.Event) -> Mapping[str, Step] | None:
-        begun.append(question)
+        started.append(question)
         if question == C:
             all_begun.set()
         return {"a": Step("unchanged", 0.0, 0.0, 0.0)}
 
-    ahead = Ahead(lambda answers: [one for one in (A, B, C) if one not in answers], 2, measure)
+    ahead = Ahead(lambda answers: [candidate for candidate in (A, B, C) if candidate not in answers], 2, measure)
     ahead.ask(A)
     assert all_begun.wait(20)
     ahead.close()
-    assert begun == [B, C]
+    assert started == [B, C]
 
 
 def test_what_fails_ahead_is_left_to_the_search() -> None:
-    asked = []
+    questions = []
 
     def measure(question: Question, given_up: threading.Event) -> Mapping[str, Step]:
-        asked.append(question)
+        questions.append(question)
         raise RunError("no host is left")
 
     ahead = Ahead(lambda answers: [A, B], 2, measure)
     ahead.ask(A)
     ahead.ask(B)  # waits for it, if it has not ended
     ahead.close()
-    assert asked.count(B) == 1
+    assert questions.count(B) == 1
 
 
 def outcome_with(hosts: int, path: Path) -> tuple[Outcome, MadeHarness, Journal]:
@@ -175,11 +177,13 @@ def test_an_investigation_on_several_hosts_reports_the_same_runs(tmp_path: Path)
     together, by_three, second = outcome_with(3, tmp_path / "three.db")
     assert alone.culprits is not None
     assert together.culprits is not None
-    names = [[point.name for point in one.revisions] for one in alone.culprits]
-    assert [[point.name for point in one.revisions] for one in together.culprits] == names
-    ordered = [(one.control.requested, one.treatment.requested, one.cases) for one in by_one.orders]
-    assert [(one.control.requested, one.treatment.requested, one.cases) for one in by_three.orders] == ordered
-    assert len(by_three.told) == len(by_one.told)
+    names = [[point.name for point in culprit.revisions] for culprit in alone.culprits]
+    assert [[point.name for point in culprit.revisions] for culprit in together.culprits] == names
+    ordered = [(culprit.control.requested, culprit.treatment.requested, culprit.cases) for culprit in by_one.orders]
+    assert [
+        (culprit.control.requested, culprit.treatment.requested, culprit.cases) for culprit in by_three.orders
+    ] == ordered
+    assert len(by_three.delivered) == len(by_one.delivered)
     assert not by_one.ahead
     assert len(by_three.ahead) > 2
     # What was measured ahead in vain is gone; the rounds of the others went over to the runs that were ordered.

@@ -41,8 +41,8 @@ def repository(tmp_path: Path) -> tuple[Path, list[str]]:
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
 
     def git(*words: str) -> str:
-        done = subprocess.run(["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
+        process = subprocess.run(["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True)
+        return process.stdout.strip()
 
     git("init", "--quiet", "--initial-branch", "main")
     for number in range(2):
@@ -55,9 +55,9 @@ def repository(tmp_path: Path) -> tuple[Path, list[str]]:
 
 def test_a_folder_is_found_by_its_configuration_or_by_itself(tmp_path: Path) -> None:
     benchmarks = FIXTURE / "made_benchmarks"
-    found = find_benchmarks(FIXTURE)
-    assert found == (benchmarks, "made-suite", ("packaging==24.2", "six"))
-    assert find_benchmarks(benchmarks) == found
+    discovered = find_benchmarks(FIXTURE)
+    assert discovered == (benchmarks, "made-suite", ("packaging==24.2", "six"))
+    assert find_benchmarks(benchmarks) == discovered
     alone = tmp_path / "own"
     alone.mkdir()
     (alone / "one.py").write_text("")
@@ -114,7 +114,7 @@ def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{}/nowhere", "no such folder"),
         ("{}/project@{}:nowhere", "has no such folder: name one after a colon"),
@@ -133,7 +133,7 @@ def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
     ],
 )
 def test_what_is_no_suite_is_refused_in_one_line(
-    repository: tuple[Path, list[str]], tmp_path: Path, text: str, told: str
+    repository: tuple[Path, list[str]], tmp_path: Path, text: str, message: str
 ) -> None:
     for name in ("plain", "broken", "lacking", "my-benchmarks", "list", "list-of-req"):
         (tmp_path / name).mkdir()
@@ -144,7 +144,7 @@ def test_what_is_no_suite_is_refused_in_one_line(
     (tmp_path / "list-of-req" / "asv.conf.json").write_text('{"matrix": {"req": ["x"]}}')
     with pytest.raises(UsageError) as refused:
         opened(text.format(tmp_path, repository[1][0]), tmp_path)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
     assert "--suite" in str(refused.value) or "asv.conf.json" in str(refused.value)
 
@@ -160,23 +160,23 @@ def test_a_suite_that_is_edited_meanwhile_is_not_measured_as_what_it_was(tmp_pat
 
 
 def test_a_suite_has_packages_of_whatever_name_and_what_links_lead_to(tmp_path: Path) -> None:
-    suite, elsewhere = tmp_path / "suite", tmp_path / "elsewhere"
-    for folder in (suite / "html", suite / "env", suite / "results", suite / "deep" / "env", elsewhere):
+    suite, linked_folder = tmp_path / "suite", tmp_path / "elsewhere"
+    for folder in (suite / "html", suite / "env", suite / "results", suite / "deep" / "env", linked_folder):
         folder.mkdir(parents=True)
         (folder / "bench.py").touch()
     (suite / "html" / "__init__.py").touch()
     (suite / "a_link").symlink_to(suite / "html")  # and html itself stays
-    (suite / "linked").symlink_to(elsewhere)
-    (elsewhere / "back").symlink_to(suite / "deep")
-    for name, target in (("loop", suite), ("up", tmp_path), ("root", Path("/")), ("across", elsewhere)):
+    (suite / "linked").symlink_to(linked_folder)
+    (linked_folder / "back").symlink_to(suite / "deep")
+    for name, target in (("loop", suite), ("up", tmp_path), ("root", Path("/")), ("across", linked_folder)):
         (suite / "deep" / name).symlink_to(target)
-    found = list(map(str, files_of(suite)))
-    assert [one for one in found if "across" not in one and "back" not in one] == [
+    paths = list(map(str, files_of(suite)))
+    assert [path for path in paths if "across" not in path and "back" not in path] == [
         *("a_link/__init__.py", "a_link/bench.py", "deep/env/bench.py"),
         *("html/__init__.py", "html/bench.py", "linked/bench.py"),
     ]
-    assert {"deep/across/bench.py", "linked/back/env/bench.py"} <= set(found)
-    assert len(found) < 12
+    assert {"deep/across/bench.py", "linked/back/env/bench.py"} <= set(paths)
+    assert len(paths) < 12
 
 
 def test_comments_and_commas_of_a_configuration_are_read_over(tmp_path: Path) -> None:
@@ -203,13 +203,13 @@ def test_both_builds_benchmarks_are_one_list_that_says_who_has_what() -> None:
     narrow = replace(wide, values=(("2", "3"), ("'x'",)), skipped=frozenset({1}))
     control = Discovered((PLAIN, wide), ("m.py: no", "both: no"), frozenset({"b.m"}))
     treatment = Discovered((wide and narrow,), ("both: no",), frozenset({"b.m"}))
-    found = {"control": control, "treatment": treatment}
-    assert {one.name: one.sides for one in all_cases(found)} == {  # type: ignore[arg-type]
+    discovered = {"control": control, "treatment": treatment}
+    assert {case.name: case.sides for case in all_cases(discovered)} == {  # type: ignore[arg-type]
         "m.time_one": ("control",),
         "m.Wide.time_it(1, 'x')": ("control",),
         "m.Wide.time_it(2, 'x')": ("control", "treatment"),
     }
-    assert problems_of(found) == ["control: m.py: no", "both: no"]  # type: ignore[arg-type]
+    assert problems_of(discovered) == ["control: m.py: no", "both: no"]  # type: ignore[arg-type]
     assert wide.count == 2
 
 
@@ -218,8 +218,8 @@ def test_discovery_sees_the_users_variables(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "one.py").write_text("import os\nif os.environ.get('SLOW') == '1':\n    def time_slow(): pass\n")
     assert discover(BUILD, FRAMEWORK, folder, tmp_path).benchmarks == ()
-    (found,) = discover(BUILD, FRAMEWORK, folder, tmp_path, {"SLOW": "1"}).benchmarks
-    assert found.name == "one.time_slow"
+    (discovered,) = discover(BUILD, FRAMEWORK, folder, tmp_path, {"SLOW": "1"}).benchmarks
+    assert discovered.name == "one.time_slow"
 
 
 def test_a_build_that_cannot_import_the_suite_or_has_no_asv_runner_is_refused(tmp_path: Path) -> None:
@@ -239,32 +239,32 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(suite_work, "CACHE_BYTES", 32 << 20)
-    made = SuiteWork.of(opened(str(FIXTURE), tmp_path), new_work_folder())
-    builds = {side: made.on_side(side, BUILD) for side in made.copies}
+    own_work = SuiteWork.of(opened(str(FIXTURE), tmp_path), new_work_folder())
+    builds = {side: own_work.on_side(side, BUILD) for side in own_work.copies}
     folders = [build.environment["OPDUEL_SUITE"] for build in builds.values()]
     assert len(set(folders)) == 2
     assert len({len(folder) for folder in folders}) == 1
-    found = discover(builds["control"], FRAMEWORK, made.copies["control"], made.place("control"))
-    chosen = [one for one in all_cases(dict.fromkeys(builds, found)) if one.benchmark.setup_cache]
-    problems = made.make_caches(builds, FRAMEWORK, cache_orders(chosen, None))
-    told: Sequence[tuple[str, str]] = [
+    discovered = discover(builds["control"], FRAMEWORK, own_work.copies["control"], own_work.place("control"))
+    chosen = [case for case in all_cases(dict.fromkeys(builds, discovered)) if case.benchmark.setup_cache]
+    problems = own_work.make_caches(builds, FRAMEWORK, cache_orders(chosen, None))
+    failures: Sequence[tuple[str, str]] = [
         ("CacheFails", "OSError: no data set"),
         ("CacheTooLarge", "wrote more than 32 MiB"),
         ("CacheHangs", "took more than 1 s"),
         ("CacheUnpicklable", "lambda"),
     ]
     for side in builds:
-        for name, why in told:
-            (line,) = [one for one in problems if one.startswith(f"{side}: setup_cache of misbehaving.{name}.")]
+        for name, why in failures:
+            (line,) = [case for case in problems if case.startswith(f"{side}: setup_cache of misbehaving.{name}.")]
             assert why in line
             assert "\n" not in line
-        (cached,) = {one.benchmark.setup_cache for one in chosen if ".Cached." in one.name}
-        assert (made.place(side) / str(cached) / "written.txt").read_text() == "by setup_cache"
-        swept = made.copies[side] / "swept"
+        (cached,) = {case.benchmark.setup_cache for case in chosen if ".Cached." in case.name}
+        assert (own_work.place(side) / str(cached) / "written.txt").read_text() == "by setup_cache"
+        swept = own_work.copies[side] / "swept"
         assert {path.name: path.read_text() for path in swept.iterdir()} == {"Sweeps": "3", "SweepsToo": "3"}
     assert len(problems) == 8
-    folder = made.root
-    del made
+    folder = own_work.root
+    del own_work
     assert not folder.exists()
 
 
@@ -307,16 +307,20 @@ def test_one_setup_cache_that_writes_too_much_into_the_suite_costs_no_other(
     monkeypatch.setattr(suite_work, "CACHE_BYTES", 1 << 20)
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "one.py").write_text(WRITERS)
-    made = SuiteWork.of(opened(str(tmp_path / "own"), tmp_path), new_work_folder())
-    builds = {"control": made.on_side("control", BUILD)}
-    found = discover(builds["control"], FRAMEWORK, made.copies["control"], made.place("control"))
-    chosen = {one.benchmark.name.split(".")[1]: one for one in all_cases({"control": found})}
+    own_work = SuiteWork.of(opened(str(tmp_path / "own"), tmp_path), new_work_folder())
+    builds = {"control": own_work.on_side("control", BUILD)}
+    discovered = discover(builds["control"], FRAMEWORK, own_work.copies["control"], own_work.place("control"))
+    chosen = {case.benchmark.name.split(".")[1]: case for case in all_cases({"control": discovered})}
     order = [chosen[name] for name in ("Small", "Large", "Fails", "Another", "Writer")]
-    too_large, failed = made.make_caches(builds, FRAMEWORK, cache_orders(order, None))
+    too_large, failed = own_work.make_caches(builds, FRAMEWORK, cache_orders(order, None))
     assert "setup_cache of one.Large.time_nothing" in too_large
     assert "more than 1 MiB" in too_large
     assert failed == "control: setup_cache of one.Fails.time_nothing: OSError: no data set"
-    assert {path.name for path in made.copies["control"].glob("of-*")} == {"of-Small-0", "of-Fails-0", "of-Another-0"}
+    assert {path.name for path in own_work.copies["control"].glob("of-*")} == {
+        "of-Small-0",
+        "of-Fails-0",
+        "of-Another-0",
+    }
 
 
 def test_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,8 +330,8 @@ def test_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: py
     child = os.fork()
     if child == 0:
         try:
-            kept = new_work_folder()
-            os.write(writing, kept.name.encode())
+            folder = new_work_folder()
+            os.write(writing, folder.name.encode())
             signal.pause()
         finally:
             os._exit(1)
@@ -342,25 +346,25 @@ def test_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: py
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     living.append(new_work_folder())
-    names = {Path(one.name).name for one in living}
+    names = {Path(case.name).name for case in living}
     assert {path.name for path in tmp_path.iterdir()} == {*names, "opduel-suite-of-nobody"}
 
 
 def test_a_shared_cache_is_made_by_a_benchmark_that_the_side_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = SuiteWork.of(opened(str(FIXTURE), tmp_path), new_work_folder())
-    asked: list[tuple[str, str, float]] = []
+    own_work = SuiteWork.of(opened(str(FIXTURE), tmp_path), new_work_folder())
+    calls: list[tuple[str, str, float]] = []
 
-    def make(work: SuiteWork, build: Build, side: str, framework: Framework, name: str, *others: Any) -> None:
-        asked.append((side, name, others[1]))
+    def make(work: SuiteWork, build: Build, side: str, framework: Framework, name: str, *arguments: Any) -> None:
+        calls.append((side, name, arguments[1]))
 
     monkeypatch.setattr(SuiteWork, "_make_cache", make)
     old = SuiteCase(replace(PLAIN, name="m.old", setup_cache="cache-1", timeout=90.0), {}, ("control",))
     new = SuiteCase(replace(PLAIN, name="m.new", setup_cache="cache-1", timeout=70.0), {}, ("treatment",))
     alone = SuiteCase(replace(PLAIN, name="m.alone", setup_cache="cache-2"), {}, ("treatment",))
-    builds = dict.fromkeys(made.copies, BUILD)
+    builds = dict.fromkeys(own_work.copies, BUILD)
     for chosen in ([old, new, alone], [new, old, alone]):
-        assert made.make_caches(builds, FRAMEWORK, cache_orders(chosen, None)) == []
-        assert asked == [("control", "m.old", 90.0), ("treatment", "m.new", 90.0), ("treatment", "m.alone", 60.0)]
-        asked.clear()
+        assert own_work.make_caches(builds, FRAMEWORK, cache_orders(chosen, None)) == []
+        assert calls == [("control", "m.old", 90.0), ("treatment", "m.new", 90.0), ("treatment", "m.alone", 60.0)]
+        calls.clear()

@@ -13,15 +13,15 @@ from opduel.driver.suites.source import Suite, open_suite
 URL = "https://git.example/made.git"
 
 
-def suite_in(folder: Path, **said: Any) -> Suite:
+def suite_in(folder: Path, **configuration: Any) -> Suite:
     (folder / "benchmarks").mkdir(parents=True)
     (folder / "benchmarks" / "bench.py").write_text("def time_it(): pass\n")
-    (folder / "asv.conf.json").write_text(json.dumps({"project": "made", **said}))
+    (folder / "asv.conf.json").write_text(json.dumps({"project": "made", **configuration}))
     return open_suite(str(folder), folder / "cache", folder / "scratch")
 
 
 @pytest.mark.parametrize(
-    ("said", "repository", "branch"),
+    ("configuration", "repository", "branch"),
     [
         ({}, None, None),
         (
@@ -34,10 +34,10 @@ def suite_in(folder: Path, **said: Any) -> Suite:
     ],
 )
 def test_repository_and_branch(
-    said: dict[str, Any], repository: str | None, branch: str | None, tmp_path: Path
+    configuration: dict[str, Any], repository: str | None, branch: str | None, tmp_path: Path
 ) -> None:
-    found = read_suite_settings(suite_in(tmp_path / "bench", **said))
-    assert (found.repository, found.branch) == (repository and repository.format(tmp_path), branch)
+    settings = read_suite_settings(suite_in(tmp_path / "bench", **configuration))
+    assert (settings.repository, settings.branch) == (repository and repository.format(tmp_path), branch)
 
 
 def test_of_a_suite_at_a_commit_it_is_that_repository(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_what_is_ignored_is_a_line_each() -> None:
         "matrix.env: ignored",
         "matrix: of several",
     )
-    assert [line.startswith(f"asv.conf.json: {one}") for line, one in zip(lines, words, strict=True)] == [True] * 5
+    assert [line.startswith(f"asv.conf.json: {name}") for line, name in zip(lines, words, strict=True)] == [True] * 5
     assert ignored_settings({"repo": "..", "branches": ["main"], "install_command": []}) == ()
     (line,) = ignored_settings({"environment_type": "conda", "dvcs": "git"})  # pandas'
     assert line == "asv.conf.json: environment_type: ignored: every build has a virtual environment of its own"

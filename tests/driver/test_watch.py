@@ -21,7 +21,7 @@ from opduel.records import NoSpaceError, RunError
 
 def test_the_newest_commit_is_measured_and_written_down(loop: Loop) -> None:
     tally = loop.watch().once()
-    assert [commit.subject for commit, _ in tally.outcomes] == loop.ear.begun == ["Change 3"]
+    assert [commit.subject for commit, _ in tally.outcomes] == loop.ear.treatments == ["Change 3"]
     assert loop.dealt_with() == "Change 3"
     assert loop.watch().once().outcomes == []
 
@@ -29,7 +29,7 @@ def test_the_newest_commit_is_measured_and_written_down(loop: Loop) -> None:
 def test_all_commits_since_the_last_one_are_measured_in_order(loop: Loop) -> None:
     loop.last.write_text(a_commit(1).id + "\n")
     loop.watch().once()
-    assert loop.ear.begun == ["Change 2", "Change 3"]
+    assert loop.ear.treatments == ["Change 2", "Change 3"]
 
 
 def test_one_that_cannot_be_built_holds_up_no_other_and_is_retried_when_due(loop: Loop) -> None:
@@ -61,7 +61,7 @@ def test_one_that_is_not_settled_keeps_the_commit_file_before_it_and_is_measured
     loop.last.write_text(a_commit(1).id)
     loop.harness.endings = ["open"]
     tally = loop.watch().once()
-    assert loop.ear.begun == ["Change 2", "Change 3"], "it holds up no other"
+    assert loop.ear.treatments == ["Change 2", "Change 3"], "it holds up no other"
     assert [commit.subject for commit, _ in tally.outcomes] == ["Change 2", "Change 3"]
     assert tally.failures[0].startswith(f"{a_commit(2).short}: case looked changed when the time budget ended")
     assert loop.dealt_with() == "Change 1"
@@ -69,7 +69,7 @@ def test_one_that_is_not_settled_keeps_the_commit_file_before_it_and_is_measured
 
     loop.repository.line.append(a_commit(4))
     again = loop.watch().once()
-    assert loop.ear.begun[2:] == ["Change 2", "Change 4"], "what was settled meanwhile is not told again"
+    assert loop.ear.treatments[2:] == ["Change 2", "Change 4"], "what was settled meanwhile is not told again"
     assert [order.budgets for order in loop.harness.orders] == [1, 1, 2, 1]
     assert again.failures == []
     assert loop.dealt_with() == "Change 4"
@@ -92,10 +92,10 @@ def test_one_that_fails_behind_one_that_is_open_is_retried_when_due(loop: Loop) 
     del loop.builder.failing[3]
     loop.harness.endings = ["open"]
     assert len(loop.watch().once().failures) == 1
-    assert loop.ear.begun == ["Change 2", "Change 3", "Change 2"], "not due yet"
+    assert loop.ear.treatments == ["Change 2", "Change 3", "Change 2"], "not due yet"
     loop.now += HOUR_S
     loop.watch().once()
-    assert loop.ear.begun[3:] == ["Change 2", "Change 3"]
+    assert loop.ear.treatments[3:] == ["Change 2", "Change 3"]
     assert loop.dealt_with() == "Change 3"
 
 
@@ -116,7 +116,7 @@ def test_going_on_for_ever_a_commit_is_reported_once(loop: Loop, commit_file: bo
     settings = {} if commit_file else {"commit_file": None}
     tallies = loop.passes(4, between, **settings)
     assert [len(tally.outcomes) for tally in tallies] == [1, 0, 2, 0]
-    assert loop.ear.begun == ["Change 3", "Change 4", "Change 5"]
+    assert loop.ear.treatments == ["Change 3", "Change 4", "Change 5"]
     assert loop.last.exists() == commit_file
 
 
@@ -144,8 +144,10 @@ def test_a_run_whose_verdicts_were_held_back_is_repeated_when_due(loop: Loop) ->
     loop.now += HOUR_S
     tally = loop.watch().once()
     assert tally.failures == []
-    assert [one.held_back for _, outcome in tally.outcomes for one in outcome.benchmark.comparisons] == [None]
-    assert len(loop.harness.orders) == len(loop.harness.told) == TRIES + 1
+    assert [comparison.held_back for _, outcome in tally.outcomes for comparison in outcome.benchmark.comparisons] == [
+        None
+    ]
+    assert len(loop.harness.orders) == len(loop.harness.delivered) == TRIES + 1
     assert loop.journal.troubled() == {}
 
 
@@ -159,7 +161,7 @@ def test_a_signal_ends_it_and_the_commit_is_not_dealt_with(loop: Loop) -> None:
 
 def test_for_ever_takes_what_lands_and_survives_whatever_a_pass_ends_in(loop: Loop) -> None:
     def between(number: int) -> None:
-        loop.repository.gone = number == 1  # for the second pass
+        loop.repository.is_gone = number == 1  # for the second pass
         if number == 2:
             loop.repository.line.append(a_commit(4))
             loop.builder.failing[4] = NoSpaceError("the disk is full")
@@ -176,7 +178,7 @@ def test_for_ever_takes_what_lands_and_survives_whatever_a_pass_ends_in(loop: Lo
 
 def test_a_remote_that_is_gone_before_anything_was_fetched_ends_it(loop: Loop) -> None:
     """There are no commits at hand to go on with, and no branch is to blame."""
-    loop.repository.gone = True
+    loop.repository.is_gone = True
     loop.repository.line.clear()
     with pytest.raises(RunError, match="failed 3 times"):
         loop.watch().once()
@@ -254,7 +256,7 @@ def test_it_stops_between_commits(loop: Loop) -> None:
 
     loop.harness.measure = measure_and_stop  # type: ignore[method-assign]
     loop.watch().once()
-    assert loop.ear.begun == ["Change 1"]
+    assert loop.ear.treatments == ["Change 1"]
     assert loop.dealt_with() == "Change 1"
 
 
@@ -274,8 +276,8 @@ def test_a_forced_branch_and_a_clock_that_jumped_are_written_down(loop: Loop, mo
 def test_another_default_branch_is_written_down_unless_one_is_named(loop: Loop, branches: tuple[str, ...]) -> None:
     loop.repository.default = ("master", "main")
     loop.watch(branches=branches).once()
-    said = "the remote's default branch changed from master to main"
-    assert loop.events("history") == ([] if branches else [said])
+    message = "the remote's default branch changed from master to main"
+    assert loop.events("history") == ([] if branches else [message])
 
 
 def test_the_next_commit_is_built_on_other_processors_meanwhile(loop: Loop) -> None:
@@ -320,21 +322,21 @@ def test_what_was_never_delivered_is_delivered_before_anything_else(loop: Loop) 
     loop.harness.refuse = RunError("the disk is full")
     with suppress(RunError):
         loop.watch().once()
-    assert loop.harness.told == []
+    assert loop.harness.delivered == []
     loop.harness.refuse = None
-    loop.repository.gone = True
+    loop.repository.is_gone = True
     loop.watch().once()
-    assert len(loop.harness.told) == 1
+    assert len(loop.harness.delivered) == 1
 
 
 def test_a_commit_asked_for_alone_is_the_treatment(loop: Loop) -> None:
     loop.watch(commit=a_commit(2).id).once()
-    assert loop.ear.begun == ["Change 2"]
+    assert loop.ear.treatments == ["Change 2"]
 
 
 def test_a_commit_to_start_with_is_the_first_of_many(loop: Loop) -> None:
     loop.passes(1, commit=a_commit(1).id)
-    assert loop.ear.begun == ["Change 1", "Change 2", "Change 3"]
+    assert loop.ear.treatments == ["Change 1", "Change 2", "Change 3"]
 
 
 @pytest.mark.parametrize("commit_file", [True, False])
@@ -351,19 +353,19 @@ def test_commits_that_land_one_by_one_are_counted_too(loop: Loop, commit_file: b
         for _ in range(8):
             loop.watch(**settings).once()
             lands()
-    assert loop.ear.begun == ["Change 3", "Change 6", "Change 9"]
+    assert loop.ear.treatments == ["Change 3", "Change 6", "Change 9"]
 
 
 def test_a_commit_asked_for_is_measured_whatever_the_step(loop: Loop) -> None:
     loop.last.write_text(a_commit(1).id)
     loop.watch(step=5, commit=a_commit(3).id).once()
-    assert loop.ear.begun == ["Change 3"]
+    assert loop.ear.treatments == ["Change 3"]
 
 
 def test_with_again_the_newest_is_measured_whatever_the_step(loop: Loop) -> None:
     for again in (False, False, True):
         loop.watch(step=3, commit_file=None, again=again).once()
-    assert loop.ear.begun == ["Change 3", "Change 3"]
+    assert loop.ear.treatments == ["Change 3", "Change 3"]
 
 
 def test_with_again_all_is_measured_again(loop: Loop) -> None:
@@ -390,12 +392,12 @@ def test_with_again_what_an_earlier_start_settled_beyond_another_goes_on_too(loo
     loop.last.write_text(a_commit(1).id)
     loop.harness.endings = ["open"]
     loop.watch().once()
-    assert loop.ear.begun == ["Change 2", "Change 3"], "and the second one is settled"
+    assert loop.ear.treatments == ["Change 2", "Change 3"], "and the second one is settled"
     loop.harness.endings = ["open", "open"]
     watch = loop.watch(again=True)
     watch.once()
     watch.once()
-    assert loop.ear.begun[2:] == ["Change 2", "Change 3", "Change 2", "Change 3"]
+    assert loop.ear.treatments[2:] == ["Change 2", "Change 3", "Change 2", "Change 3"]
     assert [order.budgets for order in loop.harness.orders[2:]] == [1, 1, 2, 2]
     assert loop.dealt_with() == "Change 3"
 
@@ -411,7 +413,7 @@ def test_a_suite_that_was_edited_costs_no_commit(loop: Loop) -> None:
 
 
 def test_culprits_and_both_builds_are_written_down(loop: Loop) -> None:
-    level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
+    level = {commit.short: 1.0 if number < 2 else 1.5 for number, commit in enumerate(loop.repository.line)}
     loop.harness = replace(loop.harness, level={"case": level})
     loop.watch(sought=("regressed",)).once()
     (outcome,) = loop.ear.outcomes

@@ -30,14 +30,14 @@ class Forked(MadeRepository):
         return a in self._up_to(b)
 
     def merge_base(self, a: Commit, b: Commit) -> Commit | None:
-        return [one for one in self._up_to(a) if one in self._up_to(b)][-1]
+        return [own_commit for own_commit in self._up_to(a) if own_commit in self._up_to(b)][-1]
 
     def chain(self, control: Commit, treatment: Commit) -> list[Commit]:
         path = self._up_to(treatment)
         return path[path.index(control) + 1 :]
 
     def since(self, tip: Commit, moment: int) -> list[Commit]:
-        return [one for one in self._up_to(tip) if one.time >= moment]
+        return [own_commit for own_commit in self._up_to(tip) if own_commit.time >= moment]
 
 
 @pytest.mark.parametrize("night", [1, 2])
@@ -48,10 +48,10 @@ def test_a_retry_of_another_branch_leaves_the_commit_file_where_it_was(loop: Loo
     loop.watch(commit="side", commit_file=None).once()
     del loop.builder.failing[40]
     loop.now += HOUR_S
-    loop.ear.begun.clear()
+    loop.ear.treatments.clear()
     for _ in range(night):
         loop.watch().once()
-    assert loop.ear.begun == [SIDE.subject]
+    assert loop.ear.treatments == [SIDE.subject]
     assert loop.dealt_with() == "Change 5"
     assert loop.events("history") == []
 
@@ -67,16 +67,16 @@ def test_what_failed_is_tried_again_with_the_settings_that_it_failed_with(loop: 
     loop.watch(**nightly).once()
     del loop.builder.failing[3]
     loop.now += HOUR_S
-    loop.ear.begun.clear()
+    loop.ear.treatments.clear()
     loop.watch(**{**nightly, **other, "commit": a_commit(1).id, "commit_file": None}).once()
-    assert loop.ear.begun == ["Change 1"]
+    assert loop.ear.treatments == ["Change 1"]
     loop.watch(**nightly).once()
-    assert loop.ear.begun == ["Change 1", "Change 3"]
+    assert loop.ear.treatments == ["Change 1", "Change 3"]
     assert loop.journal.troubled() == {}
 
 
 def test_a_search_that_ended_early_is_a_failure_and_goes_on_when_due(loop: Loop) -> None:
-    level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
+    level = {own_commit.short: 1.0 if number < 2 else 1.5 for number, own_commit in enumerate(loop.repository.line)}
     loop.harness = replace(loop.harness, level={"case": level})
     loop.builder.failing[1] = RunError("no network")
     tally = loop.watch(sought=("regressed",)).once()
@@ -96,7 +96,7 @@ def test_a_search_that_ended_early_is_a_failure_and_goes_on_when_due(loop: Loop)
 
 def test_a_search_of_which_a_step_is_not_settled_goes_on_at_the_next_pass(loop: Loop) -> None:
     """And not an hour later: the next night's pass is to name the commit."""
-    level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
+    level = {own_commit.short: 1.0 if number < 2 else 1.5 for number, own_commit in enumerate(loop.repository.line)}
     loop.harness = replace(loop.harness, level={"case": level})
     loop.harness.endings = ["", "", "open"]
     tally = loop.watch(sought=("regressed",)).once()
@@ -112,7 +112,7 @@ def test_a_search_of_which_a_step_is_not_settled_goes_on_at_the_next_pass(loop: 
 
 
 def test_with_other_settings_other_culprits_are_written_down(loop: Loop) -> None:
-    level = {one.short: 1.0 if number < 2 else 1.5 for number, one in enumerate(loop.repository.line)}
+    level = {own_commit.short: 1.0 if number < 2 else 1.5 for number, own_commit in enumerate(loop.repository.line)}
     loop.harness = replace(loop.harness, level={"case": level})
     for identity in ("full", "smoke", "full"):
         loop.watch(commit=a_commit(3).id, commit_file=None, sought=("regressed",), identity=identity).once()
@@ -121,9 +121,9 @@ def test_with_other_settings_other_culprits_are_written_down(loop: Loop) -> None
 
 def test_an_older_commit_asked_for_is_measured_alone_and_the_commit_file_stays(loop: Loop) -> None:
     loop.watch().once()
-    loop.ear.begun.clear()
+    loop.ear.treatments.clear()
     loop.watch(commit=a_commit(1).id).once()
-    assert loop.ear.begun == ["Change 1"]
+    assert loop.ear.treatments == ["Change 1"]
     assert loop.dealt_with() == "Change 3"
     assert loop.events("history") == []
 
@@ -144,7 +144,7 @@ def test_a_branch_whose_last_commits_were_removed_is_recorded_once(loop: Loop, c
         f"{SIDE.short}, measured last, is no longer on the branch: continuing from {a_commit(1).short}, "
         "which is on both"
     ]
-    assert loop.ear.begun == [SIDE.subject, "Change 2"]
+    assert loop.ear.treatments == [SIDE.subject, "Change 2"]
     assert not commit_file or loop.dealt_with() == "Change 2"
 
 
