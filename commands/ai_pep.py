@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from opduel.commands.programs import arguments, string_map
+from opduel.commands.option_types import command_words, string_map
 from opduel.records import UsageError
 from opduel.reporters.arguments import Parser
 
@@ -85,7 +85,7 @@ def add_ai_pep_options(parser: Parser) -> None:
         "--program PATH",
         "for programs: where the program is in a build, with {build} for what --control and --treatment say",
     )
-    add("--command_args WORDS", "for programs: further arguments at the end of each command line", type=arguments)
+    add("--command_args WORDS", "for programs: further arguments at the end of each command line", type=command_words)
     add(
         "--string_map JSON",
         'for programs: texts for the words in braces of command lines, {"size": "100"} for {size}',

@@ -1,13 +1,17 @@
 """The texts that options take, and the values that they stand for: types for argparse, whose errors name the fix."""
 
 import argparse
+import json
 import math
 import re
+import shlex
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 from opduel.harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, MAX_INPUT_SETS
 from opduel.records import METRICS, SAMPLED
+
+PROGRAM_WORD = "program"  # {program} is the program itself
 
 
 def variable(text: str) -> tuple[str, str]:
@@ -100,6 +104,31 @@ def frequency(text: str) -> str:
     """``max``, ``mid``, ``min``, or a number of MHz; returned as it was given."""
     if text not in ("max", "mid", "min") and not re.fullmatch(r"[1-9]\d{1,4}(\.\d+)?", text):
         raise argparse.ArgumentTypeError(f"{text!r}: give max, mid or min, or a number of MHz, as 2400")
+    return text
+
+
+def command_words(text: str) -> str:
+    """``--command_args``: words, quoted as for a shell."""
+    try:
+        shlex.split(text)
+        return text
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}: quote it as for a shell") from None
+
+
+def string_map(text: str) -> str:
+    """``--string_map``: a JSON object of texts and numbers."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        document = None
+    plain = isinstance(document, dict) and all(
+        isinstance(value, str | int | float) and not isinstance(value, bool) for value in document.values()
+    )
+    if not plain or PROGRAM_WORD in document:
+        raise argparse.ArgumentTypeError(
+            f'{text[:80]!r} is not a JSON object of texts and numbers: write {{"size": "100"}}'
+        )
     return text
 
 

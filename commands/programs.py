@@ -1,6 +1,5 @@
 """AI-PEP's options for programs: which file of a build is the program, and what is put into its command lines."""
 
-import argparse
 import dataclasses
 import json
 import shlex
@@ -13,7 +12,6 @@ from opduel.records import Case, UsageError
 from opduel.records.redaction import mask_everywhere, recorded_variables, secret_arguments, secrets_of
 
 BUILD = "{build}"
-PROGRAM_WORD = "program"  # {program} is the program itself
 _COMMAND_LINES = ("command_args", "string_map")
 
 
@@ -63,28 +61,3 @@ def _fill_command(inputs: Mapping[str, Any], words: Mapping[str, str], more: Seq
         return text
 
     return {**inputs, "command": [*map(fill, inputs["command"]), *more]}
-
-
-def arguments(text: str) -> str:
-    """``--command_args``: words, quoted as for a shell."""
-    try:
-        shlex.split(text)
-        return text
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: {error}: quote it as for a shell") from None
-
-
-def string_map(text: str) -> str:
-    """``--string_map``: a JSON object of texts and numbers."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        document = None
-    plain = isinstance(document, dict) and all(
-        isinstance(value, str | int | float) and not isinstance(value, bool) for value in document.values()
-    )
-    if not plain or PROGRAM_WORD in document:
-        raise argparse.ArgumentTypeError(
-            f'{text[:80]!r} is not a JSON object of texts and numbers: write {{"size": "100"}}'
-        )
-    return text
