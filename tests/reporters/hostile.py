@@ -12,7 +12,7 @@ PAYLOAD = (
     "'\"`&{{7*7}}\u202e\u2028\x1b[31m "
 )
 # These are checked when a report is read: no other text can stand in them.
-_CLOSED = {"verdict", "side", "first", "held_back", "stage", "mode", "direction"}
+_CLOSED = {"verdict", "side", "first", "held_back", "stage", "mode", "direction", "profiler"}
 
 
 def hostile(report: Report) -> Report:

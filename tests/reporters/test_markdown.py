@@ -1,16 +1,13 @@
 """Reports as Markdown, read by a real Markdown parser."""
 
 import re
-from dataclasses import asdict, replace
 from html import escape
 
 import pytest
 from markdown_it import MarkdownIt
-from report_samples import comparison, failed, report, validity
+from report_samples import comparison, failed, report, validity, with_host
 
 from opduel.records import Failure, Report
-from opduel.records.host_record import HostRecord
-from opduel.records.run_record import RunRecord
 from opduel.reporters.markdown import to_markdown
 
 PARSER = MarkdownIt("commonmark").enable("table")
@@ -78,22 +75,13 @@ LINKED = ["https://evil.example", "www.evil.example", "@team", "$x$", "x\n\n# y\
 def test_nowhere_is_anything_but_text(hostile: str) -> None:
     slow = comparison("a", "regressed", 2.0, note=hostile, unit=hostile)
     broken = failed("f", Failure("control", hostile, hostile))
-    hostile_report = report([slow, broken], stop_reason=hostile, complete=False)
-    hostile_report = replace(
-        hostile_report, run=RunRecord.of({**asdict(hostile_report.run), "skipped": [{"case": "s", "reason": hostile}]})
-    )
-    text = to_markdown(
-        replace(
-            hostile_report,
-            host=HostRecord.of({**asdict(hostile_report.host), "cpu_model": hostile, "kernel": hostile}),
-        )
-    )
+    skipped = [{"case": "s", "reason": hostile}]
+    hostile_report = report([slow, broken], stop_reason=hostile, complete=False, skipped=skipped)
+    text = to_markdown(with_host(hostile_report, cpu_model=hostile, kernel=hostile))
     html = PARSER.render(text)
     assert "<img" not in html
     assert "<h1>" not in html
-    assert (
-        html.count(escape(" ".join(hostile.split()), quote=False)) == 6
-    )  # unit and reasons, too; no text is shown where a number belongs
+    assert html.count(escape(" ".join(hostile.split()), quote=False)) == 7, "unit and reasons, too"
     assert not re.search(r"https?://|www\.|(?<!\\)[@$]", text)
 
 
