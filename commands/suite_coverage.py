@@ -16,7 +16,6 @@ from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.harness.smoke_check import SmokeCheck, smoke_check
 from opduel.records.measurement import SKIPPED
-from opduel.records.redaction import redact_data
 from opduel.reporters.stream import print_result
 
 EVERY = 100  # cases between two lines of progress
@@ -61,7 +60,7 @@ def _coverage(arguments: Sequence[str] | None) -> int:
     for attempt in smoke_check(builds["treatment"], framework, cases, limit_s=options.limit):
         outcomes.add(attempt)
     facts = {
-        **(asdict(redact_data(choice.suite_record)) if choice.suite_record else {}),
+        **(asdict(choice.suite_record) if choice.suite_record else {}),
         "build": build.requested,
         "cases_of_suite": len(choice.cases),
         "made_s": round(made_s, 1),

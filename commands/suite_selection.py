@@ -184,8 +184,8 @@ class SuiteSelection:
         }
         suite = self.suite
         return SuiteRecord(
-            requested=suite.requested,
-            pinned=suite.pinned,
+            requested=redact(suite.requested),  # it goes to the hosts of a fleet, too
+            pinned=redact(suite.pinned),
             folder=str(suite.folder),
             name=suite.name,
             digest=suite.digest,
