@@ -20,7 +20,8 @@ from opduel.harness.blocks import Processes
 from opduel.harness.channel import complete
 from opduel.harness.cpus import this_thread_on
 from opduel.harness.pair_pool import Pair
-from opduel.harness.process import CaseLostError, CaseProcess, CaseRefusedError, Worker, WorkerLostError
+from opduel.harness.process import CaseProcess, Worker
+from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.records import Case, RunError
 from opduel.records.measurement import SIDES, Side
 
