@@ -34,7 +34,7 @@ class ValidityFacts(BaseModel):
     """The keys of ``run.validity`` that the server reads."""
 
     model_config = ConfigDict(strict=True)
-    valid: bool
+    valid: bool | None = None
     reasons: tuple[str, ...] = ()
 
 
@@ -56,7 +56,7 @@ class RunFacts(BaseModel):
     wall_s: float | None = None
     complete: bool = True
     aborted: bool = False
-    validity: ValidityFacts | None = None
+    validity: ValidityFacts = ValidityFacts()
 
     @field_validator("started", "finished", mode="before")
     @classmethod

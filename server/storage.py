@@ -156,7 +156,7 @@ def _run(submission: Submission) -> dict[str, Any]:
         **_side("control", report.control),
         **_side("treatment", report.treatment),
         "cpu_model": fit(cpu_model) if isinstance(cpu_model, str) else None,
-        "trusted": facts.validity is None or facts.validity.valid,
+        "trusted": facts.validity.valid is not False,
         "distrust": _distrust(facts),
         "complete": facts.complete,
         "broken": facts.aborted,
@@ -166,7 +166,7 @@ def _run(submission: Submission) -> dict[str, Any]:
 
 
 def _distrust(facts: RunFacts) -> str | None:
-    if facts.validity is None or facts.validity.valid:
+    if facts.validity.valid is not False:
         return None
     return fit("; ".join(facts.validity.reasons), _LONG) or None
 
