@@ -17,8 +17,9 @@ from opduel.harness.channel import complete
 from opduel.harness.cpus import plan_cpus
 from opduel.harness.pair import Round, RoundResult, run_round
 from opduel.harness.pair_pool import Bench, PairPool
-from opduel.harness.process import CaseRefusedError, Worker
+from opduel.harness.process import Worker
 from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.harness.worker_errors import CaseRefusedError
 from opduel.records import Build, Case
 
 pytestmark = pytest.mark.mxnet
