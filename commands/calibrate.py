@@ -50,8 +50,8 @@ RESULT_NAME = "calibration.json"
 
 @dataclass
 class Calibration:
-    """What is to be run, and what has been. ``arguments`` go to harness.py each time; ``ends`` is when the budget is
-    spent, on the monotonic clock."""
+    """The runs to make, and those made. ``arguments`` go to harness.py each time; ``deadline_s`` is when the budget is
+    spent, by the monotonic clock."""
 
     arguments: list[str]
     steps: list[tuple[float, float]]  # injected share, threshold

@@ -272,7 +272,7 @@ def deliver_report(
 ) -> None:
     """Tell every reporter, those on disk first: whatever becomes of the others, the measurements are safe.
 
-    A reporter on disk that has the report already, at the path ``kept``, is passed over. Which reporters failed is said
+    Reporters on disk that have the report already, at ``stored_path(reporter)``, are skipped. Failed ones are named
     last, in one line that names the file with the report: they don't make the run one that failed. A signal that comes
     meanwhile takes effect afterwards if ``more_follows``; else the command is at its end anyway. ``callgrind``: the
     run's folder of callgrind's files, of which reporters on disk keep a copy.

@@ -83,8 +83,9 @@ class SuiteSelection:
         return selection
 
     def refuse_unknown(self, is_in_repository: Callable[[str], bool]) -> None:
-        """Raise UsageError where ``-b`` can match nothing: each pattern has a word that neither the suite has nor
-        ``elsewhere``, by which parameters may be named. What it matches is known only when there are builds."""
+        """Raise UsageError where ``-b`` can match nothing: each pattern has a word that is neither in the suite nor, as
+        ``is_in_repository`` says, in its repository, which may name parameters. What it does match is known only when
+        there are builds."""
         unknown: list[str] = []
         for pattern in self.patterns:
             words = (

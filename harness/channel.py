@@ -125,7 +125,7 @@ class Channel:
     """Our ends of a pair of pipes, and a file that the other end prints to."""
 
     def __init__(self, closing_of_theirs: contextlib.ExitStack) -> None:
-        """Open all; ``ends`` gets the closing of the other side's descriptors, to be done when it has them.
+        """Open all; ``closing_of_theirs`` gets the closing of the other side's descriptors, for when it has them.
 
         Raises:
             OSError: no descriptors are left, or no room for a temporary file.

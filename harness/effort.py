@@ -110,7 +110,7 @@ class Costs:
 @dataclass(frozen=True)
 class Goal:
     """What a case still needs.  ``standard_error``: of its mean log ratio; ``information``: the sum of 1 / variance of
-    the ``samples`` that it has; ``looks``: at how many samples it is looked at next, and after that; ``pairs_count``:
+    the ``samples`` that it has; ``looks``: at how many samples it is looked at next, and after that; ``needs_pairs``:
     whether what it needs is process pairs, for its first look or since later ones have to agree, however precise."""
 
     standard_error: float

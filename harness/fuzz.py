@@ -58,8 +58,8 @@ def draw_cases(
     random.Random(f"templates {seed}").shuffle(shuffled)
     draws: list[tuple[Drawn, Case]] = []
     for number, template in enumerate(shuffled):  # as evenly as can be
-        if inputs := count // len(shuffled) + (number < count % len(shuffled)):
-            draws += _accepted(template, inputs, seed, len(draws), control, framework, env)
+        if input_count := count // len(shuffled) + (number < count % len(shuffled)):
+            draws += _accepted(template, input_count, seed, len(draws), control, framework, env)
     if not draws:
         raise RunError(
             "--fuzz: nothing could be drawn that the control takes: choose other operators, or smaller inputs"
@@ -69,22 +69,22 @@ def draw_cases(
 
 def _accepted(
     template: Template,
-    inputs: int,
+    input_count: int,
     seed: int,
     first: int,
     control: Build,
     framework: Framework,
     env: Mapping[str, str],
 ) -> list[tuple[Drawn, Case]]:
-    """Up to ``wanted`` draws that the control does not refuse; one on which it crashes or hangs is none it refuses."""
+    """Return up to ``input_count`` draws that the control does not refuse; a crash or a hang is no refusal."""
     number = zlib.crc32(f"{seed} {template.like.id}".encode())  # like operators must not all get the same sizes
-    draws = examples(drawn(template), SPARE * inputs, number)
+    draws = examples(drawn(template), SPARE * input_count, number)
     cases = [case_of(draw, first + number) for number, draw in enumerate(draws)]
     accepted: list[tuple[Drawn, Case]] = []
     for draw, attempt in zip(draws, smoke_check(control, framework, cases, seed=seed, env=env), strict=True):
         if attempt.failure is None or attempt.failure.kind not in ("error", "missing"):
             accepted.append((draw, attempt.case))
-        if len(accepted) == inputs:
+        if len(accepted) == input_count:
             break
     return accepted
 

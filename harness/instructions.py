@@ -132,14 +132,14 @@ def run_counting_round(pool: PairPool, this_round: Round, rng: random.Random, re
         return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
 
     with TemporaryDirectory(prefix="opduel-counts-") as folder:
-        count = partial(_count, whole_process=not counting.functions)
+        count = partial(_count, whole_calls=not counting.functions)
         run_counter_round(this_round, rng, result, start, START_TIMEOUT_S, count)
 
 
-def _count(processes: Processes, request: CaseRequest, this_round: Round, *, whole_process: bool) -> PairSample:
-    """Count one case, perhaps in ``whole`` calls. Raises what ``ask_counts`` does."""
+def _count(processes: Processes, request: CaseRequest, this_round: Round, *, whole_calls: bool) -> PairSample:
+    """Count one case, in whole calls if ``whole_calls``. Raises what ``ask_counts`` does."""
     preparation = {"op": "prepare", "case": request.description(), "seed": request.seed}
-    if whole_process:
+    if whole_calls:
         preparation["whole_calls"] = True
     first = ask_counts(processes, dict.fromkeys(SIDES, preparation), request.case, this_round)
     counts = plan_counts({side: int(first[side]["count"]) for side in SIDES}, request.inject)

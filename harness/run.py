@@ -154,8 +154,8 @@ def _require_measurement(plan: MeasurementPlan, findings: MeasurementResult, out
 
 
 def judge(run: PreparedRun, measurement: RunMeasurement) -> tuple[ValidityRecord, list[Comparison]]:
-    """Return whether the run can be trusted, and its comparisons, without the
-    verdicts that a disturbed host or a failed A/A check does not support."""
+    """Return whether the run can be trusted, and its comparisons, without the verdicts that a disturbed host or a
+    failed A/A check does not support."""
     holds = run.request.configuration.holds
     noise = (measurement.noise_during, measurement.noise_verifying)
     timed = any(case.measure.noisy for case in run.measured_request.cases)

@@ -103,7 +103,7 @@ def cause_of_death(side: Side, code: int, words: str, kills_before: int | None) 
         return Failure(side, "crash", f"killed by {name}", words)
     # Frameworks that catch SIGSEGV print it and exit with a code of their own.
     if fatal := _FATAL.findall(words):
-        last_words = f", having printed {fatal[-1]!r}"
+        after = f", having printed {fatal[-1]!r}"
     else:
-        last_words = f": {line}" if (line := key_line(words)) else ""
-    return Failure(side, "crash", f"exited with code {code}{last_words}", words)
+        after = f": {line}" if (line := key_line(words)) else ""
+    return Failure(side, "crash", f"exited with code {code}{after}", words)

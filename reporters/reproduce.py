@@ -76,7 +76,7 @@ def program(
     script: str, subcommand: str, configuration: RunConfiguration | None = None, root: Path = _ROOT
 ) -> list[str]:
     """Return how a command is started: by a script of the checkout at ``root``; where that is none, or the run of
-    ``asked`` was started by it, by the command ``opduel``."""
+    ``configuration`` was started by it, by the command ``opduel``."""
     installed = configuration is not None and configuration.program == "opduel"
     return ["opduel", subcommand] if installed or not (root / script).is_file() else ["python3", script]
 
